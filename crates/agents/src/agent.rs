@@ -1,0 +1,179 @@
+//! What every agent looks like from outside: a turn goes in, events come out.
+//!
+//! Promises: a turn ends by returning, `Ok` for complete and `Err` for failed. A cancel drops the future, so every
+//! await is a point where the turn may end; nothing an agent must do afterwards may be left behind one.
+//! Must not know: channels, peers, sequence numbers.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// What an agent says about itself before any session exists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentInfo {
+    pub provider: String,
+    pub display_name: String,
+    pub description: String,
+    pub models: Vec<ModelInfo>,
+    /// `AgentCapabilities`: what is there is supported, what is absent must not be used.
+    pub capabilities: Value,
+    /// `SessionConfigSchema` of the agent's sessions.
+    pub config_schema: Value,
+    /// The model of a message that names none (G-12).
+    pub default_model: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInfo {
+    pub id: String,
+    pub name: String,
+}
+
+impl AgentInfo {
+    /// `AgentInfo` of AHP 1.0.
+    pub fn to_wire(&self) -> Value {
+        let models: Vec<Value> = self
+            .models
+            .iter()
+            .map(|model| model.to_wire(&self.provider))
+            .collect();
+        json!({
+            "provider": self.provider,
+            "displayName": self.display_name,
+            "description": self.description,
+            "models": models,
+            "capabilities": self.capabilities,
+        })
+    }
+}
+
+impl ModelInfo {
+    /// `SessionModelInfo` of AHP 1.0.
+    pub fn to_wire(&self, provider: &str) -> Value {
+        json!({"id": self.id, "provider": provider, "name": self.name})
+    }
+}
+
+/// A kind of agent: the one thing that opens sessions of its own.
+#[async_trait]
+pub trait Agent: Send + Sync {
+    fn info(&self) -> AgentInfo;
+
+    async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
+}
+
+/// One conversation with an agent. Works on one turn at a time.
+#[async_trait]
+pub trait AgentSession: Send {
+    async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError>;
+}
+
+/// What an agent is told when a session is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// Names the conversation; opaque.
+    pub conversation: String,
+    /// `file:` URIs, the default one first.
+    pub working_directories: Vec<String>,
+}
+
+/// What a turn is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnInput {
+    /// The text of the user's message, lowered (G-06).
+    pub text: String,
+    /// The whole `Message`.
+    pub message: Value,
+    /// The session's configuration values.
+    pub config: wire::Object,
+    /// Set when the turn is resumed, with the last checkpoint if one was made (G-04).
+    pub resume: Option<Option<Vec<u8>>>,
+}
+
+/// What an agent says while it works on a turn. Parts are named by numbers that occur once in a turn, resumes
+/// included.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentEvent {
+    PartOpened {
+        part: u64,
+        kind: TextKind,
+    },
+    /// More text for an open part. One event is one action on the wire: events are never merged.
+    Text {
+        part: u64,
+        text: String,
+    },
+    /// A system notification.
+    Notice {
+        text: String,
+    },
+    /// `UsageInfo` of AHP 1.0.
+    Usage(Value),
+    Title(String),
+    Activity(Option<String>),
+    /// Opaque; handed back when the turn is resumed (G-04).
+    Checkpoint(Vec<u8>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextKind {
+    Markdown,
+    Reasoning,
+}
+
+/// Why a turn failed, or a session could not be opened. The user reads the message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct AgentError {
+    pub error_type: String,
+    pub message: String,
+    pub resumable: bool,
+}
+
+/// Where a turn's events go. Bounded: a slow host slows the agent down.
+#[derive(Debug, Clone)]
+pub struct EventSink(mpsc::Sender<AgentEvent>);
+
+/// Nobody listens any more. The turn is over whatever the agent still does: return quietly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the turn is over")]
+pub struct TurnOver;
+
+impl EventSink {
+    pub fn new(sender: mpsc::Sender<AgentEvent>) -> Self {
+        Self(sender)
+    }
+
+    pub async fn send(&self, event: AgentEvent) -> Result<(), TurnOver> {
+        self.0.send(event).await.map_err(|_| TurnOver)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wire_form_has_every_field_a_client_needs() {
+        let info = AgentInfo {
+            provider: "scripted".to_owned(),
+            display_name: "Scripted agent".to_owned(),
+            description: "Plays a script.".to_owned(),
+            models: vec![ModelInfo {
+                id: "m".to_owned(),
+                name: "M".to_owned(),
+            }],
+            capabilities: json!({}),
+            config_schema: json!({"type": "object", "properties": {}}),
+            default_model: Some("m".to_owned()),
+        };
+        let expected = json!({
+            "provider": "scripted",
+            "displayName": "Scripted agent",
+            "description": "Plays a script.",
+            "models": [{"id": "m", "provider": "scripted", "name": "M"}],
+            "capabilities": {},
+        });
+        assert_eq!(info.to_wire(), expected);
+    }
+}

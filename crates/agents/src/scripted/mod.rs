@@ -1,0 +1,103 @@
+//! The scripted agent: says what its script says. Needs no model, no key, no network.
+//!
+//! Promises: the same script and the same message give the same events. It goes through the same door as every agent.
+//! Must not know: channels, peers, sequence numbers; that it is used in tests.
+
+mod builtin;
+mod number;
+mod play;
+mod script;
+mod step;
+mod substitute;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
+
+pub use script::{Script, ScriptError};
+
+/// The provider id.
+pub const PROVIDER: &str = "scripted";
+
+/// An agent that plays a script.
+#[derive(Debug, Clone)]
+pub struct ScriptedAgent {
+    script: Arc<Script>,
+}
+
+impl ScriptedAgent {
+    pub fn new(script: Script) -> Self {
+        Self {
+            script: Arc::new(script),
+        }
+    }
+
+    /// The agent with the script that ships with the house.
+    pub fn builtin() -> Self {
+        Self::new(builtin::script())
+    }
+}
+
+#[async_trait]
+impl Agent for ScriptedAgent {
+    fn info(&self) -> AgentInfo {
+        let model = self.script.model.clone();
+        AgentInfo {
+            provider: PROVIDER.to_owned(),
+            display_name: "Scripted agent".to_owned(),
+            description: "Plays a script: for a first look, for tests and for client builders. Uses no model."
+                .to_owned(),
+            models: vec![ModelInfo { id: model.clone(), name: model.clone() }],
+            capabilities: json!({}),
+            config_schema: config_schema(),
+            default_model: Some(model),
+        }
+    }
+
+    async fn open(&self, _session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
+        Ok(Box::new(play::ScriptedSession::new(Arc::clone(
+            &self.script,
+        ))))
+    }
+}
+
+fn config_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "pace": {
+                "type": "string",
+                "title": "Pace",
+                "description": "How fast the script's text appears.",
+                "enum": ["instant", "typing"],
+                "enumLabels": ["At once", "Like typing"],
+                "enumDescriptions": ["Every chunk at once.", "20 ms between chunks."],
+                "default": "instant",
+                "sessionMutable": true,
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_the_scripts() {
+        let script = Script::parse(r#"{"model": "mine", "scenes": []}"#).unwrap();
+        let info = ScriptedAgent::new(script).info();
+        assert_eq!(info.default_model.as_deref(), Some("mine"));
+        assert_eq!(
+            info.to_wire()["models"],
+            json!([{"id": "mine", "provider": "scripted", "name": "mine"}])
+        );
+        assert_eq!(
+            ScriptedAgent::builtin().info().default_model.as_deref(),
+            Some("scripted-1")
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! What stands for something else in the strings of a scene: `$1`.., `{{text}}`, `{{last}}`, `{{steering}}`.
+//!
+//! Promises: one pass, so what a user wrote is never taken for a placeholder. Unknown placeholders stay as they are.
+
+/// What the placeholders of a scene stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Scope {
+    /// Capture groups from `$1` on; a group that took no part is empty.
+    groups: Vec<String>,
+    text: String,
+    last: String,
+    steering: String,
+}
+
+impl Scope {
+    pub(super) fn new(text: &str, groups: Vec<String>) -> Self {
+        // Before the first answer there is none: an object without keys, so that `{{last}}` always is JSON.
+        let last = "{}".to_owned();
+        Self {
+            groups,
+            text: text.to_owned(),
+            last,
+            steering: String::new(),
+        }
+    }
+
+    pub(super) fn substitute(&self, template: &str) -> String {
+        let mut out = String::with_capacity(template.len());
+        let mut rest = template;
+        while let Some(at) = rest.find(['$', '{']) {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            match self.placeholder(from) {
+                Some((meaning, length)) => {
+                    out.push_str(meaning);
+                    rest = &from[length..];
+                }
+                None => {
+                    out.push_str(&from[..1]);
+                    rest = &from[1..];
+                }
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// The meaning and the length of the placeholder that `from` begins with.
+    fn placeholder<'a>(&'a self, from: &str) -> Option<(&'a str, usize)> {
+        let names = [
+            ("{{text}}", &self.text),
+            ("{{last}}", &self.last),
+            ("{{steering}}", &self.steering),
+        ];
+        for (name, meaning) in names {
+            if from.starts_with(name) {
+                return Some((meaning, name.len()));
+            }
+        }
+        let digits = from
+            .strip_prefix('$')?
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count();
+        // The longest number that is a group: `$10` is group 1 and a zero where there are fewer than ten.
+        (1..=digits).rev().find_map(|length| {
+            let number: usize = from[1..=length].parse().ok()?;
+            let group = self.groups.get(number.checked_sub(1)?)?;
+            Some((group.as_str(), length + 1))
+        })
+    }
+}
+
+/// Could this string be another one after substitution?
+pub(super) fn may_change(text: &str) -> bool {
+    let group = text
+        .split('$')
+        .skip(1)
+        .any(|after| after.starts_with(|c: char| c.is_ascii_digit()));
+    group
+        || ["{{text}}", "{{last}}", "{{steering}}"]
+            .iter()
+            .any(|name| text.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_stand_for_what_the_contract_says() {
+        let scope = Scope::new("the text", vec!["one".to_owned(), String::new()]);
+        for (template, expected) in [
+            ("$1", "one"),
+            ("<$2>", "<>"),
+            ("$10", "one0"),
+            ("$3", "$3"),
+            ("$0 $ $x", "$0 $ $x"),
+            ("{{text}}!", "the text!"),
+            ("{{last}}", "{}"),
+            ("[{{steering}}]", "[]"),
+            ("{{other}} {{ text }} {", "{{other}} {{ text }} {"),
+            ("{{{text}}}", "{the text}"),
+            ("ünd $1 – ü", "ünd one – ü"),
+        ] {
+            assert_eq!(scope.substitute(template), expected, "{template}");
+        }
+    }
+
+    #[test]
+    fn the_tenth_group_wins_where_it_exists() {
+        let groups = (1..=10).map(|n| format!("<{n}>")).collect();
+        let scope = Scope::new("", groups);
+        assert_eq!(scope.substitute("$10 $1 $100 $010"), "<10> <1> <10>0 <10>");
+    }
+
+    #[test]
+    fn what_was_put_in_is_not_read_again() {
+        let scope = Scope::new("$1 {{last}}", vec!["{{text}}".to_owned()]);
+        assert_eq!(scope.substitute("{{text}} $1"), "$1 {{last}} {{text}}");
+    }
+
+    #[test]
+    fn what_can_never_change_is_known() {
+        assert!(may_change("$1") && may_change("a{{text}}"));
+        assert!(!may_change("seven") && !may_change("$") && !may_change("$x {{y}}"));
+    }
+}

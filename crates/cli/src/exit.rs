@@ -1,0 +1,58 @@
+//! Exit codes: what a program that calls this one can rely on.
+
+use std::process::ExitCode;
+
+use client::{ClientError, EndpointError};
+
+/// How a verb ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Complete,
+    Failed,
+    /// The command line asked for something that cannot be.
+    Usage,
+    Cancelled,
+    /// No host, or it refused.
+    NoHost,
+}
+
+impl Exit {
+    /// Trouble with the host is told apart from all other trouble.
+    pub(crate) fn of_error(error: &anyhow::Error) -> Self {
+        let host = error.downcast_ref::<ClientError>().is_some()
+            || error.downcast_ref::<EndpointError>().is_some();
+        if host { Self::NoHost } else { Self::Failed }
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Self::Complete => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Cancelled => 3,
+            Self::NoHost => 4,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn trouble_with_the_host_has_its_own_code() {
+        let lost: Result<(), _> = Err(ClientError::Closed("gone".to_owned()));
+        let error = lost.context("while sending").unwrap_err();
+        assert_eq!(Exit::of_error(&error).code(), 4);
+        assert_eq!(Exit::of_error(&EndpointError::NoHome.into()).code(), 4);
+        assert_eq!(Exit::of_error(&anyhow::anyhow!("other")).code(), 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! Makes text from elsewhere safe to print: no escape sequences, no control characters but newline and tab.
+//!
+//! Promises: what one delta begins and another ends is still taken out. Text is never held back, and a sequence that
+//! is not ended swallows at most the rest of its line.
+
+/// Takes control sequences out of a stream of text.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaner {
+    state: State,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// After ESC.
+    Escape,
+    /// Inside `ESC [ ...`: parameters up to a final letter.
+    Control,
+    /// Inside `ESC ] ...` and its like: anything up to BEL or ST.
+    Payload,
+    /// After ESC inside a payload.
+    PayloadEscape,
+}
+
+impl Cleaner {
+    pub(crate) fn clean(&mut self, text: &str) -> String {
+        text.chars().filter(|c| self.keeps(*c)).collect()
+    }
+
+    fn keeps(&mut self, c: char) -> bool {
+        if c == '\n' {
+            self.state = State::Text;
+            return true;
+        }
+        let (next, keep) = match (self.state, c) {
+            (State::PayloadEscape, '\\') => (State::Text, false),
+            (State::Payload, '\u{1b}') => (State::PayloadEscape, false),
+            (_, '\u{1b}') => (State::Escape, false),
+            (State::Payload | State::PayloadEscape, '\u{7}' | '\u{9c}') => (State::Text, false),
+            (State::Payload | State::PayloadEscape, _) => (State::Payload, false),
+            (State::Text, '\u{9b}') | (State::Escape, '[') => (State::Control, false),
+            (State::Text, '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}')
+            | (State::Escape, ']' | 'P' | 'X' | '^' | '_') => (State::Payload, false),
+            // Intermediates of a longer escape.
+            (State::Escape, ' '..='/') => (State::Escape, false),
+            (State::Escape, '0'..='~') => (State::Text, false),
+            (State::Control, ' '..='?') => (State::Control, false),
+            (State::Control, '@'..='~') => (State::Text, false),
+            // Whatever else follows was no sequence: it is text.
+            (State::Text | State::Escape | State::Control, c) => (State::Text, c == '\t' || !c.is_control()),
+        };
+        self.state = next;
+        keep
+    }
+}
+
+/// A whole text, cleaned.
+pub(crate) fn clean(text: &str) -> String {
+    Cleaner::default().clean(text)
+}
+
+/// A whole text, cleaned and on one line.
+pub(crate) fn clean_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_sequences_are_taken_out() {
+        for (text, expected) in [
+            ("plain\n\ttext", "plain\n\ttext"),
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("a\u{1b}[2J\u{1b}[1;1Hb", "ab"),
+            ("\u{1b}]0;title\u{7}x", "x"),
+            ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{1b}Pdcs\u{1b}\\x", "x"),
+            ("\u{1b}(Bx\u{1b}cy", "xy"),
+            ("\u{9b}31mred", "red"),
+            ("\u{9d}0;t\u{9c}x", "x"),
+            ("a\rb\u{8}c\u{0}d\u{7f}e\u{85}f", "abcdef"),
+            ("line\r\nnext", "line\nnext"),
+            ("Grüße 👩‍🚀 漢字", "Grüße 👩‍🚀 漢字"),
+        ] {
+            assert_eq!(clean(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_in_two_deltas_is_still_one() {
+        let mut cleaner = Cleaner::default();
+        let parts = ["a\u{1b}", "[3", "1mb\u{1b}]0;t", "itle\u{1b}", "\\c"];
+        let cleaned: String = parts.iter().map(|part| cleaner.clean(part)).collect();
+        assert_eq!(cleaned, "abc");
+    }
+
+    #[test]
+    fn a_sequence_without_end_swallows_at_most_its_line() {
+        assert_eq!(clean("a\u{1b}]0;never ended\nb"), "a\nb");
+        assert_eq!(clean("a\u{1b}[31\nb"), "a\nb");
+        assert_eq!(clean("a\u{1b}äb"), "aäb");
+    }
+
+    #[test]
+    fn a_line_is_one_line() {
+        assert_eq!(clean_line("a\nb\tc"), "a b c");
+    }
+}

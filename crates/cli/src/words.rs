@@ -1,0 +1,92 @@
+//! What states and times are called in words.
+
+use wire::Timestamp;
+use wire::state::status;
+
+/// The status of a session or chat, in words.
+pub(crate) fn status_words(bits: u32) -> String {
+    let activity = match bits & status::ACTIVITY_MASK {
+        status::IDLE => "idle",
+        status::ERROR => "failed",
+        status::IN_PROGRESS => "working",
+        status::INPUT_NEEDED => "needs an answer",
+        _ => "unknown",
+    };
+    let archived = if bits & status::IS_ARCHIVED != 0 { ", archived" } else { "" };
+    format!("{activity}{archived}")
+}
+
+/// How long ago a moment was.
+pub(crate) fn ago(moment: &str, now: Timestamp) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    let Some(then) = Timestamp::parse_rfc3339(moment) else {
+        return "unknown".to_owned();
+    };
+    let counted = |count: i64, unit: &str| {
+        format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" })
+    };
+    match now.ms_since(then) / 1_000 {
+        seconds if seconds < MINUTE => "just now".to_owned(),
+        seconds if seconds < HOUR => counted(seconds / MINUTE, "minute"),
+        seconds if seconds < DAY => counted(seconds / HOUR, "hour"),
+        seconds => counted(seconds / DAY, "day"),
+    }
+}
+
+/// The moment the system's clock shows.
+pub(crate) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// A number of bytes, rounded for reading.
+pub(crate) fn bytes_words(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, size)| bytes >= *size) {
+        Some((unit, size)) => format!("{} {unit}", bytes / size),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_has_a_word() {
+        for (bits, words) in [
+            (1, "idle"),
+            (1 | 32, "idle"),
+            (2, "failed"),
+            (8, "working"),
+            (24, "needs an answer"),
+            (1 | 32 | 64, "idle, archived"),
+            (0, "unknown"),
+        ] {
+            assert_eq!(status_words(bits), words);
+        }
+    }
+
+    #[test]
+    fn moments_are_told_by_their_distance() {
+        let now = Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap();
+        for (moment, words) in [
+            ("2026-11-15T11:59:30Z", "just now"),
+            ("2026-11-15T13:00:00Z", "just now"),
+            ("2026-11-15T11:58:59Z", "1 minute ago"),
+            ("2026-11-15T10:00:00Z", "2 hours ago"),
+            ("2026-11-12T11:00:00Z", "3 days ago"),
+            ("someday", "unknown"),
+        ] {
+            assert_eq!(ago(moment, now), words);
+        }
+    }
+
+    #[test]
+    fn sizes_are_rounded_down() {
+        assert_eq!(bytes_words(700), "700 bytes");
+        assert_eq!(bytes_words(3 << 20), "3 MiB");
+    }
+}

@@ -1,0 +1,348 @@
+//! One connection to a host: requests, notifications, and what the host asks.
+//!
+//! Promises: notifications come in the order the host sent them, none is dropped; an application that does not read
+//! them in time loses the connection, not a message. A request is answered, times out, or fails with the reason the
+//! connection closed for.
+//! Must not know: what the methods mean, beyond the handshake.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
+use wire::rpc;
+use wire::{ChannelUri, RpcError};
+
+use crate::pump::{self, Shared};
+use crate::{ClientError, Envelope, Snapshot};
+
+/// Protocol versions this client speaks, the best first.
+pub const PROTOCOL_VERSIONS: [&str; 1] = ["1.0.0"];
+
+/// Largest message taken from a host: above what a host sends at most.
+const MESSAGE_IN_BYTES: usize = 64 * 1_024 * 1_024;
+/// Notifications that may wait for the application before the connection is cut.
+const EVENTS_MAX: usize = 65_536;
+/// Messages that may wait for the socket; senders wait when it is full.
+const OUTGOING_MAX: usize = 1_024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Where to connect to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Target {
+    /// `ws://HOST:PORT/`
+    pub url: String,
+    pub token: Option<String>,
+}
+
+/// The token stays out of logs and panics.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let token = self.token.as_ref().map(|_| "(hidden)");
+        f.debug_struct("Target")
+            .field("url", &self.url)
+            .field("token", &token)
+            .finish()
+    }
+}
+
+/// A notification of the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notification {
+    pub method: String,
+    pub params: Value,
+}
+
+/// A request of the host to this client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostRequest {
+    pub method: String,
+    pub params: Value,
+}
+
+/// Answers what the host asks. Without one every request is answered with -32601.
+pub type Handler =
+    Arc<dyn Fn(HostRequest) -> BoxFuture<'static, Result<Value, RpcError>> + Send + Sync>;
+
+/// A connection. Dropping it closes the socket; [`Connection::close`] says goodbye first.
+#[derive(Debug)]
+pub struct Connection {
+    shared: Arc<Shared>,
+    outgoing: mpsc::Sender<Message>,
+    tasks: tokio::task::JoinSet<()>,
+}
+
+/// The host's notifications, in order.
+#[derive(Debug)]
+pub struct Events {
+    receiver: mpsc::Receiver<Notification>,
+    shared: Arc<Shared>,
+}
+
+impl Events {
+    /// The next notification; an error once the connection is closed and everything before that was read.
+    /// May be dropped and called again: nothing is lost.
+    pub async fn next(&mut self) -> Result<Notification, ClientError> {
+        match self.receiver.recv().await {
+            Some(notification) => Ok(notification),
+            None => Err(self.shared.why_closed()),
+        }
+    }
+}
+
+/// What a host says to `initialize`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Initialized {
+    pub protocol_version: String,
+    pub server_seq: u64,
+    /// Name and version of the host's software, if it tells.
+    pub server_info: Option<String>,
+    pub snapshots: Vec<Snapshot>,
+}
+
+/// What a host says to `reconnect`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reconnected {
+    /// Everything that was missed, and the channels that are gone.
+    Replay {
+        actions: Vec<Envelope>,
+        missing: Vec<String>,
+    },
+    /// Too much was missed: the state as it is now.
+    Snapshot(Vec<Snapshot>),
+}
+
+impl Connection {
+    pub async fn connect(target: &Target) -> Result<(Self, Events), ClientError> {
+        let request = upgrade_request(target)?;
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MESSAGE_IN_BYTES))
+            .max_frame_size(Some(MESSAGE_IN_BYTES));
+        let connecting = tokio_tungstenite::connect_async_with_config(request, Some(config), true);
+        let url = target.url.clone();
+        let (socket, _) = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(connected) => connected.map_err(|error| connect_error(url, error))?,
+            Err(_) => {
+                let why = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs());
+                return Err(ClientError::Unreachable { url, why });
+            }
+        };
+        let (sink, stream) = socket.split();
+        let (outgoing, outgoing_receiver) = mpsc::channel(OUTGOING_MAX);
+        let (events, receiver) = mpsc::channel(EVENTS_MAX);
+        let shared = Arc::new(Shared::default());
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(pump::write(sink, outgoing_receiver, Arc::clone(&shared)));
+        tasks.spawn(pump::read(
+            stream,
+            events,
+            outgoing.clone(),
+            Arc::clone(&shared),
+        ));
+        Ok((
+            Self {
+                shared: Arc::clone(&shared),
+                outgoing,
+                tasks,
+            },
+            Events { receiver, shared },
+        ))
+    }
+
+    /// Sets who answers the host's own requests from now on.
+    pub fn answer_with(&self, handler: Handler) {
+        self.shared.set_handler(handler);
+    }
+
+    pub async fn initialize(
+        &self,
+        client_id: &str,
+        initial_subscriptions: &[ChannelUri],
+    ) -> Result<Initialized, ClientError> {
+        let subscriptions: Vec<&str> = initial_subscriptions
+            .iter()
+            .map(ChannelUri::as_str)
+            .collect();
+        let params = json!({
+            "channel": ChannelUri::root().as_str(),
+            "protocolVersions": PROTOCOL_VERSIONS,
+            "clientId": client_id,
+            "clientInfo": {"name": "greenroom", "version": env!("CARGO_PKG_VERSION")},
+            "initialSubscriptions": subscriptions,
+        });
+        let mut result = self.request("initialize", params).await?;
+        let info = &result["serverInfo"];
+        let server_info = info["name"]
+            .as_str()
+            .map(|name| match info["version"].as_str() {
+                Some(version) => format!("{name} {version}"),
+                None => name.to_owned(),
+            });
+        let unreadable =
+            || ClientError::Unreadable("an `initialize` result without version or seq".to_owned());
+        Ok(Initialized {
+            protocol_version: result["protocolVersion"]
+                .as_str()
+                .ok_or_else(unreadable)?
+                .to_owned(),
+            server_seq: result["serverSeq"].as_u64().ok_or_else(unreadable)?,
+            server_info,
+            snapshots: Snapshot::list(&mut result, "snapshots")?,
+        })
+    }
+
+    /// Takes up where an earlier connection of the same client id stopped.
+    pub async fn reconnect(
+        &self,
+        client_id: &str,
+        last_seen: u64,
+        subscriptions: &[ChannelUri],
+    ) -> Result<Reconnected, ClientError> {
+        let subscriptions: Vec<&str> = subscriptions.iter().map(ChannelUri::as_str).collect();
+        let params = json!({
+            "channel": ChannelUri::root().as_str(),
+            "clientId": client_id,
+            "lastSeenServerSeq": last_seen,
+            "subscriptions": subscriptions,
+        });
+        let mut result = self.request("reconnect", params).await?;
+        if result["type"] == "snapshot" {
+            return Ok(Reconnected::Snapshot(Snapshot::list(
+                &mut result,
+                "snapshots",
+            )?));
+        }
+        let Some(Value::Array(actions)) = result.get_mut("actions").map(Value::take) else {
+            let what = "a `reconnect` result with neither actions nor snapshots".to_owned();
+            return Err(ClientError::Unreadable(what));
+        };
+        let missing = result["missing"].as_array().map_or(&[][..], Vec::as_slice);
+        Ok(Reconnected::Replay {
+            actions: actions
+                .into_iter()
+                .map(Envelope::from_value)
+                .collect::<Result<_, _>>()?,
+            missing: missing
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+        })
+    }
+
+    /// Subscribes to a channel; the snapshot if it has state.
+    pub async fn subscribe(&self, channel: &ChannelUri) -> Result<Option<Snapshot>, ClientError> {
+        let mut result = self
+            .request("subscribe", json!({"channel": channel.as_str()}))
+            .await?;
+        match result.get_mut("snapshot").map(Value::take) {
+            None | Some(Value::Null) => Ok(None),
+            Some(snapshot) => Snapshot::from_value(snapshot).map(Some),
+        }
+    }
+
+    /// Asks whether the host is there.
+    pub async fn ping(&self) -> Result<(), ClientError> {
+        self.request("ping", json!({"channel": ChannelUri::root().as_str()}))
+            .await
+            .map(drop)
+    }
+
+    /// Dispatches an action; returns the number under which its echo or its refusal comes back.
+    pub async fn dispatch(&self, channel: &ChannelUri, action: Value) -> Result<i64, ClientError> {
+        let client_seq = self.shared.next_client_seq();
+        let params =
+            json!({"channel": channel.as_str(), "clientSeq": client_seq, "action": action});
+        self.notify("dispatchAction", params).await?;
+        Ok(client_seq)
+    }
+
+    pub async fn notify(&self, method: &str, params: Value) -> Result<(), ClientError> {
+        self.send(&rpc::notification(method, &params)).await
+    }
+
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
+        let (sender, answer) = oneshot::channel();
+        let waiting = self.shared.expect_answer(sender)?;
+        self.send(&rpc::request(waiting.id(), method, &params))
+            .await?;
+        match tokio::time::timeout(REQUEST_TIMEOUT, answer).await {
+            Ok(Ok(Ok(result))) => Ok(result),
+            Ok(Ok(Err(error))) => Err(ClientError::Rpc(error)),
+            Ok(Err(_)) => Err(self.shared.why_closed()),
+            Err(_) => {
+                let seconds = REQUEST_TIMEOUT.as_secs();
+                Err(ClientError::TimedOut {
+                    method: method.to_owned(),
+                    seconds,
+                })
+            }
+        }
+    }
+
+    async fn send(&self, encoded: &[u8]) -> Result<(), ClientError> {
+        let message = pump::text_message(encoded);
+        self.outgoing
+            .send(message)
+            .await
+            .map_err(|_| self.shared.why_closed())
+    }
+
+    /// Says goodbye, and waits a moment for what was sent to be on its way.
+    pub async fn close(mut self) {
+        if self.outgoing.send(Message::Close(None)).await.is_ok() {
+            let ended = async { while self.tasks.join_next().await.is_some() {} };
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, ended).await;
+        }
+    }
+}
+
+fn upgrade_request(
+    target: &Target,
+) -> Result<tungstenite::handshake::client::Request, ClientError> {
+    let bad = |why: String| ClientError::BadUrl {
+        url: target.url.clone(),
+        why,
+    };
+    let mut request = target
+        .url
+        .as_str()
+        .into_client_request()
+        .map_err(|error| bad(error.to_string()))?;
+    if request.uri().scheme_str() != Some("ws") {
+        return Err(bad("only ws:// is spoken".to_owned()));
+    }
+    if let Some(token) = &target.token {
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| bad("the token holds characters that no token has".to_owned()))?;
+        value.set_sensitive(true);
+        request.headers_mut().insert("authorization", value);
+    }
+    Ok(request)
+}
+
+fn connect_error(url: String, error: tungstenite::Error) -> ClientError {
+    match error {
+        tungstenite::Error::Http(response) => match response.status().as_u16() {
+            401 => ClientError::Unauthorized { url },
+            status => ClientError::Refused { url, status },
+        },
+        tungstenite::Error::Url(error) => ClientError::BadUrl {
+            url,
+            why: error.to_string(),
+        },
+        other => ClientError::Unreachable {
+            url,
+            why: other.to_string(),
+        },
+    }
+}

@@ -1,0 +1,40 @@
+//! What can go wrong between a client and its host, in words that say what to do next.
+
+use wire::RpcError;
+
+/// Why a connection or a request failed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ClientError {
+    #[error("`{url}` is no address of a host: {why}. It looks like ws://127.0.0.1:4790/")]
+    BadUrl { url: String, why: String },
+    #[error(
+        "no host answers at {url}: {why}. Start one with `greenroom serve`, or name another with --host"
+    )]
+    Unreachable { url: String, why: String },
+    #[error(
+        "the host at {url} does not accept the token (HTTP 401). Pass the right one with --token-file or GREENROOM_TOKEN"
+    )]
+    Unauthorized { url: String },
+    #[error("what answers at {url} refused the connection (HTTP {status}). Is it an agent host?")]
+    Refused { url: String, status: u16 },
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    #[error("the host did not answer `{method}` within {seconds} s")]
+    TimedOut { method: String, seconds: u64 },
+    #[error("the connection is closed: {0}")]
+    Closed(String),
+    #[error("the connection was closed because {events} messages of the host waited unread")]
+    Overflow { events: usize },
+    #[error("the host said something this client cannot read: {0}")]
+    Unreadable(String),
+}
+
+impl ClientError {
+    /// The code of the host's answer, if it answered.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Self::Rpc(error) => Some(error.code),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The other side of the wire: connect to an agent host, talk to it, mirror its state.
+//!
+//! Promises: nothing the host says is lost in silence; a connection that cannot keep up ends with a clear error.
+//! Must not know: kernel, agents, host, compositor.
+
+pub mod connection;
+pub mod endpoint;
+pub mod envelope;
+pub mod error;
+pub mod mirror;
+mod pump;
+
+pub use connection::{
+    Connection, Events, Handler, HostRequest, Initialized, Notification, Reconnected, Target,
+};
+pub use endpoint::{Endpoint, EndpointError};
+pub use envelope::{Envelope, Snapshot};
+pub use error::ClientError;
+pub use mirror::{Applied, Mirror};

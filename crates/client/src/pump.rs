@@ -1,0 +1,218 @@
+//! The two tasks of a connection, and what they share with it: one reads the socket, one writes to it.
+//!
+//! Promises: reading never waits for writing or for the application. The first reason to close is the one told.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+use wire::rpc::{self, code};
+use wire::{Id, Incoming, RpcError};
+
+use crate::ClientError;
+use crate::connection::{Handler, HostRequest, Notification};
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+type Answer = Result<Value, RpcError>;
+
+/// Deeper nesting than any host sends.
+const DEPTH_MAX: usize = 256;
+/// Requests of the host that are being answered at once.
+const HOST_REQUESTS_MAX: usize = 64;
+
+/// What the connection and its tasks share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    inner: Mutex<Inner>,
+    last_id: AtomicU64,
+    last_client_seq: AtomicI64,
+}
+
+#[derive(Default)]
+struct Inner {
+    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    closed: Option<ClientError>,
+    handler: Option<Handler>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// A request that waits for its answer; forgotten when dropped.
+pub(crate) struct Waiting<'a> {
+    id: u64,
+    shared: &'a Shared,
+}
+
+impl Waiting<'_> {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().waiting.remove(&self.id);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing is left half done under this lock, so a panic elsewhere does not spoil it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_handler(&self, handler: Handler) {
+        self.lock().handler = Some(handler);
+    }
+
+    pub(crate) fn next_client_seq(&self) -> i64 {
+        self.last_client_seq.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn expect_answer(
+        &self,
+        sender: oneshot::Sender<Answer>,
+    ) -> Result<Waiting<'_>, ClientError> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut inner = self.lock();
+        if let Some(why) = &inner.closed {
+            return Err(why.clone());
+        }
+        inner.waiting.insert(id, sender);
+        Ok(Waiting { id, shared: self })
+    }
+
+    pub(crate) fn why_closed(&self) -> ClientError {
+        let closed = self.lock().closed.clone();
+        closed.unwrap_or_else(|| ClientError::Closed("it was given up".to_owned()))
+    }
+
+    /// Keeps the first reason; requests that wait hear it.
+    fn close(&self, why: ClientError) {
+        let mut inner = self.lock();
+        inner.closed.get_or_insert(why);
+        inner.waiting.clear();
+    }
+
+    fn answered(&self, id: &Id, answer: Answer) {
+        let Id::Number(number) = id else {
+            return;
+        };
+        let sender = number
+            .as_u64()
+            .and_then(|id| self.lock().waiting.remove(&id));
+        if let Some(sender) = sender {
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+/// Writes what is there, then flushes once.
+pub(crate) async fn write(
+    mut sink: SplitSink<Socket, Message>,
+    mut outgoing: mpsc::Receiver<Message>,
+    shared: Arc<Shared>,
+) {
+    while let Some(message) = outgoing.recv().await {
+        let mut result = sink.feed(message).await;
+        while let (Ok(()), Ok(message)) = (&result, outgoing.try_recv()) {
+            result = sink.feed(message).await;
+        }
+        if result.is_ok() {
+            result = sink.flush().await;
+        }
+        if let Err(error) = result {
+            shared.close(ClientError::Closed(error.to_string()));
+            return;
+        }
+    }
+}
+
+pub(crate) async fn read(
+    mut stream: SplitStream<Socket>,
+    events: mpsc::Sender<Notification>,
+    outgoing: mpsc::Sender<Message>,
+    shared: Arc<Shared>,
+) {
+    let mut answers = JoinSet::new();
+    let why = loop {
+        while answers.try_join_next().is_some() {}
+        let message = match stream.next().await {
+            Some(Ok(message)) => message,
+            Some(Err(error)) => break ClientError::Closed(error.to_string()),
+            None => break ClientError::Closed("the host hung up".to_owned()),
+        };
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Close(frame) => {
+                let why = frame.map(|frame| format!("{} (code {})", frame.reason, frame.code));
+                break ClientError::Closed(
+                    why.unwrap_or_else(|| "the host said goodbye".to_owned()),
+                );
+            }
+            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
+                continue;
+            }
+        };
+        match rpc::decode(&text, DEPTH_MAX) {
+            Ok(Incoming::Response { id, result }) => shared.answered(&id, result),
+            Ok(Incoming::Notification { method, params }) => {
+                match events.try_send(Notification { method, params }) {
+                    // An application that gave the events up does not want them.
+                    Ok(()) | Err(TrySendError::Closed(_)) => {}
+                    Err(TrySendError::Full(_)) => {
+                        break ClientError::Overflow {
+                            events: events.max_capacity(),
+                        };
+                    }
+                }
+            }
+            Ok(Incoming::Request { id, method, params }) => {
+                let handler = shared.lock().handler.clone();
+                let busy = answers.len() >= HOST_REQUESTS_MAX;
+                let outgoing = outgoing.clone();
+                answers.spawn(async move {
+                    let answer = match handler {
+                        None => Err(RpcError::new(
+                            code::METHOD_NOT_FOUND,
+                            format!("`{method}` is not served"),
+                        )),
+                        Some(_) if busy => Err(RpcError::new(
+                            code::INTERNAL_ERROR,
+                            "too many requests at once",
+                        )),
+                        Some(handler) => handler(HostRequest { method, params }).await,
+                    };
+                    let message = match answer {
+                        Ok(result) => rpc::response(&id, &result),
+                        Err(error) => rpc::error_response(&id, &error),
+                    };
+                    let _ = outgoing.send(text_message(&message)).await;
+                });
+            }
+            Err(malformed) => break ClientError::Unreadable(malformed.error.message),
+        }
+    };
+    shared.close(why);
+}
+
+/// A text frame of what `rpc` encoded, which is UTF-8 by construction.
+pub(crate) fn text_message(encoded: &[u8]) -> Message {
+    Message::Text(Utf8Bytes::from(
+        String::from_utf8_lossy(encoded).into_owned(),
+    ))
+}

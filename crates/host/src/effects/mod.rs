@@ -1,0 +1,87 @@
+//! What the kernel wants done. Each effect ends as an input to the kernel, or in silence where none is owed.
+
+mod run_turn;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use agents::Agent;
+use kernel::{AgentFailure, Input, Query, ReadFailed, RunId, Ticket, TurnRun};
+use tokio::task::AbortHandle;
+use wire::ChannelUri;
+
+use crate::arrival::{Arrival, Arrivals};
+use crate::journal::JournalThread;
+
+/// Starts effects and knows which turns run.
+pub(crate) struct Effects {
+    pub arrivals: Arrivals,
+    pub journal: JournalThread,
+    pub agents: Vec<Arc<dyn Agent>>,
+    runs: HashMap<RunId, AbortHandle>,
+}
+
+impl Effects {
+    pub fn new(arrivals: Arrivals, journal: JournalThread, agents: Vec<Arc<dyn Agent>>) -> Self {
+        Self { arrivals, journal, agents, runs: HashMap::new() }
+    }
+
+    pub fn read(&self, ticket: Ticket, query: Query) {
+        let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
+        tokio::spawn(async move {
+            let answer = journal.read(query).await.map_err(|error| ReadFailed(error.to_string()));
+            if let Err(failed) = &answer {
+                tracing::warn!(error = %failed, "a read failed");
+            }
+            send(&arrivals, Input::Read { ticket, answer }).await;
+        });
+    }
+
+    pub fn probe(&self) {
+        let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
+        tokio::spawn(async move {
+            let writable = journal.probe().await.is_ok();
+            send(&arrivals, Input::Probed { writable }).await;
+        });
+    }
+
+    /// A session is ready when its agent is known: no process starts before the first turn (G-28).
+    pub fn start_session(&self, session: ChannelUri, provider: String) {
+        let known = self.agent(&provider).is_some();
+        let arrivals = self.arrivals.clone();
+        tokio::spawn(async move {
+            let failure = || AgentFailure {
+                error_type: "agentMissing".to_owned(),
+                message: format!("this host has no agent `{provider}` any more"),
+                resumable: false,
+            };
+            let result = known.then_some(()).ok_or_else(failure);
+            send(&arrivals, Input::SessionStarted { session, result }).await;
+        });
+    }
+
+    pub fn run_turn(&mut self, turn: TurnRun) {
+        self.runs.retain(|_, run| !run.is_finished());
+        let agent = self.agent(&turn.provider);
+        let run = turn.run;
+        let task = tokio::spawn(run_turn::run(agent, turn, self.arrivals.clone()));
+        self.runs.insert(run, task.abort_handle());
+    }
+
+    pub fn stop_turn(&mut self, run: RunId) {
+        if let Some(task) = self.runs.remove(&run) {
+            task.abort();
+        }
+    }
+
+    fn agent(&self, provider: &str) -> Option<Arc<dyn Agent>> {
+        self.agents.iter().find(|agent| agent.info().provider == provider).cloned()
+    }
+}
+
+/// Hands an input to the kernel. Nobody listens any more only when the host is going down.
+async fn send(arrivals: &Arrivals, input: Input) {
+    if arrivals.send(Arrival::Input(input)).await.is_err() {
+        tracing::debug!("an effect ended after the host did");
+    }
+}

@@ -1,0 +1,83 @@
+//! One task per turn: the agent works in a task of its own, so that its death is an outcome and not ours.
+
+use std::sync::Arc;
+
+use agents::{Agent, AgentError, AgentEvent, EventSink, SessionFacts, TurnInput};
+use bytes::Bytes;
+use kernel::{AgentFailure, Input, RunId, TextKind, TurnEvent, TurnRun};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::send;
+use crate::arrival::Arrivals;
+
+/// Events of one agent that may wait for the kernel; the agent waits when it is full.
+const AGENT_EVENTS_MAX: usize = 256;
+
+/// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
+pub(super) async fn run(agent: Option<Arc<dyn Agent>>, turn: TurnRun, arrivals: Arrivals) {
+    let run = turn.run;
+    let Some(agent) = agent else {
+        let message = format!("this host has no agent `{}` any more", turn.provider);
+        let failure = AgentFailure { error_type: "agentMissing".to_owned(), message, resumable: true };
+        return send(&arrivals, Input::Agent { run, event: TurnEvent::Failed(failure) }).await;
+    };
+    let (events, mut heard) = mpsc::channel(AGENT_EVENTS_MAX);
+    // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
+    let mut work = JoinSet::new();
+    work.spawn(play(agent, turn, EventSink::new(events)));
+    let mut batch = Vec::with_capacity(AGENT_EVENTS_MAX);
+    while heard.recv_many(&mut batch, AGENT_EVENTS_MAX).await > 0 {
+        for event in batch.drain(..) {
+            tell(&arrivals, run, event).await;
+        }
+    }
+    let end = match work.join_next().await {
+        Some(Ok(Ok(()))) => TurnEvent::Completed,
+        Some(Ok(Err(error))) => TurnEvent::Failed(AgentFailure {
+            error_type: error.error_type,
+            message: error.message,
+            resumable: error.resumable,
+        }),
+        Some(Err(_)) | None => TurnEvent::Failed(AgentFailure {
+            error_type: "agentCrashed".to_owned(),
+            message: "the agent died; resume the turn to go on".to_owned(),
+            resumable: true,
+        }),
+    };
+    send(&arrivals, Input::Agent { run, event: end }).await;
+}
+
+async fn play(agent: Arc<dyn Agent>, turn: TurnRun, events: EventSink) -> Result<(), AgentError> {
+    let facts = SessionFacts {
+        conversation: turn.session.to_string(),
+        working_directories: turn.working_directories,
+    };
+    let mut session = agent.open(facts).await?;
+    let input = TurnInput {
+        text: turn.message["text"].as_str().unwrap_or("").to_owned(), // G-06
+        message: turn.message,
+        config: turn.config,
+        resume: turn.resume.map(|checkpoint| checkpoint.map(|data| data.to_vec())),
+    };
+    session.turn(input, &events).await
+}
+
+async fn tell(arrivals: &Arrivals, run: RunId, event: AgentEvent) {
+    let event = match event {
+        AgentEvent::PartOpened { part, kind } => TurnEvent::PartOpened {
+            part,
+            kind: match kind {
+                agents::TextKind::Markdown => TextKind::Markdown,
+                agents::TextKind::Reasoning => TextKind::Reasoning,
+            },
+        },
+        AgentEvent::Text { part, text } => TurnEvent::Text { part, text },
+        AgentEvent::Notice { text } => TurnEvent::Notice { text },
+        AgentEvent::Usage(usage) => TurnEvent::Usage(usage),
+        AgentEvent::Title(title) => TurnEvent::Title(title),
+        AgentEvent::Activity(activity) => TurnEvent::Activity(activity),
+        AgentEvent::Checkpoint(data) => TurnEvent::Checkpoint(Bytes::from(data)),
+    };
+    send(arrivals, Input::Agent { run, event }).await;
+}

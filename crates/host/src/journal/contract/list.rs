@@ -1,0 +1,111 @@
+//! The session list and the sessions that nobody used.
+
+use bytes::Bytes;
+use kernel::{Answer, ChannelId, ClientRecord, Query, Record, SummaryRecord};
+use wire::Timestamp;
+
+use super::{Book, uri};
+
+fn summary(session: u64, modified: i64) -> SummaryRecord {
+    SummaryRecord {
+        session: ChannelId(session),
+        uri: uri(&format!("s{session}")),
+        modified: Timestamp(modified),
+        created: Timestamp(modified),
+        empty: false,
+        creator: None,
+        json: Bytes::from(format!("summary {session}")),
+    }
+}
+
+fn page(book: &mut Book, after: Option<(i64, u64)>, limit: u32) -> Vec<SummaryRecord> {
+    let after = after.map(|(modified, session)| (Timestamp(modified), ChannelId(session)));
+    match book.ask(Query::Sessions { after, limit }) {
+        Answer::Sessions(page) => page,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn empty_before(book: &mut Book, created_before: i64, limit: u32) -> Vec<String> {
+    match book.ask(Query::EmptySessions {
+        created_before: Timestamp(created_before),
+        limit,
+    }) {
+        Answer::EmptySessions(uris) => uris.iter().map(ToString::to_string).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) fn the_list_pages_through_equal_times(book: &mut Book) {
+    book.write((1..=7).map(|n| Record::Summary(summary(n, if n == 3 { 90 } else { 50 }))));
+    book.reopen();
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let found = page(book, after, 2);
+        let Some(last) = found.last() else { break };
+        after = Some((last.modified.0, last.session.0));
+        seen.extend(found.iter().map(|summary| summary.session.0));
+    }
+    assert_eq!(seen, [3, 7, 6, 5, 4, 2, 1]);
+}
+
+pub(super) fn a_summary_is_replaced_and_removed(book: &mut Book) {
+    let creator = Some("ann".to_owned());
+    let second = SummaryRecord {
+        creator,
+        empty: true,
+        ..summary(1, 60)
+    };
+    book.write([
+        Record::Summary(summary(1, 50)),
+        Record::Summary(summary(2, 55)),
+    ]);
+    book.write([Record::Summary(second.clone())]);
+    book.reopen();
+    assert_eq!(page(book, None, 9), [second, summary(2, 55)]);
+    book.write([Record::SummaryGone {
+        session: ChannelId(1),
+    }]);
+    assert_eq!(page(book, None, 9), [summary(2, 55)]);
+}
+
+pub(super) fn empty_sessions_wait_for_their_creators(book: &mut Book) {
+    let seen = |id: &str, last_seen_ms| {
+        Record::Client(ClientRecord {
+            client_id: id.to_owned(),
+            version: "1.0".to_owned(),
+            capabilities: None,
+            locale: None,
+            last_seen_ms,
+        })
+    };
+    let empty = |session, created, creator: Option<&str>| {
+        let creator = creator.map(ToOwned::to_owned);
+        Record::Summary(SummaryRecord {
+            empty: true,
+            creator,
+            ..summary(session, created)
+        })
+    };
+    book.write([seen("here", 100), seen("away", 20)]);
+    book.write([
+        empty(1, 10, Some("here")),
+        empty(2, 12, Some("away")),
+        empty(3, 11, Some("forgotten")),
+        empty(4, 13, None),
+        empty(5, 50, None),
+        Record::Summary(summary(6, 10)),
+    ]);
+    book.reopen();
+    assert_eq!(
+        empty_before(book, 50, 9),
+        ["test:/s3", "test:/s2", "test:/s4"]
+    );
+    assert_eq!(empty_before(book, 50, 1), ["test:/s3"]);
+    assert_eq!(
+        empty_before(book, 20, 9),
+        ["test:/s3", "test:/s4"],
+        "seen at the bound is seen since"
+    );
+}

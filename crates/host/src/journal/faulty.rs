@@ -1,0 +1,258 @@
+//! A journal that fails on demand: every way a disk can let the host down, scripted.
+//!
+//! Promises: without a script it is the journal it wraps; each scripted fault happens once, in order, at an append.
+//! Must not know: which journal it wraps.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use kernel::{Answer, Batch, Boot, Query};
+
+use super::{Journal, JournalError, JournalReader};
+
+/// What happens to one append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Refused before anything is written.
+    Refuse,
+    /// Cut off in the middle: nothing of it is there afterwards.
+    Tear,
+    /// Written, but reported as failed: what a crash between commit and answer looks like.
+    WrittenUnheard,
+    /// Held until [`Faults::release`], then written.
+    Stall,
+    /// Nothing: lets one append pass before the next fault.
+    Pass,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    next: VecDeque<Fault>,
+    disk_broken: bool,
+    reads_broken: bool,
+    stalled: u32,
+    releases: u32,
+}
+
+/// The switch: scripts what a [`Faulty`] journal does. Clones are the same switch.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    shared: Arc<(Mutex<Script>, Condvar)>,
+}
+
+impl Faults {
+    /// Adds a fault for the next append that has none yet.
+    pub fn then(&self, fault: Fault) -> &Self {
+        self.script().next.push_back(fault);
+        self
+    }
+
+    /// Every append and probe fails until [`Faults::mend_disk`]: a full disk (G-15).
+    pub fn break_disk(&self) {
+        self.script().disk_broken = true;
+    }
+
+    pub fn mend_disk(&self) {
+        self.script().disk_broken = false;
+    }
+
+    pub fn break_reads(&self) {
+        self.script().reads_broken = true;
+    }
+
+    pub fn mend_reads(&self) {
+        self.script().reads_broken = false;
+    }
+
+    /// Lets one stalled append go on, now or when it comes.
+    pub fn release(&self) {
+        self.script().releases += 1;
+        self.shared.1.notify_all();
+    }
+
+    /// Waits until an append is being held.
+    pub fn wait_until_stalled(&self) {
+        let waited = self
+            .shared
+            .1
+            .wait_while(self.script(), |script| script.stalled == 0);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Fault {
+        let mut script = self.script();
+        match script.next.pop_front() {
+            _ if script.disk_broken => Fault::Refuse,
+            Some(fault) => fault,
+            None => Fault::Pass,
+        }
+    }
+
+    fn hold(&self) {
+        let mut script = self.script();
+        script.stalled += 1;
+        self.shared.1.notify_all();
+        let waited = self
+            .shared
+            .1
+            .wait_while(script, |script| script.releases == 0);
+        let mut script = waited.unwrap_or_else(PoisonError::into_inner);
+        script.releases -= 1;
+        script.stalled -= 1;
+    }
+}
+
+/// A journal with a switch.
+pub struct Faulty {
+    inner: Box<dyn Journal>,
+    faults: Faults,
+}
+
+impl Faulty {
+    pub fn new(inner: Box<dyn Journal>) -> (Self, Faults) {
+        let faults = Faults::default();
+        (Self::with(inner, faults.clone()), faults)
+    }
+
+    /// The same switch for another journal: after a simulated crash, the one that is opened next.
+    pub fn with(inner: Box<dyn Journal>, faults: Faults) -> Self {
+        Self { inner, faults }
+    }
+}
+
+impl Journal for Faulty {
+    fn boot(&mut self) -> Result<Boot, JournalError> {
+        self.inner.boot()
+    }
+
+    fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
+        match self.faults.take() {
+            Fault::Refuse => Err(unwritable("the disk is full")),
+            Fault::Tear => Err(unwritable("the write was cut off")),
+            Fault::WrittenUnheard => {
+                self.inner.append(batch)?;
+                Err(unwritable("the answer was lost"))
+            }
+            Fault::Stall => {
+                self.faults.hold();
+                self.inner.append(batch)
+            }
+            Fault::Pass => self.inner.append(batch),
+        }
+    }
+
+    fn probe(&mut self) -> Result<(), JournalError> {
+        if self.faults.script().disk_broken {
+            return Err(unwritable("the disk is full"));
+        }
+        self.inner.probe()
+    }
+
+    fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
+        Ok(Box::new(FaultyReader {
+            inner: self.inner.reader()?,
+            faults: self.faults.clone(),
+        }))
+    }
+}
+
+struct FaultyReader {
+    inner: Box<dyn JournalReader>,
+    faults: Faults,
+}
+
+impl JournalReader for FaultyReader {
+    fn read(&mut self, query: &Query) -> Result<Answer, JournalError> {
+        if self.faults.script().reads_broken {
+            return Err(JournalError::Unreadable(
+                "the disk does not answer".to_owned(),
+            ));
+        }
+        self.inner.read(query)
+    }
+}
+
+fn unwritable(words: &str) -> JournalError {
+    JournalError::Unwritable(words.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::Seq;
+
+    use super::*;
+    use crate::journal::Memory;
+
+    fn batch(seq: u64) -> Batch {
+        Batch {
+            seq: Seq(seq),
+            records: Vec::new(),
+        }
+    }
+
+    fn seq(journal: &mut Faulty) -> u64 {
+        journal.boot().unwrap().seq.0
+    }
+
+    #[test]
+    fn each_fault_happens_once_and_in_order() {
+        let (mut journal, faults) = Faulty::new(Box::new(Memory::new()));
+        faults
+            .then(Fault::Refuse)
+            .then(Fault::Tear)
+            .then(Fault::Pass)
+            .then(Fault::WrittenUnheard);
+        let heard: Vec<bool> = (1..=5).map(|n| journal.append(&batch(n)).is_ok()).collect();
+        assert_eq!(heard, [false, false, true, false, true]);
+    }
+
+    #[test]
+    fn a_torn_batch_is_not_there_and_an_unheard_one_is() {
+        let (mut journal, faults) = Faulty::new(Box::new(Memory::new()));
+        faults.then(Fault::Tear).then(Fault::WrittenUnheard);
+        assert!(journal.append(&batch(1)).is_err());
+        assert_eq!(seq(&mut journal), 0);
+        assert!(journal.append(&batch(2)).is_err());
+        assert_eq!(seq(&mut journal), 2);
+    }
+
+    #[test]
+    fn a_broken_disk_refuses_until_it_is_mended() {
+        let (mut journal, faults) = Faulty::new(Box::new(Memory::new()));
+        faults.break_disk();
+        assert!(journal.append(&batch(1)).is_err() && journal.probe().is_err());
+        faults.mend_disk();
+        assert!(journal.probe().is_ok() && journal.append(&batch(1)).is_ok());
+    }
+
+    #[test]
+    fn broken_reads_fail_and_writes_go_on() {
+        let (mut journal, faults) = Faulty::new(Box::new(Memory::new()));
+        let mut reader = journal.reader().unwrap();
+        let query = Query::Sessions {
+            after: None,
+            limit: 1,
+        };
+        faults.break_reads();
+        assert!(reader.read(&query).is_err() && journal.append(&batch(1)).is_ok());
+        faults.mend_reads();
+        assert!(reader.read(&query).is_ok());
+    }
+
+    #[test]
+    fn a_stalled_append_is_written_when_it_is_released() {
+        let (mut journal, faults) = Faulty::new(Box::new(Memory::new()));
+        faults.then(Fault::Stall);
+        let writer = std::thread::spawn(move || {
+            journal.append(&batch(1)).unwrap();
+            seq(&mut journal)
+        });
+        faults.wait_until_stalled();
+        faults.release();
+        assert_eq!(writer.join().unwrap(), 1);
+    }
+}

@@ -1,0 +1,245 @@
+//! Questions answered by looking through maps.
+//!
+//! Must not know: how the maps came to be what they are.
+
+use kernel::{
+    Answer, Boot, ChannelId, ClientRecord, FloorRecord, FoundTurn, Kind, LogSlice, Query, Seq,
+    StoredChannel, StoredTurn, SummaryRecord, TurnPage,
+};
+use wire::{ChannelUri, Timestamp};
+
+use super::{Channel, Range, Store, TurnRow};
+use crate::journal::page::{Crossing, Page};
+
+impl Store {
+    pub(super) fn boot(&self) -> Boot {
+        let live = || {
+            self.channels
+                .iter()
+                .filter(|(_, channel)| channel.is_live())
+        };
+        Boot {
+            seq: self.seq,
+            log_floor: self.log_floor,
+            root: live()
+                .find(|(id, _)| **id == ChannelId::ROOT.0)
+                .map(|(_, c)| c.head.clone()),
+            duties: live()
+                .filter(|(_, channel)| channel.duty.to_bits() != 0)
+                .map(|(_, channel)| (channel.uri.clone(), channel.kind, channel.duty))
+                .collect(),
+        }
+    }
+
+    pub(super) fn answer(&self, query: &Query) -> Answer {
+        match query {
+            Query::Channel {
+                uri,
+                turns_max,
+                bytes_max,
+            } => {
+                let page = Page::new(*turns_max, *bytes_max, Crossing::LeftOut);
+                Answer::Channel(self.open_channel(uri, page).map(Box::new))
+            }
+            Query::Turns {
+                chat,
+                before_n,
+                turns_max,
+                bytes_max,
+            } => {
+                let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
+                Answer::Turns(self.turns_before(chat.0, *before_n, page))
+            }
+            Query::FindTurn { chat, turn_id } => Answer::FindTurn(self.find_turn(chat.0, turn_id)),
+            Query::Client { client_id } => Answer::Client(self.client(client_id)),
+            Query::Log {
+                floors,
+                through,
+                bytes_max,
+            } => Answer::Log(self.log(floors, *through, *bytes_max)),
+            Query::Sessions { after, limit } => Answer::Sessions(self.sessions(*after, *limit)),
+            Query::EmptySessions {
+                created_before,
+                limit,
+            } => Answer::EmptySessions(self.empty_sessions(*created_before, *limit)),
+        }
+    }
+
+    fn open_channel(&self, uri: &ChannelUri, page: Page) -> Option<StoredChannel> {
+        let id = self.live.get(uri)?;
+        let row = self.channels.get(id)?;
+        let mut channel = self.stored(*id, row);
+        if row.kind == Kind::Chat {
+            channel.turns = self.turns_before(*id, u64::MAX, page);
+            channel.next_n = self.next_n(*id);
+            channel.checkpoint = self.checkpoints.get(id).cloned();
+            channel.parent = row.parent.and_then(|parent| {
+                let session = self
+                    .channels
+                    .get(&parent)
+                    .filter(|session| session.is_live())?;
+                Some(Box::new(self.stored(parent, session)))
+            });
+        }
+        Some(channel)
+    }
+
+    fn stored(&self, id: u64, row: &Channel) -> StoredChannel {
+        let later = self
+            .actions
+            .range((id, row.head_seq.0.saturating_add(1))..=(id, u64::MAX));
+        StoredChannel {
+            id: ChannelId(id),
+            uri: row.uri.clone(),
+            kind: row.kind,
+            head: row.head.clone(),
+            head_seq: row.head_seq,
+            private: row.private.clone(),
+            later: later
+                .map(|((_, seq), envelope)| (Seq(*seq), envelope.clone()))
+                .collect(),
+            turns: TurnPage::default(),
+            next_n: 0,
+            checkpoint: None,
+            parent: None,
+        }
+    }
+
+    /// Every turn that ever belonged to a chat, newest first, and whether it is visible there.
+    fn turns_of(&self, chat: u64) -> impl Iterator<Item = (u64, &TurnRow, bool)> {
+        let own = self.turns.range((chat, 0)..=(chat, u64::MAX)).rev();
+        let own = own.map(|((_, n), row)| (*n, row, row.hidden_at.is_none()));
+        let seen = |range: &Range| {
+            let (end, as_of) = (range.visible_end_n, range.as_of);
+            let rows = self
+                .turns
+                .range((range.source, range.first_n)..(range.source, range.end_n));
+            rows.rev()
+                .filter(move |(_, row)| row.hidden_at.is_none_or(|at| at > as_of))
+                .map(move |((_, n), row)| (*n, row, *n < end))
+        };
+        own.chain(
+            self.ranges
+                .get(&chat)
+                .into_iter()
+                .flatten()
+                .rev()
+                .flat_map(seen),
+        )
+    }
+
+    fn turns_before(&self, chat: u64, before_n: u64, mut page: Page) -> TurnPage {
+        let mut found = TurnPage::default();
+        for (n, row, _) in self
+            .turns_of(chat)
+            .filter(|(n, _, visible)| *visible && *n < before_n)
+        {
+            if !page.takes(row.turn.json.len() as u64) {
+                found.older = true;
+                break;
+            }
+            found.turns.push(StoredTurn {
+                n,
+                id: row.turn.id.clone(),
+                outcome: row.turn.outcome,
+                json: row.turn.json.clone(),
+            });
+        }
+        found.turns.reverse();
+        found
+    }
+
+    fn next_n(&self, chat: u64) -> u64 {
+        let own = self
+            .turns
+            .range((chat, 0)..=(chat, u64::MAX))
+            .map(|((_, n), _)| n + 1);
+        let seen = self
+            .ranges
+            .get(&chat)
+            .into_iter()
+            .flatten()
+            .map(|range| range.end_n);
+        own.chain(seen).max().unwrap_or(0)
+    }
+
+    fn find_turn(&self, chat: u64, turn_id: &str) -> Option<FoundTurn> {
+        self.turns_of(chat)
+            .filter(|(_, row, _)| row.turn.id == turn_id)
+            .map(|(n, _, visible)| FoundTurn { n, visible })
+            .max_by_key(|found| (found.visible, found.n))
+    }
+
+    fn client(&self, client_id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
+        let client = self.clients.get(client_id)?;
+        let floors = self.floors.iter().filter(|((of, _), _)| of == client_id);
+        Some((
+            client.clone(),
+            floors.map(|(_, floor)| floor.clone()).collect(),
+        ))
+    }
+
+    fn log(&self, floors: &[(ChannelId, Seq)], through: Seq, bytes_max: u64) -> LogSlice {
+        let mut actions = Vec::new();
+        for (channel, floor) in floors {
+            let above = (*floor).max(self.log_floor).0.saturating_add(1);
+            for ((_, seq), envelope) in self
+                .actions
+                .range((channel.0, above)..=(channel.0, u64::MAX))
+            {
+                if *seq <= through.0 {
+                    actions.push((Seq(*seq), *channel, envelope.clone()));
+                }
+            }
+        }
+        actions.sort_by_key(|(seq, channel, _)| (*seq, *channel));
+        if actions
+            .iter()
+            .map(|(_, _, envelope)| envelope.len() as u64)
+            .sum::<u64>()
+            > bytes_max
+        {
+            return LogSlice {
+                actions: Vec::new(),
+                overflowed: true,
+            };
+        }
+        LogSlice {
+            actions,
+            overflowed: false,
+        }
+    }
+
+    fn sessions(&self, after: Option<(Timestamp, ChannelId)>, limit: u32) -> Vec<SummaryRecord> {
+        let place = |summary: &SummaryRecord| (summary.modified, summary.session);
+        let mut page: Vec<&SummaryRecord> = self
+            .summaries
+            .values()
+            .filter(|summary| after.is_none_or(|after| place(summary) < after))
+            .collect();
+        page.sort_by_key(|summary| std::cmp::Reverse(place(summary)));
+        page.into_iter().take(limit as usize).cloned().collect()
+    }
+
+    fn empty_sessions(&self, created_before: Timestamp, limit: u32) -> Vec<ChannelUri> {
+        let last_seen = |summary: &SummaryRecord| {
+            let creator = summary
+                .creator
+                .as_ref()
+                .and_then(|creator| self.clients.get(creator));
+            creator.map(|client| client.last_seen_ms)
+        };
+        let mut found: Vec<&SummaryRecord> = self
+            .summaries
+            .values()
+            .filter(|summary| summary.empty && summary.created < created_before)
+            .filter(|summary| last_seen(summary).is_none_or(|seen| seen < created_before.0))
+            .collect();
+        found.sort_by_key(|summary| (summary.created, summary.session));
+        found
+            .into_iter()
+            .take(limit as usize)
+            .map(|summary| summary.uri.clone())
+            .collect()
+    }
+}

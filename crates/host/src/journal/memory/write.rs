@@ -1,0 +1,289 @@
+//! Records into maps: first checked, then applied, so that a batch is whole.
+//!
+//! Must not know: how questions are answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kernel::{Batch, ChannelId, Record, Seq};
+use wire::{ChannelUri, Timestamp};
+
+use super::{Channel, Range, Store, TurnRow};
+
+impl Store {
+    /// Whether the batch would break the journal's order, as the tables on disk would notice.
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), String> {
+        let mut actions = BTreeSet::new();
+        let mut turns = BTreeSet::new();
+        let mut uris = UriChanges::default();
+        for record in &batch.records {
+            match record {
+                Record::Action { seq, channel, .. } => {
+                    let key = (channel.0, seq.0);
+                    if self.actions.contains_key(&key) || !actions.insert(key) {
+                        return Err(format!(
+                            "seq {} is used already in channel {}",
+                            seq.0, channel.0
+                        ));
+                    }
+                }
+                Record::Turn { chat, n, .. } => {
+                    let key = (chat.0, *n);
+                    if self.turns.contains_key(&key) || !turns.insert(key) {
+                        return Err(format!("turn {n} is used already in chat {}", chat.0));
+                    }
+                }
+                Record::Channel(channel) => uris.create(
+                    self,
+                    channel.id.0,
+                    channel.parent.map(|parent| parent.0),
+                    &channel.uri,
+                )?,
+                Record::Dispose { channel, .. } => uris.dispose(self, channel.0),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply(&mut self, batch: &Batch) {
+        for record in &batch.records {
+            self.apply_record(record);
+        }
+        self.seq = self.seq.max(batch.seq);
+    }
+
+    fn apply_record(&mut self, record: &Record) {
+        match record {
+            Record::Action {
+                seq,
+                channel,
+                envelope,
+            } => {
+                self.actions.insert((channel.0, seq.0), envelope.clone());
+            }
+            Record::Channel(record) => {
+                let mut channel = Channel::of(record);
+                if let Some(before) = self.channels.get(&record.id.0) {
+                    channel.disposed_at = before.disposed_at;
+                    if before.is_live() {
+                        self.live.remove(&before.uri);
+                    }
+                }
+                if channel.is_live() {
+                    self.live.insert(record.uri.clone(), record.id.0);
+                }
+                self.channels.insert(record.id.0, channel);
+            }
+            Record::Fork {
+                chat,
+                source,
+                through_n,
+                as_of,
+            } => {
+                self.fork(*chat, source.0, *through_n, *as_of);
+            }
+            Record::Turn { chat, n, turn } => {
+                let row = TurnRow {
+                    turn: Arc::clone(turn),
+                    hidden_at: None,
+                };
+                self.turns.insert((chat.0, *n), row);
+            }
+            Record::HideTurns { chat, from_n, at } => self.hide_turns(chat.0, *from_n, *at),
+            Record::Dispose { channel, at } => {
+                for (id, row) in &mut self.channels {
+                    if row.is_live() && (*id == channel.0 || row.parent == Some(channel.0)) {
+                        row.disposed_at = Some(*at);
+                        self.live.remove(&row.uri);
+                    }
+                }
+            }
+            Record::Summary(summary) => {
+                self.summaries.insert(summary.session.0, summary.clone());
+            }
+            Record::SummaryGone { session } => {
+                self.summaries.remove(&session.0);
+            }
+            Record::Checkpoint {
+                chat,
+                turn_id,
+                data: Some(data),
+            } => {
+                self.checkpoints
+                    .insert(chat.0, (turn_id.clone(), data.clone()));
+            }
+            Record::Checkpoint {
+                chat,
+                turn_id,
+                data: None,
+            } => {
+                if self
+                    .checkpoints
+                    .get(&chat.0)
+                    .is_some_and(|(of, _)| of == turn_id)
+                {
+                    self.checkpoints.remove(&chat.0);
+                }
+            }
+            Record::Client(client) => {
+                self.clients
+                    .insert(client.client_id.clone(), client.clone());
+            }
+            Record::ClientGone { client_id } => self.forget_client(client_id),
+            Record::Floor { client_id, floor } => {
+                self.floors
+                    .insert((client_id.clone(), floor.channel.clone()), floor.clone());
+            }
+            Record::FloorGone { client_id, channel } => {
+                self.floors.remove(&(client_id.clone(), channel.clone()));
+            }
+            Record::Trim { through } => self.trim(*through),
+            Record::Sweep {
+                disposed_before,
+                clients_before,
+                clients_max,
+            } => {
+                self.sweep_channels(*disposed_before);
+                self.sweep_clients(*clients_before, *clients_max);
+            }
+        }
+    }
+
+    fn fork(&mut self, chat: ChannelId, source: u64, through_n: u64, as_of: Seq) {
+        let end_n = through_n.saturating_add(1);
+        let mut ranges: Vec<Range> = self.ranges.get(&source).cloned().unwrap_or_default();
+        for range in &mut ranges {
+            range.end_n = range.visible_end_n.min(end_n);
+            range.visible_end_n = range.end_n;
+        }
+        ranges.retain(|range| range.first_n < range.end_n);
+        let first_n = ranges.iter().map(|range| range.end_n).max().unwrap_or(0);
+        if first_n < end_n {
+            ranges.push(Range {
+                source,
+                first_n,
+                end_n,
+                visible_end_n: end_n,
+                as_of,
+            });
+        }
+        self.ranges.insert(chat.0, ranges);
+    }
+
+    fn hide_turns(&mut self, chat: u64, from_n: u64, at: Seq) {
+        for (_, row) in self.turns.range_mut((chat, from_n)..=(chat, u64::MAX)) {
+            row.hidden_at.get_or_insert(at);
+        }
+        for range in self.ranges.entry(chat).or_default() {
+            range.visible_end_n = range.visible_end_n.min(from_n);
+        }
+    }
+
+    fn trim(&mut self, through: Seq) {
+        let channels = &self.channels;
+        self.actions.retain(|(channel, seq), _| {
+            let live = channels.get(channel).filter(|channel| channel.is_live());
+            let not_in_head = live.is_some_and(|channel| *seq > channel.head_seq.0);
+            *seq > through.0 || not_in_head
+        });
+        self.log_floor = self.log_floor.max(through);
+    }
+
+    fn sweep_channels(&mut self, before: Timestamp) {
+        let is_due = |channel: &Channel| channel.disposed_at.is_some_and(|at| at < before);
+        let due: BTreeSet<u64> = self
+            .channels
+            .iter()
+            .filter(|(_, channel)| is_due(channel))
+            .map(|(id, _)| *id)
+            .collect();
+        self.actions
+            .retain(|(channel, _), _| !due.contains(channel));
+        self.ranges.retain(|chat, _| !due.contains(chat));
+        self.checkpoints.retain(|chat, _| !due.contains(chat));
+        let ranges = &self.ranges;
+        self.turns.retain(|(chat, n), _| {
+            let refers =
+                |range: &Range| range.source == *chat && (range.first_n..range.end_n).contains(n);
+            !due.contains(chat) || ranges.values().flatten().any(refers)
+        });
+        // A channel whose turns forks still see stays behind, so that a later sweep finds them.
+        let turns = &self.turns;
+        self.channels.retain(|id, _| {
+            !due.contains(id) || turns.range((*id, 0)..=(*id, u64::MAX)).next().is_some()
+        });
+    }
+
+    fn sweep_clients(&mut self, seen_before: Timestamp, clients_max: u32) {
+        let mut oldest: Vec<(i64, String)> = self
+            .clients
+            .values()
+            .map(|c| (c.last_seen_ms, c.client_id.clone()))
+            .collect();
+        oldest.sort();
+        let over = oldest.len().saturating_sub(clients_max as usize);
+        for (index, (last_seen_ms, client_id)) in oldest.iter().enumerate() {
+            if index < over || *last_seen_ms < seen_before.0 {
+                self.forget_client(client_id);
+            }
+        }
+    }
+
+    fn forget_client(&mut self, client_id: &str) {
+        self.clients.remove(client_id);
+        self.floors.retain(|(of, _), _| of != client_id);
+    }
+}
+
+/// What the records of a batch do to the URIs of live channels, before any of it is done.
+#[derive(Default)]
+struct UriChanges {
+    /// Channels of this batch that live, with their session.
+    live: BTreeMap<u64, (Option<u64>, ChannelUri)>,
+    /// Channels this batch disposes of.
+    gone: BTreeSet<u64>,
+}
+
+impl UriChanges {
+    fn create(
+        &mut self,
+        store: &Store,
+        id: u64,
+        parent: Option<u64>,
+        uri: &ChannelUri,
+    ) -> Result<(), String> {
+        if self.gone.contains(&id) || store.channels.get(&id).is_some_and(|c| !c.is_live()) {
+            return Ok(());
+        }
+        let stored = store
+            .live
+            .get(uri)
+            .filter(|holder| !self.gone.contains(holder));
+        let new = self
+            .live
+            .iter()
+            .filter(|(_, (_, taken))| taken == uri)
+            .map(|(id, _)| id);
+        if stored.into_iter().chain(new).any(|holder| *holder != id) {
+            return Err(format!("`{uri}` is the URI of another channel"));
+        }
+        self.live.insert(id, (parent, uri.clone()));
+        Ok(())
+    }
+
+    fn dispose(&mut self, store: &Store, channel: u64) {
+        let stored = store
+            .channels
+            .iter()
+            .map(|(id, channel)| (*id, channel.parent));
+        let new = self.live.iter().map(|(id, (parent, _))| (*id, *parent));
+        let gone: Vec<u64> = stored
+            .chain(new)
+            .filter(|(id, parent)| *id == channel || *parent == Some(channel))
+            .map(|(id, _)| id)
+            .collect();
+        self.live.retain(|id, _| !gone.contains(id));
+        self.gone.extend(gone);
+    }
+}

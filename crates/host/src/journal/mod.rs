@@ -1,0 +1,53 @@
+//! The journal: what was said is here first, and survives everything.
+//!
+//! Promises: a batch is written whole and durably or not at all; a question is answered with at least all that was
+//! committed when it was asked. `contract` holds every backend to it.
+//! Must not know: what an action means, who may do what, how anything is spoken.
+
+#[cfg(test)]
+mod contract;
+pub mod faulty;
+pub mod memory;
+mod page;
+pub mod sqlite;
+pub mod thread;
+
+pub use faulty::{Fault, Faults, Faulty};
+pub use memory::Memory;
+pub use sqlite::{Sqlite, SqliteReader};
+pub use thread::{CommitStats, JournalThread};
+
+use kernel::{Answer, Batch, Boot, Query};
+
+/// Why the journal could not do what it was asked; the operator hears it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// Nothing of the batch was written: a full or failing disk (G-15).
+    #[error("the journal cannot be written: {0}")]
+    Unwritable(String),
+    #[error("the journal cannot be read: {0}")]
+    Unreadable(String),
+    /// Another process holds the data directory.
+    #[error("{0}")]
+    Locked(String),
+    /// Written by a newer greenroom.
+    #[error("{0}")]
+    Format(String),
+}
+
+/// The writing side: one owner, one thread.
+pub trait Journal: Send {
+    /// What the kernel needs to begin.
+    fn boot(&mut self) -> Result<Boot, JournalError>;
+    /// Writes a batch whole, durably, or not at all.
+    fn append(&mut self, batch: &Batch) -> Result<(), JournalError>;
+    /// A small write and its removal, to see whether the disk takes writes again.
+    fn probe(&mut self) -> Result<(), JournalError>;
+    /// A reading side of its own, for another thread.
+    fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError>;
+}
+
+/// A reading side. Shows everything committed before the question.
+pub trait JournalReader: Send {
+    fn read(&mut self, query: &Query) -> Result<Answer, JournalError>;
+}

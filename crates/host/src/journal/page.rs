@@ -1,0 +1,88 @@
+//! When a page of turns is full: one rule for every backend.
+//!
+//! Must not know: where turns come from. They are offered newest first, by size.
+
+/// What becomes of the turn that crosses the byte bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Crossing {
+    /// It ends the page from inside (G-18).
+    Included,
+    /// It stays out, unless the page would be empty: what opens a channel has to fit a message.
+    LeftOut,
+}
+
+/// A page being filled.
+#[derive(Debug)]
+pub(super) struct Page {
+    turns_max: u64,
+    bytes_max: u64,
+    crossing: Crossing,
+    turns: u64,
+    bytes: u64,
+}
+
+impl Page {
+    pub(super) fn new(turns_max: u32, bytes_max: u64, crossing: Crossing) -> Self {
+        let turns_max = match crossing {
+            Crossing::Included => u64::from(turns_max),
+            // An opened chat shows at least one turn if it has any.
+            Crossing::LeftOut => u64::from(turns_max.max(1)),
+        };
+        Self {
+            turns_max,
+            bytes_max,
+            crossing,
+            turns: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Takes the next older turn if there is room for it. Once refused, nothing older is offered.
+    pub(super) fn takes(&mut self, size: u64) -> bool {
+        let room = match self.crossing {
+            _ if self.turns >= self.turns_max => false,
+            _ if self.turns == 0 => true,
+            Crossing::Included => self.bytes < self.bytes_max,
+            Crossing::LeftOut => self.bytes.saturating_add(size) <= self.bytes_max,
+        };
+        if room {
+            self.turns += 1;
+            self.bytes = self.bytes.saturating_add(size);
+        }
+        room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(turns_max: u32, bytes_max: u64, crossing: Crossing) -> usize {
+        let mut page = Page::new(turns_max, bytes_max, crossing);
+        [10, 10, 10, 10]
+            .iter()
+            .take_while(|size| page.takes(**size))
+            .count()
+    }
+
+    #[test]
+    fn a_page_ends_with_the_turn_that_crosses_the_bound() {
+        assert_eq!(taken(9, 15, Crossing::Included), 2);
+        assert_eq!(
+            taken(9, 20, Crossing::Included),
+            2,
+            "a bound that is reached is not passed"
+        );
+        assert_eq!(taken(9, 0, Crossing::Included), 1);
+        assert_eq!(taken(3, 99, Crossing::Included), 3);
+        assert_eq!(taken(0, 99, Crossing::Included), 0);
+    }
+
+    #[test]
+    fn what_opens_a_chat_fits_unless_one_turn_alone_does_not() {
+        assert_eq!(taken(9, 15, Crossing::LeftOut), 1);
+        assert_eq!(taken(9, 20, Crossing::LeftOut), 2);
+        assert_eq!(taken(9, 0, Crossing::LeftOut), 1);
+        assert_eq!(taken(0, 99, Crossing::LeftOut), 1);
+    }
+}

@@ -1,0 +1,119 @@
+//! The session list, the sessions that may be swept, and what reconnect needs of a client.
+//!
+//! Must not know: what a summary says.
+
+use kernel::{ChannelId, ClientRecord, FloorRecord, Seq, SummaryRecord};
+use rusqlite::{Connection, Row};
+use wire::{ChannelUri, Timestamp};
+
+use super::{Read, ReadError, bytes_at, int, number, uri_at};
+
+pub(in crate::journal::sqlite) const FIRST_PAGE: &str =
+    "SELECT session, uri, modified, created, empty, creator, json FROM summary
+     ORDER BY modified DESC, session DESC LIMIT ?1";
+
+pub(in crate::journal::sqlite) const NEXT_PAGE: &str =
+    "SELECT session, uri, modified, created, empty, creator, json FROM summary
+     WHERE (modified, session) < (?2, ?3) ORDER BY modified DESC, session DESC LIMIT ?1";
+
+pub(in crate::journal::sqlite) const EMPTY: &str =
+    "SELECT summary.uri FROM summary LEFT JOIN client ON client.client_id = summary.creator
+     WHERE summary.empty = 1 AND summary.created < ?1
+         AND (client.last_seen_ms IS NULL OR client.last_seen_ms < ?1)
+     ORDER BY summary.created, summary.session LIMIT ?2";
+
+pub(super) fn sessions(
+    conn: &Connection,
+    after: Option<(Timestamp, ChannelId)>,
+    limit: u32,
+) -> Read<Vec<SummaryRecord>> {
+    let mut statement;
+    let mut rows = match after {
+        None => {
+            statement = conn.prepare_cached(FIRST_PAGE)?;
+            statement.query([i64::from(limit)])?
+        }
+        Some((modified, session)) => {
+            statement = conn.prepare_cached(NEXT_PAGE)?;
+            statement.query([i64::from(limit), modified.0, int(session.0)])?
+        }
+    };
+    let mut page = Vec::new();
+    while let Some(row) = rows.next()? {
+        page.push(SummaryRecord {
+            session: ChannelId(number(row.get(0)?)?),
+            uri: uri_at(row, 1)?,
+            modified: Timestamp(row.get(2)?),
+            created: Timestamp(row.get(3)?),
+            empty: row.get(4)?,
+            creator: row.get(5)?,
+            json: bytes_at(row, 6)?,
+        });
+    }
+    Ok(page)
+}
+
+pub(super) fn empty_sessions(
+    conn: &Connection,
+    created_before: Timestamp,
+    limit: u32,
+) -> Read<Vec<ChannelUri>> {
+    let mut statement = conn.prepare_cached(EMPTY)?;
+    let mut rows = statement.query([created_before.0, i64::from(limit)])?;
+    let mut uris = Vec::new();
+    while let Some(row) = rows.next()? {
+        uris.push(uri_at(row, 0)?);
+    }
+    Ok(uris)
+}
+
+pub(super) fn client(
+    conn: &Connection,
+    client_id: &str,
+) -> Read<Option<(ClientRecord, Vec<FloorRecord>)>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT version, capabilities, locale, last_seen_ms FROM client WHERE client_id = ?1",
+    )?;
+    let mut rows = statement.query([client_id])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let capabilities = match row.get::<_, Option<String>>(1)? {
+        Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
+            ReadError(format!("the capabilities of client `{client_id}`: {error}"))
+        })?),
+        None => None,
+    };
+    let record = ClientRecord {
+        client_id: client_id.to_owned(),
+        version: row.get(0)?,
+        capabilities,
+        locale: row.get(2)?,
+        last_seen_ms: row.get(3)?,
+    };
+    Ok(Some((record, floors(conn, client_id)?)))
+}
+
+fn floors(conn: &Connection, client_id: &str) -> Read<Vec<FloorRecord>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT channel, floor, replaced, oldest_turn, view_turns, max_latency_ms FROM floor
+         WHERE client_id = ?1 ORDER BY channel",
+    )?;
+    let mut rows = statement.query([client_id])?;
+    let mut floors = Vec::new();
+    while let Some(row) = rows.next()? {
+        floors.push(floor_at(row)?);
+    }
+    Ok(floors)
+}
+
+fn floor_at(row: &Row<'_>) -> Read<FloorRecord> {
+    Ok(FloorRecord {
+        channel: uri_at(row, 0)?,
+        floor: Seq(number(row.get(1)?)?),
+        replaced: row.get(2)?,
+        oldest_turn: row.get(3)?,
+        view_turns: row.get(4)?,
+        max_latency_ms: row.get(5)?,
+    })
+}

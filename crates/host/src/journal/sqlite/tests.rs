@@ -1,0 +1,304 @@
+//! What only the journal on disk promises: its directory, its format, its disk, its plans.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use bytes::Bytes;
+use kernel::{Answer, Batch, ChannelId, Query, Record, Seq};
+use rusqlite::Connection;
+use tempfile::tempdir;
+
+use super::read::{self, list, turns};
+use super::schema::{MIGRATIONS, Migration};
+use super::{FILE, Sqlite, SqliteReader, sweep, write};
+use crate::journal::{Journal, JournalError, JournalReader};
+
+fn batch(seq: u64, bytes: usize) -> Batch {
+    let envelope = Bytes::from(vec![b'x'; bytes]);
+    let action = Record::Action {
+        seq: Seq(seq),
+        channel: ChannelId(1),
+        envelope,
+    };
+    Batch {
+        seq: Seq(seq),
+        records: vec![action],
+    }
+}
+
+fn seqs(reader: &mut dyn JournalReader) -> Vec<u64> {
+    let floors = vec![(ChannelId(1), Seq(0))];
+    match reader
+        .read(&Query::Log {
+            floors,
+            through: Seq(u64::MAX),
+            bytes_max: u64::MAX,
+        })
+        .unwrap()
+    {
+        Answer::Log(slice) => slice.actions.iter().map(|(seq, _, _)| seq.0).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_second_host_learns_who_has_the_directory() {
+    let dir = tempdir().unwrap();
+    let first = Sqlite::open(dir.path()).unwrap();
+    match Sqlite::open(dir.path()) {
+        Err(JournalError::Locked(words)) => {
+            assert!(words.contains("another greenroom"), "{words}");
+            assert!(
+                words.contains(&format!("pid {}", std::process::id())),
+                "{words}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(first);
+    Sqlite::open(dir.path()).unwrap();
+}
+
+#[test]
+fn only_the_owner_can_read_what_was_said() {
+    let parent = tempdir().unwrap();
+    let dir = parent.path().join("data");
+    let mut journal = Sqlite::open(&dir).unwrap();
+    journal.append(&batch(1, 10)).unwrap();
+    assert_eq!(mode(&dir), 0o700);
+    let files: Vec<_> = fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(
+        files.len(),
+        4,
+        "lock, journal and its two side files: {files:?}"
+    );
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_reader_beside_a_running_host_needs_no_lock_and_cannot_write() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    journal.append(&batch(1, 10)).unwrap();
+    let mut reader = SqliteReader::open(dir.path()).unwrap();
+    assert_eq!(seqs(&mut reader), [1]);
+    assert!(reader.conn.execute("DELETE FROM action", []).is_err());
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_alone() {
+    let dir = tempdir().unwrap();
+    drop(Sqlite::open(dir.path()).unwrap());
+    let conn = Connection::open(dir.path().join(FILE)).unwrap();
+    conn.pragma_update(None, "user_version", 99).unwrap();
+    drop(conn);
+    for refused in [
+        Sqlite::open(dir.path()).err(),
+        SqliteReader::open(dir.path()).err(),
+    ] {
+        match refused {
+            Some(JournalError::Format(words)) => {
+                assert!(words.contains("newer greenroom"), "{words}")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_of_another_program_is_refused() {
+    let dir = tempdir().unwrap();
+    let conn = Connection::open(dir.path().join(FILE)).unwrap();
+    conn.execute_batch("CREATE TABLE recipes (name)").unwrap();
+    drop(conn);
+    assert!(matches!(
+        Sqlite::open(dir.path()),
+        Err(JournalError::Format(_))
+    ));
+}
+
+#[test]
+fn an_older_format_walks_the_chain_and_a_failing_step_changes_nothing() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    journal.append(&batch(7, 10)).unwrap();
+    drop(journal);
+    let renamed: Migration = |tx| tx.execute_batch("ALTER TABLE checkpoint RENAME TO milestone");
+    let broken: Migration = |tx| tx.execute_batch("DROP TABLE action; DROP TABLE nonsense;");
+    let filled: Migration = |tx| tx.execute_batch("INSERT INTO milestone VALUES (1, 't', x'')");
+
+    let chain = [MIGRATIONS[0], renamed, broken];
+    assert!(matches!(
+        Sqlite::open_with(dir.path(), &chain),
+        Err(JournalError::Unwritable(_))
+    ));
+    let chain = [MIGRATIONS[0], renamed, filled];
+    let mut journal = Sqlite::open_with(dir.path(), &chain).unwrap();
+    assert_eq!(journal.boot().unwrap().seq, Seq(7));
+    let one = |sql: &str| {
+        journal
+            .conn
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    assert_eq!(one("PRAGMA user_version"), 3);
+    assert_eq!(one("SELECT value FROM meta WHERE key = 'format'"), 3);
+    assert_eq!(one("SELECT count(*) FROM milestone"), 1);
+    assert_eq!(one("SELECT count(*) FROM action"), 1);
+}
+
+#[test]
+fn a_full_disk_refuses_and_recovers() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    let mut reader = journal.reader().unwrap();
+    journal.append(&batch(1, 10)).unwrap();
+    let pages: i64 = journal
+        .conn
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
+        .unwrap();
+    let limit = |journal: &Sqlite, pages: i64| {
+        journal
+            .conn
+            .pragma_update(None, "max_page_count", pages)
+            .unwrap();
+    };
+    limit(&journal, pages + 2);
+    let refused = journal.append(&batch(2, 1_000_000)).unwrap_err();
+    assert_eq!(
+        refused,
+        JournalError::Unwritable("database or disk is full".to_owned())
+    );
+    assert!(journal.probe().is_err());
+    assert_eq!(seqs(&mut *reader), [1], "reads go on");
+    assert_eq!(journal.boot().unwrap().seq, Seq(1));
+    limit(&journal, 1_000_000);
+    journal.probe().unwrap();
+    journal.append(&batch(2, 1_000_000)).unwrap();
+    assert_eq!(seqs(&mut *reader), [1, 2]);
+}
+
+/// What a power cut leaves: the files as they are, without the tidying of an orderly end.
+fn crashed_copy(from: &Path, wal_bytes_lost: u64) -> tempfile::TempDir {
+    let dir = tempdir().unwrap();
+    let wal = format!("{FILE}-wal");
+    for name in [FILE, &wal] {
+        fs::copy(from.join(name), dir.path().join(name)).unwrap();
+    }
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path().join(&wal))
+        .unwrap();
+    file.set_len(file.metadata().unwrap().len() - wal_bytes_lost)
+        .unwrap();
+    dir
+}
+
+#[test]
+fn what_was_committed_survives_a_crash_and_a_torn_batch_is_gone_whole() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    journal.append(&batch(1, 10)).unwrap();
+    journal.append(&batch(2, 20_000)).unwrap();
+    for (lost, seq, expected) in [(0, 2, vec![1, 2]), (100, 1, vec![1])] {
+        let copy = crashed_copy(dir.path(), lost);
+        let mut reopened = Sqlite::open(copy.path()).unwrap();
+        assert_eq!(reopened.boot().unwrap().seq, Seq(seq));
+        assert_eq!(seqs(&mut *reopened.reader().unwrap()), expected);
+    }
+}
+
+#[test]
+fn one_sweep_is_bounded_and_the_next_goes_on() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    journal
+        .conn
+        .execute_batch(
+            "INSERT INTO channel (id, uri, kind, head_seq, duty, disposed_at, private, head)
+                 VALUES (1, 'a:b', 2, 0, 0, 5, x'', x'');
+             WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4999)
+             INSERT INTO action (channel, seq, bytes) SELECT 1, n, x'' FROM numbers;",
+        )
+        .unwrap();
+    let left = |journal: &Sqlite, table: &str| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        journal
+            .conn
+            .query_row(&sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    let time = wire::Timestamp;
+    let sweep = Record::Sweep {
+        disposed_before: time(6),
+        clients_before: time(0),
+        clients_max: 9,
+    };
+    let sweep = Batch {
+        seq: Seq(1),
+        records: vec![sweep],
+    };
+    let mut seen = Vec::new();
+    while left(&journal, "channel") > 0 {
+        journal.append(&sweep).unwrap();
+        seen.push(left(&journal, "action"));
+    }
+    assert_eq!(seen, [3_000, 1_000, 0]);
+}
+
+#[test]
+fn every_question_and_sweep_goes_by_an_index() {
+    let dir = tempdir().unwrap();
+    let journal = Sqlite::open(dir.path()).unwrap();
+    let statements = [
+        read::DUTIES,
+        read::CHANNEL_BY_URI,
+        read::CHANNEL_BY_ID,
+        read::ACTIONS,
+        turns::OWN_TURNS,
+        turns::RANGE_TURNS,
+        turns::FIND_OWN,
+        turns::FIND_IN_RANGE,
+        turns::NEXT_N,
+        list::FIRST_PAGE,
+        list::NEXT_PAGE,
+        list::EMPTY,
+        write::NEXT_CHANNEL,
+        write::TRIM_CHANNEL,
+        write::HIDE_TURNS,
+        write::DISPOSE_CHATS,
+        sweep::DUE,
+        sweep::UNUSED_TURNS,
+        sweep::STALE_CLIENTS,
+        sweep::OLDEST_CLIENTS,
+    ];
+    for sql in statements {
+        let mut explained = journal
+            .conn
+            .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+            .unwrap();
+        let values = vec![1_i64; explained.parameter_count()];
+        let plan: Vec<String> = explained
+            .query_map(rusqlite::params_from_iter(values), |row| row.get(3))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        for step in &plan {
+            let sorts = step.contains("TEMP B-TREE");
+            // Walking an index in its order is no scan of the table: a bound ends it.
+            let scans =
+                step.starts_with("SCAN") && !step.contains("INDEX") && step != "SCAN CONSTANT ROW";
+            assert!(!sorts && !scans, "{sql}\n{plan:#?}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What touches the operating system: sockets, disk, tasks, the clock.
+//!
+//! Promises: every batch of the kernel is written, then spoken, then acted on, in that order (ADR 0002).
+//! Must not know: why anything is allowed.
+
+pub mod arrival;
+mod clock;
+mod config;
+mod effects;
+pub mod journal;
+mod kernel_task;
+pub mod net;
+mod run;
+mod secret;
+
+pub use config::{Config, ConfigError, DEFAULT_PORT, JournalChoice, Limits, LogLevelHook, TokenChoice};
+pub use run::{Ready, ServeError, VERSION, serve};
+pub use secret::Endpoint;

@@ -1,0 +1,335 @@
+//! The HTTP request that opens a connection: who is let in, and what the others are told.
+//!
+//! Promises: checks run in the order Host, Origin, token; tokens are compared in constant time and never repeated;
+//! no head panics, whatever its headers say.
+//! Must not know: sockets, WebSocket frames.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use httparse::Header;
+use sha1::{Digest, Sha1};
+use subtle::ConstantTimeEq;
+
+use super::door::Door;
+
+/// The longest request head that is read.
+pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
+const HEADERS_MAX: usize = 64;
+const ACCEPT_SALT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// What is to be done with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Answer 101 with this `Sec-WebSocket-Accept`.
+    Upgrade {
+        accept: String,
+    },
+    Answer(Answer),
+}
+
+/// A plain answer after which the connection is closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub text: &'static str,
+}
+
+impl Answer {
+    pub const UNREADABLE: Self = Self::new(400, "this is not an HTTP/1.1 request\n");
+    pub const TOO_SLOW: Self = Self::new(408, "the request did not come in time\n");
+    pub const HEAD_TOO_LARGE: Self = Self::new(431, "the request head is too large\n");
+    pub const NOT_READY: Self = Self::new(503, "the host is not ready\n");
+    pub const FULL: Self = Self::new(503, "the host has no room for another connection\n");
+    const OK: Self = Self::new(200, "ok\n");
+
+    const fn new(status: u16, text: &'static str) -> Self {
+        Self { status, text }
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Self { status, text } = self;
+        let (reason, extra) = match status {
+            200 => ("OK", ""),
+            400 => ("Bad Request", ""),
+            401 => ("Unauthorized", "WWW-Authenticate: Bearer\r\n"),
+            403 => ("Forbidden", ""),
+            405 => ("Method Not Allowed", "Allow: GET\r\n"),
+            408 => ("Request Timeout", ""),
+            426 => (
+                "Upgrade Required",
+                "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
+            ),
+            431 => ("Request Header Fields Too Large", ""),
+            _ => ("Service Unavailable", "Retry-After: 1\r\n"),
+        };
+        format!(
+            "HTTP/1.1 {status} {reason}\r\n{extra}Content-Type: text/plain; charset=utf-8\r\n\
+             Content-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n{text}",
+            text.len()
+        )
+        .into_bytes()
+    }
+}
+
+/// The answer that opens the WebSocket. No extension is ever agreed on: permessage-deflate is declined (G-25).
+pub fn switching_protocols(accept: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {accept}\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+/// Looks at what was read so far. `None`: the head is not complete. Otherwise its length and the verdict.
+pub fn decide(read: &[u8], door: &Door) -> Option<(usize, Verdict)> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    let answer = |answer| Some((read.len(), Verdict::Answer(answer)));
+    match request.parse(read) {
+        Ok(httparse::Status::Partial) if read.len() >= HEAD_BYTES_MAX => {
+            answer(Answer::HEAD_TOO_LARGE)
+        }
+        Ok(httparse::Status::Partial) => None,
+        Ok(httparse::Status::Complete(len)) if len > HEAD_BYTES_MAX => {
+            answer(Answer::HEAD_TOO_LARGE)
+        }
+        Ok(httparse::Status::Complete(len)) => {
+            let verdict = judge(&request, door);
+            Some((len, verdict.unwrap_or_else(Verdict::Answer)))
+        }
+        Err(httparse::Error::TooManyHeaders) => answer(Answer::HEAD_TOO_LARGE),
+        Err(_) => answer(Answer::UNREADABLE),
+    }
+}
+
+fn judge(request: &httparse::Request<'_, '_>, door: &Door) -> Result<Verdict, Answer> {
+    let headers = Headers(request.headers);
+    let host = check_host(&headers, door)?;
+    check_origin(&headers, host, door)?;
+    let target = request.path.unwrap_or("/");
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let is_get = request.method == Some("GET");
+    let method_not_allowed = Answer::new(405, "only GET is served here\n");
+    if matches!(path, "/healthz" | "/readyz") {
+        return match (is_get, path == "/healthz" || door.is_ready()) {
+            (false, _) => Err(method_not_allowed),
+            (true, true) => Err(Answer::OK),
+            (true, false) => Err(Answer::NOT_READY),
+        };
+    }
+    check_token(&headers, query, door)?;
+    if !is_get {
+        return Err(method_not_allowed);
+    }
+    let accept = check_upgrade(&headers, request.version)?;
+    if door.is_ready() {
+        Ok(Verdict::Upgrade { accept })
+    } else {
+        Err(Answer::NOT_READY)
+    }
+}
+
+struct Headers<'a>(&'a [Header<'a>]);
+
+impl<'a> Headers<'a> {
+    fn all(&self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+        self.0
+            .iter()
+            .filter(move |header| header.name.eq_ignore_ascii_case(name))
+            .map(|header| header.value.trim_ascii())
+    }
+
+    /// The one value of a header that may not be repeated.
+    fn one(&self, name: &'static str) -> Result<Option<&'a str>, Repeated> {
+        let mut values = self.all(name);
+        match (values.next(), values.next()) {
+            (None, _) => Ok(None),
+            (Some(value), None) => std::str::from_utf8(value).map(Some).map_err(|_| Repeated),
+            (Some(_), Some(_)) => Err(Repeated),
+        }
+    }
+
+    /// Does a comma-separated list, perhaps over several headers, name the token?
+    fn lists(&self, name: &'static str, token: &str) -> bool {
+        self.all(name)
+            .flat_map(|value| value.split(|&byte| byte == b','))
+            .any(|item| item.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+    }
+}
+
+/// Repeated, or not text.
+struct Repeated;
+
+/// `name` or `name:port`, as in `Host`; the name in brackets if it is an IPv6 address.
+#[derive(Clone, Copy)]
+struct Authority<'a> {
+    name: &'a str,
+    port: Option<u16>,
+}
+
+impl<'a> Authority<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let name_end = match text.starts_with('[') {
+            true => text.find(']')? + 1,
+            false => text.find(':').unwrap_or(text.len()),
+        };
+        let (name, rest) = text.split_at(name_end);
+        let port = match rest.strip_prefix(':') {
+            None if rest.is_empty() => None,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(digits.parse().ok()?)
+            }
+            _ => return None,
+        };
+        (!name.is_empty()).then_some(Self { name, port })
+    }
+
+    fn is_ip_literal(&self) -> bool {
+        match self
+            .name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'))
+        {
+            Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
+            None => self.name.parse::<IpAddr>().is_ok(),
+        }
+    }
+}
+
+/// A name that is not ours may be a page's own name pointed at this machine (DNS rebinding).
+fn check_host<'a>(headers: &Headers<'a>, door: &Door) -> Result<Authority<'a>, Answer> {
+    let forbidden = Answer::new(403, "this Host is not allowed; see allowed_hosts\n");
+    let text = match headers.one("Host") {
+        Ok(Some(text)) => text,
+        Ok(None) => return Err(Answer::new(400, "the Host header is missing\n")),
+        Err(Repeated) => return Err(Answer::new(400, "the Host header must come once\n")),
+    };
+    let host = Authority::parse(text).ok_or(forbidden.clone())?;
+    let listed = |allowed: &String| {
+        allowed.eq_ignore_ascii_case(host.name) || allowed.eq_ignore_ascii_case(text)
+    };
+    let allowed = host.is_ip_literal()
+        || host.name.eq_ignore_ascii_case("localhost")
+        || door.allowed_hosts.iter().any(listed);
+    if allowed { Ok(host) } else { Err(forbidden) }
+}
+
+/// Browsers name the page that asks; programs name none (G-25).
+fn check_origin(headers: &Headers<'_>, host: Authority<'_>, door: &Door) -> Result<(), Answer> {
+    let forbidden = Answer::new(403, "this Origin is not allowed; see allowed_origins\n");
+    let Some(origin) = headers
+        .one("Origin")
+        .map_err(|Repeated| forbidden.clone())?
+    else {
+        return Ok(());
+    };
+    let listed = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin);
+    if door.allowed_origins.iter().any(listed) || is_same_place(origin, host) {
+        return Ok(());
+    }
+    Err(forbidden)
+}
+
+fn is_same_place(origin: &str, host: Authority<'_>) -> bool {
+    let Some((scheme, authority)) = origin.split_once("://") else {
+        return false;
+    };
+    let default_port = match scheme.to_ascii_lowercase().as_str() {
+        "http" => 80,
+        "https" => 443,
+        _ => return false,
+    };
+    let Some(page) = Authority::parse(authority) else {
+        return false;
+    };
+    page.name.eq_ignore_ascii_case(host.name)
+        && page.port.unwrap_or(default_port) == host.port.unwrap_or(default_port)
+}
+
+/// Every token that is shown must be the right one, so that two that contradict each other are refused.
+fn check_token(headers: &Headers<'_>, query: &str, door: &Door) -> Result<(), Answer> {
+    let Some(token) = &door.token else {
+        return Ok(());
+    };
+    let in_query = query
+        .split('&')
+        .filter_map(|pair| match pair.split_once('=') {
+            Some(("tkn", value)) => Some(percent_decoded(value)),
+            None if pair == "tkn" => Some(Vec::new()),
+            _ => None,
+        });
+    let in_header = headers.all("Authorization").filter_map(|value| {
+        let (scheme, shown) = value.split_at_checked("Bearer ".len())?;
+        scheme
+            .eq_ignore_ascii_case(b"Bearer ")
+            .then(|| shown.trim_ascii().to_vec())
+    });
+    let mut shown_any = false;
+    let mut all_right = true;
+    for shown in in_query.chain(in_header) {
+        shown_any = true;
+        all_right &= bool::from(shown.as_slice().ct_eq(token.as_bytes()));
+    }
+    match (shown_any, all_right) {
+        (true, true) => Ok(()),
+        (true, false) => Err(Answer::new(401, "the token is not the right one\n")),
+        (false, _) => {
+            let text = "a token is needed: ?tkn=... or Authorization: Bearer ...\n";
+            Err(Answer::new(401, text))
+        }
+    }
+}
+
+/// `%XX` becomes its byte; whatever is not such an escape stays as it is.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let escape = match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => u8::try_from(high << 4 | low).ok(),
+            _ => None,
+        };
+        out.push(escape.unwrap_or(byte));
+        at += if escape.is_some() { 3 } else { 1 };
+    }
+    out
+}
+
+fn check_upgrade(headers: &Headers<'_>, http_minor: Option<u8>) -> Result<String, Answer> {
+    let asks = headers.lists("Upgrade", "websocket") && headers.lists("Connection", "upgrade");
+    if !asks || http_minor != Some(1) {
+        return Err(Answer::new(
+            426,
+            "this is a WebSocket endpoint of an agent host (AHP)\n",
+        ));
+    }
+    if !matches!(headers.one("Sec-WebSocket-Version"), Ok(Some("13"))) {
+        return Err(Answer::new(
+            426,
+            "only WebSocket version 13 is spoken here\n",
+        ));
+    }
+    let bad_key = Answer::new(400, "Sec-WebSocket-Key must be 16 bytes in base64\n");
+    let Ok(Some(key)) = headers.one("Sec-WebSocket-Key") else {
+        return Err(bad_key);
+    };
+    match STANDARD.decode(key) {
+        Ok(nonce) if nonce.len() == 16 => Ok(accept_of(key)),
+        _ => Err(bad_key),
+    }
+}
+
+fn accept_of(key: &str) -> String {
+    let mut hash = Sha1::new();
+    hash.update(key.as_bytes());
+    hash.update(ACCEPT_SALT);
+    STANDARD.encode(hash.finalize())
+}
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

@@ -1,0 +1,272 @@
+//! Tables of who is let in.
+
+use kernel::Limits;
+use proptest::prelude::*;
+
+use super::*;
+
+const UPGRADE: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
+
+fn door(token: Option<&str>) -> Door {
+    let door = Door::new(
+        Limits::default(),
+        token.map(str::to_owned),
+        vec!["agents.example".to_owned(), "proxy.example:8443".to_owned()],
+        vec![
+            "https://app.example/".to_owned(),
+            "vscode-file://vscode-app".to_owned(),
+        ],
+    );
+    door.set_ready(true);
+    door
+}
+
+fn status_of(head: &str, door: &Door) -> u16 {
+    match decide(head.as_bytes(), door) {
+        Some((len, Verdict::Upgrade { .. })) => {
+            assert_eq!(len, head.len());
+            101
+        }
+        Some((_, Verdict::Answer(answer))) => answer.status,
+        None => 0,
+    }
+}
+
+/// Status of an upgrade with these header lines at this target, with the token `s3cret`.
+fn upgrade(target: &str, lines: &str) -> u16 {
+    status_of(
+        &format!("GET {target} HTTP/1.1\r\n{lines}{UPGRADE}\r\n"),
+        &door(Some("s3cret")),
+    )
+}
+
+#[test]
+fn the_accept_key_is_that_of_the_standard() {
+    assert_eq!(
+        accept_of("dGhlIHNhbXBsZSBub25jZQ=="),
+        "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+    );
+}
+
+#[test]
+fn tokens_come_by_query_or_header_and_must_not_contradict() {
+    let host = "Host: 127.0.0.1:4790\r\n";
+    for (target, bearer, status) in [
+        ("/?tkn=s3cret", "", 101),
+        ("/any/path?a=b&tkn=s3cret", "", 101),
+        ("/?tkn=s3%63re%74", "", 101),
+        ("/", "Authorization: Bearer s3cret\r\n", 101),
+        ("/", "authorization: bearer  s3cret \r\n", 101),
+        ("/?tkn=s3cret", "Authorization: Bearer s3cret\r\n", 101),
+        ("/?tkn=s3cret", "Authorization: Basic eHg6eXk=\r\n", 101),
+        ("/", "", 401),
+        ("/?tkn=", "", 401),
+        ("/?tkn", "", 401),
+        ("/?tkn=wrong", "", 401),
+        ("/?tkn=s3cret1", "", 401),
+        ("/?tkn=s3cre%7", "", 401),
+        ("/?xtkn=s3cret", "", 401),
+        ("/?tkn=s3cret", "Authorization: Bearer wrong\r\n", 401),
+        ("/?tkn=wrong", "Authorization: Bearer s3cret\r\n", 401),
+        ("/?tkn=s3cret&tkn=wrong", "", 401),
+        (
+            "/",
+            "Authorization: Bearer s3cret\r\nAuthorization: Bearer wrong\r\n",
+            401,
+        ),
+        ("/", "Authorization: s3cret\r\n", 401),
+        ("/", "Authorization: Bearer\r\n", 401),
+    ] {
+        assert_eq!(
+            upgrade(target, &format!("{host}{bearer}")),
+            status,
+            "{target} {bearer}"
+        );
+    }
+    let head = format!("GET / HTTP/1.1\r\n{host}{UPGRADE}\r\n");
+    assert_eq!(status_of(&head, &door(None)), 101);
+}
+
+#[test]
+fn hosts_are_ip_literals_localhost_or_listed() {
+    for (host, status) in [
+        ("127.0.0.1", 101),
+        ("127.0.0.1:4790", 101),
+        ("[::1]", 101),
+        ("[::1]:4790", 101),
+        ("192.168.7.7:80", 101),
+        ("localhost", 101),
+        ("LOCALHOST:1", 101),
+        ("agents.example", 101),
+        ("agents.example:4790", 101),
+        ("proxy.example:8443", 101),
+        ("proxy.example", 403),
+        ("evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("127.0.0.1:", 403),
+        ("127.0.0.1:99999", 403),
+        ("::1", 403),
+        ("[::1", 403),
+        ("[::1]x", 403),
+        ("[localhost]", 403),
+        ("", 403),
+        (":80", 403),
+    ] {
+        assert_eq!(
+            upgrade("/?tkn=s3cret", &format!("Host: {host}\r\n")),
+            status,
+            "{host}"
+        );
+    }
+    assert_eq!(upgrade("/?tkn=s3cret", ""), 400);
+    assert_eq!(
+        upgrade("/?tkn=s3cret", "Host: localhost\r\nHost: localhost\r\n"),
+        400
+    );
+    assert_eq!(
+        upgrade("/", "Host: evil.example\r\n"),
+        403,
+        "the host is checked before the token"
+    );
+}
+
+#[test]
+fn origins_are_absent_ours_or_listed() {
+    for (host, origin, status) in [
+        ("localhost:4790", "http://localhost:4790", 101),
+        ("localhost:4790", "http://LOCALHOST:4790", 101),
+        ("[::1]:4790", "http://[::1]:4790", 101),
+        ("localhost", "http://localhost", 101),
+        ("localhost:80", "http://localhost", 101),
+        ("localhost", "https://localhost:443", 101),
+        ("localhost:4790", "https://app.example", 101),
+        ("localhost:4790", "vscode-file://vscode-app", 101),
+        ("localhost:4790", "http://localhost:4791", 403),
+        ("localhost:4790", "http://127.0.0.1:4790", 403),
+        ("localhost:4790", "http://localhost", 403),
+        ("localhost:4790", "null", 403),
+        ("localhost:4790", "", 403),
+        ("localhost:4790", "https://evil.example", 403),
+        ("localhost:4790", "https://app.example.evil.example", 403),
+        ("localhost:4790", "file://localhost:4790", 403),
+        ("localhost:4790", "http://localhost:4790/path", 403),
+    ] {
+        let lines = format!("Host: {host}\r\nOrigin: {origin}\r\n");
+        assert_eq!(upgrade("/?tkn=s3cret", &lines), status, "{host} {origin}");
+        assert_eq!(
+            upgrade("/", &lines) == 403,
+            status == 403,
+            "checked before the token"
+        );
+    }
+    let twice = "Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://localhost\r\n";
+    assert_eq!(upgrade("/?tkn=s3cret", twice), 403);
+}
+
+#[test]
+fn what_is_no_upgrade_is_told_so() {
+    let door = door(Some("s3cret"));
+    let ask = |method: &str, target: &str, rest: &str| {
+        status_of(
+            &format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{rest}\r\n"),
+            &door,
+        )
+    };
+    assert_eq!(ask("GET", "/?tkn=s3cret", ""), 426);
+    assert_eq!(ask("GET", "/?tkn=s3cret", "Upgrade: websocket\r\n"), 426);
+    assert_eq!(
+        ask(
+            "GET",
+            "/?tkn=s3cret",
+            "Upgrade: h2c\r\nConnection: upgrade\r\n"
+        ),
+        426
+    );
+    assert_eq!(ask("GET", "/?tkn=s3cret", &UPGRADE.replace("13", "8")), 426);
+    assert_eq!(
+        ask("GET", "/?tkn=s3cret", &UPGRADE.replace("dGhl", "")),
+        400
+    );
+    assert_eq!(
+        ask(
+            "GET",
+            "/?tkn=s3cret",
+            &format!("Sec-WebSocket-Key: x\r\n{UPGRADE}")
+        ),
+        400
+    );
+    assert_eq!(ask("POST", "/?tkn=s3cret", UPGRADE), 405);
+    assert_eq!(ask("POST", "/", ""), 401);
+    assert_eq!(ask("POST", "/healthz", ""), 405);
+    let old = format!("GET /?tkn=s3cret HTTP/1.0\r\nHost: localhost\r\n{UPGRADE}\r\n");
+    assert_eq!(status_of(&old, &door), 426);
+}
+
+#[test]
+fn health_needs_no_token_and_readiness_is_told() {
+    let door = door(Some("s3cret"));
+    let head = |target| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(status_of(&head("/healthz"), &door), 200);
+    assert_eq!(status_of(&head("/readyz"), &door), 200);
+    assert_eq!(status_of(&head("/healthz/"), &door), 401);
+    door.set_ready(false);
+    assert_eq!(status_of(&head("/healthz"), &door), 200);
+    assert_eq!(status_of(&head("/readyz?x"), &door), 503);
+    let upgrade = format!("GET /?tkn=s3cret HTTP/1.1\r\nHost: localhost\r\n{UPGRADE}\r\n");
+    assert_eq!(status_of(&upgrade, &door), 503);
+    assert_eq!(status_of(&upgrade.replace("s3cret", "wrong"), &door), 401);
+}
+
+#[test]
+fn a_head_is_bounded_and_may_be_absurd() {
+    let door = door(None);
+    assert_eq!(decide(b"GET / HTTP/1.1\r\nHost: loc", &door), None);
+    assert_eq!(decide(b"", &door), None);
+    assert_eq!(status_of("\u{16}\u{3}\u{1}\u{2}", &door), 400);
+    assert_eq!(status_of("GET / HTTP/9.9\r\n\r\n", &door), 400);
+    let many = "X: y\r\n".repeat(HEADERS_MAX + 1);
+    assert_eq!(
+        status_of(&format!("GET / HTTP/1.1\r\n{many}\r\n"), &door),
+        431
+    );
+    let long = "y".repeat(HEAD_BYTES_MAX);
+    assert_eq!(
+        status_of(&format!("GET / HTTP/1.1\r\nX: {long}"), &door),
+        431
+    );
+    assert_eq!(
+        status_of(&format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n"), &door),
+        431
+    );
+    let absurd = b"GET / HTTP/1.1\r\nHost: \xFF\xFE\r\nOrigin: \xFF\r\n\r\n";
+    assert!(decide(absurd, &door).is_some());
+}
+
+#[test]
+fn an_answer_has_its_length_and_closes() {
+    let text = String::from_utf8(Answer::OK.to_bytes()).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(text.contains("Content-Length: 3\r\n") && text.contains("Connection: close\r\n"));
+    assert!(text.ends_with("\r\n\r\nok\n"));
+    assert!(
+        !String::from_utf8(switching_protocols("x"))
+            .unwrap()
+            .contains("Extensions")
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_head_panics(head in prop::collection::vec(any::<u8>(), 0..600)) {
+        let _ = decide(&head, &door(Some("s3cret")));
+    }
+
+    #[test]
+    fn no_header_value_panics(host in "\\PC{0,40}", origin in "\\PC{0,40}", query in "[%a-f0-9=&tkn]{0,40}") {
+        let lines = format!("Host: {host}\r\nOrigin: {origin}\r\n");
+        upgrade(&format!("/?{query}"), &lines);
+        upgrade("/", &format!("Host: localhost\r\nAuthorization: {origin}\r\nOrigin: http://{host}\r\n"));
+    }
+}

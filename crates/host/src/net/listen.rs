@@ -1,0 +1,106 @@
+//! Accepts connections and keeps their tasks.
+//!
+//! Promises: handshakes and connections are bounded; a failing `accept` is tried again with pauses and never spins;
+//! `serve` returns only when every connection it accepted has ended.
+//! Must not know: HTTP, frames, what is said.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::door::Door;
+use super::outbox::CLOSE_WAIT_MS;
+use super::{connection, handshake};
+use crate::arrival::Arrivals;
+
+/// Sockets that have not said yet what they want; further ones wait in the system's backlog.
+const HANDSHAKES_MAX: usize = 512;
+const ACCEPT_PAUSE_MS: u64 = 10;
+const ACCEPT_PAUSE_MS_MAX: u64 = 1_000;
+/// What aborts a connection on the way down that does not keep its own deadlines: one for what is queued, one for
+/// the peer's answer.
+const STOP_WAIT_MS: u64 = 2 * CLOSE_WAIT_MS + 500;
+
+/// Serves until `stop`; then no connection is accepted, and those that are open are closed with 1001 after the frames
+/// that were pushed to them. To hear of turns that end on the way down they must be pushed before `stop`: refuse
+/// newcomers until then with [`Door::set_ready`].
+pub async fn serve(
+    listener: TcpListener,
+    door: Arc<Door>,
+    arrivals: Arrivals,
+    stop: CancellationToken,
+) {
+    let mut tasks = JoinSet::new();
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    let mut pause_ms = ACCEPT_PAUSE_MS;
+    loop {
+        let accept = async {
+            let permit = handshakes.clone().acquire_owned().await;
+            (permit, listener.accept().await)
+        };
+        tokio::select! {
+            () = stop.cancelled() => break,
+            Some(_) = tasks.join_next() => {}
+            (permit, accepted) = accept => match accepted {
+                Ok((socket, _)) => {
+                    pause_ms = ACCEPT_PAUSE_MS;
+                    let (door, arrivals, stop) = (door.clone(), arrivals.clone(), stop.clone());
+                    tasks.spawn(attend(socket, door, arrivals, stop, permit.ok()));
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, pause_ms, "cannot accept");
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = sleep(Duration::from_millis(pause_ms)) => {}
+                    }
+                    pause_ms = (pause_ms * 2).min(ACCEPT_PAUSE_MS_MAX);
+                }
+            },
+        }
+    }
+    drop(listener);
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
+    if timeout(Duration::from_millis(STOP_WAIT_MS), all_ended)
+        .await
+        .is_err()
+    {
+        tasks.shutdown().await;
+    }
+}
+
+/// One socket from its handshake to its end. `permit` is held during the handshake.
+async fn attend<P>(
+    mut socket: TcpStream,
+    door: Arc<Door>,
+    arrivals: Arrivals,
+    stop: CancellationToken,
+    permit: P,
+) {
+    // Frames leave in batches of our own making: nothing is gained by waiting for more.
+    let _ = socket.set_nodelay(true);
+    let upgraded = tokio::select! {
+        () = stop.cancelled() => None,
+        upgraded = handshake::greet(&mut socket, &door) => upgraded,
+    };
+    drop(permit);
+    if let Some(handshake::Upgraded { place, early }) = upgraded {
+        connection::run(socket, early, &door, arrivals, &stop).await;
+        drop(place);
+    }
+}
+
+/// The connection was gone before it was accepted: no reason to pause.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
+}

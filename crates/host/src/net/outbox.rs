@@ -1,0 +1,341 @@
+//! What waits for one peer: frames in order, control frames, and how the connection is to end.
+//!
+//! Promises: first in, first out, always; what waits and what is being written together stay within the bounds; a
+//! push costs one short lock, and a wake only when the writer sleeps and has something new to do.
+//! Must not know: sockets, encodings, what the frames say.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use kernel::Frame;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::ws::frame::close;
+
+/// Frames and bytes the writer takes at a time; what it took counts against the bounds until it asks again.
+const TAKE_FRAMES_MAX: usize = 256;
+const TAKE_BYTES: usize = 256 * 1_024;
+/// How long a connection that is to end may take to write what is left and to hear the peer's answer.
+pub(crate) const CLOSE_WAIT_MS: u64 = 2_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    AfterQueue,
+    AtOnce,
+}
+
+/// How the connection is to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub code: u16,
+    pub reason: Cow<'static, str>,
+    pub urgency: Urgency,
+    /// Whatever is not written by then is not written.
+    pub deadline: Instant,
+}
+
+/// What the writer is to write, in this order: pong, ping, the frames, the close frame.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    pub pong: Option<Box<[u8]>>,
+    pub ping: bool,
+    pub ending: Option<Ending>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum MayRead {
+    Yes,
+    /// The connection is ending: nothing more is wanted.
+    Stop,
+}
+
+struct Held {
+    frame: Frame,
+    bytes: usize,
+}
+
+/// When what is held has to leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Never,
+    At(Instant),
+    Now,
+}
+
+/// What the sleeping writer is to be woken for.
+enum WriterWaits {
+    Busy,
+    /// Anything due before this.
+    ForDue(Due, Waker),
+    /// It is blocked by the socket: only the end concerns it.
+    ForEnding(Waker),
+}
+
+struct State {
+    held: VecDeque<Held>,
+    held_bytes: usize,
+    /// Taken by the writer and perhaps not written yet.
+    flying_frames: usize,
+    flying_bytes: usize,
+    due: Due,
+    ping: bool,
+    /// Only the latest ping needs an answer (RFC 6455, 5.5.3), so a flood of them takes no room.
+    pong: Option<Box<[u8]>>,
+    ending: Option<Ending>,
+    paused: bool,
+    writer: WriterWaits,
+    reader: Option<Waker>,
+}
+
+pub(crate) struct Outbox {
+    frames_max: usize,
+    bytes_max: usize,
+    state: Mutex<State>,
+}
+
+impl Outbox {
+    pub fn new(frames_max: usize, bytes_max: usize) -> Self {
+        let state = State {
+            held: VecDeque::new(),
+            held_bytes: 0,
+            flying_frames: 0,
+            flying_bytes: 0,
+            due: Due::Never,
+            ping: false,
+            pong: None,
+            ending: None,
+            paused: false,
+            writer: WriterWaits::Busy,
+            reader: None,
+        };
+        Self {
+            frames_max,
+            bytes_max,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere cannot leave half a change behind: every change here is complete before the next call.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn push(&self, frame: Frame, window_ms: u32) {
+        let bytes = frame.size_hint();
+        let mut state = self.lock();
+        if state.ending.is_some() {
+            return;
+        }
+        let waiting = state.held.len() + state.flying_frames;
+        let waiting_bytes = state.held_bytes + state.flying_bytes;
+        // A single frame that nothing waits in front of is no sign of a slow reader, however large.
+        let over = waiting >= self.frames_max
+            || (waiting > 0 && waiting_bytes.saturating_add(bytes) > self.bytes_max);
+        if over {
+            drop(state);
+            let reason = "reading too slowly; reconnect";
+            return self.end(close::POLICY, reason, Urgency::AtOnce);
+        }
+        state.held.push_back(Held { frame, bytes });
+        state.held_bytes += bytes;
+        state.due = match (state.due, window_ms) {
+            (_, 0) | (Due::Now, _) => Due::Now,
+            (Due::At(at), window) => Due::At(at.min(after_ms(window.into()))),
+            (Due::Never, window) => Due::At(after_ms(window.into())),
+        };
+        let waker = state.writer_to_wake();
+        drop(state);
+        wake(waker);
+    }
+
+    /// The first ending decides code and reason; a later one can only make it more urgent.
+    pub fn end(&self, code: u16, reason: impl Into<Cow<'static, str>>, urgency: Urgency) {
+        let mut state = self.lock();
+        match &mut state.ending {
+            Some(ending) if ending.urgency == urgency => return,
+            Some(ending) if urgency == Urgency::AtOnce => ending.urgency = urgency,
+            Some(_) => return,
+            None => {
+                let deadline = after_ms(CLOSE_WAIT_MS);
+                state.ending = Some(Ending {
+                    code,
+                    reason: reason.into(),
+                    urgency,
+                    deadline,
+                });
+            }
+        }
+        if urgency == Urgency::AtOnce {
+            state.held = VecDeque::new();
+            state.held_bytes = 0;
+        }
+        let writer = match std::mem::replace(&mut state.writer, WriterWaits::Busy) {
+            WriterWaits::Busy => None,
+            WriterWaits::ForDue(_, waker) | WriterWaits::ForEnding(waker) => Some(waker),
+        };
+        let reader = state.reader.take();
+        drop(state);
+        wake(writer);
+        wake(reader);
+    }
+
+    pub fn set_paused(&self, paused: bool) {
+        let mut state = self.lock();
+        state.paused = paused;
+        let reader = if paused { None } else { state.reader.take() };
+        drop(state);
+        wake(reader);
+    }
+
+    /// A sign of life is wanted.
+    pub fn ping(&self) {
+        let mut state = self.lock();
+        state.ping = true;
+        let waker = state.writer_to_wake();
+        drop(state);
+        wake(waker);
+    }
+
+    pub fn pong(&self, payload: Vec<u8>) {
+        let mut state = self.lock();
+        state.pong = Some(payload.into_boxed_slice());
+        let waker = state.writer_to_wake();
+        drop(state);
+        wake(waker);
+    }
+
+    /// May the reader take from the socket? Pending while paused.
+    pub fn poll_may_read(&self, context: &mut Context<'_>) -> Poll<MayRead> {
+        let mut state = self.lock();
+        if state.ending.is_some() {
+            return Poll::Ready(MayRead::Stop);
+        }
+        keep_waker(&mut state.reader, context);
+        if state.paused {
+            Poll::Pending
+        } else {
+            Poll::Ready(MayRead::Yes)
+        }
+    }
+
+    /// The code the connection ends with, if it was ended from this side.
+    pub fn ending_code(&self) -> Option<u16> {
+        self.lock().ending.as_ref().map(|ending| ending.code)
+    }
+
+    /// For a writer blocked by the socket: ready when the connection is to end.
+    pub fn poll_ending(&self, context: &mut Context<'_>) -> Poll<Ending> {
+        let mut state = self.lock();
+        if let Some(ending) = &state.ending {
+            return Poll::Ready(ending.clone());
+        }
+        state.writer = WriterWaits::ForEnding(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Waits until something is due and takes it: frames go to the end of `frames`. Asking again says that what was
+    /// taken before is written. `timer` is the writer's, so that an idle connection keeps none.
+    pub fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+        frames: &mut Vec<Frame>,
+        timer: &mut Option<Pin<Box<Sleep>>>,
+    ) -> Poll<Taken> {
+        let mut state = self.lock();
+        state.flying_frames = 0;
+        state.flying_bytes = 0;
+        if let Due::At(at) = state.due {
+            let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
+            if timer.deadline() != at {
+                timer.as_mut().reset(at);
+            }
+            if timer.as_mut().poll(context).is_ready() {
+                state.due = Due::Now;
+            }
+        }
+        if !state.has_work() {
+            if state.due == Due::Never {
+                *timer = None;
+            }
+            state.writer = WriterWaits::ForDue(state.due, context.waker().clone());
+            return Poll::Pending;
+        }
+        state.writer = WriterWaits::Busy;
+        let mut taken = Taken {
+            pong: state.pong.take(),
+            ping: std::mem::take(&mut state.ping),
+            ending: None,
+        };
+        if state.due == Due::Now || state.ending.is_some() {
+            state.take_frames(frames);
+        }
+        if state.held.is_empty() {
+            taken.ending = state.ending.clone();
+        }
+        Poll::Ready(taken)
+    }
+}
+
+impl State {
+    fn has_work(&self) -> bool {
+        self.due == Due::Now || self.ending.is_some() || self.ping || self.pong.is_some()
+    }
+
+    fn take_frames(&mut self, frames: &mut Vec<Frame>) {
+        frames.reserve_exact(self.held.len().min(TAKE_FRAMES_MAX));
+        while self.flying_frames < TAKE_FRAMES_MAX && self.flying_bytes < TAKE_BYTES {
+            let Some(held) = self.held.pop_front() else {
+                break;
+            };
+            self.held_bytes -= held.bytes;
+            self.flying_frames += 1;
+            self.flying_bytes += held.bytes;
+            frames.push(held.frame);
+        }
+        if self.held.is_empty() {
+            self.due = Due::Never;
+            // A burst must not be paid for as long as the connection lives.
+            self.held = VecDeque::new();
+        }
+    }
+
+    /// The writer's waker, if it sleeps and what is there now concerns it.
+    fn writer_to_wake(&mut self) -> Option<Waker> {
+        let concerned = match &self.writer {
+            WriterWaits::Busy | WriterWaits::ForEnding(_) => false,
+            WriterWaits::ForDue(armed, _) => self.has_work() || self.due != *armed,
+        };
+        if !concerned {
+            return None;
+        }
+        match std::mem::replace(&mut self.writer, WriterWaits::Busy) {
+            WriterWaits::ForDue(_, waker) => Some(waker),
+            WriterWaits::Busy | WriterWaits::ForEnding(_) => None,
+        }
+    }
+}
+
+fn after_ms(ms: u64) -> Instant {
+    Instant::now() + Duration::from_millis(ms)
+}
+
+fn keep_waker(slot: &mut Option<Waker>, context: &Context<'_>) {
+    match slot {
+        Some(waker) => waker.clone_from(context.waker()),
+        None => *slot = Some(context.waker().clone()),
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+#[cfg(test)]
+#[path = "outbox_tests.rs"]
+mod tests;

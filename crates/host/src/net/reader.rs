@@ -1,0 +1,204 @@
+//! The reading half of a WebSocket connection: bytes to messages to inputs, pings to pongs, silence to a cut.
+//!
+//! Promises: no buffer is held while nothing comes; what was read whole is handed over in order before the peer is
+//! reported gone; a kernel that is behind stops the reading of this socket only.
+//! Must not know: what messages mean.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use kernel::{Input, PeerId};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until};
+
+use super::door::Door;
+use super::outbox::{MayRead, Outbox, Urgency};
+use super::presence::{NobodyListens, Presence};
+use super::ws::frame::{Decoder, Event, close};
+
+/// When the peer last showed that it is there. Shared by both halves.
+pub(crate) struct Pulse {
+    born: Instant,
+    last_ms: AtomicU64,
+    /// A ping and its pong can fall into one millisecond: whether anything came is counted, not timed.
+    beats: AtomicU64,
+}
+
+impl Pulse {
+    pub fn new() -> Self {
+        Self {
+            born: Instant::now(),
+            last_ms: AtomicU64::new(0),
+            beats: AtomicU64::new(0),
+        }
+    }
+
+    pub fn beat(&self) {
+        let ms = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_ms.store(ms, Ordering::Relaxed);
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    fn last(&self) -> Instant {
+        self.born + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
+    }
+}
+
+/// How reading ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ReadEnd {
+    /// The outbox knows the ending: the writer has a last word to say.
+    Closing,
+    /// Nobody is there any more.
+    Gone,
+}
+
+enum Woke {
+    Readable,
+    Stop,
+    Silence,
+    Gone,
+}
+
+pub(crate) struct Reader<'a> {
+    pub socket: &'a TcpStream,
+    pub outbox: &'a Outbox,
+    pub pulse: &'a Pulse,
+    pub door: &'a Door,
+    pub presence: &'a mut Presence,
+}
+
+impl Reader<'_> {
+    /// Reads until the connection ends and then reports the peer gone. `early` came with the request's head.
+    pub async fn run(mut self, early: Vec<u8>) -> ReadEnd {
+        let end = self.read(early).await;
+        self.presence.leave().await;
+        end
+    }
+
+    async fn read(&mut self, early: Vec<u8>) -> ReadEnd {
+        let mut decoder = Decoder::new(self.door.limits.frame_in_bytes);
+        if !early.is_empty()
+            && let Some(end) = self.take(&mut decoder, &early).await
+        {
+            return end;
+        }
+        drop(early);
+        let quiet = match self.door.limits.keep_alive_ms {
+            0 => Duration::from_secs(86_400 * 365),
+            ms => Duration::from_millis(ms),
+        };
+        let mut alarm = pin!(sleep_until(self.pulse.last() + quiet));
+        let mut pinged: Option<(Instant, u64)> = None;
+        let mut was_paused = false;
+        loop {
+            let woke = poll_fn(|context| {
+                match self.outbox.poll_may_read(context) {
+                    Poll::Ready(MayRead::Stop) => return Poll::Ready(Woke::Stop),
+                    Poll::Ready(MayRead::Yes) => {}
+                    Poll::Pending => {
+                        was_paused = true;
+                        return Poll::Pending;
+                    }
+                }
+                if std::mem::take(&mut was_paused) {
+                    // It was us who did not listen.
+                    self.pulse.beat();
+                }
+                match self.socket.poll_read_ready(context) {
+                    Poll::Ready(Ok(())) => return Poll::Ready(Woke::Readable),
+                    Poll::Ready(Err(_)) => return Poll::Ready(Woke::Gone),
+                    Poll::Pending => {}
+                }
+                alarm.as_mut().poll(context).map(|()| Woke::Silence)
+            });
+            match woke.await {
+                Woke::Stop => return ReadEnd::Closing,
+                Woke::Gone => return ReadEnd::Gone,
+                Woke::Readable => {
+                    if let Some(end) = self.take_readable(&mut decoder).await {
+                        return end;
+                    }
+                }
+                Woke::Silence => {
+                    let (now, last) = (Instant::now(), self.pulse.last());
+                    match pinged.filter(|(_, beats)| *beats == self.pulse.beats()) {
+                        Some((at, _)) if now >= at + quiet => {
+                            let reason = "no sign of life";
+                            self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
+                            return ReadEnd::Closing;
+                        }
+                        Some((at, _)) => alarm.as_mut().reset(at + quiet),
+                        None if now >= last + quiet => {
+                            self.outbox.ping();
+                            pinged = Some((now, self.pulse.beats()));
+                            alarm.as_mut().reset(now + quiet);
+                        }
+                        None => alarm.as_mut().reset(last + quiet),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn take_readable(&mut self, decoder: &mut Decoder) -> Option<ReadEnd> {
+        let mut chunk = self.door.chunks.lend();
+        let count = match self.socket.try_read(&mut chunk) {
+            Ok(0) => return Some(ReadEnd::Gone),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(_) => return Some(ReadEnd::Gone),
+        };
+        self.pulse.beat();
+        self.take(decoder, &chunk[..count]).await
+    }
+
+    async fn take(&mut self, decoder: &mut Decoder, mut bytes: &[u8]) -> Option<ReadEnd> {
+        loop {
+            match decoder.next(&mut bytes) {
+                Ok(None) => return None,
+                Ok(Some(Event::Message(text))) => {
+                    let input =
+                        input_of(self.presence.peer(), text, self.door.limits.json_depth_max);
+                    if let Err(NobodyListens) = self.presence.say(input).await {
+                        let reason = "the host is going down";
+                        self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
+                        return Some(ReadEnd::Closing);
+                    }
+                }
+                Ok(Some(Event::Ping(payload))) => self.outbox.pong(payload),
+                Ok(Some(Event::Pong)) => {}
+                Ok(Some(Event::Close(code))) => {
+                    self.outbox
+                        .end(code.unwrap_or(close::NO_CODE), "", Urgency::AtOnce);
+                    return Some(ReadEnd::Closing);
+                }
+                Err(fault) => {
+                    tracing::debug!(peer = self.presence.peer().0, code = fault.code, "fault");
+                    self.outbox.end(fault.code, fault.reason, Urgency::AtOnce);
+                    return Some(ReadEnd::Closing);
+                }
+            }
+        }
+    }
+}
+
+/// One text is one message, or something to be answered as none (H-002).
+pub(crate) fn input_of(peer: PeerId, text: String, json_depth_max: usize) -> Input {
+    match wire::rpc::decode(&text, json_depth_max) {
+        Ok(message) => Input::Received {
+            peer,
+            message,
+            bytes: text.len(),
+        },
+        Err(malformed) => Input::Malformed { peer, malformed },
+    }
+}

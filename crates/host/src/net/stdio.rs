@@ -1,0 +1,183 @@
+//! One client on standard input and output: one JSON-RPC message a line.
+//!
+//! Promises: no line in the output holds another; an input line over `frame_in_bytes` is answered and skipped, not
+//! kept; the end of the input is a graceful stop: what was asked before it is still answered (G-31).
+//! Must not know: what messages mean. There is no token here: who started the process is the client.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Frame, Input, PeerId};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use wire::rpc::{Malformed, code};
+use wire::{Id, RpcError};
+
+use super::chunk::CHUNK_BYTES;
+use super::door::Door;
+use super::outbox::{MayRead, Outbox, Urgency};
+use super::presence::{NobodyListens, Presence};
+use super::reader::input_of;
+use super::ws::frame::close;
+use crate::arrival::Arrivals;
+
+/// Serves the one client until its input ends, the host closes it or `stop`; then what was pushed to it is written,
+/// for at most `shutdown_ms`.
+pub async fn serve<R, W>(
+    input: R,
+    output: W,
+    door: &Door,
+    arrivals: Arrivals,
+    stop: CancellationToken,
+) where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let limits = &door.limits;
+    let outbox = Arc::new(Outbox::new(
+        limits.outbox_frames_max,
+        limits.outbox_bytes_max,
+    ));
+    let Ok(mut presence) = Presence::join(arrivals, door.next_peer(), &outbox).await else {
+        return;
+    };
+    let mut writing = pin!(write(output, &outbox));
+    let reading = async {
+        let read = read(input, door, &outbox, &presence).await;
+        presence.leave().await;
+        read
+    };
+    tokio::select! {
+        () = stop.cancelled() => {
+            outbox.end(close::GOING_AWAY, "", Urgency::AfterQueue);
+        }
+        _ = reading => {}
+        _ = &mut writing => return,
+    }
+    presence.leave().await;
+    // The kernel's task lets go of its link when it hears of the end, and that ends the outbox behind the answers.
+    let _ = timeout(Duration::from_millis(limits.shutdown_ms), writing).await;
+}
+
+async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Result<()> {
+    let mut timer = None;
+    loop {
+        let mut frames: Vec<Frame> = Vec::new();
+        let taken = poll_fn(|context| outbox.poll_take(context, &mut frames, &mut timer)).await;
+        for frame in frames {
+            for piece in frame.pieces() {
+                output.write_all(&piece).await?;
+            }
+            output.write_all(b"\n").await?;
+        }
+        output.flush().await?;
+        if taken.ending.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+async fn read<R: AsyncRead + Unpin>(
+    mut input: R,
+    door: &Door,
+    outbox: &Outbox,
+    presence: &Presence,
+) -> Result<(), NobodyListens> {
+    let mut lines = Lines::new(door.limits.frame_in_bytes);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let take = async |line: Line| match line.into_input(presence.peer(), door) {
+        Some(input) => presence.say(input).await,
+        None => Ok(()),
+    };
+    loop {
+        if poll_fn(|context| outbox.poll_may_read(context)).await == MayRead::Stop {
+            return Ok(());
+        }
+        let count = input.read(&mut chunk).await.unwrap_or(0);
+        if count == 0 {
+            return take(lines.finish()).await;
+        }
+        let mut bytes = &chunk[..count];
+        while let Some(line) = lines.next(&mut bytes) {
+            take(line).await?;
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+impl Line {
+    /// `None` for a line of nothing.
+    fn into_input(self, peer: PeerId, door: &Door) -> Option<Input> {
+        let refuse = |code, message: String| {
+            let malformed = Malformed {
+                id: Id::Null,
+                error: RpcError::new(code, message),
+            };
+            Some(Input::Malformed { peer, malformed })
+        };
+        let limits = &door.limits;
+        match self {
+            Self::Whole(bytes) if bytes.trim_ascii().is_empty() => None,
+            Self::Whole(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => Some(input_of(peer, text, limits.json_depth_max)),
+                Err(_) => refuse(code::PARSE_ERROR, "not UTF-8".to_owned()),
+            },
+            Self::TooLong => {
+                let message = format!("a message has at most {} bytes", limits.frame_in_bytes);
+                refuse(code::INVALID_REQUEST, message)
+            }
+        }
+    }
+}
+
+/// Cuts bytes into lines and keeps at most one unfinished line within the bound.
+struct Lines {
+    bytes_max: usize,
+    line: Vec<u8>,
+    too_long: bool,
+}
+
+impl Lines {
+    fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            line: Vec::new(),
+            too_long: false,
+        }
+    }
+
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<Line> {
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let (part, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+        if self.too_long || self.line.len() + part.len() > self.bytes_max {
+            self.too_long = true;
+            self.line = Vec::new();
+        } else {
+            self.line.extend_from_slice(part);
+        }
+        *bytes = rest.get(1..).unwrap_or(&[]);
+        end.map(|_| self.finish())
+    }
+
+    fn finish(&mut self) -> Line {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.too_long) {
+            Line::TooLong
+        } else {
+            Line::Whole(line)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "stdio_tests.rs"]
+mod tests;

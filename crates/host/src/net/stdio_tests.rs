@@ -1,0 +1,171 @@
+//! The stdio client in memory.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kernel::Limits;
+use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, duplex};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::arrival::Arrival;
+use crate::net::Link;
+
+struct World {
+    stdin: DuplexStream,
+    stdout: BufReader<DuplexStream>,
+    inbox: mpsc::Receiver<Arrival>,
+    link: Arc<Link>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+async fn start(frame_in_bytes: usize) -> World {
+    let (stdin, input) = duplex(64);
+    let (output, stdout) = duplex(64);
+    let (arrivals, mut inbox) = mpsc::channel(1);
+    let stop = CancellationToken::new();
+    let limits = Limits {
+        frame_in_bytes,
+        ..Limits::default()
+    };
+    let door = Door::new(limits, None, Vec::new(), Vec::new());
+    let stopping = stop.clone();
+    let task = tokio::spawn(async move { serve(input, output, &door, arrivals, stopping).await });
+    let Some(Arrival::Joined { link, .. }) = inbox.recv().await else {
+        panic!("joins first")
+    };
+    World {
+        stdin,
+        stdout: BufReader::new(stdout),
+        inbox,
+        link,
+        stop,
+        task,
+    }
+}
+
+impl World {
+    async fn hears(&mut self) -> String {
+        match self.inbox.recv().await {
+            Some(Arrival::Input(Input::Received { message, bytes, .. })) => {
+                let wire::Incoming::Notification { method, .. } = message else {
+                    panic!()
+                };
+                format!("{method} {bytes}")
+            }
+            Some(Arrival::Input(Input::Malformed { malformed, .. })) => {
+                malformed.error.code.to_string()
+            }
+            Some(Arrival::Input(Input::Disconnected { .. })) => "gone".to_owned(),
+            Some(_) => "?".to_owned(),
+            None => "nothing".to_owned(),
+        }
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).await.unwrap();
+        line
+    }
+}
+
+fn says(method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_line_is_one_message_in_both_directions() {
+    let mut world = start(1_000).await;
+    let lines = format!("{}\r\n\n  \n{}\nnot json\n\n", says("one"), says("two"));
+    let bytes = says("one").len();
+    world.stdin.write_all(lines.as_bytes()).await.unwrap();
+    assert_eq!(world.hears().await, format!("one {}", bytes + 1));
+    assert_eq!(world.hears().await, format!("two {bytes}"));
+    assert_eq!(world.hears().await, "-32700");
+    world
+        .link
+        .push(Frame::Text(Bytes::from_static(b"{\"a\":1}")), 0);
+    world
+        .link
+        .push(Frame::Text(Bytes::from(vec![b'x'; 500])), 0);
+    assert_eq!(world.line().await, "{\"a\":1}\n");
+    assert_eq!(world.line().await, format!("{}\n", "x".repeat(500)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_over_the_bound_and_one_that_is_not_text_are_answered_and_skipped() {
+    let mut world = start(50).await;
+    let writes = async {
+        world.stdin.write_all(&[b'x'; 5_000]).await.unwrap();
+        world.stdin.write_all(b"\n\xFF\xFE\n").await.unwrap();
+        world
+            .stdin
+            .write_all(format!("{}\n", says("after")).as_bytes())
+            .await
+            .unwrap();
+        world.stdin
+    };
+    let (reads, _stdin) = tokio::join!(
+        async {
+            let mut heard = Vec::new();
+            for _ in 0..3 {
+                heard.push(match world.inbox.recv().await {
+                    Some(Arrival::Input(Input::Malformed { malformed, .. })) => {
+                        malformed.error.code
+                    }
+                    Some(Arrival::Input(Input::Received { .. })) => 0,
+                    _ => 1,
+                });
+            }
+            heard
+        },
+        writes
+    );
+    assert_eq!(reads, [-32600, -32700, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_before_the_end_of_the_input_is_still_answered() {
+    let mut world = start(1_000).await;
+    world
+        .stdin
+        .write_all(says("last").as_bytes())
+        .await
+        .unwrap();
+    world.stdin.shutdown().await.unwrap();
+    assert!(
+        world.hears().await.starts_with("last"),
+        "the last line needs no newline"
+    );
+    assert_eq!(world.hears().await, "gone");
+    assert_eq!(world.hears().await, "nothing");
+    world
+        .link
+        .push(Frame::Text(Bytes::from_static(b"the answer")), 1_000);
+    let World {
+        mut stdout,
+        link,
+        task,
+        ..
+    } = world;
+    drop(link);
+    let mut line = String::new();
+    stdout.read_line(&mut line).await.unwrap();
+    assert_eq!(line, "the answer\n");
+    task.await.unwrap();
+    assert_eq!(stdout.read_line(&mut line).await.unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_writes_what_was_pushed_and_returns() {
+    let mut world = start(1_000).await;
+    world
+        .link
+        .push(Frame::Text(Bytes::from_static(b"bye")), 60_000);
+    world.stop.cancel();
+    assert_eq!(world.hears().await, "gone");
+    assert_eq!(world.line().await, "bye\n");
+    world.task.await.unwrap();
+}

@@ -1,0 +1,126 @@
+//! The writing half of a WebSocket connection: what is due leaves in one vectored write.
+//!
+//! Promises: payloads are shared, not copied; a peer that does not read blocks only itself and, once its connection
+//! is to end, only until the ending's deadline; an idle connection holds no buffer.
+//! Must not know: what the frames say, who else gets them.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::Poll;
+
+use kernel::Frame;
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep_until};
+
+use super::outbox::{Ending, Outbox, Urgency};
+use super::reader::Pulse;
+use super::ws::batch::Batch;
+
+/// Slices in one system call; the kernel takes up to 1,024, and this many cost little stack.
+const SLICES_MAX: usize = 128;
+
+enum Woke {
+    Writable,
+    Ending(Ending),
+    TooLate,
+}
+
+pub(crate) struct Writer<'a> {
+    pub socket: &'a TcpStream,
+    pub outbox: &'a Outbox,
+    pub pulse: &'a Pulse,
+    pub fragment_bytes: usize,
+}
+
+impl Writer<'_> {
+    /// Writes until the close frame is out, or fails.
+    pub async fn run(self) -> io::Result<()> {
+        let mut timer = None;
+        loop {
+            let mut frames: Vec<Frame> = Vec::new();
+            let taken =
+                poll_fn(|context| self.outbox.poll_take(context, &mut frames, &mut timer)).await;
+            let mut batch = Batch::default();
+            if let Some(payload) = taken.pong {
+                batch.put_pong(&payload);
+            }
+            if taken.ping {
+                batch.put_ping();
+            }
+            for frame in frames {
+                batch.put_message(frame.pieces(), self.fragment_bytes);
+            }
+            let ended = match &taken.ending {
+                Some(ending) => {
+                    batch.put_close(ending.code, &ending.reason);
+                    true
+                }
+                None => false,
+            };
+            if self.flush(&mut batch, taken.ending).await? == Flushed::Cut || ended {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `Cut`: the connection was cut meanwhile and its close frame is out too.
+    async fn flush(&self, batch: &mut Batch, mut ending: Option<Ending>) -> io::Result<Flushed> {
+        let mut too_late: Option<Pin<Box<Sleep>>> = None;
+        let mut flushed = Flushed::All;
+        while !batch.is_empty() {
+            match write_some(self.socket, batch) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    batch.advance(count);
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if let Some(ending) = &ending {
+                too_late.get_or_insert_with(|| Box::pin(sleep_until(ending.deadline)));
+            }
+            let woke = poll_fn(|context| {
+                match self.socket.poll_write_ready(context) {
+                    Poll::Ready(Ok(())) => return Poll::Ready(Ok(Woke::Writable)),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => {}
+                }
+                match &mut too_late {
+                    Some(too_late) => too_late.as_mut().poll(context).map(|()| Ok(Woke::TooLate)),
+                    None => self
+                        .outbox
+                        .poll_ending(context)
+                        .map(|ending| Ok(Woke::Ending(ending))),
+                }
+            });
+            match woke.await? {
+                // Room came back, so the other side took bytes: it lives, however slowly.
+                Woke::Writable => self.pulse.beat(),
+                Woke::TooLate => return Err(io::ErrorKind::TimedOut.into()),
+                Woke::Ending(found) => {
+                    if found.urgency == Urgency::AtOnce {
+                        batch.keep_begun();
+                        batch.put_close(found.code, &found.reason);
+                        flushed = Flushed::Cut;
+                    }
+                    ending = Some(found);
+                }
+            }
+        }
+        Ok(flushed)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Flushed {
+    All,
+    Cut,
+}
+
+fn write_some(socket: &TcpStream, batch: &Batch) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = batch.slices(&mut slices);
+    socket.try_write_vectored(&slices[..count])
+}

@@ -1,0 +1,311 @@
+//! A batch of WebSocket frames on its way out: small bytes gathered in one buffer, large payloads shared.
+//!
+//! Promises: a payload above `COPY_BYTES_MAX` is never copied; bytes leave in the order they were put; a batch can be
+//! cut short at the end of the frame that has begun to leave, so that a close frame may follow.
+//! Must not know: sockets, what the messages say.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::ops::Range;
+
+use bytes::{Buf, Bytes};
+
+use super::frame::{Fin, Opcode, put_close, put_control, put_head};
+
+/// Payloads up to this are copied beside their head: one large slice is cheaper to the kernel than many tiny ones.
+const COPY_BYTES_MAX: usize = 256;
+
+enum Part {
+    /// A range of `scratch`.
+    Scratch(Range<usize>),
+    Shared(Bytes),
+}
+
+impl Part {
+    fn len(&self) -> usize {
+        match self {
+            Self::Scratch(range) => range.len(),
+            Self::Shared(bytes) => bytes.len(),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Batch {
+    scratch: Vec<u8>,
+    parts: VecDeque<Part>,
+    /// Where each frame ends, counted in bytes from the start of the batch.
+    ends: VecDeque<usize>,
+    put: usize,
+    left: usize,
+}
+
+impl Batch {
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// A text message, in fragments if it is larger than `fragment_bytes`.
+    pub fn put_message(&mut self, pieces: Vec<Bytes>, fragment_bytes: usize) {
+        let fragment_bytes = fragment_bytes.max(1);
+        let mut left: usize = pieces.iter().map(Bytes::len).sum();
+        let mut pieces = pieces.into_iter();
+        let mut piece = Bytes::new();
+        let mut opcode = Opcode::Text;
+        loop {
+            let len = left.min(fragment_bytes);
+            left -= len;
+            let fin = if left == 0 { Fin::Last } else { Fin::More };
+            self.put_scratch(|scratch| put_head(scratch, opcode, fin, len));
+            let mut wanted = len;
+            while wanted > 0 {
+                if piece.is_empty() {
+                    let Some(next) = pieces.next() else { break };
+                    piece = next;
+                    continue;
+                }
+                let chunk = piece.split_to(wanted.min(piece.len()));
+                wanted -= chunk.len();
+                self.put_payload(chunk);
+            }
+            self.ends.push_back(self.put);
+            if fin == Fin::Last {
+                return;
+            }
+            opcode = Opcode::Continuation;
+        }
+    }
+
+    pub fn put_ping(&mut self) {
+        self.put_scratch(|scratch| put_control(scratch, Opcode::Ping, &[]));
+        self.ends.push_back(self.put);
+    }
+
+    pub fn put_pong(&mut self, payload: &[u8]) {
+        self.put_scratch(|scratch| put_control(scratch, Opcode::Pong, payload));
+        self.ends.push_back(self.put);
+    }
+
+    pub fn put_close(&mut self, code: u16, reason: &str) {
+        self.put_scratch(|scratch| put_close(scratch, code, reason));
+        self.ends.push_back(self.put);
+    }
+
+    /// Fills `slices` with what is to be written next and says how many it filled.
+    pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        for (slot, part) in slices.iter_mut().zip(&self.parts) {
+            *slot = IoSlice::new(match part {
+                Part::Scratch(range) => &self.scratch[range.clone()],
+                Part::Shared(bytes) => bytes,
+            });
+            count += 1;
+        }
+        count
+    }
+
+    /// So many bytes were written.
+    pub fn advance(&mut self, mut count: usize) {
+        self.left = self.left.saturating_sub(count);
+        while count > 0 {
+            let Some(part) = self.parts.front_mut() else {
+                break;
+            };
+            if count >= part.len() {
+                count -= part.len();
+                self.parts.pop_front();
+                continue;
+            }
+            match part {
+                Part::Scratch(range) => range.start += count,
+                Part::Shared(bytes) => bytes.advance(count),
+            }
+            count = 0;
+        }
+        if self.left == 0 {
+            self.scratch.clear();
+            self.ends.clear();
+            self.put = 0;
+        }
+    }
+
+    /// Drops every frame that has not begun to leave. A close frame may come between fragments, so what remains is
+    /// at most one fragment.
+    pub fn keep_begun(&mut self) {
+        let written = self.put - self.left;
+        let end = match self.ends.iter().find(|&&end| end >= written) {
+            Some(&end) if written > 0 => end,
+            _ => written,
+        };
+        let mut keep = end - written;
+        self.left = keep;
+        self.put = end;
+        self.ends.retain(|&other| other <= end);
+        let mut kept = 0;
+        for part in &mut self.parts {
+            if keep == 0 {
+                break;
+            }
+            kept += 1;
+            if part.len() > keep {
+                match part {
+                    Part::Scratch(range) => range.end = range.start + keep,
+                    Part::Shared(bytes) => bytes.truncate(keep),
+                }
+            }
+            keep -= part.len();
+        }
+        self.parts.truncate(kept);
+        if let Some(Part::Scratch(range)) = self.parts.back() {
+            self.scratch.truncate(range.end);
+        }
+    }
+
+    fn put_payload(&mut self, bytes: Bytes) {
+        if bytes.len() <= COPY_BYTES_MAX {
+            self.put_scratch(|scratch| scratch.extend_from_slice(&bytes));
+        } else {
+            self.put += bytes.len();
+            self.left += bytes.len();
+            self.parts.push_back(Part::Shared(bytes));
+        }
+    }
+
+    fn put_scratch(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.scratch.len();
+        write(&mut self.scratch);
+        let end = self.scratch.len();
+        self.put += end - start;
+        self.left += end - start;
+        match self.parts.back_mut() {
+            Some(Part::Scratch(range)) if range.end == start => range.end = end,
+            _ => self.parts.push_back(Part::Scratch(start..end)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(batch: &mut Batch, at_most: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        while !batch.is_empty() && out.len() < at_most {
+            let mut slices = [IoSlice::new(&[]); 4];
+            let count = batch.slices(&mut slices);
+            let flat: Vec<u8> = slices[..count]
+                .iter()
+                .flat_map(|slice| slice.to_vec())
+                .collect();
+            let taken = flat.len().min(at_most - out.len()).min(7);
+            out.extend_from_slice(&flat[..taken]);
+            batch.advance(taken);
+        }
+        out
+    }
+
+    /// (opcode bits with FIN, payload) of each frame.
+    fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+        let mut frames = Vec::new();
+        while let [first, second, rest @ ..] = bytes {
+            let (len, rest) = match second {
+                126 => (
+                    usize::from(u16::from_be_bytes([rest[0], rest[1]])),
+                    &rest[2..],
+                ),
+                127 => (
+                    u64::from_be_bytes(rest[..8].try_into().unwrap()) as usize,
+                    &rest[8..],
+                ),
+                short => (usize::from(*short), rest),
+            };
+            frames.push((*first, rest[..len].to_vec()));
+            bytes = &rest[len..];
+        }
+        frames
+    }
+
+    #[test]
+    fn a_large_message_is_cut_over_its_pieces_into_fragments() {
+        let pieces = [vec![b'a'; 1_000], vec![b'b'; 10], vec![], vec![b'c'; 2_500]];
+        for fragment_bytes in [1, 300, 999, 1_000, 1_001, 3_509] {
+            let mut batch = Batch::default();
+            batch.put_message(
+                pieces.iter().cloned().map(Bytes::from).collect(),
+                fragment_bytes,
+            );
+            let frames = frames(&drain(&mut batch, usize::MAX));
+            let whole: Vec<u8> = frames.iter().flat_map(|frame| frame.1.clone()).collect();
+            assert_eq!(whole, pieces.concat());
+            assert_eq!(frames.len(), 3_510usize.div_ceil(fragment_bytes));
+            assert_eq!(frames[0].0, 0x01, "the first has the opcode, not FIN");
+            assert_eq!(
+                frames[frames.len() - 1].0,
+                0x80,
+                "the last continues and has FIN"
+            );
+            assert!(frames[1..frames.len() - 1].iter().all(|frame| frame.0 == 0));
+        }
+    }
+
+    #[test]
+    fn an_empty_and_a_whole_message_are_one_frame() {
+        let mut batch = Batch::default();
+        batch.put_message(Vec::new(), 10);
+        batch.put_message(vec![Bytes::from_static(b"hello")], 5);
+        assert_eq!(
+            frames(&drain(&mut batch, usize::MAX)),
+            [(0x81, vec![]), (0x81, b"hello".to_vec())]
+        );
+    }
+
+    #[test]
+    fn a_large_payload_is_shared_and_a_small_one_gathered() {
+        let large = Bytes::from(vec![b'x'; COPY_BYTES_MAX + 1]);
+        let mut batch = Batch::default();
+        batch.put_message(vec![Bytes::from_static(b"small")], usize::MAX);
+        batch.put_message(vec![large.clone()], usize::MAX);
+        assert_eq!(batch.parts.len(), 2);
+        assert!(matches!(&batch.parts[1], Part::Shared(bytes) if bytes.as_ptr() == large.as_ptr()));
+    }
+
+    #[test]
+    fn what_has_not_begun_is_dropped_and_what_has_is_finished() {
+        let messages = [
+            "first".repeat(100),
+            "second".to_owned(),
+            "third".repeat(100),
+        ];
+        let mut whole = Batch::default();
+        let ends: Vec<usize> = messages
+            .iter()
+            .map(|text| {
+                whole.put_message(vec![Bytes::from(text.clone())], usize::MAX);
+                whole.put
+            })
+            .collect();
+        for written in 0..=ends[2] {
+            let mut batch = Batch::default();
+            for text in &messages {
+                batch.put_message(vec![Bytes::from(text.clone())], usize::MAX);
+            }
+            let mut out = drain(&mut batch, written);
+            batch.keep_begun();
+            batch.put_close(1008, "no");
+            out.extend(drain(&mut batch, usize::MAX));
+            let frames = frames(&out);
+            let begun = if written == 0 {
+                0
+            } else {
+                ends.iter()
+                    .position(|&end| end >= written)
+                    .map_or(3, |index| index + 1)
+            };
+            assert_eq!(frames.len(), begun + 1, "after {written} bytes");
+            assert_eq!(frames[begun].1, b"\x03\xF0no");
+            for (frame, text) in frames.iter().zip(&messages[..begun]) {
+                assert_eq!(frame.1, text.as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The whole public API: start a host, serve until told to stop, leave nothing behind.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agents::{Agent, Script, ScriptedAgent};
+use kernel::{AgentFacts, HostFacts, Input, Kernel};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::arrival::{Arrival, Arrivals};
+use crate::clock::Clock;
+use crate::config::{Config, JournalChoice, TokenChoice};
+use crate::effects::Effects;
+use crate::journal::{Journal, JournalError, JournalThread, Memory, Sqlite};
+use crate::kernel_task::KernelTask;
+use crate::net;
+use crate::secret::{self, Endpoint, EndpointFile};
+
+/// The version of this host, as clients and operators see it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Told once, when connections are accepted.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    pub url: String,
+    pub token: Option<String>,
+    pub version: &'static str,
+}
+
+/// Why a host could not start or go on; the operator hears it.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot listen on {address}: {source}; choose another with --listen")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("{0} is not a loopback address: without a token anyone on the network could use this host")]
+    TokenNeeded(SocketAddr),
+    #[error("token file {path}: {message}")]
+    Token { path: PathBuf, message: String },
+    #[error("data directory {path}: {message}")]
+    Data { path: PathBuf, message: String },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("{0}")]
+    Script(String),
+    #[error("workspace {path}: {message}")]
+    Workspace { path: PathBuf, message: String },
+    #[error("there is no agent to serve: leave out --no-scripted")]
+    NoAgent,
+}
+
+/// Runs a host until `shutdown` resolves: then turns end, readers are flushed, the journal is closed.
+pub async fn serve(
+    config: Config,
+    on_ready: impl FnOnce(Ready),
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    if config.token == TokenChoice::None && !config.stdio && !config.listen.ip().is_loopback() {
+        return Err(ServeError::TokenNeeded(config.listen));
+    }
+    let agents = agents_of(&config)?;
+    let facts = facts_of(&config, &agents)?;
+    let journal = open_journal(&config)?;
+    let token = if config.stdio { None } else { secret::token(&config.token, &config.data)? };
+    let listener = if config.stdio {
+        None
+    } else {
+        let listener = TcpListener::bind(config.listen).await;
+        Some(listener.map_err(|source| ServeError::Listen { address: config.listen, source })?)
+    };
+    let clock = Clock::start();
+    let (journal, boot) = JournalThread::start(journal)?;
+    let (kernel, first) = Kernel::boot(boot, facts, config.limits.clone(), clock.now());
+    let (arrivals, inbox) = mpsc::channel(config.limits.inputs_max);
+    let effects = Effects::new(arrivals.clone(), journal.clone(), agents);
+    let hook = config.on_log_level.clone();
+    let mut task =
+        KernelTask::new(kernel, clock, journal.clone(), inbox, effects, config.limits.batch_inputs_max, hook);
+    task.settle(first).await;
+    let stop = CancellationToken::new();
+    let running = Running { task: tokio::spawn(task.run(stop.clone())), arrivals, stop };
+    let served = match listener {
+        Some(listener) => serve_sockets(&config, listener, token, running, on_ready, shutdown).await,
+        None => {
+            serve_stdio(&config, running, on_ready, shutdown).await;
+            Ok(())
+        }
+    };
+    journal.close();
+    served
+}
+
+/// A kernel at work.
+struct Running {
+    task: tokio::task::JoinHandle<()>,
+    arrivals: Arrivals,
+    stop: CancellationToken,
+}
+
+impl Running {
+    /// Turns end as resumable errors; what has arrived is still written and spoken; then the kernel rests.
+    async fn stop(self, patience: Duration) {
+        let stopped = async {
+            let told = self.arrivals.send(Arrival::Input(Input::Stopping)).await;
+            self.stop.cancel();
+            (told, self.task.await)
+        };
+        match tokio::time::timeout(patience, stopped).await {
+            Ok((_, Ok(()))) => {}
+            Ok((_, Err(error))) => tracing::error!(%error, "the kernel's task died"),
+            Err(_) => tracing::warn!("the kernel did not come to rest in time"),
+        }
+    }
+}
+
+async fn serve_sockets(
+    config: &Config,
+    listener: TcpListener,
+    token: Option<String>,
+    running: Running,
+    on_ready: impl FnOnce(Ready),
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let address = listener.local_addr().map_err(|source| ServeError::Listen { address: config.listen, source })?;
+    let url = format!("ws://{address}/");
+    let door = door_of(config, token.clone());
+    let endpoint = Endpoint {
+        url: url.clone(),
+        token: token.clone(),
+        pid: std::process::id(),
+        version: VERSION.to_owned(),
+    };
+    let _endpoint = EndpointFile::write(&config.data, &endpoint)
+        .map_err(|error| ServeError::Data { path: config.data.clone(), message: error.to_string() })?;
+    door.set_ready(true);
+    let accepting = CancellationToken::new();
+    let arrivals = running.arrivals.clone();
+    let listening = tokio::spawn(net::serve(listener, Arc::clone(&door), arrivals, accepting.clone()));
+    on_ready(Ready { url, token, version: VERSION });
+    shutdown.await;
+    door.set_ready(false);
+    // Half of the time for turns and the journal, half for readers: five seconds in all by contract.
+    let patience = Duration::from_millis(config.limits.shutdown_ms / 2);
+    running.stop(patience).await;
+    accepting.cancel();
+    if tokio::time::timeout(patience, listening).await.is_err() {
+        tracing::debug!("some connections did not close in time");
+    }
+    Ok(())
+}
+
+async fn serve_stdio(
+    config: &Config,
+    running: Running,
+    on_ready: impl FnOnce(Ready),
+    shutdown: impl Future<Output = ()>,
+) {
+    on_ready(Ready { url: "stdio:".to_owned(), token: None, version: VERSION });
+    let door = door_of(config, None);
+    let stop = CancellationToken::new();
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let mut client = std::pin::pin!(net::stdio::serve(input, output, &door, running.arrivals.clone(), stop.clone()));
+    let patience = Duration::from_millis(config.limits.shutdown_ms / 2);
+    tokio::select! {
+        // End of input is a graceful stop (G-31).
+        () = &mut client => running.stop(patience).await,
+        () = shutdown => {
+            running.stop(patience).await;
+            stop.cancel();
+            client.await;
+        }
+    }
+}
+
+fn door_of(config: &Config, token: Option<String>) -> Arc<net::Door> {
+    let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
+    Arc::new(net::Door::new(config.limits.clone(), token, hosts, origins))
+}
+
+fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
+    if !config.scripted {
+        return Err(ServeError::NoAgent);
+    }
+    let scripted = match &config.script {
+        None => ScriptedAgent::builtin(),
+        Some(path) => {
+            let script = Script::load(path);
+            ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
+        }
+    };
+    Ok(vec![Arc::new(scripted)])
+}
+
+fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, ServeError> {
+    let roots = if config.workspaces.is_empty() {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        [Some(PathBuf::from(".")), home].into_iter().flatten().collect()
+    } else {
+        config.workspaces.clone()
+    };
+    let mut paths = Vec::new();
+    for root in &roots {
+        let problem = |message: String| ServeError::Workspace { path: root.clone(), message };
+        let path = std::fs::canonicalize(root).map_err(|error| problem(error.to_string()))?;
+        let text = path.to_str().ok_or_else(|| problem("is not valid UTF-8".to_owned()))?;
+        paths.push(text.to_owned());
+    }
+    let facts = agents.iter().map(|agent| agent.info()).map(|info| AgentFacts {
+        provider: info.provider.clone(),
+        info: info.to_wire(),
+        config_schema: info.config_schema,
+        default_model: info.default_model,
+    });
+    Ok(HostFacts {
+        agents: facts.collect(),
+        default_directory: paths.first().map(|path| kernel::file_uri_of(path)),
+        roots: paths,
+        version: VERSION.to_owned(),
+        config_schema: json!({"type": "object", "properties": {"logLevel": {
+            "type": "string",
+            "title": "Log level",
+            "description": "How much the host writes to its log.",
+            "enum": ["error", "warn", "info", "debug"],
+            "default": "info",
+        }}}),
+        config_values: wire::Object::new(),
+    })
+}
+
+fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {
+    make_private_dir(&config.data)
+        .map_err(|error| ServeError::Data { path: config.data.clone(), message: error.to_string() })?;
+    Ok(match config.journal {
+        JournalChoice::Sqlite => Box::new(Sqlite::open(&config.data)?),
+        JournalChoice::Memory => Box::new(Memory::new()),
+    })
+}
+
+fn make_private_dir(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}

@@ -1,0 +1,87 @@
+//! The token and the endpoint file: how local clients find the host and are let in. Both readable by their owner only.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+use crate::config::TokenChoice;
+use crate::run::ServeError;
+
+const TOKEN_FILE: &str = "token";
+const ENDPOINT_FILE: &str = "endpoint.json";
+
+/// What local clients need to connect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    pub url: String,
+    pub token: Option<String>,
+    pub pid: u32,
+    pub version: String,
+}
+
+/// The token to ask for: read, or made on the first start.
+pub fn token(choice: &TokenChoice, data: &Path) -> Result<Option<String>, ServeError> {
+    match choice {
+        TokenChoice::None => Ok(None),
+        TokenChoice::File(path) => read_token(path).map(Some),
+        TokenChoice::InDataDir => {
+            let path = data.join(TOKEN_FILE);
+            if path.exists() {
+                return read_token(&path).map(Some);
+            }
+            let mut bytes = [0u8; 32];
+            getrandom::fill(&mut bytes).map_err(|error| ServeError::Token {
+                path: path.clone(),
+                message: format!("no randomness to be had: {error}"),
+            })?;
+            let token = URL_SAFE_NO_PAD.encode(bytes);
+            write_private(&path, format!("{token}\n").as_bytes())
+                .map_err(|error| ServeError::Token { path, message: error.to_string() })?;
+            Ok(Some(token))
+        }
+    }
+}
+
+fn read_token(path: &Path) -> Result<String, ServeError> {
+    let problem = |message: String| ServeError::Token { path: path.to_owned(), message };
+    let text = fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(problem("is empty; put a token into it or delete it to have one made".to_owned()));
+    }
+    Ok(token.to_owned())
+}
+
+/// A file that is there while the host serves.
+#[derive(Debug)]
+pub struct EndpointFile(PathBuf);
+
+impl EndpointFile {
+    pub fn write(data: &Path, endpoint: &Endpoint) -> std::io::Result<Self> {
+        let path = data.join(ENDPOINT_FILE);
+        let staged = data.join(format!("{ENDPOINT_FILE}.new"));
+        let json = serde_json::to_vec(endpoint)?;
+        write_private(&staged, &json)?;
+        fs::rename(&staged, &path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for EndpointFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.0) {
+            tracing::warn!(%error, "the endpoint file could not be removed");
+        }
+    }
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

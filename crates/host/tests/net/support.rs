@@ -1,0 +1,198 @@
+//! A host without a kernel, and a client that says exactly the bytes it is told to.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use host::arrival::Arrival;
+use host::net::ws::frame::{Fin, Opcode, put_head};
+use host::net::{Door, Link, serve};
+use kernel::{Frame, Input, Limits, PeerId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub const TOKEN: &str = "s3cret";
+pub const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: \
+    dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Extensions: \
+    permessage-deflate\r\n";
+
+pub struct Host {
+    pub addr: SocketAddr,
+    pub door: Arc<Door>,
+    pub inbox: mpsc::Receiver<Arrival>,
+    pub stop: CancellationToken,
+    pub task: JoinHandle<()>,
+}
+
+impl Host {
+    pub async fn start(limits: Limits) -> Self {
+        Self::start_with_inbox(limits, 64).await
+    }
+
+    pub async fn start_with_inbox(limits: Limits, inputs_max: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let (arrivals, inbox) = mpsc::channel(inputs_max);
+        let stop = CancellationToken::new();
+        let door = Arc::new(Door::new(
+            limits,
+            Some(TOKEN.to_owned()),
+            Vec::new(),
+            Vec::new(),
+        ));
+        door.set_ready(true);
+        let task = tokio::spawn(serve(listener, door.clone(), arrivals, stop.clone()));
+        Self {
+            addr,
+            door,
+            inbox,
+            stop,
+            task,
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("ws://{}/?tkn={TOKEN}", self.addr)
+    }
+
+    pub async fn joined(&mut self) -> (PeerId, Arc<Link>) {
+        match self.inbox.recv().await {
+            Some(Arrival::Joined { peer, link }) => (peer, link),
+            Some(Arrival::Input(input)) => panic!("expected a peer to join, not {input:?}"),
+            None => panic!("nobody can join any more"),
+        }
+    }
+
+    pub async fn input(&mut self) -> Input {
+        match self.inbox.recv().await {
+            Some(Arrival::Input(input)) => input,
+            Some(Arrival::Joined { .. }) => panic!("expected an input, not a peer"),
+            None => panic!("nothing can come any more"),
+        }
+    }
+
+    /// The method of the next message.
+    pub async fn hears(&mut self) -> String {
+        match self.input().await {
+            Input::Received {
+                message: wire::Incoming::Notification { method, .. },
+                ..
+            } => method,
+            other => panic!("expected a notification, not {other:?}"),
+        }
+    }
+
+    pub async fn hears_gone(&mut self, who: PeerId) {
+        match self.input().await {
+            Input::Disconnected { peer } => assert_eq!(peer, who),
+            other => panic!("expected a farewell, not {other:?}"),
+        }
+    }
+
+    pub async fn client(&mut self) -> (Client, PeerId, Arc<Link>) {
+        let client = Client::connect(self.addr).await;
+        let (peer, link) = self.joined().await;
+        (client, peer, link)
+    }
+}
+
+pub fn text(text: impl AsRef<[u8]>) -> Frame {
+    Frame::Text(Bytes::copy_from_slice(text.as_ref()))
+}
+
+pub fn notification(method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
+}
+
+/// Says a request's head and reads the whole answer.
+pub async fn ask(addr: SocketAddr, head: &str) -> (u16, String) {
+    let mut socket = TcpStream::connect(addr).await.unwrap();
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    (answer[9..12].parse().unwrap(), answer)
+}
+
+pub struct Client {
+    pub socket: TcpStream,
+}
+
+impl Client {
+    pub async fn connect(addr: SocketAddr) -> Self {
+        let head = format!("GET /?tkn={TOKEN} HTTP/1.1\r\nHost: {addr}\r\n{UPGRADE}\r\n");
+        let mut socket = TcpStream::connect(addr).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(socket.read_u8().await.unwrap());
+        }
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+        assert!(answer.contains("\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+        assert!(
+            !answer.contains("Sec-WebSocket-Extensions"),
+            "deflate is declined"
+        );
+        Self { socket }
+    }
+
+    pub async fn bytes(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).await.unwrap();
+    }
+
+    /// A masked frame; `first` is FIN and opcode.
+    pub async fn frame(&mut self, first: u8, payload: impl AsRef<[u8]>) {
+        self.bytes(&masked(first, payload.as_ref())).await;
+    }
+
+    pub async fn says(&mut self, method: &str) {
+        self.frame(0x81, notification(method)).await;
+    }
+
+    /// FIN and opcode, and the payload, of the host's next frame.
+    pub async fn read(&mut self) -> (u8, Vec<u8>) {
+        let first = self.socket.read_u8().await.unwrap();
+        let len = match self.socket.read_u8().await.unwrap() {
+            126 => usize::from(self.socket.read_u16().await.unwrap()),
+            127 => usize::try_from(self.socket.read_u64().await.unwrap()).unwrap(),
+            short => usize::from(short),
+        };
+        let mut payload = vec![0; len];
+        self.socket.read_exact(&mut payload).await.unwrap();
+        (first, payload)
+    }
+
+    pub async fn read_text(&mut self) -> String {
+        let (first, payload) = self.read().await;
+        assert_eq!(first, 0x81);
+        String::from_utf8(payload).unwrap()
+    }
+
+    /// Reads a close frame and then the end of the stream.
+    pub async fn read_close(&mut self) -> (u16, String) {
+        let (first, payload) = self.read().await;
+        assert_eq!(first, 0x88, "{:?}", String::from_utf8_lossy(&payload));
+        assert_eq!(self.socket.read(&mut [0]).await.unwrap(), 0);
+        let code = u16::from_be_bytes([payload[0], payload[1]]);
+        (code, String::from_utf8(payload[2..].to_vec()).unwrap())
+    }
+}
+
+pub fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_head(&mut out, Opcode::Text, Fin::Last, payload.len());
+    out[0] = first;
+    out[1] |= 0x80;
+    let mask = [0x11, 0x22, 0x83, 0xF4];
+    out.extend_from_slice(&mask);
+    out.extend(
+        payload
+            .iter()
+            .zip(mask.iter().cycle())
+            .map(|(byte, key)| byte ^ key),
+    );
+    out
+}

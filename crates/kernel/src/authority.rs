@@ -1,0 +1,154 @@
+//! May this peer do this here? Every action of a client passes this door, whoever sent it and whatever it claims.
+
+use serde_json::Value;
+use wire::action::ActionError;
+use wire::dispatchable::{ChannelKind, Dispatcher, channel_of, who_may};
+use wire::methods::Dispatch;
+use wire::{Action, ChannelUri, Origin, compat};
+
+use crate::Kernel;
+use crate::channel::{chat, root, session};
+use crate::io::{Owed, PeerId};
+use crate::load::{Flow, Memo};
+use crate::record::{Answer, Query};
+use crate::speak::Sender;
+
+/// An action that may be recorded, normalised where a decision says so (H-075).
+pub(crate) struct Permit(pub Action);
+
+/// Why an action may not be; its sender hears it (H-066).
+#[derive(Debug)]
+pub(crate) struct Refusal(pub String);
+
+impl Refusal {
+    pub fn because(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+impl Kernel {
+    /// A client's action: refused, ignored (no such channel, H-068), or recorded with all that follows from it.
+    pub(crate) fn dispatch(&mut self, peer: PeerId, dispatch: Dispatch, memo: &Memo) -> Flow<()> {
+        let Dispatch { channel: uri, client_seq, mut action } = dispatch;
+        let Some(ready) = self.ready(peer) else { return Flow::Ready(()) };
+        let generation = ready.generation;
+        let client_id = ready.client_id.clone();
+        let sender = Sender { peer, origin: Origin { client_id: client_id.clone(), client_seq } };
+        compat::up_action(generation, &mut action);
+        let Some(body) = action.as_object().cloned() else { return Flow::Ready(()) };
+        match self.need_channel(&uri, memo) {
+            Flow::Ready(true) => {}
+            Flow::Ready(false) => return Flow::Ready(()), // H-068
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => {
+                self.refuse(&sender, &uri, &body, &failed.to_string());
+                return Flow::Ready(());
+            }
+        }
+        if let Some(reason) = self.unwritable() {
+            self.refuse(&sender, &uri, &body, &reason);
+            return Flow::Ready(());
+        }
+        let checked = Action::decode(action)
+            .map_err(|error| match error {
+                ActionError::Shapeless | ActionError::BadPayload(_) => Refusal(error.to_string()),
+            })
+            .and_then(|action| self.may_be_sent(action));
+        let (action, kind) = match checked {
+            Ok(checked) => checked,
+            Err(refusal) => {
+                self.refuse(&sender, &uri, &body, &refusal.0);
+                return Flow::Ready(());
+            }
+        };
+        let target = self.target(&uri, kind, &action);
+        let Some(target) = target else {
+            let reason = format!("`{}` does not belong on this channel", action.name());
+            self.refuse(&sender, &uri, &body, &reason);
+            return Flow::Ready(());
+        };
+        if let Some(query) = self.turn_id_to_look_up(&target, &action, memo) {
+            return Flow::Ask(vec![query]);
+        }
+        self.owe(Owed::Refusal {
+            peer,
+            channel: target.clone(),
+            action: body.clone(),
+            origin: sender.origin.clone(),
+        });
+        let refused = match kind {
+            ChannelKind::Root => {
+                root::validate(&self.facts.config_schema, action).map(|Permit(action)| self.act_on_root(action, &sender))
+            }
+            ChannelKind::Session => match self.session_state(&target) {
+                Some(state) => session::validate(state, &client_id, action)
+                    .map(|Permit(action)| self.act_on_session(&target, action, &sender)),
+                None => Ok(()),
+            },
+            _ => {
+                let used = self.turn_id_is_used(&target, &action, memo);
+                chat::validate(self, &target, action, used)
+                    .map(|Permit(action)| self.act_on_chat(&target, action, &sender))
+            }
+        };
+        if let Err(refusal) = refused {
+            self.refuse(&sender, &target, &body, &refusal.0);
+        }
+        Flow::Ready(())
+    }
+
+    /// Known, and for clients to dispatch at all (H-069, H-070).
+    fn may_be_sent(&self, action: Action) -> Result<(Action, ChannelKind), Refusal> {
+        let Some(kind) = channel_of(&action.kind) else {
+            return Err(Refusal(format!("this host does not know the action `{}`", action.name())));
+        };
+        match who_may(&action.kind) {
+            Dispatcher::Client => Ok((action, kind)),
+            Dispatcher::HostOnly => Err(Refusal(format!("only the host dispatches `{}`", action.name()))),
+        }
+    }
+
+    /// The channel an action acts on: the one it was sent to if the kinds agree. A rename sent to a chat acts on its
+    /// session (G-13).
+    fn target(&self, uri: &ChannelUri, kind: ChannelKind, action: &Action) -> Option<ChannelUri> {
+        match kind {
+            ChannelKind::Root => uri.is_root().then(|| uri.clone()),
+            ChannelKind::Session => match self.chat(uri) {
+                Some(chat) if action.name() == "session/titleChanged" => Some(chat.session.clone()),
+                Some(_) => None,
+                None => self.session(uri).map(|_| uri.clone()),
+            },
+            ChannelKind::Chat => self.chat(uri).map(|_| uri.clone()),
+            ChannelKind::Terminal
+            | ChannelKind::Changeset
+            | ChannelKind::Annotations
+            | ChannelKind::ResourceWatch
+            | ChannelKind::Automations
+            | ChannelKind::AutomationRun
+            | ChannelKind::Canvas => None,
+        }
+    }
+
+    /// Whether a turn id was used before is known from memory if all turns ever are there; otherwise it is looked up
+    /// at the submission, not at opening.
+    fn turn_id_to_look_up(&self, chat: &ChannelUri, action: &Action, memo: &Memo) -> Option<Query> {
+        if action.name() != "chat/turnStarted" || self.chat(chat)?.knows_all_turns() {
+            return None;
+        }
+        let turn_id = action.text("turnId")?.to_owned();
+        let query = Query::FindTurn { chat: self.channels.get(chat)?.id, turn_id };
+        memo.find(|asked| *asked == query).is_none().then_some(query)
+    }
+
+    fn turn_id_is_used(&self, chat: &ChannelUri, action: &Action, memo: &Memo) -> Result<bool, Refusal> {
+        let Some(turn_id) = action.get("turnId").and_then(Value::as_str) else { return Ok(false) };
+        let found = memo.find(|query| matches!(query, Query::FindTurn { turn_id: asked, .. } if asked == turn_id));
+        match found {
+            Some((_, Ok(Answer::FindTurn(found)))) => Ok(found.is_some()),
+            Some((_, Err(failed))) => Err(Refusal(failed.to_string())),
+            Some((_, Ok(_))) | None => {
+                Ok(self.chat_state(chat).is_some_and(|state| state.turns.position(turn_id).is_some()))
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! `reconnect`: replay what was missed, from memory or from the journal, or start over with snapshots (host-rules
+//! section 5, G-19, G-20).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wire::published::commands::ReconnectParams;
+use bytes::Bytes;
+use wire::rpc::code;
+use wire::version;
+use wire::{ChannelUri, Generation, Id, RpcError, action, compat};
+
+use crate::Kernel;
+use crate::frame::{Frame, LateBody, LateResponse};
+use crate::io::PeerId;
+use crate::load::{Flow, Memo};
+use crate::peers::{Ready, Subscription};
+use crate::record::{Answer, ChannelId, FloorRecord, Query, Record, Seq};
+
+/// What can be replayed: envelopes in order, or why there must be snapshots.
+enum Replay {
+    Envelopes(Vec<Bytes>),
+    NotPossible,
+}
+
+impl Kernel {
+    pub(crate) fn reconnect(&mut self, peer: PeerId, id: &Id, params: &ReconnectParams, memo: &Memo) -> Flow<()> {
+        let wanted = match self.wanted_channels(&params.subscriptions) {
+            Ok(wanted) => wanted,
+            Err(error) => return self.answer_error(peer, id, &error),
+        };
+        // What the older connection still had to say comes first; only then is the client read and the replay made.
+        if self.supersede(peer, &params.client_id) {
+            return Flow::Ready(());
+        }
+        let query = Query::Client { client_id: params.client_id.clone() };
+        let client = match memo.find(|asked| *asked == query) {
+            None => return Flow::Ask(vec![query]),
+            Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
+            Some((_, Ok(Answer::Client(client)))) => client.clone(),
+            Some((_, Ok(_))) => None,
+        };
+        let client = client.filter(|_| !self.forgotten.contains(&params.client_id));
+        let negotiated = client.as_ref().map(|(record, _)| version::negotiate(std::slice::from_ref(&record.version)));
+        let (Some((record, floors)), Some(Ok((version, generation)))) = (client, negotiated) else {
+            let error = RpcError::new(code::NOT_FOUND, "this host does not know the client; send `initialize`");
+            return self.answer_error(peer, id, &error); // H-088: an error, not a close
+        };
+        let floors: BTreeMap<ChannelUri, FloorRecord> =
+            floors.into_iter().map(|floor| (floor.channel.clone(), floor)).collect();
+        let depth = self.limits.open_turns;
+        let with_views: Vec<_> = wanted.iter().map(|uri| (uri.clone(), depth)).collect();
+        let exist = match self.need_channels(&with_views, memo) {
+            Flow::Ready(exist) => exist,
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => return Flow::Failed(failed),
+        };
+        let (ok, missing): (Vec<_>, Vec<_>) = wanted.into_iter().zip(exist).partition(|(_, there)| *there);
+        let ok: Vec<ChannelUri> = ok.into_iter().map(|(uri, _)| uri).collect();
+        let missing: Vec<String> = missing.into_iter().map(|(uri, _)| uri.to_string()).collect();
+        let last_seen = Seq(u64::try_from(params.last_seen_server_seq).unwrap_or(0));
+        let replay = match self.replay(&ok, &floors, last_seen, memo) {
+            Flow::Ready(replay) => replay,
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => return Flow::Failed(failed),
+        };
+        if matches!(replay, Replay::NotPossible) {
+            // The snapshot form uses the stored view (G-20), so older turns may have to come in first.
+            let views: Vec<_> = ok.iter().map(|uri| (uri.clone(), view_of(&floors, uri).unwrap_or(u32::MAX))).collect();
+            match self.need_channels(&views, memo) {
+                Flow::Ready(_) => {}
+                Flow::Ask(queries) => return Flow::Ask(queries),
+                Flow::Failed(failed) => return Flow::Failed(failed),
+            }
+        }
+        let leaves = self.sessions_left_behind(&params.client_id, &ok);
+        let leaves_wanted: Vec<_> = leaves.iter().map(|uri| (uri.clone(), 1)).collect();
+        if let Flow::Ask(queries) = self.need_channels(&leaves_wanted, memo) {
+            return Flow::Ask(queries);
+        }
+        let ready = Ready {
+            client_id: params.client_id.clone(),
+            version,
+            generation,
+            capabilities: record.capabilities,
+            locale: record.locale,
+            volatile: false,
+        };
+        self.admit(peer, ready.clone());
+        self.record_client(&ready);
+        for uri in floors.keys().filter(|uri| !ok.contains(uri)) {
+            let (client_id, channel) = (ready.client_id.clone(), uri.clone());
+            if self.unwritable().is_none() {
+                self.out.records.push(Record::FloorGone { client_id, channel });
+            }
+        }
+        if self.unwritable().is_none() {
+            for session in leaves {
+                self.remove_active_client(&session, &ready.client_id); // H-126: came back without it
+            }
+        }
+        let body = match replay {
+            Replay::Envelopes(envelopes) => {
+                self.go_on_watching(peer, &ok, &floors);
+                let envelopes = known_envelopes(&ready, envelopes);
+                LateBody::ReconnectReplay { envelopes, missing }
+            }
+            Replay::NotPossible => {
+                let wanted: Vec<_> = ok
+                    .into_iter()
+                    .map(|uri| {
+                        let latency = floors.get(&uri).and_then(|floor| floor.max_latency_ms);
+                        (uri.clone(), view_of(&floors, &uri), latency)
+                    })
+                    .collect();
+                let snapshots = self.snapshots_for(peer, &wanted);
+                self.mark_replaced(peer, &floors);
+                LateBody::ReconnectSnapshots(snapshots)
+            }
+        };
+        self.say(peer, Frame::Response(Arc::new(LateResponse { id: id.clone(), body })));
+        Flow::Ready(())
+    }
+
+    /// The envelopes each channel's subscriber missed, in one order, if the rules of G-19 allow a replay at all.
+    fn replay(
+        &self,
+        ok: &[ChannelUri],
+        floors: &BTreeMap<ChannelUri, FloorRecord>,
+        last_seen: Seq,
+        memo: &Memo,
+    ) -> Flow<Replay> {
+        let mut from: BTreeMap<ChannelId, Seq> = BTreeMap::new();
+        for uri in ok {
+            let id = if uri.is_root() { Some(ChannelId::ROOT) } else { self.channels.get(uri).map(|c| c.id) };
+            let (Some(id), Some(floor)) = (id, floors.get(uri)) else { return Flow::Ready(Replay::NotPossible) };
+            let reused = id.0 > floor.floor.0;
+            let unconfirmed = floor.replaced && last_seen < floor.floor;
+            let start = last_seen.max(floor.floor);
+            if reused || unconfirmed || last_seen > self.seq || start < self.log_floor {
+                return Flow::Ready(Replay::NotPossible);
+            }
+            from.insert(id, start);
+        }
+        let Some(lowest) = from.values().min().copied() else { return Flow::Ready(Replay::Envelopes(Vec::new())) };
+        let mut envelopes = Vec::new();
+        let mut through = lowest;
+        if !self.tail.reaches(lowest) {
+            let floors: Vec<(ChannelId, Seq)> = from.iter().map(|(id, seq)| (*id, *seq)).collect();
+            let bytes_max = self.limits.message_out_bytes as u64;
+            let asked = memo.find(|query| match query {
+                Query::Log { floors: asked, through, .. } => *asked == floors && self.tail.reaches(*through),
+                _ => false,
+            });
+            match asked {
+                None => return Flow::Ask(vec![Query::Log { floors, through: self.seq, bytes_max }]),
+                Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
+                Some((Query::Log { through: read, .. }, Ok(Answer::Log(slice)))) => {
+                    if slice.overflowed {
+                        return Flow::Ready(Replay::NotPossible);
+                    }
+                    envelopes.extend(slice.actions.iter().map(|(_, _, envelope)| envelope.clone()));
+                    through = *read;
+                }
+                Some(_) => return Flow::Ready(Replay::NotPossible),
+            }
+        }
+        for (seq, channel, envelope) in self.tail.above(through) {
+            if from.get(channel).is_some_and(|start| seq > start) {
+                envelopes.push(envelope.clone());
+            }
+        }
+        let bytes: usize = envelopes.iter().map(|envelope| envelope.len() + 1).sum();
+        if bytes > self.limits.message_out_bytes {
+            return Flow::Ready(Replay::NotPossible);
+        }
+        Flow::Ready(Replay::Envelopes(envelopes))
+    }
+
+    /// After a replay the subscriptions stand as they were, floors included.
+    fn go_on_watching(&mut self, peer: PeerId, ok: &[ChannelUri], floors: &BTreeMap<ChannelUri, FloorRecord>) {
+        for uri in ok {
+            let Some(floor) = floors.get(uri) else { continue };
+            let oldest_n = self.chat(uri).map(|chat| {
+                let place = floor.oldest_turn.as_deref().and_then(|turn| chat.state.turns.position(turn));
+                place.and_then(|place| chat.ns.get(place).copied()).unwrap_or_else(|| chat.first_n())
+            });
+            let subscription = Subscription {
+                floor: floor.floor,
+                replaced: floor.replaced,
+                oldest_turn: floor.oldest_turn.clone(),
+                view_turns: floor.view_turns,
+                max_latency_ms: floor.max_latency_ms,
+                oldest_n,
+            };
+            self.watch(peer, uri, subscription);
+        }
+    }
+
+    /// These snapshots take the place of earlier ones: until the client shows that it has them, nothing is replayed
+    /// onto what it had before.
+    fn mark_replaced(&mut self, peer: PeerId, floors: &BTreeMap<ChannelUri, FloorRecord>) {
+        let subscriptions = self.peers.get(&peer).map(|state| state.subscriptions.clone()).unwrap_or_default();
+        for (uri, mut subscription) in subscriptions {
+            if floors.contains_key(&uri) {
+                subscription.replaced = true;
+                self.watch(peer, &uri, subscription);
+            }
+        }
+    }
+
+    /// Sessions the client was active in and did not ask for again.
+    fn sessions_left_behind(&self, client_id: &str, ok: &[ChannelUri]) -> Vec<ChannelUri> {
+        let kept: BTreeSet<&ChannelUri> = ok.iter().collect();
+        let active = self.active.get(client_id).into_iter().flatten();
+        active.filter(|session| !kept.contains(session)).cloned().collect()
+    }
+}
+
+fn view_of(floors: &BTreeMap<ChannelUri, FloorRecord>, uri: &ChannelUri) -> Option<u32> {
+    floors.get(uri).and_then(|floor| floor.view_turns)
+}
+
+/// An older client is replayed what it would have heard live (H-089).
+fn known_envelopes(ready: &Ready, envelopes: Vec<Bytes>) -> Vec<Bytes> {
+    if ready.generation == Generation::V1_0 {
+        return envelopes;
+    }
+    let own = format!(r#""origin":{{"clientId":{}"#, serde_json::Value::from(ready.client_id.as_str()));
+    envelopes
+        .into_iter()
+        .filter(|envelope| {
+            let knows = action::from_envelope(envelope).is_some_and(|a| compat::knows(ready.generation, &a.kind));
+            knows || String::from_utf8_lossy(envelope).contains(&own)
+        })
+        .collect()
+}

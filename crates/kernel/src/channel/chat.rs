@@ -1,0 +1,295 @@
+//! A chat: its window of turns in memory, what a client may do in it, and what follows in its session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wire::reduce::Reduced;
+use wire::state::{ChatState, Outcome, TurnList};
+use wire::{Action, ChannelUri, Timestamp, rpc};
+
+use super::{Body, Channel};
+use crate::Kernel;
+use crate::authority::{Permit, Refusal};
+use crate::io::{RunId, TextKind};
+use crate::load::turns_of;
+use crate::record::TurnPage;
+use crate::speak::Sender;
+
+/// Longest turn id taken from a client, in bytes.
+const TURN_ID_BYTES_MAX: usize = 256;
+
+/// A chat in memory.
+pub(crate) struct ChatChannel {
+    pub state: Arc<ChatState>,
+    pub session: ChannelUri,
+    /// The journal's numbers of the turns in `state.turns`.
+    pub ns: Vec<u64>,
+    /// Visible turns lie on disk before the first of these.
+    pub older: bool,
+    pub next_n: u64,
+    pub run: Option<Run>,
+    /// The last checkpoint of the turn that can be resumed.
+    pub checkpoint: Option<(String, Bytes)>,
+    /// When the active turn was accepted, by the host's clock; `None` once it was resumed.
+    pub accepted: Option<Timestamp>,
+}
+
+/// The agent's work on the active turn.
+pub(crate) struct Run {
+    pub id: RunId,
+    /// Response part ids by the agent's own numbers.
+    pub parts: BTreeMap<u64, (String, TextKind)>,
+}
+
+impl ChatChannel {
+    pub fn new(state: ChatState, session: ChannelUri) -> Self {
+        Self {
+            state: Arc::new(state),
+            session,
+            ns: Vec::new(),
+            older: false,
+            next_n: 0,
+            run: None,
+            checkpoint: None,
+            accepted: None,
+        }
+    }
+
+    pub fn stored(
+        state: ChatState,
+        session: ChannelUri,
+        ns: Vec<u64>,
+        older: bool,
+        next_n: u64,
+        checkpoint: Option<(String, Bytes)>,
+        private: &[u8],
+    ) -> Self {
+        let private: Value = serde_json::from_slice(private).unwrap_or(Value::Null);
+        let accepted = private["accepted"].as_i64().map(Timestamp);
+        Self { ns, older, next_n, checkpoint, accepted, ..Self::new(state, session) }
+    }
+
+    pub fn turn_count(&self) -> u32 {
+        u32::try_from(self.ns.len()).unwrap_or(u32::MAX)
+    }
+
+    pub fn turn_bytes(&self) -> u64 {
+        self.state.turns.as_slice().iter().map(|turn| turn.json.len() as u64).sum()
+    }
+
+    /// The number of the oldest turn in memory.
+    pub fn first_n(&self) -> u64 {
+        self.ns.first().copied().unwrap_or(self.next_n)
+    }
+
+    /// Whether more turns are wanted than are in memory, and there are more, and they may fit.
+    pub fn lacks(&self, turns: u32, bytes_max: u64) -> bool {
+        self.older && self.turn_count() < turns && self.turn_bytes() < bytes_max
+    }
+
+    /// Whether every turn this chat ever had is in memory: nothing older, nothing hidden.
+    pub fn knows_all_turns(&self) -> bool {
+        self.ns.len() as u64 == self.next_n
+    }
+
+    /// Takes older turns in that end right before `before_n`, if that is where memory begins.
+    pub fn prepend(&mut self, before_n: u64, page: &TurnPage) {
+        if before_n != self.first_n() {
+            return;
+        }
+        let (ns, mut turns) = turns_of(page.clone());
+        turns.extend(self.state.turns.as_slice().iter().cloned());
+        self.ns.splice(0..0, ns);
+        self.older = page.older;
+        Arc::make_mut(&mut self.state).turns = Arc::new(TurnList::new(turns));
+    }
+}
+
+impl Channel {
+    pub fn private(&self) -> Bytes {
+        match &self.body {
+            Body::Session(session) => session.private(),
+            Body::Chat(chat) => {
+                Bytes::from(rpc::to_json(&json!({"accepted": chat.accepted.map(|moment| moment.0)})))
+            }
+        }
+    }
+}
+
+/// May a client do this to this chat?
+pub(crate) fn validate(
+    kernel: &Kernel,
+    uri: &ChannelUri,
+    action: Action,
+    id_used: Result<bool, Refusal>,
+) -> Result<Permit, Refusal> {
+    let Some(chat) = kernel.chat(uri) else { return Err(Refusal::because("this chat is gone")) };
+    let state = &*chat.state;
+    match action.name() {
+        "chat/turnStarted" => {
+            let used = id_used?;
+            validate_start(kernel, chat, action, used)
+        }
+        "chat/turnCancelled" => {
+            if state.active_turn.as_ref().map(|turn| turn.id.as_str()) != action.text("turnId") {
+                return Err(Refusal::because("no turn with this id is running")); // H-177
+            }
+            if action.integer("duration").is_none_or(|ms| ms < 0) {
+                return Err(Refusal::because("`duration` must be an integer of at least 0")); // G-11
+            }
+            Ok(Permit(action))
+        }
+        "chat/turnResume" => validate_resume(state, action),
+        "chat/draftChanged" => match action.get("draft") {
+            Some(draft) if draft["origin"]["kind"] != "user" => Err(not_a_user_message()),
+            _ => Ok(Permit(action)),
+        },
+        "chat/isReadChanged" | "chat/isArchivedChanged" => Ok(Permit(action)),
+        "chat/toolCallConfirmed"
+        | "chat/toolCallComplete"
+        | "chat/toolCallResultConfirmed"
+        | "chat/toolCallContentChanged" => Err(Refusal::because("no tool call with this id waits for that")),
+        "chat/inputAnswerChanged" | "chat/inputCompleted" => {
+            Err(Refusal::because("no input request with this id is open"))
+        }
+        other => Err(Refusal(format!("`{other}` is not served by this host yet"))),
+    }
+}
+
+fn not_a_user_message() -> Refusal {
+    Refusal::because("a client may only send messages whose origin is the user") // H-071
+}
+
+/// H-170, G-09, G-12.
+fn validate_start(kernel: &Kernel, chat: &ChatChannel, mut action: Action, used: bool) -> Result<Permit, Refusal> {
+    let state = &*chat.state;
+    let turn_id = action.text("turnId").unwrap_or("");
+    if turn_id.is_empty() || turn_id.len() > TURN_ID_BYTES_MAX {
+        return Err(Refusal(format!("`turnId` must have 1 to {TURN_ID_BYTES_MAX} bytes")));
+    }
+    if state.active_turn.as_ref().is_some_and(|turn| turn.id == turn_id) || used {
+        return Err(Refusal::because("this turn id was used before"));
+    }
+    if state.active_turn.is_some() {
+        return Err(Refusal::because("a turn is already running in this chat"));
+    }
+    if action.get("queuedMessageId").is_some() {
+        return Err(Refusal::because("only the host starts queued messages"));
+    }
+    if action.text("startedAt").and_then(Timestamp::parse_rfc3339).is_none() {
+        return Err(Refusal::because("`startedAt` must be an RFC 3339 time"));
+    }
+    if state.extra.get("interactivity").is_some_and(|mode| mode != "full") {
+        return Err(Refusal::because("this chat takes no messages from clients")); // H-151
+    }
+    let session = kernel.session_state(&chat.session);
+    let Some(session) = session.filter(|session| session.lifecycle != "failed") else {
+        return Err(Refusal::because("this session could not be created and takes no turns"));
+    };
+    let Some(Value::Object(message)) = action.body.get_mut("message") else {
+        return Err(Refusal::because("`message` is missing"));
+    };
+    if message.get("origin").is_none_or(|origin| origin["kind"] != "user") {
+        return Err(not_a_user_message());
+    }
+    let agent = kernel.facts.agents.iter().find(|agent| agent.provider == session.provider);
+    match message.get("model") {
+        Some(model) => {
+            let models = agent.and_then(|agent| agent.info["models"].as_array());
+            let known = models.into_iter().flatten().find(|known| known["id"] == model["id"]);
+            let Some(known) = known else {
+                return Err(Refusal::because("this agent has no model with this id"));
+            };
+            if let Some(values) = model["config"].as_object() {
+                let checked = crate::config::known_values(&known["configSchema"], values);
+                checked.map_err(|bad| Refusal(format!("the model's {bad}")))?;
+            }
+        }
+        None => {
+            if let Some(model) = agent.and_then(|agent| agent.default_model.clone()) {
+                message.insert("model".to_owned(), json!({"id": model}));
+            }
+        }
+    }
+    Ok(Permit(action))
+}
+
+/// H-176: the latest turn, ended in an error that can be resumed, and none running.
+fn validate_resume(state: &ChatState, action: Action) -> Result<Permit, Refusal> {
+    if state.active_turn.is_some() {
+        return Err(Refusal::because("a turn is already running in this chat"));
+    }
+    match state.turns.last() {
+        Some(turn) if action.text("turnId") != Some(turn.id.as_str()) => {
+            Err(Refusal::because("only the latest turn can be resumed"))
+        }
+        Some(turn) if turn.outcome == (Outcome::Error { resumable: true }) => Ok(Permit(action)),
+        Some(_) => Err(Refusal::because("this turn did not end in an error that can be resumed")),
+        None => Err(Refusal::because("there is no turn to resume")),
+    }
+}
+
+impl Kernel {
+    /// A client's action on a chat, already permitted, and what follows from it.
+    pub(crate) fn act_on_chat(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
+        match action.name() {
+            "chat/turnStarted" => self.start_turn(uri, action, sender),
+            "chat/turnCancelled" => self.cancel_turn(uri, action, sender),
+            "chat/turnResume" => self.resume_turn(uri, action, sender),
+            _ => {
+                if self.act(uri, action, Some(sender)) == Reduced::Changed {
+                    self.draft_followed(uri);
+                    self.catalogue_followed(uri);
+                    self.publish_session_of(uri);
+                }
+            }
+        }
+    }
+
+    /// A session with a draft is not empty (G-28).
+    fn draft_followed(&mut self, chat: &ChannelUri) {
+        let Some(channel) = self.chat(chat) else { return };
+        let (has_draft, session) = (channel.state.draft.is_some(), channel.session.clone());
+        if let Some(channel) = self.session_mut(&session)
+            && channel.has_draft != has_draft
+        {
+            channel.has_draft = has_draft;
+            self.undo.touch(&session);
+            self.dirty.insert(session);
+        }
+    }
+
+    /// The session's catalogue says what the chat says: status, activity, time (H-148, G-24).
+    pub(crate) fn catalogue_followed(&mut self, uri: &ChannelUri) {
+        let Some(chat) = self.chat(uri) else { return };
+        let session = chat.session.clone();
+        let state = Arc::clone(&chat.state);
+        let Some(entry) = self.session_state(&session).and_then(|session| session.chat(uri.as_str())) else { return };
+        if entry.activity.is_some() && state.activity.is_none() {
+            // A partial entry cannot clear a field: the whole entry is sent again (H-149).
+            let mut summary = entry.clone();
+            summary.status = state.status;
+            summary.activity = None;
+            summary.modified_at.clone_from(&state.modified_at);
+            let fields = json!({"summary": wire::action::to_value(&summary)});
+            self.act(&session, Action::host("session/chatAdded", fields), None);
+            return;
+        }
+        let mut changes = wire::Object::new();
+        if entry.status != state.status {
+            changes.insert("status".to_owned(), json!(state.status));
+        }
+        if entry.activity != state.activity {
+            changes.insert("activity".to_owned(), json!(state.activity));
+        }
+        if entry.modified_at != state.modified_at {
+            changes.insert("modifiedAt".to_owned(), json!(state.modified_at));
+        }
+        if !changes.is_empty() {
+            let fields = json!({"chat": uri.as_str(), "changes": changes});
+            self.act(&session, Action::host("session/chatUpdated", fields), None);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A session: what a client may do in it, and what follows for its summary and its chats.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wire::reduce::Reduced;
+use wire::state::{SessionState, status};
+use wire::{Action, ChannelUri, Object, Timestamp, rpc};
+
+use crate::Kernel;
+use crate::authority::{Permit, Refusal};
+use crate::config;
+use crate::io::{AgentFailure, Effect};
+use crate::speak::Sender;
+
+/// Longest title taken from a client, in bytes: it travels in every summary.
+const TITLE_BYTES_MAX: usize = 4_096;
+
+/// A session in memory.
+pub(crate) struct SessionChannel {
+    pub state: Arc<SessionState>,
+    pub creator: Option<String>,
+    pub created: Timestamp,
+    pub modified: Timestamp,
+    /// It had a turn, at least once: it is nobody's leftover (G-28).
+    pub had_turn: bool,
+    /// Some chat holds a draft.
+    pub has_draft: bool,
+    /// The summary as it was last published.
+    pub published: Object,
+}
+
+impl SessionChannel {
+    pub fn stored(state: SessionState, private: &[u8]) -> Self {
+        let private: Value = serde_json::from_slice(private).unwrap_or(Value::Null);
+        Self {
+            state: Arc::new(state),
+            creator: private["creator"].as_str().map(str::to_owned),
+            created: Timestamp(private["created"].as_i64().unwrap_or(0)),
+            modified: Timestamp(private["modified"].as_i64().unwrap_or(0)),
+            had_turn: private["hadTurn"] == true,
+            has_draft: private["hasDraft"] == true,
+            published: private["published"].as_object().cloned().unwrap_or_default(),
+        }
+    }
+
+    pub fn private(&self) -> Bytes {
+        Bytes::from(rpc::to_json(&json!({
+            "creator": self.creator,
+            "created": self.created.0,
+            "modified": self.modified.0,
+            "hadTurn": self.had_turn,
+            "hasDraft": self.has_draft,
+            "published": self.published,
+        })))
+    }
+}
+
+/// May this client do this to this session?
+pub(crate) fn validate(session: &SessionState, client_id: &str, action: Action) -> Result<Permit, Refusal> {
+    let permit = |action| Ok(Permit(action));
+    match action.name() {
+        "session/titleChanged" => match action.text("title") {
+            Some(title) if title.len() > TITLE_BYTES_MAX => {
+                Err(Refusal(format!("a title has at most {TITLE_BYTES_MAX} bytes")))
+            }
+            _ => permit(action),
+        },
+        "session/isReadChanged" | "session/isArchivedChanged" => permit(action),
+        // A client may only set and remove itself (H-125).
+        "session/activeClientSet" => match action.get("activeClient").map(|client| &client["clientId"]) {
+            Some(id) if *id == client_id => permit(action),
+            _ => Err(Refusal::because("a client may only make itself active: `clientId` must be its own")),
+        },
+        "session/activeClientRemoved" => match action.text("clientId") {
+            Some(id) if id == client_id => permit(action),
+            _ => Err(Refusal::because("a client may only remove itself: `clientId` must be its own")),
+        },
+        "session/configChanged" => validate_config(session, action),
+        "session/defaultChatChanged" => {
+            let known = action.text("defaultChat").is_some_and(|chat| session.chat(chat).is_some());
+            if known { permit(action) } else { Err(Refusal::because("`defaultChat` is no chat of this session")) }
+        }
+        "session/workingDirectorySet" | "session/workingDirectoryRemoved" | "session/workingDirectoryReplaced" => {
+            Err(Refusal::because("this agent does not take more than one working directory"))
+        }
+        "session/customizationToggled" => Err(Refusal::because("no customization has this id")),
+        "session/mcpServerStartRequested"
+        | "session/mcpServerStopRequested"
+        | "session/mcpServerBackgroundRequested" => Err(Refusal::because("no MCP server has this id")),
+        other => Err(Refusal(format!("`{other}` is not served by this host"))),
+    }
+}
+
+/// Only values that may change while a session lives (H-117); with `replace` the others stay what they are.
+fn validate_config(session: &SessionState, mut action: Action) -> Result<Permit, Refusal> {
+    let Some(current) = &session.config else {
+        return Err(Refusal::because("this session has no configuration"));
+    };
+    let wanted = action.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
+    for key in wanted.keys() {
+        if !config::is_mutable(&current.schema, key) {
+            return Err(Refusal(format!("`{key}` cannot be changed in a session that exists")));
+        }
+    }
+    let mut values = config::known_values(&current.schema, &wanted).map_err(|bad| Refusal(bad.to_string()))?;
+    if action.flag("replace") == Some(true) {
+        let kept = current.values.iter().filter(|(key, _)| !config::is_mutable(&current.schema, key));
+        let kept: Object = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+        values = config::with_defaults(&current.schema, &values).map_err(|bad| Refusal(bad.to_string()))?;
+        values.extend(kept);
+    }
+    action.body.insert("config".to_owned(), Value::Object(values));
+    Ok(Permit(action))
+}
+
+impl Kernel {
+    /// A client's action on a session, already permitted, and what follows from it.
+    pub(crate) fn act_on_session(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
+        let name = action.name().to_owned();
+        if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
+            return;
+        }
+        match name.as_str() {
+            "session/titleChanged" => self.title_followed(uri),
+            "session/activeClientSet" => {
+                let client_id = sender.origin.client_id.clone();
+                self.active.entry(client_id).or_default().insert(uri.clone());
+            }
+            "session/activeClientRemoved" => self.forget_active(uri, &sender.origin.client_id.clone()),
+            _ => {}
+        }
+        self.publish(uri);
+    }
+
+    /// The default chat's title follows the session's (G-13): by the catalogue; in the chat's own state without an
+    /// action, for there is none (H-150).
+    pub(crate) fn title_followed(&mut self, session: &ChannelUri) {
+        self.touch_modified(session);
+        let Some(state) = self.session_state(session) else { return };
+        let title = state.title.clone();
+        let Some(chat) = state.default_chat.clone() else { return };
+        let fields = json!({"chat": chat, "changes": {"title": title}});
+        self.act(session, Action::host("session/chatUpdated", fields), None);
+        if let Ok(chat) = ChannelUri::parse(&chat)
+            && let Some(channel) = self.chat_mut(&chat)
+        {
+            Arc::make_mut(&mut channel.state).title = title;
+            if let Some(channel) = self.channels.get_mut(&chat) {
+                channel.snapshots.clear();
+            }
+            self.undo.touch(&chat);
+            self.dirty.insert(chat);
+        }
+    }
+
+    pub(crate) fn forget_active(&mut self, session: &ChannelUri, client_id: &str) {
+        if let Some(sessions) = self.active.get_mut(client_id) {
+            sessions.remove(session);
+            if sessions.is_empty() {
+                self.active.remove(client_id);
+                self.lost.remove(client_id);
+            }
+        }
+    }
+
+    /// The agent is there, or never will be: turns that were waiting start or end (G-09).
+    pub(crate) fn session_started(&mut self, uri: &ChannelUri, result: Result<(), AgentFailure>) {
+        if self.session_state(uri).is_none_or(|state| state.lifecycle != "creating") {
+            return;
+        }
+        match result {
+            Ok(()) => {
+                self.act(uri, Action::host("session/ready", json!({})), None);
+                for chat in self.chats_in_memory(uri) {
+                    self.start_run(&chat, None);
+                }
+            }
+            Err(failure) => {
+                let error = json!({"errorType": failure.error_type, "message": failure.message});
+                self.act(uri, Action::host("session/creationFailed", json!({"error": error})), None);
+                for chat in self.chats_in_memory(uri) {
+                    let failure = AgentFailure { resumable: false, ..failure.clone() };
+                    self.end_turn_in_error(&chat, failure);
+                }
+            }
+        }
+        self.publish(uri);
+    }
+
+    /// A turn began or asked for something: who had read the session has not any more (G-24).
+    pub(crate) fn mark_unread(&mut self, session: &ChannelUri) {
+        let read = self.session_state(session).is_some_and(|state| state.status & status::IS_READ != 0);
+        if read {
+            self.act(session, Action::host("session/isReadChanged", json!({"isRead": false})), None);
+        }
+    }
+
+    /// Ends a session: its turns, its subscriptions, its place in the list. Rows stay for a while (G-28).
+    pub(crate) fn dispose_session(&mut self, uri: &ChannelUri) {
+        let Some(channel) = self.channels.get(uri) else { return };
+        let id = channel.id;
+        let Some(state) = self.session_state(uri) else { return };
+        let chats: Vec<ChannelUri> =
+            state.chats.iter().filter_map(|chat| ChannelUri::parse(&chat.resource).ok()).collect();
+        let active: Vec<String> = state
+            .active_clients
+            .iter()
+            .filter_map(|client| client["clientId"].as_str().map(str::to_owned))
+            .collect();
+        for client_id in active {
+            self.forget_active(uri, &client_id);
+        }
+        for gone in chats.iter().chain([uri]) {
+            if let Some(run) = self.chat_mut(gone).and_then(|chat| chat.run.take()) {
+                self.runs.remove(&run.id);
+                self.out.effects.push(Effect::StopTurn { run: run.id });
+            }
+            self.undo.touch(gone);
+            self.channels.remove(gone);
+            self.dirty.remove(gone);
+            self.orphans.remove(gone);
+            self.end_subscriptions(gone);
+        }
+        self.out.records.push(crate::Record::Dispose { channel: id, at: self.now });
+        self.out.records.push(crate::Record::SummaryGone { session: id });
+        self.disposed.push_back(id);
+        if self.disposed.len() > 1_024 {
+            self.disposed.pop_front();
+        }
+        self.count_sessions(-1);
+        let params = json!({"channel": ChannelUri::root().as_str(), "session": uri.as_str()});
+        self.notify_root("root/sessionRemoved", &params, Some(&params));
+    }
+
+    pub(crate) fn count_sessions(&mut self, change: i64) {
+        let count = (self.root.active_sessions.unwrap_or(0) + change).max(0);
+        self.act_root(Action::host("root/activeSessionsChanged", json!({"activeSessions": count})), None);
+    }
+}

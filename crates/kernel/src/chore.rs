@@ -1,0 +1,111 @@
+//! What the host does of its own accord in channels that may have to be loaded first.
+
+use wire::{Action, ChannelUri};
+
+use crate::Kernel;
+use crate::io::{AgentFailure, Effect, Timer};
+use crate::load::{Flow, Memo, Waiter};
+
+/// A piece of work that may have to wait for the journal's answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Chore {
+    /// A chat may have an active turn without an agent: it ends in a resumable error (H-090).
+    CloseOrphan(ChannelUri),
+    /// A session from before the restart: start its agent if it was being created, start grace periods afresh.
+    Revive(ChannelUri),
+    SessionStarted(ChannelUri, Result<(), AgentFailure>),
+    EndGrace { session: ChannelUri, client_id: String },
+    DisposeIfEmpty(ChannelUri),
+}
+
+impl Kernel {
+    pub(crate) fn begin_chore(&mut self, chore: Chore) {
+        self.go_on_with(chore, Memo::default());
+    }
+
+    pub(crate) fn go_on_with(&mut self, chore: Chore, memo: Memo) {
+        let uri = match &chore {
+            Chore::CloseOrphan(uri)
+            | Chore::Revive(uri)
+            | Chore::SessionStarted(uri, _)
+            | Chore::DisposeIfEmpty(uri)
+            | Chore::EndGrace { session: uri, .. } => uri.clone(),
+        };
+        match self.need_channel(&uri, &memo) {
+            Flow::Ready(true) => self.do_chore(chore, &uri),
+            // Gone or unreadable: what cannot be found needs no care; an unreadable one is tried at the next start.
+            Flow::Ready(false) | Flow::Failed(_) => {
+                self.orphans.remove(&uri);
+            }
+            Flow::Ask(queries) => self.ask(queries, Waiter::Chore(chore), memo),
+        }
+    }
+
+    fn do_chore(&mut self, chore: Chore, uri: &ChannelUri) {
+        if self.unwritable().is_some() {
+            self.postpone(chore);
+            return;
+        }
+        match chore {
+            Chore::CloseOrphan(_) => {
+                self.orphans.remove(uri);
+                let without_agent = self.chat(uri).is_some_and(|chat| chat.run.is_none());
+                if without_agent && !self.turn_waits_for_session(uri) {
+                    self.end_without_agent(uri, "interrupted", "the host was interrupted; resume the turn to go on");
+                }
+            }
+            Chore::Revive(_) => self.revive(uri),
+            Chore::SessionStarted(_, result) => self.session_started(uri, result),
+            Chore::EndGrace { client_id, .. } => self.end_grace(uri, &client_id),
+            Chore::DisposeIfEmpty(_) => self.dispose_if_empty(uri),
+        }
+    }
+
+    /// While nothing can be written, a chore is kept for the time when it can.
+    fn postpone(&mut self, chore: Chore) {
+        match chore {
+            Chore::CloseOrphan(uri) => {
+                self.orphans.insert(uri);
+            }
+            Chore::EndGrace { session, client_id } => {
+                self.wake_in(Timer::Grace { session, client_id }, self.limits.active_client_grace_ms);
+            }
+            // Started again at the next boot, or swept again.
+            Chore::SessionStarted(..) | Chore::Revive(_) | Chore::DisposeIfEmpty(_) => {}
+        }
+    }
+
+    fn revive(&mut self, uri: &ChannelUri) {
+        let Some(state) = self.session_state(uri) else { return };
+        let provider = state.provider.clone();
+        let creating = state.lifecycle == "creating";
+        let clients: Vec<String> = state
+            .active_clients
+            .iter()
+            .filter_map(|client| client["clientId"].as_str().map(str::to_owned))
+            .collect();
+        if creating {
+            self.out.effects.push(Effect::StartSession { session: uri.clone(), provider });
+        }
+        for client_id in clients {
+            self.lost.insert(client_id.clone(), self.now); // grace starts afresh at boot (G-07)
+            let timer = Timer::Grace { session: uri.clone(), client_id };
+            self.wake_in(timer, self.limits.active_client_grace_ms);
+        }
+    }
+
+    fn end_grace(&mut self, session: &ChannelUri, client_id: &str) {
+        let grace = self.limits.active_client_grace_ms;
+        let due = self.lost.get(client_id).is_some_and(|lost| lost.plus_ms(grace) <= self.now);
+        if self.clients.contains_key(client_id) || !due {
+            return;
+        }
+        self.remove_active_client(session, client_id);
+    }
+
+    pub(crate) fn remove_active_client(&mut self, session: &ChannelUri, client_id: &str) {
+        let fields = serde_json::json!({"clientId": client_id});
+        self.act(session, Action::host("session/activeClientRemoved", fields), None);
+        self.forget_active(session, client_id);
+    }
+}

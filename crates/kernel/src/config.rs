@@ -1,0 +1,107 @@
+//! Configuration by schema: the host's own and a session's. Unknown keys are stripped, bad values named (G-22).
+
+use serde_json::Value;
+use wire::Object;
+
+/// A value that its schema forbids.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` {problem}")]
+pub struct BadValue {
+    pub key: String,
+    pub problem: String,
+}
+
+/// Keys of `values` that `schema` knows, each checked; `readOnly` ones may not be given.
+pub fn known_values(schema: &Value, values: &Object) -> Result<Object, BadValue> {
+    let mut known = Object::new();
+    for (key, value) in values {
+        let Some(property) = schema["properties"].get(key) else { continue };
+        let bad = |problem: String| BadValue { key: key.clone(), problem };
+        if property["readOnly"] == true {
+            return Err(bad("is read-only".to_owned()));
+        }
+        check(property, value).map_err(bad)?;
+        known.insert(key.clone(), value.clone());
+    }
+    Ok(known)
+}
+
+/// `values` over the schema's defaults; a required key without either is an error.
+pub fn with_defaults(schema: &Value, values: &Object) -> Result<Object, BadValue> {
+    let mut complete = known_values(schema, values)?;
+    if let Some(properties) = schema["properties"].as_object() {
+        for (key, property) in properties {
+            if let (Some(default), false) = (property.get("default"), complete.contains_key(key)) {
+                complete.insert(key.clone(), default.clone());
+            }
+        }
+    }
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !complete.contains_key(key) {
+            return Err(BadValue { key: key.to_owned(), problem: "is required".to_owned() });
+        }
+    }
+    Ok(complete)
+}
+
+/// Whether a session's value may change while it lives (H-117).
+pub fn is_mutable(schema: &Value, key: &str) -> bool {
+    schema["properties"][key]["sessionMutable"] == true
+}
+
+fn check(property: &Value, value: &Value) -> Result<(), String> {
+    let wanted = property["type"].as_str().unwrap_or("");
+    let fits = match wanted {
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "number" => value.is_number(),
+        "integer" => value.as_i64().is_some() || value.as_u64().is_some(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    };
+    if !fits {
+        return Err(format!("must be of type {wanted}"));
+    }
+    if let Some(allowed) = property["enum"].as_array()
+        && property["enumDynamic"] != true
+        && !allowed.contains(value)
+    {
+        let names: Vec<String> = allowed.iter().map(Value::to_string).collect();
+        return Err(format!("must be one of {}", names.join(", ")));
+    }
+    if let Some(items) = value.as_array() {
+        let count = items.len() as u64;
+        if property["minItems"].as_u64().is_some_and(|min| count < min)
+            || property["maxItems"].as_u64().is_some_and(|max| count > max)
+        {
+            return Err("has too few or too many items".to_owned());
+        }
+        if property["items"].is_object() {
+            items.iter().try_for_each(|item| check(&property["items"], item))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn unknown_keys_go_and_bad_values_are_named() {
+        let schema = json!({"type": "object", "properties": {
+            "pace": {"type": "string", "title": "Pace", "enum": ["a", "b"], "default": "a", "sessionMutable": true},
+            "fixed": {"type": "integer", "title": "Fixed", "readOnly": true},
+        }});
+        let values = |value: Value| value.as_object().cloned().unwrap();
+        let known = known_values(&schema, &values(json!({"pace": "b", "isolation": 1}))).unwrap();
+        assert_eq!(Value::Object(known), json!({"pace": "b"}));
+        assert_eq!(Value::Object(with_defaults(&schema, &Object::new()).unwrap()), json!({"pace": "a"}));
+        let told = |value: Value| known_values(&schema, &values(value)).unwrap_err().to_string();
+        assert_eq!(told(json!({"pace": "c"})), r#"`pace` must be one of "a", "b""#);
+        assert_eq!(told(json!({"pace": 3})), "`pace` must be of type string");
+        assert_eq!(told(json!({"fixed": 3})), "`fixed` is read-only");
+    }
+}

@@ -1,0 +1,237 @@
+//! What goes to a peer. A step never serialises a snapshot: it hands over what the writer needs to do so (house, 2).
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::Value;
+use wire::state::{ChatState, RootState, SessionState};
+use wire::{ChannelUri, Id, rpc};
+
+use crate::io::PeerId;
+use crate::record::Seq;
+
+/// One frame for one peer.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    pub peer: PeerId,
+    pub frame: Frame,
+    /// How long it may be held back to travel with others; 0 sends it, and all that was held before it, at once.
+    pub window_ms: u32,
+}
+
+/// A message, or what it will be made from.
+#[derive(Debug, Clone)]
+pub enum Frame {
+    /// Encoded once, shared by all who get it.
+    Text(Bytes),
+    /// A response around snapshots or replayed actions, put together by the writer.
+    Response(Arc<LateResponse>),
+}
+
+/// A response whose large parts are shared and joined only when written.
+#[derive(Debug)]
+pub struct LateResponse {
+    pub id: Id,
+    pub body: LateBody,
+}
+
+#[derive(Debug)]
+pub enum LateBody {
+    Subscribe(Arc<Snapshot>),
+    /// `InitializeResult`; `fields` without `snapshots`.
+    Initialize { fields: wire::Object, snapshots: Vec<Arc<Snapshot>> },
+    ReconnectSnapshots(Vec<Arc<Snapshot>>),
+    ReconnectReplay { envelopes: Vec<Bytes>, missing: Vec<String> },
+}
+
+/// The state of a channel at a seq: made in one step with the subscription, encoded at most once for all who get it.
+#[derive(Debug)]
+pub struct Snapshot {
+    pub resource: ChannelUri,
+    pub from_seq: Seq,
+    pub state: SnapshotState,
+    pub(crate) encoded: OnceLock<Vec<Bytes>>,
+}
+
+#[derive(Debug)]
+pub enum SnapshotState {
+    Root(Arc<RootState>),
+    Session(Arc<SessionState>),
+    /// A chat with its turns from index `first_turn` of the list on, and the cursor to the older ones.
+    Chat { chat: Arc<ChatState>, first_turn: usize, cursor: Option<String> },
+}
+
+impl Snapshot {
+    pub fn new(resource: ChannelUri, from_seq: Seq, state: SnapshotState) -> Self {
+        Self { resource, from_seq, state, encoded: OnceLock::new() }
+    }
+
+    /// The snapshot as JSON, in pieces that are shared with every other response around it.
+    pub fn pieces(&self) -> &[Bytes] {
+        self.encoded.get_or_init(|| {
+            let mut head = Vec::with_capacity(512);
+            head.extend_from_slice(br#"{"resource":"#);
+            head.extend_from_slice(&rpc::to_json(self.resource.as_str()));
+            head.extend_from_slice(br#","fromSeq":"#);
+            head.extend_from_slice(self.from_seq.0.to_string().as_bytes());
+            head.extend_from_slice(br#","state":"#);
+            match &self.state {
+                SnapshotState::Root(state) => {
+                    head.extend_from_slice(&rpc::to_json(&**state));
+                    head.push(b'}');
+                    vec![Bytes::from(head)]
+                }
+                SnapshotState::Session(state) => {
+                    head.extend_from_slice(&rpc::to_json(&**state));
+                    head.push(b'}');
+                    vec![Bytes::from(head)]
+                }
+                SnapshotState::Chat { chat, first_turn, cursor } => {
+                    let (before, after) = chat.encode_around(cursor.as_deref());
+                    head.extend_from_slice(&before);
+                    let mut tail = after;
+                    tail.push(b'}');
+                    vec![Bytes::from(head), chat.turns.joined_from(*first_turn), Bytes::from(tail)]
+                }
+            }
+        })
+    }
+
+    /// Roughly how many bytes it will take on the wire, without encoding it.
+    pub fn size_hint(&self) -> usize {
+        match &self.state {
+            SnapshotState::Root(_) | SnapshotState::Session(_) => 4_096,
+            SnapshotState::Chat { chat, first_turn, .. } => {
+                let turns = chat.turns.as_slice().get(*first_turn..).unwrap_or(&[]);
+                4_096 + turns.iter().map(|turn| turn.json.len() + 1).sum::<usize>()
+            }
+        }
+    }
+}
+
+impl Frame {
+    pub fn value<T: serde::Serialize + ?Sized>(id: &Id, result: &T) -> Self {
+        Self::Text(rpc::response(id, result))
+    }
+
+    pub fn error(id: &Id, error: &wire::RpcError) -> Self {
+        Self::Text(rpc::error_response(id, error))
+    }
+
+    pub fn size_hint(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Response(late) => match &late.body {
+                LateBody::Subscribe(snapshot) => snapshot.size_hint(),
+                LateBody::Initialize { snapshots, .. } | LateBody::ReconnectSnapshots(snapshots) => {
+                    snapshots.iter().map(|snapshot| snapshot.size_hint()).sum()
+                }
+                LateBody::ReconnectReplay { envelopes, .. } => {
+                    envelopes.iter().map(|envelope| envelope.len() + 1).sum()
+                }
+            },
+        }
+    }
+
+    /// The message as pieces to be written one after the other.
+    pub fn pieces(&self) -> Vec<Bytes> {
+        match self {
+            Self::Text(text) => vec![text.clone()],
+            Self::Response(late) => late.pieces(),
+        }
+    }
+
+    /// The whole message in one piece.
+    pub fn to_bytes(&self) -> Bytes {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Response(late) => Bytes::from(late.pieces().concat()),
+        }
+    }
+}
+
+impl LateResponse {
+    fn pieces(&self) -> Vec<Bytes> {
+        let mut pieces = Pieces::default();
+        pieces.text(br#"{"jsonrpc":"2.0","id":"#);
+        pieces.text(&rpc::to_json(&self.id));
+        pieces.text(br#","result":{"#);
+        match &self.body {
+            LateBody::Subscribe(snapshot) => {
+                pieces.text(br#""snapshot":"#);
+                pieces.shared(snapshot.pieces());
+            }
+            LateBody::Initialize { fields, snapshots } => {
+                let fields = rpc::to_json(&Value::Object(fields.clone()));
+                let inner = &fields[1..fields.len() - 1];
+                pieces.text(inner);
+                if !inner.is_empty() {
+                    pieces.text(b",");
+                }
+                pieces.snapshots(snapshots);
+            }
+            LateBody::ReconnectSnapshots(snapshots) => {
+                pieces.text(br#""type":"snapshot","#);
+                pieces.snapshots(snapshots);
+            }
+            LateBody::ReconnectReplay { envelopes, missing } => {
+                pieces.text(br#""type":"replay","missing":"#);
+                pieces.text(&rpc::to_json(missing));
+                pieces.text(br#","actions":["#);
+                for (index, envelope) in envelopes.iter().enumerate() {
+                    if index > 0 {
+                        pieces.text(b",");
+                    }
+                    pieces.text(envelope);
+                }
+                pieces.text(b"]");
+            }
+        }
+        pieces.text(b"}}");
+        pieces.finish()
+    }
+}
+
+/// Small text is gathered into one buffer, large shared bytes stay pieces of their own.
+#[derive(Default)]
+struct Pieces {
+    done: Vec<Bytes>,
+    text: Vec<u8>,
+}
+
+impl Pieces {
+    fn text(&mut self, text: &[u8]) {
+        self.text.extend_from_slice(text);
+    }
+
+    fn shared(&mut self, pieces: &[Bytes]) {
+        for piece in pieces {
+            if piece.len() < 4_096 {
+                self.text(piece);
+            } else {
+                if !self.text.is_empty() {
+                    self.done.push(Bytes::from(std::mem::take(&mut self.text)));
+                }
+                self.done.push(piece.clone());
+            }
+        }
+    }
+
+    fn snapshots(&mut self, snapshots: &[Arc<Snapshot>]) {
+        self.text(br#""snapshots":["#);
+        for (index, snapshot) in snapshots.iter().enumerate() {
+            if index > 0 {
+                self.text(b",");
+            }
+            self.shared(snapshot.pieces());
+        }
+        self.text(b"]");
+    }
+
+    fn finish(mut self) -> Vec<Bytes> {
+        if !self.text.is_empty() {
+            self.done.push(Bytes::from(self.text));
+        }
+        self.done
+    }
+}

@@ -1,0 +1,182 @@
+//! The one door: what comes in, what goes out.
+
+use bytes::Bytes;
+use serde_json::Value;
+use wire::rpc::Malformed;
+use wire::{ChannelUri, Id, Incoming, Origin, Timestamp};
+
+use crate::frame::Outgoing;
+use crate::record::{Answer, Query, Record, Seq};
+
+/// A connection. Never used twice in the life of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerId(pub u64);
+
+/// A running turn's agent task. Never used twice in the life of a process: what a stopped run still says is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(pub u64);
+
+/// A question that is out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// What happened outside.
+#[derive(Debug, Clone)]
+pub enum Input {
+    Connected { peer: PeerId },
+    /// One message; `bytes` is what it took on the wire.
+    Received { peer: PeerId, message: Incoming, bytes: usize },
+    /// Something that was no message, to be answered in its turn.
+    Malformed { peer: PeerId, malformed: Malformed },
+    /// Comes after everything that was read from the peer.
+    Disconnected { peer: PeerId },
+    Read { ticket: Ticket, answer: Result<Answer, ReadFailed> },
+    /// The agent is ready for the session, or never will be.
+    SessionStarted { session: ChannelUri, result: Result<(), AgentFailure> },
+    Agent { run: RunId, event: TurnEvent },
+    Woke(Timer),
+    /// The answer to [`Effect::Probe`]: can the journal be written again?
+    Probed { writable: bool },
+    /// The host is going down: running turns end as resumable errors.
+    Stopping,
+}
+
+/// The journal could not answer; the text is for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the journal could not be read: {0}")]
+pub struct ReadFailed(pub String);
+
+/// What an agent says while it works on a turn. Parts are named by numbers of the agent's own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TurnEvent {
+    PartOpened { part: u64, kind: TextKind },
+    Text { part: u64, text: String },
+    Notice { text: String },
+    Usage(Value),
+    Title(String),
+    Activity(Option<String>),
+    /// Opaque, at most `checkpoint_bytes_max`; handed back when the turn is resumed (G-04).
+    Checkpoint(Bytes),
+    Completed,
+    Failed(AgentFailure),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextKind {
+    Markdown,
+    Reasoning,
+}
+
+/// Why an agent could not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFailure {
+    pub error_type: String,
+    pub message: String,
+    pub resumable: bool,
+}
+
+/// What wakes the kernel later.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Timer {
+    /// Channels that nobody uses are let go.
+    Idle,
+    /// Empty sessions, old actions, old clients.
+    Sweep,
+    /// A disconnected active client has had its grace (H-126).
+    Grace { session: ChannelUri, client_id: String },
+    /// Is the journal writable again?
+    Probe,
+}
+
+/// What is to be done once the batch is written and spoken.
+#[derive(Debug, Clone)]
+pub enum Effect {
+    Read { ticket: Ticket, query: Query },
+    StartSession { session: ChannelUri, provider: String },
+    RunTurn(Box<TurnRun>),
+    /// Stop the run; whatever it says from now on is dropped.
+    StopTurn { run: RunId },
+    WakeAt { timer: Timer, at: Timestamp },
+    Close { peer: PeerId, why: CloseReason },
+    /// Read no more from the peer until it is resumed: too much of it waits.
+    Pause { peer: PeerId },
+    Resume { peer: PeerId },
+    /// Try to write to the journal; answered by [`Input::Probed`].
+    Probe,
+    /// A host setting changed (root/configChanged); the whole values object.
+    Configure { values: wire::Object },
+}
+
+/// Everything an agent needs to work on a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnRun {
+    pub run: RunId,
+    pub provider: String,
+    /// Names the conversation to the agent; opaque to it.
+    pub session: ChannelUri,
+    pub chat: ChannelUri,
+    pub message: Value,
+    /// The session's configuration values.
+    pub config: wire::Object,
+    pub working_directories: Vec<String>,
+    /// Set when the turn is resumed.
+    pub resume: Option<Option<Bytes>>,
+}
+
+/// Why a peer is closed; decides the WebSocket close code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Another connection with the same client id (G-20): 1008.
+    Superseded,
+    /// No acceptable version (H-023), after the error was sent.
+    UnsupportedVersion,
+    /// A limit was exceeded: 1008.
+    Policy,
+}
+
+/// What one step said.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// The highest seq used so far; belongs into the batch even when there are no records (G-18).
+    pub seq: Seq,
+    pub records: Vec<Record>,
+    /// Whether this step must be written before it is spoken; stays true when the records were taken out.
+    pub wrote: bool,
+    pub frames: Vec<Outgoing>,
+    pub effects: Vec<Effect>,
+    /// Who must hear of it if this cannot be written.
+    pub owed: Vec<Owed>,
+}
+
+/// A message that was handled, and how its sender is told that it was not recorded after all (G-15).
+#[derive(Debug, Clone)]
+pub enum Owed {
+    Answer { peer: PeerId, id: Id },
+    Refusal { peer: PeerId, channel: ChannelUri, action: wire::Object, origin: Origin },
+}
+
+/// What the kernel is told once about the host it decides for.
+#[derive(Debug, Clone, Default)]
+pub struct HostFacts {
+    /// The first is the default.
+    pub agents: Vec<AgentFacts>,
+    /// `file:` URI of the directory sessions get when they name none.
+    pub default_directory: Option<String>,
+    /// Absolute paths that working directories must lie in.
+    pub roots: Vec<String>,
+    pub version: String,
+    /// Schema of the host's own settings and their values at start.
+    pub config_schema: Value,
+    pub config_values: wire::Object,
+}
+
+/// What the kernel must know of an agent.
+#[derive(Debug, Clone, Default)]
+pub struct AgentFacts {
+    pub provider: String,
+    /// `AgentInfo` as clients see it.
+    pub info: Value,
+    /// `SessionConfigSchema` of its sessions.
+    pub config_schema: Value,
+    pub default_model: Option<String>,
+}

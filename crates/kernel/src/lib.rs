@@ -1,0 +1,31 @@
+//! What only the host decides: who may do what, in which order, and what follows from it.
+//!
+//! Promises: [`Kernel::step`] is pure and deterministic; the same inputs at the same times give the same bytes.
+//! Must not know: clock, disk, network, tasks, randomness.
+
+mod authority;
+mod calls;
+mod channel;
+mod chore;
+mod config;
+mod directory;
+mod frame;
+mod io;
+mod kernel;
+mod limits;
+mod load;
+mod peers;
+mod record;
+mod rollback;
+mod speak;
+mod summary;
+mod sweep;
+mod tail;
+mod turn;
+
+pub use directory::uri_of as file_uri_of;
+pub use frame::{Frame, LateBody, LateResponse, Outgoing, Snapshot, SnapshotState};
+pub use io::*;
+pub use kernel::Kernel;
+pub use limits::Limits;
+pub use record::*;

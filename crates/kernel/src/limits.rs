@@ -1,0 +1,109 @@
+//! Every bound in the house, named, with its reason. The names are the keys of the TOML file (G-29).
+
+use serde::{Deserialize, Serialize};
+
+/// Bounds and periods. Sizes in bytes, times in milliseconds or seconds as the name says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Largest message taken from a client: attachments travel inline up to this.
+    pub frame_in_bytes: usize,
+    /// Deepest JSON nesting taken: recursion is bounded before anything is built.
+    pub json_depth_max: usize,
+    /// Channels one connection may watch.
+    pub subscriptions_max: usize,
+    /// Connections at once.
+    pub connections_max: usize,
+    /// Requests of one connection that wait for something.
+    pub requests_in_flight_max: usize,
+    /// Bytes of one connection's messages that wait for a channel to be loaded; reading stops above it.
+    pub parked_bytes_max: usize,
+    /// How long the host waits for a client to answer a request of its own.
+    pub reverse_request_timeout_ms: u64,
+    /// Largest message sent: all snapshots of one response share it, a larger replay becomes snapshots.
+    pub message_out_bytes: usize,
+    /// Messages above this leave in WebSocket fragments.
+    pub fragment_bytes: usize,
+    /// Frames that may wait for one slow reader before it is cut.
+    pub outbox_frames_max: usize,
+    /// Bytes that may wait for one slow reader before it is cut.
+    pub outbox_bytes_max: usize,
+    /// Inputs that may wait for the kernel; sources wait when it is full.
+    pub inputs_max: usize,
+    /// Inputs taken into one journal transaction.
+    pub batch_inputs_max: usize,
+    /// Envelopes kept in memory for reconnects, in bytes.
+    pub tail_bytes: usize,
+    /// Turns loaded when a chat is opened without a larger view.
+    pub open_turns: u32,
+    /// A page of older turns (G-18).
+    pub page_turns: u32,
+    pub page_bytes: usize,
+    /// Session list page without a limit (G-23), and the most a client may ask for.
+    pub list_page_max: u32,
+    /// A channel nobody uses leaves memory after this.
+    pub channel_idle_ms: u64,
+    /// How long a disconnected active client keeps its place (G-07).
+    pub active_client_grace_ms: u64,
+    /// How often empty sessions, old actions and old clients are swept (G-28: at least every 30 s).
+    pub sweep_ms: u64,
+    /// A session that never had a turn is disposed of after this (G-28).
+    pub empty_session_ttl_s: u64,
+    /// How long disposed sessions that had turns are kept on disk (G-28).
+    pub retention_disposed_s: u64,
+    /// How many of the newest seqs keep their actions for replay.
+    pub retention_actions: u64,
+    /// Clients remembered for reconnect (G-20).
+    pub clients_max: u32,
+    pub client_ttl_s: u64,
+    /// Largest agent checkpoint (G-04).
+    pub checkpoint_bytes_max: usize,
+    /// How often a journal that cannot be written is tried again (G-15).
+    pub journal_retry_ms: u64,
+    /// How long a connection may take to send its HTTP request.
+    pub handshake_timeout_ms: u64,
+    /// Keep-alive: a silent connection is pinged after this, and cut after twice this without a sign of life.
+    pub keep_alive_ms: u64,
+    /// How long `SIGTERM` waits for turns and readers (5 s in all by contract).
+    pub shutdown_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        const KIB: usize = 1_024;
+        const MIB: usize = 1_024 * KIB;
+        Self {
+            frame_in_bytes: 32 * MIB,
+            json_depth_max: 128,
+            subscriptions_max: 4_096,
+            connections_max: 4_096,
+            requests_in_flight_max: 256,
+            parked_bytes_max: 64 * MIB,
+            reverse_request_timeout_ms: 30_000,
+            message_out_bytes: 48 * MIB,
+            fragment_bytes: MIB,
+            outbox_frames_max: 8_192,
+            outbox_bytes_max: 64 * MIB,
+            inputs_max: 4_096,
+            batch_inputs_max: 512,
+            tail_bytes: MIB,
+            open_turns: 20,
+            page_turns: 50,
+            page_bytes: MIB,
+            list_page_max: 500,
+            channel_idle_ms: 60_000,
+            active_client_grace_ms: 10_000,
+            sweep_ms: 30_000,
+            empty_session_ttl_s: 3_600,
+            retention_disposed_s: 7 * 24 * 3_600,
+            retention_actions: 500_000,
+            clients_max: 10_000,
+            client_ttl_s: 7 * 24 * 3_600,
+            checkpoint_bytes_max: 64 * KIB,
+            journal_retry_ms: 1_000,
+            handshake_timeout_ms: 10_000,
+            keep_alive_ms: 30_000,
+            shutdown_ms: 4_000,
+        }
+    }
+}

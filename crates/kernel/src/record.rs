@@ -1,0 +1,283 @@
+//! What the journal keeps and what it gives back: the vocabulary between kernel and disk.
+//!
+//! A batch of records is written in one transaction, in order, before any frame of the same batch is spoken.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
+use wire::{ChannelUri, Timestamp};
+
+/// A host-wide sequence number (H-061). Never used twice, not even over restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Seq(pub u64);
+
+/// A channel's number: the seq that was used up to create it, so a URI that is used again is another channel.
+/// The root channel is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ChannelId(pub u64);
+
+impl ChannelId {
+    pub const ROOT: Self = Self(0);
+}
+
+/// The kinds of channel this host keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Root,
+    Session,
+    Chat,
+}
+
+impl Kind {
+    pub fn to_code(self) -> u8 {
+        match self {
+            Self::Root => 0,
+            Self::Session => 1,
+            Self::Chat => 2,
+        }
+    }
+
+    pub fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Root),
+            1 => Some(Self::Session),
+            2 => Some(Self::Chat),
+            _ => None,
+        }
+    }
+}
+
+/// A channel's state without its turns, encoded only where it is written.
+#[derive(Debug, Clone)]
+pub enum Head {
+    Root(Arc<RootState>),
+    Session(Arc<SessionState>),
+    Chat(Arc<ChatState>),
+}
+
+impl Head {
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Root(state) => wire::rpc::to_json(&**state),
+            Self::Session(state) => wire::rpc::to_json(&**state),
+            Self::Chat(state) => state.encode_head(),
+        }
+    }
+}
+
+/// What boot has to look after in a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Duty {
+    /// A turn was running (chat): it ends in a resumable error.
+    pub open_turn: bool,
+    /// Clients were active (session): their grace periods start afresh.
+    pub active_clients: bool,
+    /// The session was still being created: it is started again.
+    pub creating: bool,
+}
+
+impl Duty {
+    pub fn to_bits(self) -> u8 {
+        u8::from(self.open_turn) | u8::from(self.active_clients) << 1 | u8::from(self.creating) << 2
+    }
+
+    pub fn from_bits(bits: u8) -> Self {
+        Self { open_turn: bits & 1 != 0, active_clients: bits & 2 != 0, creating: bits & 4 != 0 }
+    }
+}
+
+/// Everything about a channel but its turns and actions. Written whole each time it changes.
+#[derive(Debug, Clone)]
+pub struct ChannelRecord {
+    pub id: ChannelId,
+    pub uri: ChannelUri,
+    pub kind: Kind,
+    /// The session a chat belongs to.
+    pub parent: Option<ChannelId>,
+    pub head: Head,
+    /// The last seq that `head` holds; later actions of the channel are folded over it when it is loaded.
+    pub head_seq: Seq,
+    pub duty: Duty,
+    /// What only the host needs to know, as JSON: who created a session, ...; never on the wire.
+    pub private: Bytes,
+}
+
+/// A session in the list, with what the list is ordered and swept by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SummaryRecord {
+    pub session: ChannelId,
+    pub uri: ChannelUri,
+    /// Orders the list, newest first; ties are broken by `session`, higher first.
+    pub modified: Timestamp,
+    pub created: Timestamp,
+    /// Never had a turn, no draft: may be swept (G-28).
+    pub empty: bool,
+    /// The client that created it, whose last connection counts for the sweep.
+    pub creator: Option<String>,
+    /// The whole `SessionSummary` as JSON.
+    pub json: Bytes,
+}
+
+/// What `reconnect` needs to know of a client (G-20).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientRecord {
+    pub client_id: String,
+    /// The negotiated version, as it was answered.
+    pub version: String,
+    pub capabilities: Option<Value>,
+    pub locale: Option<String>,
+    pub last_seen_ms: i64,
+}
+
+/// What a client was last served of a channel (G-19, G-20).
+#[derive(Debug, Clone, PartialEq)]
+pub struct FloorRecord {
+    pub channel: ChannelUri,
+    /// `fromSeq` of the last snapshot served.
+    pub floor: Seq,
+    /// That snapshot replaced an earlier one on the same subscription.
+    pub replaced: bool,
+    /// The oldest turn it held, if it held any.
+    pub oldest_turn: Option<String>,
+    pub view_turns: Option<u32>,
+    pub max_latency_ms: Option<u32>,
+}
+
+/// One fact for the journal.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// An action that subscribers see; `envelope` is the JSON of its `ActionEnvelope`.
+    Action { seq: Seq, channel: ChannelId, envelope: Bytes },
+    Channel(ChannelRecord),
+    /// A chat begins as a fork: it sees the source's turns up to and including `through_n` as they are visible at
+    /// `as_of`. Nothing is copied; the fork's own turns go on from `through_n + 1`.
+    Fork { chat: ChannelId, source: ChannelId, through_n: u64, as_of: Seq },
+    /// A completed turn. `n` rises by one in a chat and is never used twice.
+    Turn { chat: ChannelId, n: u64, turn: Arc<Turn> },
+    /// The turns of a chat from `from_n` on are not visible any more (truncate, resume).
+    HideTurns { chat: ChannelId, from_n: u64, at: Seq },
+    /// The channel (and, of a session, its chats) is gone; rows are kept until `retention` passes.
+    Dispose { channel: ChannelId, at: Timestamp },
+    Summary(SummaryRecord),
+    SummaryGone { session: ChannelId },
+    /// The opaque checkpoint of a running turn (G-04); `None` removes it.
+    Checkpoint { chat: ChannelId, turn_id: String, data: Option<Bytes> },
+    Client(ClientRecord),
+    ClientGone { client_id: String },
+    Floor { client_id: String, floor: FloorRecord },
+    FloorGone { client_id: String, channel: ChannelUri },
+    /// Actions with a seq up to `through` may be forgotten; from then on a replay cannot reach below it.
+    Trim { through: Seq },
+    /// Housekeeping that only the journal can do: rows of channels disposed of before `disposed_before`, clients not
+    /// seen since `clients_before`, the oldest clients over `clients_max`.
+    Sweep { disposed_before: Timestamp, clients_before: Timestamp, clients_max: u32 },
+}
+
+/// What one transaction writes.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// The highest seq used so far, recorded with every batch (H-062, G-18).
+    pub seq: Seq,
+    pub records: Vec<Record>,
+}
+
+/// What the kernel needs to begin.
+#[derive(Debug, Clone, Default)]
+pub struct Boot {
+    pub seq: Seq,
+    /// No action at or below this seq is held any more.
+    pub log_floor: Seq,
+    /// The root channel's head, if there is one.
+    pub root: Option<Bytes>,
+    /// Channels with a duty.
+    pub duties: Vec<(ChannelUri, Kind, Duty)>,
+}
+
+/// A question to the journal. Answers show at least everything that was committed when the question was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Query {
+    /// A channel with the newest turns of a chat that fit both bounds (at least one if there is any), and its session.
+    Channel { uri: ChannelUri, turns_max: u32, bytes_max: u64 },
+    /// The page of visible turns right before turn number `before_n`: the newest first cut off when either bound is
+    /// reached, the turn that crosses `bytes_max` included (G-18).
+    Turns { chat: ChannelId, before_n: u64, turns_max: u32, bytes_max: u64 },
+    /// Where a turn id stands in a chat.
+    FindTurn { chat: ChannelId, turn_id: String },
+    /// A client and its floors.
+    Client { client_id: String },
+    /// Actions of some channels, each above its own floor, in seq order, up to and including `through`; stops and says
+    /// so when the envelopes exceed `bytes_max`.
+    Log { floors: Vec<(ChannelId, Seq)>, through: Seq, bytes_max: u64 },
+    /// A page of the session list, newest first, after the row the cursor names.
+    Sessions { after: Option<(Timestamp, ChannelId)>, limit: u32 },
+    /// Sessions that may be swept: empty, created before `created_before`, and their creator not seen since either.
+    EmptySessions { created_before: Timestamp, limit: u32 },
+}
+
+/// The answer to a [`Query`] of the same name.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    Channel(Option<Box<StoredChannel>>),
+    Turns(TurnPage),
+    FindTurn(Option<FoundTurn>),
+    Client(Option<(ClientRecord, Vec<FloorRecord>)>),
+    Log(LogSlice),
+    Sessions(Vec<SummaryRecord>),
+    EmptySessions(Vec<ChannelUri>),
+}
+
+/// A channel as it lies in the journal.
+#[derive(Debug, Clone)]
+pub struct StoredChannel {
+    pub id: ChannelId,
+    pub uri: ChannelUri,
+    pub kind: Kind,
+    pub head: Bytes,
+    pub head_seq: Seq,
+    pub private: Bytes,
+    /// Actions above `head_seq`, in order: the streamed part of a turn that was running.
+    pub later: Vec<(Seq, Bytes)>,
+    /// Newest turns, oldest first.
+    pub turns: TurnPage,
+    /// The number the next turn gets.
+    pub next_n: u64,
+    pub checkpoint: Option<(String, Bytes)>,
+    /// A chat's session (without turns of its own).
+    pub parent: Option<Box<StoredChannel>>,
+}
+
+/// A run of visible turns, oldest first.
+#[derive(Debug, Clone, Default)]
+pub struct TurnPage {
+    pub turns: Vec<StoredTurn>,
+    /// Whether visible turns lie before the first of these.
+    pub older: bool,
+}
+
+/// A turn row.
+#[derive(Debug, Clone)]
+pub struct StoredTurn {
+    pub n: u64,
+    pub id: String,
+    pub outcome: Outcome,
+    pub json: Bytes,
+}
+
+/// A turn id that was used in a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundTurn {
+    pub n: u64,
+    /// Not cut off by a truncate.
+    pub visible: bool,
+}
+
+/// Actions in seq order.
+#[derive(Debug, Clone, Default)]
+pub struct LogSlice {
+    pub actions: Vec<(Seq, ChannelId, Bytes)>,
+    /// There was more than the bound allows: a replay is not possible.
+    pub overflowed: bool,
+}

@@ -1,0 +1,168 @@
+//! When the journal cannot be written (G-15): nothing of the batch was heard, so memory goes back to what the journal
+//! holds. Channels that changed leave memory and are loaded again when somebody needs them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use wire::rpc::code;
+use wire::state::RootState;
+use wire::{ChannelUri, RpcError};
+
+use crate::Kernel;
+use crate::channel::Watcher;
+use crate::chore::Chore;
+use crate::frame::Frame;
+use crate::io::{Effect, Output, Owed, PeerId, Timer};
+use crate::peers::Stage;
+use crate::record::Seq;
+use crate::speak::Sender;
+
+/// Whether the journal takes writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Health {
+    Writable,
+    Failing(String),
+}
+
+/// What the steps since the last commit changed beside channels.
+#[derive(Debug, Default)]
+pub(crate) struct Undo {
+    /// The last seq that is in the journal.
+    pub seq: Seq,
+    touched: BTreeSet<ChannelUri>,
+    root: Option<Arc<RootState>>,
+    pub watched: Vec<(ChannelUri, PeerId, Option<Watcher>)>,
+    pub admitted: Vec<PeerId>,
+}
+
+impl Undo {
+    /// Nothing changed yet since `seq`, which is in the journal.
+    pub fn since(seq: Seq) -> Self {
+        Self { seq, ..Self::default() }
+    }
+
+    pub fn touch(&mut self, uri: &ChannelUri) {
+        if !self.touched.contains(uri) {
+            self.touched.insert(uri.clone());
+        }
+    }
+
+    pub fn keep_root(&mut self, root: &Arc<RootState>) {
+        if self.root.is_none() {
+            self.root = Some(Arc::clone(root));
+        }
+    }
+}
+
+impl Kernel {
+    /// The outputs since the last commit could not be written. What comes back is to be spoken and done instead.
+    pub fn rolled_back(&mut self, outputs: Vec<Output>, why: &str) -> Output {
+        let written = Undo::since(self.undo.seq);
+        let undo = std::mem::replace(&mut self.undo, written);
+        self.seq = undo.seq;
+        self.spoken_seq = undo.seq;
+        self.tail.cut_back(undo.seq);
+        if let Some(root) = undo.root {
+            self.root = root;
+            self.root_snapshot = None;
+        }
+        for uri in undo.touched {
+            self.evict(&uri);
+        }
+        for (uri, peer, before) in undo.watched.into_iter().rev() {
+            self.set_watcher(&uri, peer, before);
+        }
+        for peer in undo.admitted {
+            self.dismiss(peer);
+        }
+        let first_failing = self.health == Health::Writable;
+        self.health = Health::Failing(why.to_owned());
+        let mut nothing_lost_yet = true;
+        for output in outputs {
+            nothing_lost_yet &= !output.wrote;
+            if nothing_lost_yet {
+                self.out.frames.extend(output.frames);
+                self.out.effects.extend(output.effects);
+                continue;
+            }
+            for owed in output.owed {
+                self.tell_unrecorded(owed, why);
+            }
+            // Questions, timers and stops stand; what was to follow from a record that is not there does not.
+            self.out.effects.extend(output.effects.into_iter().filter(|effect| {
+                !matches!(effect, Effect::RunTurn(_) | Effect::StartSession { .. } | Effect::Configure { .. })
+            }));
+        }
+        if first_failing {
+            self.wake_in(Timer::Probe, self.limits.journal_retry_ms);
+        }
+        let mut out = std::mem::take(&mut self.out);
+        out.seq = self.seq;
+        self.dirty.clear();
+        out
+    }
+
+    /// Takes a channel out of memory together with its run; a turn that was open in the journal is closed later.
+    fn evict(&mut self, uri: &ChannelUri) {
+        let run = self.chat(uri).and_then(|chat| chat.run.as_ref()).map(|run| run.id);
+        if let Some(run) = run {
+            self.runs.remove(&run);
+            self.out.effects.push(Effect::StopTurn { run });
+        }
+        if self.chat(uri).is_some() {
+            self.orphans.insert(uri.clone());
+        }
+        self.channels.remove(uri);
+    }
+
+    fn dismiss(&mut self, peer: PeerId) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            if let Stage::Ready(ready) = &state.stage {
+                self.clients.remove(&ready.client_id);
+            }
+            state.stage = Stage::New;
+            state.subscriptions.clear();
+        }
+    }
+
+    fn tell_unrecorded(&mut self, owed: Owed, why: &str) {
+        match owed {
+            Owed::Answer { peer, id } => {
+                let error = self.unwritable_error(why);
+                self.say(peer, Frame::error(&id, &error));
+            }
+            Owed::Refusal { peer, channel, action, origin } => {
+                let reason = unwritable_reason(why);
+                self.refuse(&Sender { peer, origin }, &channel, &action, &reason);
+            }
+        }
+    }
+
+    pub(crate) fn unwritable_error(&self, why: &str) -> RpcError {
+        RpcError::new(code::INTERNAL_ERROR, unwritable_reason(why))
+    }
+
+    /// The reason to refuse what must be written, if nothing can be.
+    pub(crate) fn unwritable(&self) -> Option<String> {
+        match &self.health {
+            Health::Writable => None,
+            Health::Failing(why) => Some(unwritable_reason(why)),
+        }
+    }
+
+    pub(crate) fn probed(&mut self, writable: bool) {
+        if !writable {
+            self.wake_in(Timer::Probe, self.limits.journal_retry_ms);
+            return;
+        }
+        self.health = Health::Writable;
+        self.rewrite_volatile_clients();
+        for chat in std::mem::take(&mut self.orphans) {
+            self.begin_chore(Chore::CloseOrphan(chat));
+        }
+    }
+}
+
+fn unwritable_reason(why: &str) -> String {
+    format!("nothing can be recorded right now, so nothing was changed: {why}")
+}

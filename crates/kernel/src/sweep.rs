@@ -1,0 +1,73 @@
+//! Housekeeping: empty sessions, old actions, clients that never came back (G-20, G-28).
+
+use wire::{ChannelUri, Timestamp};
+
+use crate::Kernel;
+use crate::chore::Chore;
+use crate::io::ReadFailed;
+use crate::load::{Memo, Waiter};
+use crate::record::{Answer, Query, Record, Seq};
+
+/// At most this many seqs are forgotten in one step: trimming must not stall the house.
+const TRIM_STEP: u64 = 50_000;
+/// At most this many empty sessions are looked at in one sweep.
+const EMPTY_STEP: u32 = 64;
+
+impl Kernel {
+    pub(crate) fn sweep(&mut self) {
+        if self.unwritable().is_some() {
+            return;
+        }
+        self.trim();
+        if self.swept_seq != self.seq {
+            self.swept_seq = self.seq;
+            let before = |seconds: u64| Timestamp(self.now.0 - i64::try_from(seconds).unwrap_or(0) * 1_000);
+            let record = Record::Sweep {
+                disposed_before: before(self.limits.retention_disposed_s),
+                clients_before: before(self.limits.client_ttl_s),
+                clients_max: self.limits.clients_max,
+            };
+            self.out.records.push(record);
+        }
+        let ttl = i64::try_from(self.limits.empty_session_ttl_s).unwrap_or(0) * 1_000;
+        let query = Query::EmptySessions { created_before: Timestamp(self.now.0 - ttl), limit: EMPTY_STEP };
+        self.ask(vec![query], Waiter::Sweep, Memo::default());
+    }
+
+    /// Old actions go. A turn that is running gets its head written first: what was streamed must not be lost.
+    fn trim(&mut self) {
+        let through = self.seq.0.saturating_sub(self.limits.retention_actions);
+        let through = through.min(self.log_floor.0 + TRIM_STEP);
+        if through <= self.log_floor.0 {
+            return;
+        }
+        let running: Vec<ChannelUri> = self.runs.values().cloned().collect();
+        self.dirty.extend(running);
+        self.log_floor = Seq(through);
+        self.out.records.push(Record::Trim { through: Seq(through) });
+    }
+
+    pub(crate) fn sweep_heard(&mut self, answer: &Result<Answer, ReadFailed>) {
+        if let Ok(Answer::EmptySessions(sessions)) = answer {
+            for session in sessions {
+                self.begin_chore(Chore::DisposeIfEmpty(session.clone()));
+            }
+        }
+    }
+
+    /// Nobody said anything in it, nobody is there, and whoever made it is gone.
+    pub(crate) fn dispose_if_empty(&mut self, uri: &ChannelUri) {
+        let Some(session) = self.session(uri) else { return };
+        let watched = |uri: &ChannelUri| self.watchers.get(uri).is_some_and(|watchers| !watchers.is_empty());
+        let chats = session.state.chats.iter().filter_map(|chat| ChannelUri::parse(&chat.resource).ok());
+        let busy = session.had_turn
+            || session.has_draft
+            || !session.state.active_clients.is_empty()
+            || session.creator.as_ref().is_some_and(|creator| self.clients.contains_key(creator))
+            || watched(uri)
+            || chats.into_iter().any(|chat| watched(&chat));
+        if !busy {
+            self.dispose_session(uri);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What both sides of the wire agree on: JSON-RPC messages, channel URIs, actions, state, reducers, versions.
+//!
+//! Promises: every function here is pure. Input from outside never panics. Fields nobody here knows survive.
+//! Must not know: I/O, async runtimes, the host.
+
+pub mod action;
+pub mod compat;
+pub mod dispatchable;
+mod families;
+pub mod methods;
+pub mod quirks;
+pub mod reduce;
+pub mod rpc;
+pub mod state;
+pub mod time;
+pub mod uri;
+pub mod version;
+
+pub use action::{Action, Origin};
+/// The published types, for the rooms that read params decoded by them.
+pub use ahp_types as published;
+pub use rpc::{Id, Incoming, RpcError};
+pub use time::Timestamp;
+pub use uri::ChannelUri;
+pub use version::{Generation, Version};
+
+/// A JSON object that keeps the order its fields came in.
+pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -1,0 +1,398 @@
+//! Methods: every name of the protocol in both directions, and the typed params of those this host serves.
+//!
+//! Errors name the field that is wrong and never repeat what was in it.
+
+use ahp_types::commands::{
+    CreateSessionParams, DisposeSessionParams, FetchTurnsParams, InitializeParams,
+    ListSessionsParams, ReconnectParams, ResolveSessionConfigParams,
+    SessionConfigCompletionsParams, SubscribeParams,
+};
+use ahp_types::common::ROOT_RESOURCE_URI;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::rpc::{RpcError, code};
+use crate::{ChannelUri, Object};
+
+macro_rules! names {
+    ($(#[$doc:meta])* $kind:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $kind {
+            $($variant),+
+        }
+
+        impl $kind {
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),+
+                }
+            }
+
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+names! {
+    /// What a client may ask of the host.
+    Method {
+        Initialize = "initialize",
+        Ping = "ping",
+        Reconnect = "reconnect",
+        Subscribe = "subscribe",
+        CreateSession = "createSession",
+        DisposeSession = "disposeSession",
+        CreateChat = "createChat",
+        DisposeChat = "disposeChat",
+        MoveChat = "moveChat",
+        CreateTerminal = "createTerminal",
+        DisposeTerminal = "disposeTerminal",
+        CreateResourceWatch = "createResourceWatch",
+        ListSessions = "listSessions",
+        ResourceRead = "resourceRead",
+        ResourceWrite = "resourceWrite",
+        ResourceList = "resourceList",
+        ResourceCopy = "resourceCopy",
+        ResourceDelete = "resourceDelete",
+        ResourceMove = "resourceMove",
+        ResourceResolve = "resourceResolve",
+        ResourceMkdir = "resourceMkdir",
+        ResourceRequest = "resourceRequest",
+        FetchTurns = "fetchTurns",
+        Authenticate = "authenticate",
+        ResolveSessionConfig = "resolveSessionConfig",
+        SessionConfigCompletions = "sessionConfigCompletions",
+        Completions = "completions",
+        InvokeChangesetOperation = "invokeChangesetOperation",
+        ListAutomationTriggerDefinitions = "listAutomationTriggerDefinitions",
+        RunAutomation = "runAutomation",
+        FetchAutomationRuns = "fetchAutomationRuns",
+    }
+}
+
+names! {
+    /// What the host may ask of a client.
+    HostRequest {
+        ResourceRead = "resourceRead",
+        ResourceWrite = "resourceWrite",
+        ResourceList = "resourceList",
+        ResourceCopy = "resourceCopy",
+        ResourceDelete = "resourceDelete",
+        ResourceMove = "resourceMove",
+        ResourceResolve = "resourceResolve",
+        ResourceMkdir = "resourceMkdir",
+        ResourceRequest = "resourceRequest",
+        CreateResourceWatch = "createResourceWatch",
+    }
+}
+
+names! {
+    /// What a client tells the host without waiting for an answer.
+    ClientNotification {
+        Unsubscribe = "unsubscribe",
+        DispatchAction = "dispatchAction",
+    }
+}
+
+names! {
+    /// What the host tells a client.
+    HostNotification {
+        Action = "action",
+        SessionAdded = "root/sessionAdded",
+        SessionRemoved = "root/sessionRemoved",
+        SessionSummaryChanged = "root/sessionSummaryChanged",
+        Progress = "root/progress",
+        AuthRequired = "auth/required",
+        ExportLogs = "otlp/exportLogs",
+        ExportTraces = "otlp/exportTraces",
+        ExportMetrics = "otlp/exportMetrics",
+    }
+}
+
+/// A request of a client that this host serves.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Call {
+    Initialize(Box<InitializeParams>),
+    Ping,
+    Reconnect(ReconnectParams),
+    Subscribe(SubscribeParams),
+    /// With the params as they came: an active client in them has fields that the typed ones drop.
+    CreateSession(Box<CreateSessionParams>, Value),
+    DisposeSession(DisposeSessionParams),
+    ListSessions(ListSessionsParams),
+    FetchTurns(FetchTurnsParams),
+    ResolveSessionConfig(ResolveSessionConfigParams),
+    SessionConfigCompletions(SessionConfigCompletionsParams),
+}
+
+/// Reads a request. Unknown or not served: -32601 (G-23); params that do not fit: -32602.
+pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
+    let Some(known) = Method::from_name(method) else {
+        let name: String = method.chars().take(METHOD_CHARS_MAX).collect();
+        return Err(RpcError::new(
+            code::METHOD_NOT_FOUND,
+            format!("unknown method `{name}`"),
+        ));
+    };
+    match known {
+        Method::Ping => Ok(Call::Ping), // H-010: at any time, whatever it carries
+        Method::Initialize => typed(on_root(params)?).map(|p| Call::Initialize(Box::new(p))),
+        Method::Reconnect => typed(on_root(params)?).map(Call::Reconnect),
+        Method::ListSessions => typed(on_root(params)?).map(Call::ListSessions),
+        Method::ResolveSessionConfig => typed(on_root(params)?).map(Call::ResolveSessionConfig),
+        Method::SessionConfigCompletions => {
+            typed(on_root(params)?).map(Call::SessionConfigCompletions)
+        }
+        Method::Subscribe => typed(params).map(Call::Subscribe),
+        Method::CreateSession => {
+            let typed = typed(params.clone())?;
+            Ok(Call::CreateSession(Box::new(typed), params))
+        }
+        Method::DisposeSession => typed(params).map(Call::DisposeSession),
+        Method::FetchTurns => typed(params).map(Call::FetchTurns),
+        Method::CreateChat
+        | Method::DisposeChat
+        | Method::MoveChat
+        | Method::CreateTerminal
+        | Method::DisposeTerminal
+        | Method::CreateResourceWatch
+        | Method::ResourceRead
+        | Method::ResourceWrite
+        | Method::ResourceList
+        | Method::ResourceCopy
+        | Method::ResourceDelete
+        | Method::ResourceMove
+        | Method::ResourceResolve
+        | Method::ResourceMkdir
+        | Method::ResourceRequest
+        | Method::Authenticate
+        | Method::Completions
+        | Method::InvokeChangesetOperation
+        | Method::ListAutomationTriggerDefinitions
+        | Method::RunAutomation
+        | Method::FetchAutomationRuns => {
+            let message = format!("`{method}` is not served by this host");
+            Err(RpcError::new(code::METHOD_NOT_FOUND, message))
+        }
+    }
+}
+
+/// How much of an unknown method's name an error repeats.
+const METHOD_CHARS_MAX: usize = 64;
+
+fn invalid(message: impl Into<String>) -> RpcError {
+    RpcError::new(code::INVALID_PARAMS, message)
+}
+
+/// Params of a command to the root: without a channel they mean it (G-21), with another they are wrong (H-008).
+fn on_root(params: Value) -> Result<Value, RpcError> {
+    let mut params = match params {
+        Value::Object(params) => params,
+        Value::Null => Object::new(),
+        _ => return Err(invalid("params must be an object")),
+    };
+    match params.get("channel") {
+        None | Some(Value::Null) => {
+            params.insert(
+                "channel".to_owned(),
+                Value::String(ROOT_RESOURCE_URI.to_owned()),
+            );
+        }
+        Some(Value::String(channel)) if channel == ROOT_RESOURCE_URI => {}
+        Some(_) => return Err(invalid(format!("`channel` must be `{ROOT_RESOURCE_URI}`"))),
+    }
+    Ok(Value::Object(params))
+}
+
+fn typed<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
+    if !params.is_object() {
+        return Err(invalid("params must be an object"));
+    }
+    serde_json::from_value(params).map_err(|error| invalid(without_content(&error.to_string())))
+}
+
+/// What the decoder says was wrong, without the value it found: `missing field `x`` names our own words, but
+/// `invalid type: string "secret", expected ..` holds the peer's.
+fn without_content(problem: &str) -> String {
+    match problem.strip_prefix("missing field ") {
+        Some(field) => format!("missing field {field}"),
+        None => match problem.rsplit_once(", expected ") {
+            Some((_, expected)) if !expected.contains('"') => {
+                format!("a field has the wrong type, expected {expected}")
+            }
+            _ => "a field has the wrong type".to_owned(),
+        },
+    }
+}
+
+/// A client's `dispatchAction`, its action still as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dispatch {
+    pub channel: ChannelUri,
+    pub client_seq: i64,
+    pub action: Value,
+}
+
+/// Reads the params of `dispatchAction`; the action in them is for [`crate::Action::decode`].
+pub fn decode_dispatch(params: Value) -> Result<Dispatch, RpcError> {
+    let Value::Object(mut params) = params else {
+        return Err(invalid("params must be an object"));
+    };
+    let channel = params.get("channel").and_then(Value::as_str);
+    let channel = channel.ok_or_else(|| invalid("missing field `channel`"))?;
+    let channel = ChannelUri::parse(channel).map_err(|error| invalid(error.to_string()))?;
+    let client_seq = params.get("clientSeq").and_then(Value::as_i64);
+    let client_seq = client_seq.ok_or_else(|| invalid("`clientSeq` must be an integer"))?;
+    let action = params
+        .remove("action")
+        .ok_or_else(|| invalid("missing field `action`"))?;
+    Ok(Dispatch {
+        channel,
+        client_seq,
+        action,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refusal(method: &str, params: Value) -> (i32, String) {
+        let error = decode_call(method, params).unwrap_err();
+        (error.code, error.message)
+    }
+
+    #[test]
+    fn every_name_leads_back_to_itself() {
+        assert_eq!(Method::ALL.len(), 31);
+        assert_eq!(HostRequest::ALL.len(), 10);
+        assert_eq!(ClientNotification::ALL.len(), 2);
+        assert_eq!(HostNotification::ALL.len(), 9);
+        for method in Method::ALL {
+            assert_eq!(Method::from_name(method.name()), Some(*method));
+        }
+        for method in HostNotification::ALL {
+            assert_eq!(HostNotification::from_name(method.name()), Some(*method));
+        }
+        assert_eq!(HostRequest::from_name("subscribe"), None);
+        assert_eq!(
+            ClientNotification::from_name("unsubscribe").map(|n| n.name()),
+            Some("unsubscribe")
+        );
+    }
+
+    #[test]
+    fn a_root_command_without_a_channel_means_the_root() {
+        let params = json!({"clientId": "c", "lastSeenServerSeq": 7, "subscriptions": []});
+        let Ok(Call::Reconnect(params)) = decode_call("reconnect", params) else {
+            panic!("a reconnect")
+        };
+        assert_eq!(
+            (params.channel.as_str(), params.last_seen_server_seq),
+            ("ahp-root://", 7)
+        );
+        assert!(matches!(
+            decode_call("listSessions", Value::Null),
+            Ok(Call::ListSessions(_))
+        ));
+        let elsewhere = refusal("listSessions", json!({"channel": "ahp-session:/1"}));
+        assert_eq!(
+            elsewhere,
+            (-32602, "`channel` must be `ahp-root://`".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_ping_may_carry_anything() {
+        for params in [
+            Value::Null,
+            json!({}),
+            json!([1]),
+            json!({"channel": "x:/y"}),
+        ] {
+            assert_eq!(decode_call("ping", params), Ok(Call::Ping));
+        }
+    }
+
+    #[test]
+    fn what_is_not_served_is_named() {
+        assert_eq!(
+            refusal("nope", json!({})),
+            (-32601, "unknown method `nope`".to_owned())
+        );
+        let move_chat = (-32601, "`moveChat` is not served by this host".to_owned());
+        assert_eq!(refusal("moveChat", json!({})), move_chat);
+    }
+
+    #[test]
+    fn bad_params_are_told_without_their_content() {
+        for (method, params, message) in [
+            ("subscribe", json!({}), "missing field `channel`"),
+            ("disposeSession", Value::Null, "params must be an object"),
+            (
+                "initialize",
+                json!({"clientId": "c"}),
+                "missing field `protocolVersions`",
+            ),
+            (
+                "initialize",
+                json!({"clientId": {"secret": 1}, "protocolVersions": []}),
+                "a field has the wrong type, expected a string",
+            ),
+            (
+                "listSessions",
+                json!({"limit": "secret, expected \"x\""}),
+                "a field has the wrong type, expected i64",
+            ),
+        ] {
+            assert_eq!(refusal(method, params), (-32602, message.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_created_session_keeps_what_the_types_do_not_know() {
+        let params = json!({
+            "channel": "scripted:/1",
+            "activeClient": {"clientId": "c", "tools": [], "systemMessageTransform": {"sections": []}},
+        });
+        let Ok(Call::CreateSession(typed, raw)) = decode_call("createSession", params.clone())
+        else {
+            panic!("a createSession")
+        };
+        assert_eq!((typed.channel.as_str(), raw), ("scripted:/1", params));
+    }
+
+    #[test]
+    fn a_dispatch_is_taken_apart_but_its_action_is_not_read() {
+        let params = json!({"channel": "ahp-chat:/1", "clientSeq": -3, "action": {"type": 5}});
+        let dispatch = decode_dispatch(params).unwrap();
+        assert_eq!(
+            (dispatch.channel.as_str(), dispatch.client_seq),
+            ("ahp-chat:/1", -3)
+        );
+        assert_eq!(dispatch.action, json!({"type": 5}));
+        for bad in [
+            json!([]),
+            json!({"clientSeq": 1, "action": {}}),
+            json!({"channel": "no uri", "clientSeq": 1, "action": {}}),
+            json!({"channel": "a:/b", "clientSeq": 1.5, "action": {}}),
+            json!({"channel": "a:/b", "clientSeq": 1}),
+        ] {
+            assert_eq!(
+                decode_dispatch(bad.clone()).unwrap_err().code,
+                -32602,
+                "{bad}"
+            );
+        }
+    }
+}

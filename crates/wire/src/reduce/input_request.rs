@@ -1,0 +1,112 @@
+//! Input requests of the active turn: asked, answered bit by bit, completed.
+//!
+//! A request is open while its part has no `response`; only open ones can be addressed.
+
+use serde_json::Value;
+
+use super::chat::refresh_status;
+use super::session::flag;
+use super::{Reduced, present, put, put_field};
+use crate::state::{ChatState, Part, status};
+use crate::{Action, Object};
+
+/// Whether a part is a request that nobody has answered yet.
+pub(super) fn is_open(part: &Part) -> bool {
+    part.kind() == "inputRequest"
+        && part
+            .0
+            .get("request")
+            .is_some_and(|request| request["id"].is_string())
+        && present(&part.0, "response").is_none()
+}
+
+/// The open request with this id: its whole part.
+fn open<'a>(state: &'a mut ChatState, id: &str) -> Option<&'a mut Object> {
+    let turn = state.active_turn.as_mut()?;
+    let wanted = |part: &Part| is_open(part) && part.0["request"]["id"] == id;
+    turn.parts.find_mut(wanted).map(|part| &mut part.0)
+}
+
+/// Asks anew, or asks again with what was answered so far (H-215).
+pub(super) fn requested(state: &mut ChatState, action: &Action) -> Reduced {
+    let Some(Value::Object(request)) = action.get("request") else {
+        return Reduced::Unchanged;
+    };
+    let Some(id) = request.get("id").and_then(Value::as_str) else {
+        return Reduced::Unchanged;
+    };
+    let mut request = request.clone();
+    let asked = if let Some(part) = open(state, id) {
+        let answered = part["request"]
+            .get("answers")
+            .filter(|answers| !answers.is_null());
+        if present(&request, "answers").is_none()
+            && let Some(answers) = answered
+        {
+            request.insert("answers".to_owned(), answers.clone());
+        }
+        put_field(part, "request", Some(&Value::Object(request)))
+    } else if let Some(turn) = &mut state.active_turn {
+        let mut part = Object::new();
+        part.insert("kind".to_owned(), Value::String("inputRequest".to_owned()));
+        part.insert("request".to_owned(), Value::Object(request));
+        turn.parts.push(Part(part));
+        Reduced::Changed
+    } else {
+        return Reduced::Unchanged;
+    };
+    asked | refresh_status(state) | flag(&mut state.status, status::IS_READ, Some(false))
+}
+
+/// Sets or takes back the answer to one question.
+pub(super) fn answer_changed(state: &mut ChatState, action: &Action) -> Reduced {
+    let (Some(id), Some(question)) = (action.text("requestId"), action.text("questionId")) else {
+        return Reduced::Unchanged;
+    };
+    match open(state, id).and_then(|part| part.get_mut("request")) {
+        Some(Value::Object(request)) => {
+            let mut answers = answers_of(request);
+            match action.present("answer") {
+                Some(answer) => answers.insert(question.to_owned(), answer.clone()),
+                None => answers.shift_remove(question),
+            };
+            put_answers(request, answers)
+        }
+        _ => Reduced::Unchanged,
+    }
+}
+
+/// Closes the request; answers that come with it go over those given before (H-218).
+pub(super) fn completed(state: &mut ChatState, action: &Action) -> Reduced {
+    let (Some(id), Some(response)) = (action.text("requestId"), action.present("response")) else {
+        return Reduced::Unchanged;
+    };
+    let Some(part) = open(state, id) else {
+        return Reduced::Unchanged;
+    };
+    if let Some(Value::Object(request)) = part.get_mut("request") {
+        let mut answers = answers_of(request);
+        if let Some(Value::Object(last)) = action.get("answers") {
+            answers.extend(last.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        let _ = put_answers(request, answers);
+    }
+    put_field(part, "response", Some(response)) | refresh_status(state)
+}
+
+fn answers_of(request: &Object) -> Object {
+    request
+        .get("answers")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// No answer at all is no `answers` field.
+fn put_answers(request: &mut Object, answers: Object) -> Reduced {
+    if answers.is_empty() {
+        return put_field(request, "answers", None);
+    }
+    let place = request.entry("answers").or_insert(Value::Null);
+    put(place, Value::Object(answers))
+}

@@ -1,0 +1,183 @@
+//! The life of a turn: started, ended in one of three ways, resumed, truncated, loaded from history.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::chat::{active, refresh_status, remove_queued, remove_steering};
+use super::session::flag;
+use super::{Reduced, put, tool_call};
+use crate::state::{ActiveTurn, ChatState, Outcome, Part, Turn, TurnList, status};
+use crate::time::add_ms_to_rfc3339;
+use crate::{Action, Object};
+
+/// Makes a new active turn; one that still runs is lost, so the host must not let it come to that (H-170).
+pub(super) fn started(state: &mut ChatState, action: &Action) -> Reduced {
+    let (Some(id), Some(started_at), Some(message)) = (
+        action.text("turnId"),
+        action.text("startedAt"),
+        action.present("message"),
+    ) else {
+        return Reduced::Unchanged;
+    };
+    let turn = ActiveTurn::new(id, started_at, message.clone());
+    let mut reduced = put(&mut state.active_turn, Some(turn))
+        | refresh_status(state)
+        | put(&mut state.modified_at, started_at.to_owned())
+        | flag(&mut state.status, status::IS_READ, Some(false));
+    if let Some(queued) = action.text("queuedMessageId") {
+        reduced = reduced | remove_steering(state, queued) | remove_queued(state, queued);
+    }
+    reduced
+}
+
+pub(super) fn complete(state: &mut ChatState, action: &Action) -> Reduced {
+    end(state, action, "complete", None)
+}
+
+pub(super) fn cancelled(state: &mut ChatState, action: &Action) -> Reduced {
+    end(state, action, "cancelled", None)
+}
+
+/// Ends the turn with its error as the last part; the status says so until the next turn (H-175).
+pub(super) fn error(state: &mut ChatState, action: &Action) -> Reduced {
+    let Some(Value::Object(part)) = action.get("part") else {
+        return Reduced::Unchanged;
+    };
+    let mut part = part.clone();
+    part.insert("kind".to_owned(), json!("error"));
+    let ended = end(state, action, "error", Some(part));
+    if ended == Reduced::Changed {
+        state.status = status::with_activity(state.status, status::ERROR);
+    }
+    ended
+}
+
+/// Moves the active turn to the completed ones. A start nobody can read leaves it running (H-171).
+fn end(state: &mut ChatState, action: &Action, outcome: &str, last: Option<Object>) -> Reduced {
+    let (Some(turn), Some(duration)) = (active(state, action), action.integer("duration")) else {
+        return Reduced::Unchanged;
+    };
+    let duration = duration.max(0);
+    let Some(modified_at) = add_ms_to_rfc3339(&turn.started_at, duration) else {
+        return Reduced::Unchanged;
+    };
+    let Ok(completed) = Turn::from_value(&to_json(turn, duration, outcome, last)) else {
+        return Reduced::Unchanged;
+    };
+    state.active_turn = None;
+    Arc::make_mut(&mut state.turns)
+        .items_mut()
+        .push(Arc::new(completed));
+    state.modified_at = modified_at;
+    let _ = refresh_status(state);
+    Reduced::Changed
+}
+
+fn to_json(turn: &ActiveTurn, duration: i64, outcome: &str, last: Option<Object>) -> Value {
+    let mut parts: Vec<Value> = turn
+        .parts
+        .iter()
+        .map(|part| Value::Object(closed(part)))
+        .collect();
+    parts.extend(last.map(Value::Object));
+    let mut json = Object::new();
+    json.insert("id".to_owned(), json!(turn.id));
+    json.insert("startedAt".to_owned(), json!(turn.started_at));
+    json.insert("duration".to_owned(), json!(duration));
+    json.insert("message".to_owned(), turn.message.clone());
+    json.insert("responseParts".to_owned(), Value::Array(parts));
+    if let Some(usage) = &turn.usage {
+        json.insert("usage".to_owned(), usage.clone());
+    }
+    json.insert("state".to_owned(), json!(outcome));
+    json.extend(
+        turn.extra
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone())),
+    );
+    Value::Object(json)
+}
+
+/// A part as it stays: no tool call is open after its turn, input requests keep their lack of an answer (H-174).
+fn closed(part: &Part) -> Object {
+    let mut json = part.0.clone();
+    if part.kind() == "toolCall"
+        && let Some(Value::Object(call)) = json.get_mut("toolCall")
+        && let Some(skipped) = tool_call::skipped(call)
+    {
+        *call = skipped;
+    }
+    json
+}
+
+/// Takes the last turn up again, if its error said that this can be done (H-176).
+pub(super) fn resumed(state: &mut ChatState, action: &Action) -> Reduced {
+    let last = state.turns.last();
+    let resumable = last.filter(|turn| {
+        Some(turn.id.as_str()) == action.text("turnId")
+            && turn.outcome == Outcome::Error { resumable: true }
+    });
+    let (None, Some(turn)) = (&state.active_turn, resumable) else {
+        return Reduced::Unchanged;
+    };
+    let Value::Object(mut json) = turn.value() else {
+        return Reduced::Unchanged;
+    };
+    json.shift_remove("duration");
+    json.shift_remove("state");
+    if super::present(&json, "startedAt").is_none() {
+        json.insert("startedAt".to_owned(), json!(state.modified_at));
+    }
+    json.retain(|field, value| field != "usage" || !value.is_null());
+    let Ok(turn) = ActiveTurn::from_value(Value::Object(json)) else {
+        return Reduced::Unchanged;
+    };
+    Arc::make_mut(&mut state.turns).items_mut().pop();
+    state.active_turn = Some(turn);
+    Reduced::Changed | refresh_status(state) | flag(&mut state.status, status::IS_READ, Some(false))
+}
+
+/// Keeps the turns through the named one, or none at all; what runs is dropped (H-237).
+pub(super) fn truncated(state: &mut ChatState, action: &Action) -> Reduced {
+    let keep = match action.text("turnId") {
+        None => 0,
+        Some(id) => match state.turns.position(id) {
+            Some(position) => position + 1,
+            None => return Reduced::Unchanged,
+        },
+    };
+    let mut reduced = Reduced::Unchanged;
+    if keep < state.turns.len() {
+        Arc::make_mut(&mut state.turns).items_mut().truncate(keep);
+        reduced = Reduced::Changed;
+    }
+    if keep == 0 {
+        reduced = reduced | put(&mut state.turns_next_cursor, None);
+    }
+    reduced | put(&mut state.active_turn, None) | refresh_status(state)
+}
+
+/// Puts older turns before the ones that are there; a turn already there stays where it is (H-240).
+pub(super) fn loaded(state: &mut ChatState, action: &Action) -> Reduced {
+    let Some(Value::Array(turns)) = action.get("turns") else {
+        return Reduced::Unchanged;
+    };
+    let mut older: Vec<Arc<Turn>> = turns
+        .iter()
+        .filter_map(|turn| Turn::from_value(turn).ok())
+        .filter(|turn| state.turns.position(&turn.id).is_none())
+        .map(Arc::new)
+        .collect();
+    let mut reduced = Reduced::Unchanged;
+    if !older.is_empty() {
+        older.extend(state.turns.as_slice().iter().cloned());
+        state.turns = Arc::new(TurnList::new(older));
+        reduced = Reduced::Changed;
+    }
+    reduced
+        | put(
+            &mut state.turns_next_cursor,
+            super::optional_text(action, "turnsNextCursor"),
+        )
+}

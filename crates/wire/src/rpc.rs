@@ -1,0 +1,314 @@
+//! JSON-RPC messages: decode, encode, ids, error codes. Tolerant in what comes in, strict in what goes out.
+//!
+//! One text is one message; arrays (batches) are refused (H-016). An id is answered as it came: string, number,
+//! fraction or null. The published envelope takes a request with a string id for a notification, so this one is ours.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Error codes of JSON-RPC and AHP (host-rules section 19).
+pub mod code {
+    pub use ahp_types::errors::ahp_error_codes::*;
+    pub use ahp_types::errors::json_rpc_error_codes::*;
+}
+
+/// A request id, kept exactly as the peer wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(untagged)]
+pub enum Id {
+    Null,
+    Number(serde_json::Number),
+    String(String),
+}
+
+impl Id {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(Self::Null),
+            Value::Number(number) => Some(Self::Number(number)),
+            Value::String(text) => Some(Self::String(text)),
+            Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}
+
+/// The `error` member of a response.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct RpcError {
+    pub code: i32,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl RpcError {
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+/// One message from the other side.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Incoming {
+    Request {
+        id: Id,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Value,
+    },
+    Response {
+        id: Id,
+        result: Result<Value, RpcError>,
+    },
+}
+
+/// A text that is no message, and how to answer it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Malformed {
+    /// The id to answer under; null where none could be read (H-006).
+    pub id: Id,
+    pub error: RpcError,
+}
+
+/// Reads one message. `depth_max` bounds nesting before anything is built (H-355).
+#[allow(
+    clippy::result_large_err,
+    reason = "the rare case, moved once; boxing it would burden every reader"
+)]
+pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
+    let malformed = |id, code, message: String| Malformed {
+        id,
+        error: RpcError::new(code, message),
+    };
+    if depth_of(text) > depth_max {
+        let message = format!("JSON nested deeper than {depth_max} levels");
+        return Err(malformed(Id::Null, code::INVALID_REQUEST, message));
+    }
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| malformed(Id::Null, code::PARSE_ERROR, format!("not JSON: {error}")))?;
+    let Value::Object(mut message) = value else {
+        let what = if value.is_array() {
+            "batches are not part of AHP"
+        } else {
+            "a message is a JSON object"
+        };
+        return Err(malformed(Id::Null, code::INVALID_REQUEST, what.to_owned()));
+    };
+    let id = match message.remove("id").map(Id::from_value) {
+        None => None,
+        Some(Some(id)) => Some(id),
+        Some(None) => {
+            let what = "an id is a string, a number or null".to_owned();
+            return Err(malformed(Id::Null, code::INVALID_REQUEST, what));
+        }
+    };
+    let invalid = |id: Option<Id>, what: &str| {
+        malformed(
+            id.unwrap_or(Id::Null),
+            code::INVALID_REQUEST,
+            what.to_owned(),
+        )
+    };
+    if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
+    }
+    match message.remove("method") {
+        Some(Value::String(method)) => {
+            let params = message.remove("params").unwrap_or(Value::Null);
+            Ok(match id {
+                Some(id) => Incoming::Request { id, method, params },
+                None => Incoming::Notification { method, params },
+            })
+        }
+        Some(_) => Err(invalid(id, "`method` must be a string")),
+        None => {
+            let Some(id) = id else {
+                return Err(invalid(None, "neither `method` nor `id`"));
+            };
+            let result = match (message.remove("result"), message.remove("error")) {
+                (Some(result), None) => Ok(result),
+                (None, Some(error)) => Err(serde_json::from_value(error).unwrap_or_else(|_| {
+                    RpcError::new(code::INTERNAL_ERROR, "an error without code or message")
+                })),
+                _ => {
+                    return Err(invalid(
+                        Some(id),
+                        "a response has either `result` or `error`",
+                    ));
+                }
+            };
+            Ok(Incoming::Response { id, result })
+        }
+    }
+}
+
+/// How deep the brackets of a JSON text nest; strings do not count. One pass, nothing allocated.
+fn depth_of(text: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Serialises a value that is known to be representable in JSON.
+pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value)
+        .unwrap_or_else(|error| unreachable!("a wire value always encodes: {error}"))
+}
+
+/// The text of a successful response.
+pub fn response<T: Serialize + ?Sized>(id: &Id, result: &T) -> Bytes {
+    #[derive(Serialize)]
+    struct Message<'a, T: ?Sized> {
+        jsonrpc: &'static str,
+        id: &'a Id,
+        result: &'a T,
+    }
+    Bytes::from(to_json(&Message {
+        jsonrpc: "2.0",
+        id,
+        result,
+    }))
+}
+
+/// The text of an error response.
+pub fn error_response(id: &Id, error: &RpcError) -> Bytes {
+    #[derive(Serialize)]
+    struct Message<'a> {
+        jsonrpc: &'static str,
+        id: &'a Id,
+        error: &'a RpcError,
+    }
+    Bytes::from(to_json(&Message {
+        jsonrpc: "2.0",
+        id,
+        error,
+    }))
+}
+
+/// The text of a notification.
+pub fn notification<T: Serialize + ?Sized>(method: &str, params: &T) -> Bytes {
+    #[derive(Serialize)]
+    struct Message<'a, T: ?Sized> {
+        jsonrpc: &'static str,
+        method: &'a str,
+        params: &'a T,
+    }
+    Bytes::from(to_json(&Message {
+        jsonrpc: "2.0",
+        method,
+        params,
+    }))
+}
+
+/// The text of a request.
+pub fn request<T: Serialize + ?Sized>(id: u64, method: &str, params: &T) -> Bytes {
+    #[derive(Serialize)]
+    struct Message<'a, T: ?Sized> {
+        jsonrpc: &'static str,
+        id: u64,
+        method: &'a str,
+        params: &'a T,
+    }
+    Bytes::from(to_json(&Message {
+        jsonrpc: "2.0",
+        id,
+        method,
+        params,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> String {
+        match decode(text, 128) {
+            Ok(Incoming::Request { id, .. }) => {
+                String::from_utf8(response(&id, &Value::Null).to_vec()).unwrap()
+            }
+            Ok(other) => format!("{other:?}"),
+            Err(bad) => String::from_utf8(error_response(&bad.id, &bad.error).to_vec()).unwrap(),
+        }
+    }
+
+    #[test]
+    fn an_id_is_answered_as_it_came() {
+        for id in [
+            "7",
+            "\"seven\"",
+            "null",
+            "1.5",
+            "-3",
+            "18446744073709551615",
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+            assert_eq!(
+                answer(&text),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#)
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_told_with_its_code() {
+        let code = |text: &str| decode(text, 128).map_err(|bad| bad.error.code);
+        assert_eq!(code("{"), Err(code::PARSE_ERROR));
+        assert_eq!(code("[]"), Err(code::INVALID_REQUEST));
+        assert_eq!(code("7"), Err(code::INVALID_REQUEST));
+        assert_eq!(code(r#"{"jsonrpc":"2.0"}"#), Err(code::INVALID_REQUEST));
+        assert_eq!(
+            code(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#),
+            Err(code::INVALID_REQUEST)
+        );
+        assert_eq!(
+            code(r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#),
+            Err(code::INVALID_REQUEST)
+        );
+        assert_eq!(
+            code(r#"{"jsonrpc":"2.0","id":1,"method":5}"#),
+            Err(code::INVALID_REQUEST)
+        );
+    }
+
+    #[test]
+    fn depth_is_bounded_before_anything_is_built() {
+        let nested = |levels: usize| {
+            let open = "[".repeat(levels - 1);
+            let close = "]".repeat(levels - 1);
+            format!(r#"{{"jsonrpc":"2.0","method":"x","params":{open}{close}}}"#)
+        };
+        assert!(decode(&nested(127), 127).is_ok());
+        assert_eq!(
+            decode(&nested(128), 127).unwrap_err().error.code,
+            code::INVALID_REQUEST
+        );
+        assert!(decode(r#"{"jsonrpc":"2.0","method":"[[[[\"[["}"#, 1).is_ok());
+    }
+}
