@@ -6,19 +6,18 @@
 
 mod doctor;
 mod exit;
+mod logs;
 mod screen;
 mod send;
 mod serve;
 mod sessions;
 mod target;
 mod terminal;
-mod turn_view;
 mod words;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::exit::Exit;
 
@@ -50,7 +49,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_logs();
+    let log_level = logs::start();
     let Some(verb) = cli.verb else {
         // Nothing was asked for: show what can be.
         return match Cli::command().print_help() {
@@ -58,7 +57,10 @@ fn main() -> ExitCode {
             Err(_) => Exit::Failed.into(),
         };
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("greenroom: cannot start: {error}");
@@ -67,7 +69,7 @@ fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match verb {
-            Verb::Serve(options) => serve::run(options).await,
+            Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
             Verb::Doctor(options) => doctor::run(options).await,
@@ -82,20 +84,6 @@ fn main() -> ExitCode {
             Exit::of_error(&error).into()
         }
     }
-}
-
-fn start_logs() {
-    let wanted = std::env::var("GREENROOM_LOG").unwrap_or_else(|_| "info".to_owned());
-    let filter = EnvFilter::try_new(&wanted).unwrap_or_else(|error| {
-        eprintln!("greenroom: GREENROOM_LOG={wanted} is not understood ({error}); using info");
-        EnvFilter::new("info")
-    });
-    let color = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(color)
-        .init();
 }
 
 #[cfg(test)]

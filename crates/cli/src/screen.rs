@@ -5,8 +5,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use crate::send::view::{Seen, Text};
 use crate::terminal::{Cleaner, clean};
-use crate::turn_view::{Seen, Text};
 
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
@@ -31,14 +31,24 @@ pub(crate) struct Screen<Out, Err> {
 impl Screen<io::Stdout, io::Stderr> {
     pub(crate) fn standard() -> Self {
         let out = io::stdout();
-        let reasoning = if out.is_terminal() { Reasoning::Dimmed } else { Reasoning::LeftOut };
+        let reasoning = if out.is_terminal() {
+            Reasoning::Dimmed
+        } else {
+            Reasoning::LeftOut
+        };
         Self::new(out, io::stderr(), reasoning)
     }
 }
 
 impl<Out: Write, Err: Write> Screen<Out, Err> {
     pub(crate) fn new(out: Out, err: Err, reasoning: Reasoning) -> Self {
-        Self { out, err, reasoning, cleaner: Cleaner::default(), mid_line: false }
+        Self {
+            out,
+            err,
+            reasoning,
+            cleaner: Cleaner::default(),
+            mid_line: false,
+        }
     }
 
     pub(crate) fn show(&mut self, seen: &Seen) -> io::Result<()> {
@@ -117,7 +127,10 @@ mod tests {
             screen.show(seen).unwrap();
         }
         screen.end_line().unwrap();
-        (String::from_utf8(screen.out).unwrap(), String::from_utf8(screen.err).unwrap())
+        (
+            String::from_utf8(screen.out).unwrap(),
+            String::from_utf8(screen.err).unwrap(),
+        )
     }
 
     fn turn() -> Vec<Seen> {

@@ -51,7 +51,9 @@ async fn list(connection: &client::Connection) -> Result<Vec<Value>, ClientError
         }
         let mut page = connection.request("listSessions", params).await?;
         let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
-            return Err(ClientError::Unreadable("a session list without `items`".to_owned()));
+            return Err(ClientError::Unreadable(
+                "a session list without `items`".to_owned(),
+            ));
         };
         sessions.extend(items);
         let next = page["nextCursor"].as_str().map(str::to_owned);
@@ -67,7 +69,9 @@ fn table(sessions: &[Value], now: Timestamp) -> String {
     let mut rows = vec![["TITLE", "STATUS", "MODIFIED", "SESSION"].map(str::to_owned)];
     rows.extend(sessions.iter().map(|session| {
         let text = |field: &str| clean_line(session[field].as_str().unwrap_or(""));
-        let bits = session["status"].as_u64().and_then(|bits| u32::try_from(bits).ok());
+        let bits = session["status"]
+            .as_u64()
+            .and_then(|bits| u32::try_from(bits).ok());
         [
             short(&text("title")),
             status_words(bits.unwrap_or(0)),
@@ -75,7 +79,12 @@ fn table(sessions: &[Value], now: Timestamp) -> String {
             text("resource"),
         ]
     }));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths = [width(0), width(1), width(2)];
     let lines = rows.iter().map(|[title, status, modified, session]| {
         let [a, b, c] = widths;
@@ -91,7 +100,11 @@ fn short(title: &str) -> String {
     if title.chars().count() <= TITLE_CHARS_MAX {
         return title.to_owned();
     }
-    title.chars().take(TITLE_CHARS_MAX - 1).chain(['…']).collect()
+    title
+        .chars()
+        .take(TITLE_CHARS_MAX - 1)
+        .chain(['…'])
+        .collect()
 }
 
 #[cfg(test)]

@@ -47,14 +47,30 @@ impl HostOptions {
 
     pub(crate) fn target(&self) -> anyhow::Result<Target> {
         let token = self.token(std::env::var("GREENROOM_TOKEN").ok())?;
-        let local = self.data_directory().and_then(|data| Ok(Endpoint::find(&data)?));
+        let local = self
+            .data_directory()
+            .and_then(|data| Ok(Endpoint::find(&data)?));
         let Some(url) = &self.host else {
-            let Target { url, token: local_token } = local?.target();
-            return Ok(Target { url, token: token.or(local_token) });
+            let Target {
+                url,
+                token: local_token,
+            } = local?.target();
+            return Ok(Target {
+                url,
+                token: token.or(local_token),
+            });
         };
         // The local host named by its address: its token is known.
-        let local_token = || local.ok().filter(|local| local.url == *url).and_then(|local| local.token);
-        Ok(Target { url: url.clone(), token: token.or_else(local_token) })
+        let local_token = || {
+            local
+                .ok()
+                .filter(|local| local.url == *url)
+                .and_then(|local| local.token)
+        };
+        Ok(Target {
+            url: url.clone(),
+            token: token.or_else(local_token),
+        })
     }
 
     /// The token that was given, the most explicit way first.
@@ -78,7 +94,12 @@ impl HostOptions {
         })?;
         let client_id = format!("greenroom-{}", Uuid::now_v7());
         let initialized = connection.initialize(&client_id, subscriptions).await?;
-        Ok(Greeted { connection, events, client_id, initialized })
+        Ok(Greeted {
+            connection,
+            events,
+            client_id,
+            initialized,
+        })
     }
 }
 
@@ -86,7 +107,11 @@ fn read_token(file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("the token file {} cannot be read", file.display()))?;
     let token = text.trim();
-    anyhow::ensure!(!token.is_empty(), "the token file {} is empty", file.display());
+    anyhow::ensure!(
+        !token.is_empty(),
+        "the token file {} is empty",
+        file.display()
+    );
     Ok(token.to_owned())
 }
 
@@ -95,7 +120,12 @@ mod tests {
     use super::*;
 
     fn options(data: &Path) -> HostOptions {
-        HostOptions { host: None, token_file: None, token: None, data: Some(data.to_owned()) }
+        HostOptions {
+            host: None,
+            token_file: None,
+            token: None,
+            data: Some(data.to_owned()),
+        }
     }
 
     fn endpoint_file(data: &Path) {
@@ -107,7 +137,12 @@ mod tests {
     fn without_a_running_host_the_error_says_what_to_do() {
         let data = tempfile::tempdir().unwrap();
         let error = options(data.path()).target().unwrap_err();
-        assert!(error.to_string().contains("Start one with `greenroom serve`"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("Start one with `greenroom serve`"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -115,10 +150,19 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         endpoint_file(data.path());
         let target = options(data.path()).target().unwrap();
-        assert_eq!((target.url.as_str(), target.token.as_deref()), ("ws://127.0.0.1:9/", Some("local")));
+        assert_eq!(
+            (target.url.as_str(), target.token.as_deref()),
+            ("ws://127.0.0.1:9/", Some("local"))
+        );
 
         let by_address = |url: &str| {
-            HostOptions { host: Some(url.to_owned()), ..options(data.path()) }.target().unwrap().token
+            HostOptions {
+                host: Some(url.to_owned()),
+                ..options(data.path())
+            }
+            .target()
+            .unwrap()
+            .token
         };
         assert_eq!(by_address("ws://127.0.0.1:9/").as_deref(), Some("local"));
         assert_eq!(by_address("ws://elsewhere/"), None);
@@ -140,6 +184,12 @@ mod tests {
 
         std::fs::write(&file, "\n").unwrap();
         options.token = None;
-        assert!(options.token(None).unwrap_err().to_string().contains("is empty"));
+        assert!(
+            options
+                .token(None)
+                .unwrap_err()
+                .to_string()
+                .contains("is empty")
+        );
     }
 }

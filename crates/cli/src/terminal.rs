@@ -48,7 +48,9 @@ impl Cleaner {
             (State::Control, ' '..='?') => (State::Control, false),
             (State::Control, '@'..='~') => (State::Text, false),
             // Whatever else follows was no sequence: it is text.
-            (State::Text | State::Escape | State::Control, c) => (State::Text, c == '\t' || !c.is_control()),
+            (State::Text | State::Escape | State::Control, c) => {
+                (State::Text, c == '\t' || !c.is_control())
+            }
         };
         self.state = next;
         keep

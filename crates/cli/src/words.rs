@@ -12,7 +12,11 @@ pub(crate) fn status_words(bits: u32) -> String {
         status::INPUT_NEEDED => "needs an answer",
         _ => "unknown",
     };
-    let archived = if bits & status::IS_ARCHIVED != 0 { ", archived" } else { "" };
+    let archived = if bits & status::IS_ARCHIVED != 0 {
+        ", archived"
+    } else {
+        ""
+    };
     format!("{activity}{archived}")
 }
 
@@ -24,9 +28,8 @@ pub(crate) fn ago(moment: &str, now: Timestamp) -> String {
     let Some(then) = Timestamp::parse_rfc3339(moment) else {
         return "unknown".to_owned();
     };
-    let counted = |count: i64, unit: &str| {
-        format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" })
-    };
+    let counted =
+        |count: i64, unit: &str| format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" });
     match now.ms_since(then) / 1_000 {
         seconds if seconds < MINUTE => "just now".to_owned(),
         seconds if seconds < HOUR => counted(seconds / MINUTE, "minute"),
@@ -38,12 +41,19 @@ pub(crate) fn ago(moment: &str, now: Timestamp) -> String {
 /// The moment the system's clock shows.
 pub(crate) fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+    Timestamp(since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }))
 }
 
 /// A number of bytes, rounded for reading.
 pub(crate) fn bytes_words(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    const UNITS: [(&str, u64); 4] = [
+        ("TiB", 1 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+    ];
     match UNITS.iter().find(|(_, size)| bytes >= *size) {
         Some((unit, size)) => format!("{} {unit}", bytes / size),
         None => format!("{bytes} bytes"),

@@ -298,9 +298,16 @@ impl Connection {
     }
 
     /// Says goodbye, and waits a moment for what was sent to be on its way.
-    pub async fn close(mut self) {
-        if self.outgoing.send(Message::Close(None)).await.is_ok() {
-            let ended = async { while self.tasks.join_next().await.is_some() {} };
+    pub async fn close(self) {
+        let Self {
+            outgoing,
+            mut tasks,
+            ..
+        } = self;
+        if outgoing.send(Message::Close(None)).await.is_ok() {
+            // The writer ends when nobody can give it messages any more.
+            drop(outgoing);
+            let ended = async { while tasks.join_next().await.is_some() {} };
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, ended).await;
         }
     }

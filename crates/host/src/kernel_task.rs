@@ -78,7 +78,7 @@ impl KernelTask {
             biased;
             () = wait_until(due) => {}
             arrival = self.arrivals.recv() => match arrival {
-                Some(arrival) => outputs.extend(self.take(arrival)),
+                Some(arrival) => outputs.push(self.take(arrival)),
                 None => return false,
             },
             () = stop.cancelled() => return false,
@@ -92,13 +92,13 @@ impl KernelTask {
         }
         while outputs.len() < self.batch_max {
             let Ok(arrival) = self.arrivals.try_recv() else { break };
-            outputs.extend(self.take(arrival));
+            outputs.push(self.take(arrival));
         }
         self.release(outputs).await;
         true
     }
 
-    fn take(&mut self, arrival: Arrival) -> Option<Output> {
+    fn take(&mut self, arrival: Arrival) -> Output {
         let input = match arrival {
             Arrival::Joined { peer, link } => {
                 self.links.insert(peer, link);
@@ -106,15 +106,7 @@ impl KernelTask {
             }
             Arrival::Input(input) => input,
         };
-        let gone = match &input {
-            Input::Disconnected { peer } => Some(*peer),
-            _ => None,
-        };
-        let output = self.kernel.step(input, self.clock.now());
-        if let Some(peer) = gone {
-            self.links.remove(&peer);
-        }
-        Some(output)
+        self.kernel.step(input, self.clock.now())
     }
 
     /// Write, speak, act. If it cannot be written, what is spoken and done instead is what the kernel says then.
@@ -174,6 +166,9 @@ impl KernelTask {
                     };
                     link.close(code, reason);
                 }
+            }
+            Effect::Forget { peer } => {
+                self.links.remove(&peer);
             }
             Effect::Pause { peer } => {
                 if let Some(link) = self.links.get(&peer) {

@@ -45,6 +45,12 @@ impl Kernel {
                 return Flow::Ready(());
             }
         }
+        let owed = Owed::Refusal {
+            peer,
+            channel: uri.clone(),
+            action: body.clone(),
+            origin: sender.origin.clone(),
+        };
         if let Some(reason) = self.unwritable() {
             self.refuse(&sender, &uri, &body, &reason);
             return Flow::Ready(());
@@ -57,6 +63,7 @@ impl Kernel {
         let (action, kind) = match checked {
             Ok(checked) => checked,
             Err(refusal) => {
+                self.owe(owed);
                 self.refuse(&sender, &uri, &body, &refusal.0);
                 return Flow::Ready(());
             }
@@ -64,18 +71,14 @@ impl Kernel {
         let target = self.target(&uri, kind, &action);
         let Some(target) = target else {
             let reason = format!("`{}` does not belong on this channel", action.name());
+            self.owe(owed);
             self.refuse(&sender, &uri, &body, &reason);
             return Flow::Ready(());
         };
         if let Some(query) = self.turn_id_to_look_up(&target, &action, memo) {
             return Flow::Ask(vec![query]);
         }
-        self.owe(Owed::Refusal {
-            peer,
-            channel: target.clone(),
-            action: body.clone(),
-            origin: sender.origin.clone(),
-        });
+        self.owe(owed);
         let refused = match kind {
             ChannelKind::Root => {
                 root::validate(&self.facts.config_schema, action).map(|Permit(action)| self.act_on_root(action, &sender))
@@ -143,12 +146,11 @@ impl Kernel {
     fn turn_id_is_used(&self, chat: &ChannelUri, action: &Action, memo: &Memo) -> Result<bool, Refusal> {
         let Some(turn_id) = action.get("turnId").and_then(Value::as_str) else { return Ok(false) };
         let found = memo.find(|query| matches!(query, Query::FindTurn { turn_id: asked, .. } if asked == turn_id));
+        let in_memory = self.chat_state(chat).is_some_and(|state| state.turns.position(turn_id).is_some());
         match found {
-            Some((_, Ok(Answer::FindTurn(found)))) => Ok(found.is_some()),
+            Some((_, Ok(Answer::FindTurn(found)))) => Ok(in_memory || found.is_some()),
             Some((_, Err(failed))) => Err(Refusal(failed.to_string())),
-            Some((_, Ok(_))) | None => {
-                Ok(self.chat_state(chat).is_some_and(|state| state.turns.position(turn_id).is_some()))
-            }
+            Some((_, Ok(_))) | None => Ok(in_memory),
         }
     }
 }

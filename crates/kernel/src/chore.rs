@@ -43,9 +43,10 @@ impl Kernel {
 
     fn do_chore(&mut self, chore: Chore, uri: &ChannelUri) {
         if self.unwritable().is_some() {
-            self.postpone(chore);
+            self.postponed.push(chore);
             return;
         }
+        self.undo.chores.push(chore.clone());
         match chore {
             Chore::CloseOrphan(_) => {
                 self.orphans.remove(uri);
@@ -58,20 +59,6 @@ impl Kernel {
             Chore::SessionStarted(_, result) => self.session_started(uri, result),
             Chore::EndGrace { client_id, .. } => self.end_grace(uri, &client_id),
             Chore::DisposeIfEmpty(_) => self.dispose_if_empty(uri),
-        }
-    }
-
-    /// While nothing can be written, a chore is kept for the time when it can.
-    fn postpone(&mut self, chore: Chore) {
-        match chore {
-            Chore::CloseOrphan(uri) => {
-                self.orphans.insert(uri);
-            }
-            Chore::EndGrace { session, client_id } => {
-                self.wake_in(Timer::Grace { session, client_id }, self.limits.active_client_grace_ms);
-            }
-            // Started again at the next boot, or swept again.
-            Chore::SessionStarted(..) | Chore::Revive(_) | Chore::DisposeIfEmpty(_) => {}
         }
     }
 

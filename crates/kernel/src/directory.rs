@@ -68,17 +68,17 @@ mod tests {
 
     #[test]
     fn names_are_cleaned_before_they_are_compared() {
-        let roots = ["/home/ann/work".to_owned(), "/srv/".to_owned()];
+        let roots = ["/home/ann/code".to_owned(), "/srv/".to_owned()];
         let inside = |uri: &str| path_of(uri).is_some_and(|path| is_inside(&path, &roots));
-        assert!(inside("file:///home/ann/work"));
-        assert!(inside("file:///home/ann/work/a%20b"));
+        assert!(inside("file:///home/ann/code"));
+        assert!(inside("file:///home/ann/code/a%20b"));
         assert!(inside("file:///srv/x"));
-        assert!(!inside("file:///home/ann/workshop"));
-        assert!(!inside("file:///home/ann/work/../secret"));
-        assert!(!inside("file:///home/ann/work/%2e%2e/secret"));
-        assert!(!inside("https://example.org/home/ann/work"));
-        assert!(!inside("file://elsewhere/home/ann/work"));
-        assert!(!inside("file:///home/ann/work%00"));
+        assert!(!inside("file:///home/ann/codes"));
+        assert!(!inside("file:///home/ann/code/../secret"));
+        assert!(!inside("file:///home/ann/code/%2e%2e/secret"));
+        assert!(!inside("https://example.org/home/ann/code"));
+        assert!(!inside("file://elsewhere/home/ann/code"));
+        assert!(!inside("file:///home/ann/code%00"));
         assert_eq!(path_of(&uri_of("/a b/ü")).as_deref(), Some("/a b/ü"));
     }
 }

@@ -98,6 +98,8 @@ pub enum Effect {
     StopTurn { run: RunId },
     WakeAt { timer: Timer, at: Timestamp },
     Close { peer: PeerId, why: CloseReason },
+    /// Nothing more will be said to this peer: it is gone, and all that was read from it is answered.
+    Forget { peer: PeerId },
     /// Read no more from the peer until it is resumed: too much of it waits.
     Pause { peer: PeerId },
     Resume { peer: PeerId },

@@ -58,6 +58,10 @@ pub struct Kernel {
     pub(crate) stopping: bool,
     /// Clients whose stored floors are not true any more: they must initialize again.
     pub(crate) forgotten: BTreeSet<String>,
+    /// Work that waits until something can be written again.
+    pub(crate) postponed: Vec<Chore>,
+    /// How often memory was rolled back.
+    pub(crate) epoch: u64,
     /// What the current step says.
     pub(crate) out: Output,
     /// Channels whose head must be written with this step.
@@ -118,6 +122,8 @@ impl Kernel {
             undo: Undo::since(boot.seq),
             stopping: false,
             forgotten: BTreeSet::new(),
+            postponed: Vec::new(),
+            epoch: 0,
             out: Output::default(),
             dirty: BTreeSet::new(),
         };

@@ -17,6 +17,8 @@ use crate::record::{Answer, Kind, Query, StoredChannel, TurnPage};
 pub(crate) struct Asked {
     pub query: Query,
     pub waiters: Vec<Waiter>,
+    /// How often memory had been rolled back when it was asked: an answer from before may show what is not true.
+    pub epoch: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -97,7 +99,6 @@ impl Kernel {
         }
         match memo.find(|query| matches!(query, Query::Channel { uri: asked, .. } if asked == uri)) {
             Some((_, Err(failed))) => Flow::Failed(failed.clone()),
-            // Not there, or gone again since it was loaded.
             Some((_, Ok(_))) => Flow::Ready(false),
             None => Flow::Ask(vec![Query::Channel { uri: uri.clone(), turns_max: turns, bytes_max }]),
         }
@@ -121,12 +122,12 @@ impl Kernel {
     pub(crate) fn ask(&mut self, queries: Vec<Query>, waiter: Waiter, memo: Memo) {
         let mut tickets = Vec::new();
         for query in queries {
-            let same = self.asked.iter().find(|(_, asked)| asked.query == query).map(|(ticket, _)| *ticket);
+            let same = self.asked.iter().find(|(_, asked)| is_same(&asked.query, &query)).map(|(t, _)| *t);
             let ticket = same.unwrap_or_else(|| {
                 self.next_ticket += 1;
                 let ticket = Ticket(self.next_ticket);
                 self.out.effects.push(Effect::Read { ticket, query: query.clone() });
-                self.asked.insert(ticket, Asked { query, waiters: Vec::new() });
+                self.asked.insert(ticket, Asked { query, waiters: Vec::new(), epoch: self.epoch });
                 ticket
             });
             if let Some(asked) = self.asked.get_mut(&ticket) {
@@ -144,34 +145,56 @@ impl Kernel {
 
     /// An answer came: take it in, then let everyone go on who waited for it.
     pub(crate) fn read(&mut self, ticket: Ticket, answer: Result<Answer, ReadFailed>) {
-        let Some(Asked { query, waiters }) = self.asked.remove(&ticket) else { return };
-        let answer = match (&query, answer) {
+        let Some(asked) = self.asked.get_mut(&ticket) else { return };
+        if asked.epoch != self.epoch {
+            asked.epoch = self.epoch;
+            let query = asked.query.clone();
+            self.out.effects.push(Effect::Read { ticket, query });
+            return;
+        }
+        let Some(Asked { query, waiters, .. }) = self.asked.remove(&ticket) else { return };
+        // A channel that came into memory is found there from now on: nothing to remember.
+        let heard = match (&query, answer) {
             (Query::Channel { uri, .. }, Ok(Answer::Channel(Some(stored)))) => {
-                self.install(*stored);
-                // What lies there but cannot be understood is a failed load, not a channel that is missing.
-                let understood = self.channels.contains_key(uri);
-                understood.then_some(Answer::Channel(None)).ok_or_else(|| ReadFailed(format!("{uri} is damaged")))
+                if self.is_disposed(&stored) {
+                    Some(Ok(Answer::Channel(None)))
+                } else {
+                    self.install(*stored);
+                    // What lies there but cannot be understood is a failed load, not a channel that is missing.
+                    let damaged = !self.channels.contains_key(uri);
+                    damaged.then(|| Err(ReadFailed(format!("{uri} is damaged"))))
+                }
             }
             (Query::Turns { chat, before_n, .. }, Ok(Answer::Turns(page))) => {
-                let uri = self.channels.iter().find(|(_, channel)| channel.id == *chat).map(|(uri, _)| uri.clone());
-                if let Some(chat) = uri.and_then(|uri| self.chat_mut(&uri)) {
+                if let Some(channel) = self.channels.values_mut().find(|channel| channel.id == *chat)
+                    && let Body::Chat(chat) = &mut channel.body
+                {
                     chat.prepend(*before_n, &page);
+                    channel.snapshots.clear(); // they are kept by index
                 }
-                Ok(Answer::Turns(page))
+                Some(Ok(Answer::Turns(page)))
             }
-            (_, answer) => answer,
+            (_, answer) => Some(answer),
         };
         for waiter in waiters {
             match waiter {
-                Waiter::Peer(peer) => self.peer_heard(peer, ticket, &query, &answer),
+                Waiter::Peer(peer) => self.peer_heard(peer, ticket, &query, heard.as_ref()),
                 Waiter::Chore(chore) => {
                     let mut memo = Memo::default();
-                    memo.push(query.clone(), answer.clone());
+                    if let Some(answer) = &heard {
+                        memo.push(query.clone(), answer.clone());
+                    }
                     self.go_on_with(chore, memo);
                 }
-                Waiter::Sweep => self.sweep_heard(&answer),
+                Waiter::Sweep => self.sweep_heard(heard.as_ref()),
             }
         }
+    }
+
+    /// Whether a channel was disposed of since it was read.
+    fn is_disposed(&self, stored: &StoredChannel) -> bool {
+        let session = stored.parent.as_ref().map_or(stored.id, |parent| parent.id);
+        self.disposed.contains(&session)
     }
 
     /// Puts a stored channel, and its session, into memory.
@@ -245,6 +268,14 @@ impl Kernel {
             }
             Body::Chat(_) => true,
         });
+    }
+}
+
+/// Whether one answer serves both. A channel is asked for once, however deep: what is missing is asked for then.
+fn is_same(one: &Query, other: &Query) -> bool {
+    match (one, other) {
+        (Query::Channel { uri: one, .. }, Query::Channel { uri: other, .. }) => one == other,
+        _ => one == other,
     }
 }
 

@@ -119,8 +119,9 @@ impl Kernel {
                     if let Some(waiting) = &mut state.waiting
                         && waiting.after.is_some()
                     {
-                        waiting.memo = memo;
-                        return; // waits for an older connection of the same client
+                        // Waits for an older connection of the same client, which may still change what was read.
+                        waiting.memo = Memo::default();
+                        return;
                     }
                     state.waiting = None;
                     let next = state.parked.pop_front();
@@ -146,11 +147,13 @@ impl Kernel {
         peer: PeerId,
         ticket: Ticket,
         query: &Query,
-        answer: &Result<Answer, ReadFailed>,
+        answer: Option<&Result<Answer, ReadFailed>>,
     ) {
         let Some(waiting) = self.peers.get_mut(&peer).and_then(|state| state.waiting.as_mut()) else { return };
         waiting.tickets.retain(|other| *other != ticket);
-        waiting.memo.push(query.clone(), answer.clone());
+        if let Some(answer) = answer {
+            waiting.memo.push(query.clone(), answer.clone());
+        }
         self.go_on(peer);
     }
 
@@ -241,12 +244,18 @@ impl Kernel {
         }
     }
 
+    /// Notes what a peer watched before this step changes it.
+    pub(crate) fn remember_watch(&mut self, peer: PeerId, uri: &ChannelUri) {
+        let watcher = self.watchers.get(uri).and_then(|all| all.iter().find(|w| w.peer == peer)).cloned();
+        let subscription = self.peers.get(&peer).and_then(|state| state.subscriptions.get(uri)).cloned();
+        self.undo.watched.push((uri.clone(), peer, watcher, subscription));
+    }
+
     /// Begins a subscription that was just answered with a snapshot or a replay (H-041).
     pub(crate) fn watch(&mut self, peer: PeerId, uri: &ChannelUri, subscription: Subscription) {
         let Some(ready) = self.ready(peer).cloned() else { return };
         let window_ms = subscription.max_latency_ms.unwrap_or(0);
-        let before = self.watchers.get(uri).and_then(|all| all.iter().find(|w| w.peer == peer)).cloned();
-        self.undo.watched.push((uri.clone(), peer, before));
+        self.remember_watch(peer, uri);
         let watcher = Watcher { peer, generation: ready.generation, window_ms };
         self.set_watcher(uri, peer, Some(watcher));
         self.record_floor(&ready, uri, &subscription);
@@ -298,12 +307,14 @@ impl Kernel {
     /// Writing works again: what could not be written of connected clients is written now.
     pub(crate) fn rewrite_volatile_clients(&mut self) {
         for client_id in std::mem::take(&mut self.forgotten) {
+            self.undo.rewritten.push(client_id.clone());
             self.out.records.push(Record::ClientGone { client_id });
         }
         let volatile: Vec<PeerId> = self.clients.values().copied().collect();
         for peer in volatile {
             let Some(mut ready) = self.ready(peer).filter(|ready| ready.volatile).cloned() else { continue };
             ready.volatile = false;
+            self.undo.rewritten.push(ready.client_id.clone());
             self.out.records.push(Record::ClientGone { client_id: ready.client_id.clone() });
             self.record_client(&ready);
             let subscriptions = self.peers.get(&peer).map(|state| state.subscriptions.clone()).unwrap_or_default();
@@ -318,8 +329,11 @@ impl Kernel {
 
     /// A channel is gone: so are its subscriptions (H-054).
     pub(crate) fn end_subscriptions(&mut self, uri: &ChannelUri) {
+        let watching: Vec<PeerId> = self.watchers.get(uri).into_iter().flatten().map(|w| w.peer).collect();
+        for peer in watching {
+            self.remember_watch(peer, uri);
+        }
         for watcher in self.watchers.remove(uri).unwrap_or_default() {
-            self.undo.watched.push((uri.clone(), watcher.peer, Some(watcher.clone())));
             if let Some(state) = self.peers.get_mut(&watcher.peer) {
                 state.subscriptions.remove(uri);
             }
@@ -351,6 +365,7 @@ impl Kernel {
     /// Everything that was read from a connection is processed: now it is really gone.
     fn farewell(&mut self, peer: PeerId) {
         let Some(state) = self.peers.remove(&peer) else { return };
+        self.out.effects.push(Effect::Forget { peer });
         for uri in state.subscriptions.keys() {
             self.set_watcher(uri, peer, None);
         }

@@ -13,8 +13,8 @@ use crate::channel::Watcher;
 use crate::chore::Chore;
 use crate::frame::Frame;
 use crate::io::{Effect, Output, Owed, PeerId, Timer};
-use crate::peers::Stage;
-use crate::record::Seq;
+use crate::peers::{Stage, Subscription};
+use crate::record::{ChannelId, Seq};
 use crate::speak::Sender;
 
 /// Whether the journal takes writes.
@@ -31,8 +31,13 @@ pub(crate) struct Undo {
     pub seq: Seq,
     touched: BTreeSet<ChannelUri>,
     root: Option<Arc<RootState>>,
-    pub watched: Vec<(ChannelUri, PeerId, Option<Watcher>)>,
+    pub watched: Vec<(ChannelUri, PeerId, Option<Watcher>, Option<Subscription>)>,
     pub admitted: Vec<PeerId>,
+    pub disposed: Vec<ChannelId>,
+    /// Chores that were done: they are done again when writing works.
+    pub chores: Vec<Chore>,
+    /// Clients whose rows were made true.
+    pub rewritten: Vec<String>,
 }
 
 impl Undo {
@@ -69,9 +74,24 @@ impl Kernel {
         for uri in undo.touched {
             self.evict(&uri);
         }
-        for (uri, peer, before) in undo.watched.into_iter().rev() {
-            self.set_watcher(&uri, peer, before);
+        for (uri, peer, watcher, subscription) in undo.watched.into_iter().rev() {
+            let Some(state) = self.peers.get_mut(&peer) else { continue };
+            match subscription {
+                Some(subscription) => state.subscriptions.insert(uri.clone(), subscription),
+                None => state.subscriptions.remove(&uri),
+            };
+            self.set_watcher(&uri, peer, watcher);
         }
+        self.disposed.retain(|id| !undo.disposed.contains(id));
+        self.postponed.extend(undo.chores);
+        for client_id in undo.rewritten {
+            if self.clients.contains_key(&client_id) {
+                self.mark_volatile(&client_id);
+            } else {
+                self.forgotten.insert(client_id);
+            }
+        }
+        self.epoch += 1;
         for peer in undo.admitted {
             self.dismiss(peer);
         }
@@ -84,6 +104,10 @@ impl Kernel {
                 self.out.frames.extend(output.frames);
                 self.out.effects.extend(output.effects);
                 continue;
+            }
+            // What asks for no answer of its own but says something (a pong, a parse error) shows no state: it stands.
+            if !output.wrote && output.owed.is_empty() {
+                self.out.frames.extend(output.frames);
             }
             for owed in output.owed {
                 self.tell_unrecorded(owed, why);
@@ -159,6 +183,9 @@ impl Kernel {
         self.rewrite_volatile_clients();
         for chat in std::mem::take(&mut self.orphans) {
             self.begin_chore(Chore::CloseOrphan(chat));
+        }
+        for chore in std::mem::take(&mut self.postponed) {
+            self.begin_chore(chore);
         }
     }
 }

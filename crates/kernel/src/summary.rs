@@ -49,7 +49,7 @@ impl Kernel {
         self.notify_root("root/sessionSummaryChanged", &params(&changes), older.as_ref());
     }
 
-    fn record_summary(&mut self, uri: &ChannelUri) {
+    pub(crate) fn record_summary(&mut self, uri: &ChannelUri) {
         let Some(id) = self.channels.get(uri).map(|channel| channel.id) else { return };
         let Some(session) = self.session(uri) else { return };
         let record = SummaryRecord {

@@ -47,8 +47,8 @@ impl Kernel {
         self.out.records.push(Record::Trim { through: Seq(through) });
     }
 
-    pub(crate) fn sweep_heard(&mut self, answer: &Result<Answer, ReadFailed>) {
-        if let Ok(Answer::EmptySessions(sessions)) = answer {
+    pub(crate) fn sweep_heard(&mut self, answer: Option<&Result<Answer, ReadFailed>>) {
+        if let Some(Ok(Answer::EmptySessions(sessions))) = answer {
             for session in sessions {
                 self.begin_chore(Chore::DisposeIfEmpty(session.clone()));
             }

@@ -456,3 +456,39 @@ fn what_is_already_so_changes_nothing() {
         );
     }
 }
+
+#[test]
+fn only_a_failure_ends_a_call_that_needs_auth_and_nobody_reviews_it() {
+    let call = json!({
+        "status": "auth-required",
+        "toolCallId": "c1",
+        "toolName": "n",
+        "displayName": "d",
+        "invocationMessage": "i",
+        "confirmed": "not-needed",
+        "content": [{"type": "text", "text": "so far"}],
+        "auth": {"reason": "expired", "resource": {"resource": "https://r"}},
+    });
+    let part = json!({"kind": "toolCall", "toolCall": call});
+    let complete = |success: bool| {
+        json!({
+            "type": "chat/toolCallComplete",
+            "turnId": "t1",
+            "toolCallId": "c1",
+            "result": {"success": success, "pastTenseMessage": "p"},
+            "requiresResultConfirmation": true,
+        })
+    };
+    for (success, status) in [(true, "auth-required"), (false, "completed")] {
+        let responded = json!({"type": "chat/responsePart", "turnId": "t1", "part": part});
+        let chat = chat_after(
+            empty_chat(),
+            &[turn_started(), responded, complete(success)],
+        );
+        let after = &chat.value()["activeTurn"]["responseParts"][0]["toolCall"];
+        assert_eq!(
+            (&after["status"], &after["content"]),
+            (&json!(status), &call["content"])
+        );
+    }
+}

@@ -135,7 +135,7 @@ impl Book {
         };
         let journal = self.journal.as_mut().unwrap();
         if let Some(faults) = &self.faults {
-            faults.then(if self.seq % 2 == 0 {
+            faults.then(if self.seq.is_multiple_of(2) {
                 Fault::Refuse
             } else {
                 Fault::Tear

@@ -140,12 +140,12 @@ async fn what_was_asked_before_the_end_of_the_input_is_still_answered() {
         "the last line needs no newline"
     );
     assert_eq!(world.hears().await, "gone");
-    assert_eq!(world.hears().await, "nothing");
     world
         .link
         .push(Frame::Text(Bytes::from_static(b"the answer")), 1_000);
     let World {
         mut stdout,
+        mut inbox,
         link,
         task,
         ..
@@ -156,6 +156,7 @@ async fn what_was_asked_before_the_end_of_the_input_is_still_answered() {
     assert_eq!(line, "the answer\n");
     task.await.unwrap();
     assert_eq!(stdout.read_line(&mut line).await.unwrap(), 0);
+    assert!(inbox.recv().await.is_none(), "it left once");
 }
 
 #[tokio::test(start_paused = true)]

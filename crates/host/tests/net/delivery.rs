@@ -96,7 +96,7 @@ async fn many_frames_of_all_sizes_and_windows_come_in_order() {
         0, 1, 100, 125, 126, 255, 256, 257, 4_000, 5_000, 5_001, 70_000,
     ];
     let count = 2_000;
-    let make = |n: usize| format!("{n}:{}", "y".repeat(sizes[n % sizes.len()]));
+    let make = move |n: usize| format!("{n}:{}", "y".repeat(sizes[n % sizes.len()]));
     let pushes = tokio::spawn(async move {
         for n in 0..count {
             link.push(text(make(n)), if n % 7 == 0 { 0 } else { 3 });

@@ -96,6 +96,7 @@ impl Kernel {
         json.push(b'}');
         self.act_for_one(peer, uri, &json);
         let first_n = first.n;
+        self.remember_watch(peer, uri);
         let subscription = self.peers.get_mut(&peer).and_then(|state| state.subscriptions.get_mut(uri));
         if let Some(subscription) = subscription {
             subscription.oldest_n = Some(subscription.oldest_n.map_or(first_n, |n| n.min(first_n)));

@@ -9,6 +9,7 @@ use wire::version::{self, NegotiationError};
 use wire::{ChannelUri, Id, RpcError};
 
 use crate::Kernel;
+use crate::calls::Serving;
 use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::{CloseReason, Effect, PeerId};
 use crate::load::{Flow, Memo};
@@ -65,7 +66,7 @@ impl Kernel {
         // What does not exist is left out of the snapshots (H-029).
         let there: Vec<(ChannelUri, Option<u32>, Option<u32>)> =
             wanted.into_iter().zip(exist).filter(|(_, there)| *there).map(|(uri, _)| (uri, None, None)).collect();
-        let snapshots = self.snapshots_for(peer, &there);
+        let snapshots = self.snapshots_for(peer, &there, Serving::Anew);
         let mut fields = json!({
             "protocolVersion": ready.version.to_string(),
             "serverSeq": self.seq.0,

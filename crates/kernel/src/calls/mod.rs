@@ -9,6 +9,8 @@ mod reconnect;
 mod resolve_session_config;
 mod subscribe;
 
+pub(crate) use subscribe::Serving;
+
 use wire::rpc::code;
 use wire::{ChannelUri, RpcError};
 

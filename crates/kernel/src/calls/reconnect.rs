@@ -11,6 +11,7 @@ use wire::version;
 use wire::{ChannelUri, Generation, Id, RpcError, action, compat};
 
 use crate::Kernel;
+use crate::calls::Serving;
 use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::PeerId;
 use crate::load::{Flow, Memo};
@@ -73,6 +74,11 @@ impl Kernel {
                 Flow::Failed(failed) => return Flow::Failed(failed),
             }
         }
+        let oldest = match self.oldest_numbers(&ok, &floors, memo) {
+            Flow::Ready(oldest) => oldest,
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => return Flow::Failed(failed),
+        };
         let leaves = self.sessions_left_behind(&params.client_id, &ok);
         let leaves_wanted: Vec<_> = leaves.iter().map(|uri| (uri.clone(), 1)).collect();
         if let Flow::Ask(queries) = self.need_channels(&leaves_wanted, memo) {
@@ -101,7 +107,7 @@ impl Kernel {
         }
         let body = match replay {
             Replay::Envelopes(envelopes) => {
-                self.go_on_watching(peer, &ok, &floors);
+                self.go_on_watching(peer, &ok, &floors, &oldest);
                 let envelopes = known_envelopes(&ready, envelopes);
                 LateBody::ReconnectReplay { envelopes, missing }
             }
@@ -113,8 +119,7 @@ impl Kernel {
                         (uri.clone(), view_of(&floors, &uri), latency)
                     })
                     .collect();
-                let snapshots = self.snapshots_for(peer, &wanted);
-                self.mark_replaced(peer, &floors);
+                let snapshots = self.snapshots_for(peer, &wanted, Serving::Anew);
                 LateBody::ReconnectSnapshots(snapshots)
             }
         };
@@ -153,7 +158,8 @@ impl Kernel {
                 _ => false,
             });
             match asked {
-                None => return Flow::Ask(vec![Query::Log { floors, through: self.seq, bytes_max }]),
+                // Only what is committed for certain: the seqs of this very batch may yet be given to others.
+                None => return Flow::Ask(vec![Query::Log { floors, through: self.undo.seq, bytes_max }]),
                 Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
                 Some((Query::Log { through: read, .. }, Ok(Answer::Log(slice)))) => {
                     if slice.overflowed {
@@ -177,35 +183,55 @@ impl Kernel {
         Flow::Ready(Replay::Envelopes(envelopes))
     }
 
+    /// The numbers of the oldest turns the client was sent: where its next page ends (G-18).
+    fn oldest_numbers(
+        &self,
+        ok: &[ChannelUri],
+        floors: &BTreeMap<ChannelUri, FloorRecord>,
+        memo: &Memo,
+    ) -> Flow<BTreeMap<ChannelUri, u64>> {
+        let mut oldest = BTreeMap::new();
+        let mut queries = Vec::new();
+        for uri in ok {
+            let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else { continue };
+            let turn = floors.get(uri).and_then(|floor| floor.oldest_turn.as_ref());
+            let Some(turn_id) = turn else { continue };
+            if let Some(place) = chat.state.turns.position(turn_id) {
+                oldest.extend(chat.ns.get(place).map(|n| (uri.clone(), *n)));
+                continue;
+            }
+            let query = Query::FindTurn { chat: channel.id, turn_id: turn_id.clone() };
+            match memo.find(|asked| *asked == query) {
+                None => queries.push(query),
+                Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
+                Some((_, Ok(Answer::FindTurn(Some(found))))) => {
+                    oldest.insert(uri.clone(), found.n);
+                }
+                Some((_, Ok(_))) => {}
+            }
+        }
+        if queries.is_empty() { Flow::Ready(oldest) } else { Flow::Ask(queries) }
+    }
+
     /// After a replay the subscriptions stand as they were, floors included.
-    fn go_on_watching(&mut self, peer: PeerId, ok: &[ChannelUri], floors: &BTreeMap<ChannelUri, FloorRecord>) {
+    fn go_on_watching(
+        &mut self,
+        peer: PeerId,
+        ok: &[ChannelUri],
+        floors: &BTreeMap<ChannelUri, FloorRecord>,
+        oldest: &BTreeMap<ChannelUri, u64>,
+    ) {
         for uri in ok {
             let Some(floor) = floors.get(uri) else { continue };
-            let oldest_n = self.chat(uri).map(|chat| {
-                let place = floor.oldest_turn.as_deref().and_then(|turn| chat.state.turns.position(turn));
-                place.and_then(|place| chat.ns.get(place).copied()).unwrap_or_else(|| chat.first_n())
-            });
             let subscription = Subscription {
                 floor: floor.floor,
                 replaced: floor.replaced,
                 oldest_turn: floor.oldest_turn.clone(),
                 view_turns: floor.view_turns,
                 max_latency_ms: floor.max_latency_ms,
-                oldest_n,
+                oldest_n: oldest.get(uri).copied(),
             };
             self.watch(peer, uri, subscription);
-        }
-    }
-
-    /// These snapshots take the place of earlier ones: until the client shows that it has them, nothing is replayed
-    /// onto what it had before.
-    fn mark_replaced(&mut self, peer: PeerId, floors: &BTreeMap<ChannelUri, FloorRecord>) {
-        let subscriptions = self.peers.get(&peer).map(|state| state.subscriptions.clone()).unwrap_or_default();
-        for (uri, mut subscription) in subscriptions {
-            if floors.contains_key(&uri) {
-                subscription.replaced = true;
-                self.watch(peer, &uri, subscription);
-            }
         }
     }
 

@@ -18,6 +18,16 @@ use crate::record::Record;
 /// Longest delivery window taken (H-047 lets a host choose): keeps a held frame within a client's patience.
 const WINDOW_MS_MAX: u32 = 10_000;
 
+/// How snapshots relate to what the client may hold from before (G-19).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Serving {
+    /// They take the place of everything: until the client shows that it has them, nothing is replayed onto what it
+    /// had before.
+    Anew,
+    /// One more channel on a connection that goes on.
+    More,
+}
+
 impl Kernel {
     pub(crate) fn subscribe(&mut self, peer: PeerId, id: &Id, params: &SubscribeParams, memo: &Memo) -> Flow<()> {
         let uri = match self.parse_channel(&params.channel) {
@@ -43,7 +53,7 @@ impl Kernel {
             Flow::Ask(queries) => return Flow::Ask(queries),
             Flow::Failed(failed) => return Flow::Failed(failed),
         }
-        if let Some(snapshot) = self.snapshots_for(peer, &[(uri, turns, latency)]).pop() {
+        if let Some(snapshot) = self.snapshots_for(peer, &[(uri, turns, latency)], Serving::More).pop() {
             let body = LateBody::Subscribe(snapshot);
             self.say(peer, Frame::Response(Arc::new(LateResponse { id: id.clone(), body })));
         }
@@ -55,6 +65,7 @@ impl Kernel {
         &mut self,
         peer: PeerId,
         wanted: &[(ChannelUri, Option<u32>, Option<u32>)],
+        serving: Serving,
     ) -> Vec<Arc<Snapshot>> {
         let mut room = self.limits.message_out_bytes;
         let mut snapshots = Vec::with_capacity(wanted.len());
@@ -67,7 +78,8 @@ impl Kernel {
                 }
                 SnapshotState::Root(_) | SnapshotState::Session(_) => None,
             };
-            let replaced = self.peers.get(&peer).is_some_and(|state| state.subscriptions.contains_key(uri));
+            let replaced = serving == Serving::Anew
+                || self.peers.get(&peer).is_some_and(|state| state.subscriptions.contains_key(uri));
             let subscription = Subscription {
                 floor: snapshot.from_seq,
                 replaced,
@@ -143,8 +155,7 @@ impl Kernel {
         if active && let Flow::Ask(queries) = self.need_channel(&uri, memo) {
             return Flow::Ask(queries);
         }
-        let before = self.watchers.get(&uri).and_then(|all| all.iter().find(|w| w.peer == peer)).cloned();
-        self.undo.watched.push((uri.clone(), peer, before));
+        self.remember_watch(peer, &uri);
         self.set_watcher(&uri, peer, None);
         if let Some(state) = self.peers.get_mut(&peer) {
             state.subscriptions.remove(&uri);

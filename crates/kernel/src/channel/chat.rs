@@ -257,7 +257,7 @@ impl Kernel {
         {
             channel.has_draft = has_draft;
             self.undo.touch(&session);
-            self.dirty.insert(session);
+            self.record_summary(&session);
         }
     }
 

@@ -225,6 +225,7 @@ impl Kernel {
         }
         self.out.records.push(crate::Record::Dispose { channel: id, at: self.now });
         self.out.records.push(crate::Record::SummaryGone { session: id });
+        self.undo.disposed.push(id);
         self.disposed.push_back(id);
         if self.disposed.len() > 1_024 {
             self.disposed.pop_front();

@@ -26,7 +26,11 @@ pub(crate) enum Text {
 pub(crate) enum Ending {
     Complete,
     Cancelled,
-    Failed { error_type: String, message: String, resumable: bool },
+    Failed {
+        error_type: String,
+        message: String,
+        resumable: bool,
+    },
 }
 
 /// Looks at an action of the chat for what it says about the turn.
@@ -43,7 +47,12 @@ pub(crate) fn see(turn_id: &str, action: &Action) -> Seen {
         "chat/turnCancelled" => Seen::Ended(Ending::Cancelled),
         "chat/error" => {
             let part = action.get("part").unwrap_or(&Value::Null);
-            let text = |field: &str| part["error"][field].as_str().unwrap_or("unknown").to_owned();
+            let text = |field: &str| {
+                part["error"][field]
+                    .as_str()
+                    .unwrap_or("unknown")
+                    .to_owned()
+            };
             Seen::Ended(Ending::Failed {
                 error_type: text("errorType"),
                 message: text("message"),
@@ -57,7 +66,11 @@ pub(crate) fn see(turn_id: &str, action: &Action) -> Seen {
 fn see_part(part: &Value) -> Seen {
     let content = &part["content"];
     // A notification is a string or `{"markdown": ...}`.
-    let text = content.as_str().or_else(|| content["markdown"].as_str()).unwrap_or("").to_owned();
+    let text = content
+        .as_str()
+        .or_else(|| content["markdown"].as_str())
+        .unwrap_or("")
+        .to_owned();
     match part["kind"].as_str() {
         Some("markdown") => Seen::PartBegan(Text::Markdown(text)),
         Some("reasoning") => Seen::PartBegan(Text::Reasoning(text)),
@@ -80,21 +93,36 @@ mod tests {
         };
         let markdown = |text: &str| Text::Markdown(text.to_owned());
         let part = |part: Value| json!({"part": part});
-        assert_eq!(see("chat/delta", json!({"content": "x"})), Seen::Text(markdown("x")));
+        assert_eq!(
+            see("chat/delta", json!({"content": "x"})),
+            Seen::Text(markdown("x"))
+        );
         assert_eq!(
             see("chat/reasoning", json!({"content": "x"})),
             Seen::Text(Text::Reasoning("x".to_owned()))
         );
         assert_eq!(
-            see("chat/responsePart", part(json!({"kind": "markdown", "id": "p", "content": "a"}))),
+            see(
+                "chat/responsePart",
+                part(json!({"kind": "markdown", "id": "p", "content": "a"}))
+            ),
             Seen::PartBegan(markdown("a"))
         );
         for content in [json!("note"), json!({"markdown": "note"})] {
             let part = part(json!({"kind": "systemNotification", "content": content}));
-            assert_eq!(see("chat/responsePart", part), Seen::Notice("note".to_owned()));
+            assert_eq!(
+                see("chat/responsePart", part),
+                Seen::Notice("note".to_owned())
+            );
         }
-        assert_eq!(see("chat/turnComplete", json!({})), Seen::Ended(Ending::Complete));
-        assert_eq!(see("chat/turnCancelled", json!({})), Seen::Ended(Ending::Cancelled));
+        assert_eq!(
+            see("chat/turnComplete", json!({})),
+            Seen::Ended(Ending::Complete)
+        );
+        assert_eq!(
+            see("chat/turnCancelled", json!({})),
+            Seen::Ended(Ending::Cancelled)
+        );
         let error = json!({"error": {"errorType": "e", "message": "m"}, "resumable": true});
         let failed = Ending::Failed {
             error_type: "e".to_owned(),

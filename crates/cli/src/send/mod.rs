@@ -3,8 +3,11 @@
 //! Promises: the answer streams to standard output as it comes; everything else goes to standard error. The exit code
 //! says how the turn ended.
 
+pub(crate) mod view;
+mod watch;
+
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use client::{Connection, Envelope, Events, Mirror};
@@ -14,11 +17,13 @@ use uuid::Uuid;
 use wire::ChannelUri;
 
 use crate::exit::Exit;
-use crate::screen::{Screen, print};
+use crate::screen::print;
 use crate::target::{Greeted, HostOptions};
 use crate::terminal::clean;
-use crate::turn_view::{Ending, Seen, Text, see};
 use crate::words::now;
+
+use self::view::Ending;
+use self::watch::{End, Watch};
 
 /// How long a new session may take to show its chat.
 const CHAT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,8 +40,8 @@ pub(crate) struct SendOptions {
     /// The message; `-` reads it from standard input
     text: String,
     /// Go on with this session; without it a new one is made
-    #[arg(long, value_name = "URI")]
-    session: Option<String>,
+    #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
+    session: Option<ChannelUri>,
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
@@ -49,12 +54,19 @@ pub(crate) struct SendOptions {
 
 pub(crate) async fn run(options: SendOptions) -> anyhow::Result<Exit> {
     let text = message_text(&options.text)?;
-    let session = options.session.as_deref().map(ChannelUri::parse).transpose();
-    let session = session.context("--session takes the URI that `greenroom sessions` shows")?;
-    let greeted = options.host.greet(&[ChannelUri::root()]).await?;
-    let mut turn = Turn::prepare(greeted, session, options.agent.as_deref()).await?;
+    let mut turn = match Turn::prepare(&options).await {
+        Ok(turn) => turn,
+        Err(error) => {
+            eprintln!("greenroom: {}", clean(&format!("{error:#}")));
+            return Ok(Exit::NoHost);
+        }
+    };
     eprintln!("session {}", clean(turn.session.as_str()));
-    let report = if options.json { Report::Json } else { Report::Text };
+    let report = if options.json {
+        Report::Json
+    } else {
+        Report::Text
+    };
     let exit = turn.play(&text, report).await?;
     turn.connection.close().await;
     Ok(exit)
@@ -65,7 +77,9 @@ fn message_text(argument: &str) -> anyhow::Result<String> {
         return Ok(argument.to_owned());
     }
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).context("standard input cannot be read as text")?;
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .context("standard input cannot be read as text")?;
     Ok(text)
 }
 
@@ -87,36 +101,45 @@ struct Turn {
 
 impl Turn {
     /// Makes or opens the session and opens its chat.
-    async fn prepare(
-        greeted: Greeted,
-        session: Option<ChannelUri>,
-        agent: Option<&str>,
-    ) -> anyhow::Result<Self> {
-        let Greeted { connection, mut events, client_id, initialized } = greeted;
+    async fn prepare(options: &SendOptions) -> anyhow::Result<Self> {
+        let Greeted {
+            connection,
+            mut events,
+            client_id,
+            initialized,
+        } = options.host.greet(&[ChannelUri::root()]).await?;
         let mut mirror = Mirror::default();
         for snapshot in initialized.snapshots {
             mirror.take_snapshot(snapshot)?;
         }
-        let session = match session {
-            Some(session) => session,
-            None => create_session(&connection, &mirror, agent).await?,
+        let session = match &options.session {
+            Some(session) => session.clone(),
+            None => create_session(&connection, &mirror, options.agent.as_deref()).await?,
         };
         if let Some(snapshot) = connection.subscribe(&session).await? {
             mirror.take_snapshot(snapshot)?;
         }
         let waiting = default_chat(&mut mirror, &mut events, &session);
         let chat = tokio::time::timeout(CHAT_TIMEOUT, waiting).await;
-        let chat = chat.map_err(|_| anyhow!("the session {session} shows no chat to talk in"))??;
+        let chat =
+            chat.map_err(|_| anyhow!("the session {session} shows no chat to talk in"))??;
         if let Some(snapshot) = connection.subscribe(&chat).await? {
             mirror.take_snapshot(snapshot)?;
         }
-        Ok(Self { connection, events, client_id, mirror, session, chat })
+        Ok(Self {
+            connection,
+            events,
+            client_id,
+            mirror,
+            session,
+            chat,
+        })
     }
 
+    /// Sends the message and shows what comes of it.
     async fn play(&mut self, text: &str, report: Report) -> anyhow::Result<Exit> {
-        let mut interrupts = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
+        let interrupts = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
         let turn_id = format!("turn-{}", Uuid::now_v7());
-        let began = Instant::now();
         let action = json!({
             "type": "chat/turnStarted",
             "turnId": turn_id,
@@ -124,71 +147,24 @@ impl Turn {
             "message": {"text": text, "origin": {"kind": "user"}},
         });
         let dispatched = self.connection.dispatch(&self.chat, action).await?;
-        let mut screen = Screen::standard();
-        let mut answer = String::new();
-        let mut cancelling = false;
-        let ending = loop {
-            let notification = tokio::select! {
-                notification = self.events.next() => notification.with_context(|| {
-                    format!("the turn may go on without us; look with `greenroom sessions` ({})", self.session)
-                })?,
-                _ = interrupts.recv() => {
-                    if cancelling {
-                        return Ok(Exit::Cancelled);
-                    }
-                    cancelling = true;
-                    self.cancel(&turn_id, began).await?;
-                    continue;
-                }
-            };
-            if notification.method == "root/sessionRemoved"
-                && notification.params["session"] == self.session.as_str()
-            {
-                screen.end_line()?;
-                bail!("the session was disposed of while the turn ran");
+        let mut watch = Watch::new(self, &turn_id, dispatched, report);
+        let end = watch.until_end(interrupts).await;
+        let answer = watch.finish()?;
+        let ending = match end? {
+            End::Turn(ending) => ending,
+            End::Refused(reason) => {
+                eprintln!(
+                    "greenroom: the host refused the message: {}",
+                    clean(&reason)
+                );
+                return Ok(Exit::NoHost);
             }
-            if notification.method != "action" {
-                continue;
-            }
-            let envelope = Envelope::from_value(notification.params)?;
-            if let Some(reason) = &envelope.rejection {
-                if envelope.is_from(&self.client_id, dispatched) {
-                    eprintln!("greenroom: the host refused the message: {}", clean(reason));
-                    return Ok(Exit::NoHost);
-                }
-                continue;
-            }
-            self.mirror.apply(&envelope);
-            if envelope.action.name() == "session/inputNeededSet" {
-                screen.note("the agent waits for an answer: give it in another client, or press Ctrl-C")?;
-            }
-            if envelope.channel != self.chat.as_str() {
-                continue;
-            }
-            let seen = see(&turn_id, &envelope.action);
-            if let Seen::PartBegan(Text::Markdown(text)) | Seen::Text(Text::Markdown(text)) = &seen {
-                answer.push_str(text);
-            }
-            match (seen, report) {
-                (Seen::Ended(ending), _) => break ending,
-                (seen, Report::Text) => screen.show(&seen)?,
-                (_, Report::Json) => {}
-            }
+            End::GivenUp => return Ok(Exit::Cancelled),
         };
-        screen.end_line()?;
         if report == Report::Json {
             print(&format!("{}\n", self.result(&turn_id, &answer, &ending)))?;
         }
         Ok(tell(&ending, &self.session))
-    }
-
-    /// The end of the turn comes as an action of its own; until then we go on listening.
-    async fn cancel(&self, turn_id: &str, began: Instant) -> anyhow::Result<()> {
-        let duration = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let action =
-            json!({"type": "chat/turnCancelled", "turnId": turn_id, "duration": duration});
-        self.connection.dispatch(&self.chat, action).await?;
-        Ok(())
     }
 
     fn result(&self, turn_id: &str, answer: &str, ending: &Ending) -> Value {
@@ -203,7 +179,12 @@ impl Turn {
             },
             "text": answer,
         });
-        if let Ending::Failed { error_type, message, resumable } = ending {
+        if let Ending::Failed {
+            error_type,
+            message,
+            resumable,
+        } = ending
+        {
             result["error"] =
                 json!({"errorType": error_type, "message": message, "resumable": resumable});
         }
@@ -219,12 +200,19 @@ fn tell(ending: &Ending, session: &ChannelUri) -> Exit {
             eprintln!("cancelled");
             Exit::Cancelled
         }
-        Ending::Failed { message, resumable, .. } => {
+        Ending::Failed {
+            message, resumable, ..
+        } => {
             eprintln!("greenroom: the turn failed: {}", clean(message));
-            eprintln!("{}", match resumable {
-                true => format!("It can be resumed by a client that offers it; or go on with --session {session}."),
-                false => format!("It cannot be resumed; go on with --session {session}."),
-            });
+            eprintln!(
+                "{}",
+                match resumable {
+                    true => format!(
+                        "It can be resumed by a client that offers it; or go on with --session {session}."
+                    ),
+                    false => format!("It cannot be resumed; go on with --session {session}."),
+                }
+            );
             Exit::Failed
         }
     }
@@ -236,10 +224,17 @@ async fn create_session(
     agent: Option<&str>,
 ) -> anyhow::Result<ChannelUri> {
     let agents = mirror.root().map_or(&[][..], |root| root.agents.as_slice());
-    let offered: Vec<&str> = agents.iter().filter_map(|agent| agent["provider"].as_str()).collect();
+    let offered: Vec<&str> = agents
+        .iter()
+        .filter_map(|agent| agent["provider"].as_str())
+        .collect();
     let provider = match agent {
         Some(agent) if !offered.contains(&agent) => {
-            bail!("the host offers no agent `{}`; it has: {}", clean(agent), clean(&offered.join(", ")))
+            bail!(
+                "the host offers no agent `{}`; it has: {}",
+                clean(agent),
+                clean(&offered.join(", "))
+            )
         }
         Some(agent) => agent,
         None => offered.first().copied().context(
@@ -260,10 +255,18 @@ async fn default_chat(
     session: &ChannelUri,
 ) -> anyhow::Result<ChannelUri> {
     loop {
-        let state = mirror.session(session.as_str()).context("the host sent no state of the session")?;
+        let state = mirror
+            .session(session.as_str())
+            .context("the host sent no state of the session")?;
         if state.lifecycle == "failed" {
-            let why = state.extra.get("creationError").and_then(|error| error["message"].as_str());
-            bail!("the session could not be started: {}", clean(why.unwrap_or("no reason was given")));
+            let why = state
+                .extra
+                .get("creationError")
+                .and_then(|error| error["message"].as_str());
+            bail!(
+                "the session could not be started: {}",
+                clean(why.unwrap_or("no reason was given"))
+            );
         }
         let first = || state.chats.first().map(|chat| &chat.resource);
         if let Some(chat) = state.default_chat.as_ref().or_else(first) {

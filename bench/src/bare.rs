@@ -1,0 +1,255 @@
+//! `bench bare`: the floor. The host's own WebSocket code, a queue for each connection, and nothing behind it: no
+//! kernel, no journal. It answers what the helpers and the driver ask with bytes it made before, so that the same
+//! helpers measure it and the host.
+//!
+//! A message `stream N SIZE EVERY_MS` makes it push N frames to every watcher, on the schedule the scripted agent
+//! keeps and as large as the host's own. Without a pause it pushes 256 at a time to each connection and lets their
+//! writers drain them in one flush before the next: what a server without anything to decide can do at most. Its
+//! bounds for slow readers are out of the way; the host's are as shipped.
+//!
+//! A stamped draft is put into a frame made before and pushed at once.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use host::arrival::Arrival;
+use host::net::{Door, Link};
+use kernel::{Frame, Input, Limits, PeerId};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use wire::{Action, ChannelUri, Id, Incoming, Origin, action, rpc};
+
+use crate::dial::{STAMP_BYTES, Stamp};
+use crate::rows_floor::{Rows, Scan};
+
+/// Frames pushed to each connection at a time where the stream has no pace: what its writer takes at a time.
+const PUSH_MAX: u64 = 256;
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct BareOptions {
+    /// A chat that is answered with so many cached bytes.
+    #[arg(long)]
+    pub big_bytes: Option<usize>,
+    /// Answer `subscribe` by reading the turns of this chat from a journal.
+    #[arg(long, requires = "chat_id")]
+    pub rows: Option<PathBuf>,
+    #[arg(long)]
+    pub chat_id: Option<i64>,
+    /// Answer `reconnect` with so many cached bytes.
+    #[arg(long)]
+    pub replay_bytes: Option<usize>,
+    /// Answer `reconnect` by an indexed scan of the journal's actions.
+    #[arg(long, requires = "chat_id")]
+    pub scan: Option<PathBuf>,
+    /// The channel of a big chat.
+    #[arg(long, default_value = "")]
+    pub big: String,
+}
+
+struct Watcher {
+    peer: PeerId,
+    link: Arc<Link>,
+    window_ms: u32,
+}
+
+/// A stream that is being pushed.
+struct Stream {
+    frame: Bytes,
+    left: u64,
+    ticks: Option<Interval>,
+}
+
+struct Bare {
+    options: BareOptions,
+    links: HashMap<PeerId, Arc<Link>>,
+    watchers: Vec<Watcher>,
+    stream: Option<Stream>,
+    big: Option<Bytes>,
+    replay: Option<Bytes>,
+    rows: Option<Rows>,
+    scan: Option<Scan>,
+    /// A draft's frame and where its stamp stands.
+    draft: Option<(Vec<u8>, usize)>,
+}
+
+pub fn run(options: BareOptions) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    std::thread::spawn(|| {
+        for _ in std::io::stdin().lines() {}
+        std::process::exit(0);
+    });
+    runtime.block_on(serve(options))
+}
+
+async fn serve(options: BareOptions) -> Result<()> {
+    let limits = Limits {
+        outbox_frames_max: usize::MAX,
+        outbox_bytes_max: usize::MAX,
+        ..Limits::default()
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("ws://{}/", listener.local_addr()?);
+    let (arrivals, inbox) = mpsc::channel(limits.inputs_max);
+    let door = Arc::new(Door::new(limits, None, Vec::new(), Vec::new()));
+    door.set_ready(true);
+    let bare = Bare::new(options)?;
+    // Like the kernel's: a task among the connections'.
+    let consumer = tokio::spawn(bare.run(inbox));
+    println!("{}", json!({"url": url}));
+    host::net::serve(listener, door, arrivals, CancellationToken::new()).await;
+    consumer.await?;
+    Ok(())
+}
+
+impl Bare {
+    fn new(options: BareOptions) -> Result<Self> {
+        let chat = options.chat_id.unwrap_or(0);
+        let rows = options.rows.as_ref().map(|data| Rows::open(data, chat)).transpose()?;
+        let scan = options.scan.as_ref().map(|data| Scan::open(data, chat)).transpose()?;
+        let filler = |bytes: usize| json!({"snapshot": {"filler": "x".repeat(bytes)}});
+        let cached = |bytes: usize| rpc::response(&Id::Number(2.into()), &filler(bytes));
+        let big = options.big_bytes.map(cached);
+        let replay = options.replay_bytes.map(cached);
+        let (links, watchers) = (HashMap::new(), Vec::new());
+        Ok(Self { options, links, watchers, stream: None, big, replay, rows, scan, draft: None })
+    }
+
+    async fn run(mut self, mut inbox: mpsc::Receiver<Arrival>) {
+        loop {
+            tokio::select! {
+                arrival = inbox.recv() => match arrival {
+                    Some(arrival) => self.take(arrival),
+                    None => return,
+                },
+                () = next_push(&mut self.stream), if self.stream.is_some() => self.push_due(),
+            }
+        }
+    }
+
+    fn take(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Joined { peer, link } => {
+                self.links.insert(peer, link);
+            }
+            Arrival::Input(Input::Disconnected { peer }) => {
+                self.links.remove(&peer);
+                self.watchers.retain(|watcher| watcher.peer != peer);
+            }
+            Arrival::Input(Input::Received { peer, message, .. }) => match message {
+                Incoming::Request { id, method, params } => self.answer(peer, &id, &method, &params),
+                Incoming::Notification { params, .. } => self.hear(&params),
+                Incoming::Response { .. } => {}
+            },
+            Arrival::Input(_) => {}
+        }
+    }
+
+    fn answer(&mut self, peer: PeerId, id: &Id, method: &str, params: &Value) {
+        let Some(link) = self.links.get(&peer).cloned() else { return };
+        let channel = params["channel"].as_str().unwrap_or("");
+        let text = match method {
+            "subscribe" if channel == self.options.big && self.big.is_some() => self.big.clone(),
+            "subscribe" if channel == self.options.big && self.rows.is_some() => {
+                self.rows.as_mut().and_then(|rows| rows.read().ok())
+            }
+            "subscribe" => {
+                let window_ms = params["delivery"]["maxLatencyMs"].as_u64().unwrap_or(0);
+                let window_ms = u32::try_from(window_ms).unwrap_or(0);
+                self.watchers.push(Watcher { peer, link: link.clone(), window_ms });
+                None
+            }
+            "reconnect" if self.scan.is_some() => {
+                let above = params["lastSeenServerSeq"].as_i64().unwrap_or(0);
+                self.scan.as_mut().and_then(|scan| scan.read(above).ok())
+            }
+            "reconnect" => self.replay.clone(),
+            _ => None,
+        };
+        let canned = || {
+            let snapshot = json!({"resource": channel, "fromSeq": 1, "state": {}});
+            rpc::response(id, &json!({"serverSeq": 1, "snapshot": snapshot}))
+        };
+        link.push(Frame::Text(text.unwrap_or_else(canned)), 0);
+    }
+
+    /// A dispatched action: a turn that streams, or a stamped draft.
+    fn hear(&mut self, params: &Value) {
+        let action = &params["action"];
+        if let Some(text) = action["message"]["text"].as_str() {
+            self.stream = Stream::parse(params, text);
+        } else if let Some(stamp) = action["draft"]["text"].as_str()
+            && stamp.len() == STAMP_BYTES
+        {
+            let (frame, at) = self.draft.get_or_insert_with(|| draft_frame(params));
+            frame[*at..*at + STAMP_BYTES].copy_from_slice(stamp.as_bytes());
+            let frame = Bytes::copy_from_slice(frame);
+            self.push(&frame);
+        }
+    }
+
+    fn push_due(&mut self) {
+        let Some(stream) = &mut self.stream else { return };
+        let now = if stream.ticks.is_some() { 1 } else { stream.left.min(PUSH_MAX) };
+        stream.left -= now;
+        let frame = stream.frame.clone();
+        if stream.left == 0 {
+            self.stream = None;
+        }
+        for _ in 0..now {
+            self.push(&frame);
+        }
+    }
+
+    fn push(&self, frame: &Bytes) {
+        for watcher in &self.watchers {
+            watcher.link.push(Frame::Text(frame.clone()), watcher.window_ms);
+        }
+    }
+}
+
+impl Stream {
+    /// Three frames more than deltas: the host says that a turn and its part begin, and that the turn is over.
+    fn parse(params: &Value, text: &str) -> Option<Self> {
+        let mut words = text.strip_prefix("stream ")?.split(' ').map(|word| word.parse::<u64>().ok());
+        let (chunks, size, every_ms) = (words.next()??, words.next()??, words.next()??);
+        let turn_id = params["action"]["turnId"].as_str()?;
+        let channel = ChannelUri::parse(params["channel"].as_str()?).ok()?;
+        let content = "x".repeat(usize::try_from(size).ok()?);
+        let delta = Action::delta(turn_id, "p123", content);
+        let frame = action::encode(&channel, &delta.body, 1_234, None, None).frame;
+        let ticks = (every_ms > 0).then(|| {
+            let mut ticks = interval(Duration::from_millis(every_ms));
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        });
+        Some(Self { frame, left: chunks + 3, ticks })
+    }
+}
+
+async fn next_push(stream: &mut Option<Stream>) {
+    match stream {
+        Some(Stream { ticks: Some(ticks), .. }) => drop(ticks.tick().await),
+        _ => tokio::task::yield_now().await,
+    }
+}
+
+/// The frame the host makes of a draft, once; after that only the stamp in it is replaced.
+fn draft_frame(params: &Value) -> (Vec<u8>, usize) {
+    let origin = Origin {
+        client_id: "driver".to_owned(),
+        client_seq: params["clientSeq"].as_i64().unwrap_or(0),
+    };
+    let channel = params["channel"].as_str().and_then(|text| ChannelUri::parse(text).ok());
+    let body = params["action"].as_object().cloned().unwrap_or_default();
+    let channel = channel.unwrap_or_else(ChannelUri::root);
+    let frame = action::encode(&channel, &body, 1_234, Some(&origin), None).frame.to_vec();
+    let at = Stamp::position(&frame).context("a draft without a stamp").unwrap_or(0);
+    (frame, at)
+}

@@ -1,0 +1,168 @@
+//! What a client says: the upgrade, frames, and the few messages of the protocol that the measurements need.
+//!
+//! Must not know: sockets, who is asked.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use wire::{ChannelUri, Timestamp};
+
+/// The id of `initialize`, and of every other request the helpers send: what is cached can then be sent as it is.
+pub const HELLO_ID: u32 = 1;
+pub const ASK_ID: u32 = 2;
+
+/// The beginning of the answer to [`ASK_ID`].
+pub const ANSWERED: &[u8] = br#"{"jsonrpc":"2.0","id":2,"#;
+
+/// An empty pong, masked.
+pub const PONG: &[u8] = &[0x8a, 0x80, 0, 0, 0, 0];
+
+pub fn root() -> String {
+    ChannelUri::root().as_str().to_owned()
+}
+
+pub fn upgrade(address: &str) -> String {
+    format!(
+        "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+}
+
+/// Where the head of an HTTP answer ends.
+pub fn head_end(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
+}
+
+/// A client's text frame. The mask is zero: legal to read, and it costs neither side anything.
+pub fn frame(text: &str) -> Vec<u8> {
+    let len = text.len();
+    let mut frame = vec![0x81];
+    match (u8::try_from(len), u16::try_from(len)) {
+        (Ok(short), _) if short < 126 => frame.push(0x80 | short),
+        (_, Ok(medium)) => {
+            frame.push(0x80 | 126);
+            frame.extend(medium.to_be_bytes());
+        }
+        _ => {
+            frame.push(0x80 | 127);
+            frame.extend((len as u64).to_be_bytes());
+        }
+    }
+    frame.extend([0; 4]);
+    frame.extend_from_slice(text.as_bytes());
+    frame
+}
+
+pub fn request(id: u32, method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+pub fn notification(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
+}
+
+pub fn initialize(client_id: &str, subscriptions: &[String]) -> String {
+    let params = json!({
+        "channel": root(),
+        "protocolVersions": ["1.0.0"],
+        "clientId": client_id,
+        "initialSubscriptions": subscriptions,
+    });
+    request(HELLO_ID, "initialize", &params)
+}
+
+pub fn subscribe(channel: &str, view_turns: Option<u32>, window_ms: Option<u32>) -> String {
+    let mut params = json!({"channel": channel});
+    if let Some(turns) = view_turns {
+        params["view"] = json!({"turns": turns});
+    }
+    if let Some(ms) = window_ms {
+        params["delivery"] = json!({"maxLatencyMs": ms});
+    }
+    request(ASK_ID, "subscribe", &params)
+}
+
+pub fn reconnect(client_id: &str, last_seen: u64, subscriptions: &[String]) -> String {
+    let params = json!({
+        "channel": root(),
+        "clientId": client_id,
+        "lastSeenServerSeq": last_seen,
+        "subscriptions": subscriptions,
+    });
+    request(ASK_ID, "reconnect", &params)
+}
+
+fn dispatch(channel: &str, client_seq: u64, action: &Value) -> String {
+    notification("dispatchAction", &json!({"channel": channel, "clientSeq": client_seq, "action": action}))
+}
+
+pub fn turn_started(chat: &str, client_seq: u64, turn_id: &str, text: &str) -> String {
+    let action = json!({
+        "type": "chat/turnStarted",
+        "turnId": turn_id,
+        "startedAt": Timestamp(1_750_000_000_000).to_rfc3339(),
+        "message": {"text": text, "origin": {"kind": "user"}},
+    });
+    dispatch(chat, client_seq, &action)
+}
+
+/// A draft that carries the moment it was sent at; see [`Stamp`].
+pub fn stamped_draft(chat: &str, client_seq: u64, stamp: Stamp) -> String {
+    let draft = json!({"text": stamp.text(), "origin": {"kind": "user"}});
+    dispatch(chat, client_seq, &json!({"type": "chat/draftChanged", "draft": draft}))
+}
+
+/// The default chat of a session (G-26).
+pub fn chat_of(session: &str) -> String {
+    format!("ahp-chat://default/{}", URL_SAFE_NO_PAD.encode(session))
+}
+
+/// A number and a moment inside a text, found again by whoever receives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    pub index: u32,
+    pub sent_ns: u64,
+}
+
+const STAMP_MARK: &[u8] = b"k=";
+/// `k=` and 8 digits, ` t=` and 20 digits.
+pub const STAMP_BYTES: usize = 33;
+
+impl Stamp {
+    pub fn text(self) -> String {
+        format!("k={:08} t={:020}", self.index, self.sent_ns)
+    }
+
+    pub fn position(message: &[u8]) -> Option<usize> {
+        let at = message.windows(2).position(|window| window == STAMP_MARK)?;
+        Self::at(message, at).map(|_| at)
+    }
+
+    pub fn at(message: &[u8], at: usize) -> Option<Self> {
+        let text = message.get(at..at + STAMP_BYTES)?;
+        if !text.starts_with(STAMP_MARK) || &text[10..13] != b" t=" {
+            return None;
+        }
+        let number = |digits: &[u8]| {
+            digits.iter().try_fold(0_u64, |number, digit| {
+                digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+            })
+        };
+        Some(Self { index: u32::try_from(number(&text[2..10])?).ok()?, sent_ns: number(&text[13..])? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_found_again() {
+        let stamp = Stamp { index: 42, sent_ns: 1_234_567_890_123 };
+        let text = stamped_draft("ahp-chat:/1", 3, stamp);
+        let at = Stamp::position(text.as_bytes()).unwrap();
+        assert_eq!(Stamp::at(text.as_bytes(), at), Some(stamp));
+        assert_eq!(stamp.text().len(), STAMP_BYTES);
+        assert_eq!(Stamp::position(b"no stamp k=here"), None);
+    }
+}

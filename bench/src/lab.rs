@@ -1,0 +1,171 @@
+//! Where measurements happen: the programs, the scratch directory, the order of subjects, how long things take.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::measure::Dice;
+use crate::process::{Process, Server};
+
+/// What the agent of every measured host plays: the words of a message say how much of what.
+const SCRIPT: &str = r#"{"scenes": [
+  {"when": "^stream (\\d+) (\\d+) (\\d+)$",
+   "steps": [{"stream": {"chunks": "$1", "size": "$2", "every_ms": "$3"}}]},
+  {"when": "^parts (\\d+) (\\d+) (\\d+)$",
+   "steps": [{"parts": "$1"}, {"wait_ms": 700}, {"stream": {"chunks": "$2", "size": "$3"}}]}
+]}"#;
+
+/// How the host under measurement is set up. Everything else is as shipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalKind {
+    Sqlite,
+    Memory,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct HostSetup {
+    pub journal: JournalKind,
+    /// Channels leave memory after this instead of the default, so that one process can be cold again and again.
+    pub idle_ms: Option<u64>,
+}
+
+impl HostSetup {
+    pub const SHIPPED: Self = Self { journal: JournalKind::Sqlite, idle_ms: None };
+}
+
+pub struct Lab {
+    bench: PathBuf,
+    greenroom: PathBuf,
+    scratch: PathBuf,
+    pub quick: bool,
+    dice: Dice,
+    made: u32,
+}
+
+impl Lab {
+    pub fn open(quick: bool, seed: u64) -> Result<Self> {
+        let bench = std::env::current_exe().context("where is this program?")?;
+        let release = bench.parent().context("this program lies nowhere")?.to_owned();
+        let target = release.parent().unwrap_or(&release).to_owned();
+        let greenroom = release.join("greenroom");
+        build_if_older(&greenroom, &bench, &target)?;
+        let scratch = target.join(format!("bench-scratch-{}", std::process::id()));
+        std::fs::create_dir_all(&scratch)?;
+        std::fs::write(scratch.join("script.json"), SCRIPT)?;
+        Ok(Self { bench, greenroom, scratch, quick, dice: Dice::new(seed), made: 0 })
+    }
+
+    pub fn rounds(&self) -> usize {
+        if self.quick { 3 } else { 5 }
+    }
+
+    /// A length of measuring: `seconds`, or a third of it in a quick run.
+    pub fn seconds(&self, seconds: f64) -> Duration {
+        Duration::from_secs_f64(if self.quick { seconds / 3.0 } else { seconds })
+    }
+
+    /// Runs every subject once a round, each round in another order.
+    pub fn shuffled<S: Copy, T>(
+        &mut self,
+        subjects: &[S],
+        mut run: impl FnMut(&mut Self, S) -> Result<T>,
+    ) -> Result<Vec<(S, T)>> {
+        let mut results = Vec::new();
+        for _ in 0..self.rounds() {
+            let mut order = subjects.to_vec();
+            self.dice.shuffle(&mut order);
+            for subject in order {
+                results.push((subject, run(self, subject)?));
+            }
+        }
+        Ok(results)
+    }
+
+    fn fresh(&mut self, name: &str) -> PathBuf {
+        self.made += 1;
+        self.scratch.join(format!("{name}-{}", self.made))
+    }
+
+    /// An empty directory for the data of a host.
+    pub fn directory(&mut self) -> Result<PathBuf> {
+        let path = self.fresh("data");
+        std::fs::create_dir_all(&path)?;
+        Ok(path)
+    }
+
+    /// A real host on a data directory.
+    pub fn host(&mut self, data: &Path, setup: HostSetup) -> Result<Server> {
+        let config = self.fresh("config");
+        let journal = match setup.journal {
+            JournalKind::Sqlite => "sqlite",
+            JournalKind::Memory => "memory",
+        };
+        let idle = setup.idle_ms.map(|ms| format!("[limits]\nchannel_idle_ms = {ms}\n"));
+        std::fs::write(&config, format!("journal = \"{journal}\"\n{}", idle.unwrap_or_default()))?;
+        let text = |path: &Path| path.display().to_string();
+        let arguments = [
+            "serve".to_owned(),
+            "--listen".to_owned(),
+            "127.0.0.1:0".to_owned(),
+            "--no-token".to_owned(),
+            "--ready-json".to_owned(),
+            "--data".to_owned(),
+            text(data),
+            "--script".to_owned(),
+            text(&self.scratch.join("script.json")),
+            "--config".to_owned(),
+            text(&config),
+            "--workspace".to_owned(),
+            text(&self.scratch),
+        ];
+        let log = self.fresh("log");
+        Server::start(&self.greenroom, &arguments, Some(data.to_owned()), log)
+    }
+
+    /// The same WebSocket code without a kernel and without a journal.
+    pub fn bare(&mut self, options: &[String]) -> Result<Server> {
+        let arguments: Vec<String> = ["bare".to_owned()].into_iter().chain(options.iter().cloned()).collect();
+        let log = self.fresh("log");
+        Server::start(&self.bench, &arguments, None, log)
+    }
+
+    /// This program again, as somebody who watches, asks or opens.
+    pub fn helper(&mut self, arguments: &[String]) -> Result<Process> {
+        let log = self.fresh("log");
+        Process::start(&self.bench, arguments, log)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if std::fs::remove_dir_all(&self.scratch).is_err() {
+            eprintln!("bench: {} could not be removed", self.scratch.display());
+        }
+    }
+}
+
+/// A host older than this program may be of other sources: it is built again, which costs nothing if it is not.
+fn build_if_older(greenroom: &Path, bench: &Path, target: &Path) -> Result<()> {
+    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    if let (Some(host), Some(own)) = (changed(greenroom), changed(bench))
+        && host >= own
+    {
+        return Ok(());
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "-p", "cli", "--target-dir"])
+        .arg(target)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .status();
+    match built {
+        Ok(status) if status.success() => Ok(()),
+        _ if greenroom.exists() => {
+            eprintln!("bench: `greenroom` could not be built again; the older one is measured");
+            Ok(())
+        }
+        _ => bail!("there is no `greenroom` beside this program and it could not be built"),
+    }
+}

@@ -1,0 +1,271 @@
+//! `bench watch`: many connections that subscribe, read and discard. One thread, one process for all of them.
+//!
+//! Standard input takes `mark N` (count anew, and take the time when each watcher has N frames), `sample`, `wait`
+//! (until all have N), `stamps`; each is answered by one line of JSON. The end of standard input is the end of the
+//! process. Where frames carry a [`Stamp`], the moment at which the last watcher
+//! had it is kept; time is then taken when a frame is found in the bytes, so that waiting behind the other watchers
+//! of this process counts, for every server alike.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+
+use crate::dial::{self, Stamp};
+use crate::frames::{Scanner, Seen};
+use crate::measure::now_ns;
+
+const READ_BYTES: usize = 64 * 1_024;
+const WAIT_MAX: Duration = Duration::from_secs(40);
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct WatchOptions {
+    #[arg(long)]
+    pub address: String,
+    #[arg(long)]
+    pub count: usize,
+    #[arg(long)]
+    pub channel: String,
+    /// Watch the root channel too.
+    #[arg(long)]
+    pub root: bool,
+    #[arg(long)]
+    pub window_ms: Option<u32>,
+    /// Client ids are this and a number.
+    #[arg(long, default_value = "w")]
+    pub name: String,
+    /// Frames carry stamps.
+    #[arg(long)]
+    pub stamped: bool,
+    /// What is read at a time: small where the number of watchers is large.
+    #[arg(long, default_value_t = READ_BYTES)]
+    pub read_bytes: usize,
+}
+
+/// What is known of one stamped frame.
+#[derive(Debug, Clone, Copy, Default)]
+struct Arrival {
+    sent_ns: u64,
+    last_ns: u64,
+    seen: usize,
+}
+
+#[derive(Default)]
+struct Shared {
+    joined: Cell<usize>,
+    closed: Cell<usize>,
+    frames: Cell<u64>,
+    bytes: Cell<u64>,
+    /// Since the last mark.
+    counts: RefCell<Vec<u64>>,
+    first_ns: Cell<u64>,
+    last_ns: Cell<u64>,
+    target: Cell<u64>,
+    reached: Cell<usize>,
+    stamps: RefCell<Vec<Arrival>>,
+    changed: Notify,
+}
+
+pub fn run(options: &WatchOptions) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&runtime, attend(options))
+}
+
+async fn attend(options: &WatchOptions) -> Result<()> {
+    let shared = Rc::new(Shared::default());
+    shared.counts.borrow_mut().resize(options.count, 0);
+    shared.target.set(u64::MAX);
+    for number in 0..options.count {
+        let (options, shared) = (options.clone(), shared.clone());
+        tokio::task::spawn_local(async move {
+            if let Err(error) = watch(&options, number, &shared).await {
+                eprintln!("watcher {number}: {error:#}");
+            }
+            shared.closed.set(shared.closed.get() + 1);
+            shared.changed.notify_one();
+        });
+    }
+    while shared.joined.get() < options.count {
+        if shared.closed.get() > 0 {
+            bail!("a watcher could not join");
+        }
+        shared.changed.notified().await;
+    }
+    println!("{}", json!({"joined": options.count}));
+    let mut commands = commands();
+    while let Some(command) = commands.recv().await {
+        println!("{}", shared.answer(&command, options.count).await?);
+    }
+    Ok(())
+}
+
+/// Lines of standard input, read by a thread that does nothing else.
+pub fn commands() -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(|line| line.ok()) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// Connects and upgrades; also says what came behind the head of the answer.
+pub async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
+    let mut stream = TcpStream::connect(address).await.context("cannot connect")?;
+    stream.set_nodelay(true)?;
+    stream.write_all(dial::upgrade(address).as_bytes()).await?;
+    let mut head = Vec::with_capacity(1_024);
+    loop {
+        if stream.read_buf(&mut head).await? == 0 {
+            bail!("no answer to the upgrade");
+        }
+        if let Some(end) = dial::head_end(&head) {
+            if !head.starts_with(b"HTTP/1.1 101") {
+                bail!("the upgrade was refused");
+            }
+            return Ok((stream, head.split_off(end)));
+        }
+    }
+}
+
+async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result<()> {
+    let (mut stream, early) = connect(&options.address).await?;
+    let root = if options.root { vec![dial::root()] } else { Vec::new() };
+    let mut hello = dial::frame(&dial::initialize(&format!("{}{number}", options.name), &root));
+    hello.extend(dial::frame(&dial::subscribe(&options.channel, None, options.window_ms)));
+    stream.write_all(&hello).await?;
+    let mut scanner = Scanner::new(64);
+    let (mut joined, mut announced) = (false, false);
+    let mut stamp_at = 0;
+    let mut buffer = early;
+    loop {
+        let (mut closed, mut pinged, mut frames, mut bytes) = (false, false, 0, 0);
+        scanner.feed(&buffer, |seen| match seen {
+            Seen::Message { head, .. } if !joined => joined = head.starts_with(dial::ANSWERED),
+            Seen::Message { head, bytes: size } => {
+                frames += 1;
+                bytes += size as u64;
+                if options.stamped {
+                    shared.stamp(head, &mut stamp_at);
+                }
+            }
+            Seen::Ping => pinged = true,
+            Seen::Close => closed = true,
+        });
+        if joined && !announced {
+            announced = true;
+            shared.join();
+            scanner.keep(if options.stamped { 1_024 } else { 0 });
+        }
+        if frames > 0 {
+            shared.count(number, frames, bytes);
+        }
+        if closed {
+            return Ok(());
+        }
+        if pinged {
+            stream.write_all(dial::PONG).await?;
+        }
+        buffer.resize(options.read_bytes, 0);
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        buffer.truncate(count);
+    }
+}
+
+impl Shared {
+    fn join(&self) {
+        self.joined.set(self.joined.get() + 1);
+        self.changed.notify_one();
+    }
+
+    fn count(&self, number: usize, frames: u64, bytes: u64) {
+        self.frames.set(self.frames.get() + frames);
+        self.bytes.set(self.bytes.get() + bytes);
+        let mut counts = self.counts.borrow_mut();
+        let (before, target) = (counts[number], self.target.get());
+        counts[number] += frames;
+        if self.first_ns.get() == 0 {
+            self.first_ns.set(now_ns());
+        }
+        if before < target && counts[number] >= target {
+            self.reached.set(self.reached.get() + 1);
+            self.last_ns.set(now_ns());
+            self.changed.notify_one();
+        }
+    }
+
+    fn stamp(&self, message: &[u8], at: &mut usize) {
+        let found = Stamp::at(message, *at).or_else(|| {
+            *at = Stamp::position(message)?;
+            Stamp::at(message, *at)
+        });
+        let Some(stamp) = found else { return };
+        let mut stamps = self.stamps.borrow_mut();
+        let index = stamp.index as usize;
+        if stamps.len() <= index {
+            stamps.resize(index + 1, Arrival::default());
+        }
+        let arrival = &mut stamps[index];
+        arrival.sent_ns = stamp.sent_ns;
+        arrival.last_ns = now_ns();
+        arrival.seen += 1;
+    }
+
+    async fn answer(&self, command: &str, watchers: usize) -> Result<Value> {
+        let (word, number) = command.split_once(' ').unwrap_or((command, ""));
+        Ok(match word {
+            "mark" => {
+                self.counts.borrow_mut().fill(0);
+                self.first_ns.set(0);
+                self.last_ns.set(0);
+                self.reached.set(0);
+                self.target.set(number.parse()?);
+                self.stamps.borrow_mut().clear();
+                self.sample()
+            }
+            "sample" => self.sample(),
+            "wait" => {
+                let all = async {
+                    while self.reached.get() + self.closed.get() < watchers {
+                        self.changed.notified().await;
+                    }
+                };
+                let in_time = tokio::time::timeout(WAIT_MAX, all).await.is_ok();
+                let mut sample = self.sample();
+                sample["complete"] = json!(in_time && self.closed.get() == 0);
+                sample
+            }
+            "stamps" => {
+                let stamps = self.stamps.borrow();
+                let whole = stamps.iter().filter(|arrival| arrival.seen == watchers);
+                let latencies: Vec<u64> =
+                    whole.map(|arrival| arrival.last_ns.saturating_sub(arrival.sent_ns)).collect();
+                let partial = stamps.len() - latencies.len();
+                json!({"latencies": latencies, "partial": partial, "closed": self.closed.get()})
+            }
+            _ => bail!("unknown command `{command}`"),
+        })
+    }
+
+    fn sample(&self) -> Value {
+        json!({
+            "frames": self.frames.get(),
+            "bytes": self.bytes.get(),
+            "firstNs": self.first_ns.get(),
+            "lastNs": self.last_ns.get(),
+            "closed": self.closed.get(),
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! What the doctor looks at on disk: the data directory and what lies in it.
+//!
+//! Must not know: hosts that run elsewhere.
+
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use host::journal::SqliteReader;
+
+use super::Finding;
+use crate::words::bytes_words;
+
+/// Below this a host soon cannot record anything (G-15).
+const DISK_FREE_FAIL: u64 = 64 << 20;
+const DISK_FREE_WARN: u64 = 1 << 30;
+
+pub(super) fn check(data: &Path) -> Vec<Finding> {
+    let metadata = match fs::metadata(data) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let words = format!(
+                "{} is not there yet; `greenroom serve` makes it",
+                data.display()
+            );
+            return vec![Finding::warn("data directory", words)];
+        }
+        Err(error) => {
+            let words = format!(
+                "{} cannot be looked at: {error}; check who owns it",
+                data.display()
+            );
+            return vec![Finding::fail("data directory", words)];
+        }
+    };
+    vec![
+        directory(data, &metadata),
+        lock(&data.join("lock")),
+        journal(data),
+        private_file(
+            "token file",
+            &data.join("token"),
+            "`greenroom serve` makes one",
+        ),
+        disk(data),
+    ]
+}
+
+fn directory(data: &Path, metadata: &Metadata) -> Finding {
+    const WHAT: &str = "data directory";
+    let place = data.display();
+    if !metadata.is_dir() {
+        return Finding::fail(
+            WHAT,
+            format!("{place} is not a directory; choose another with --data"),
+        );
+    }
+    // Asks the system instead of trying: the doctor changes nothing.
+    let access =
+        rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    if rustix::fs::access(data, access).is_err() {
+        return Finding::fail(
+            WHAT,
+            format!("{place} cannot be written; give it to the user the host runs as"),
+        );
+    }
+    match mode(metadata) {
+        open if open & 0o077 != 0 => Finding::warn(
+            WHAT,
+            format!("{place} can be entered by others (mode {open:o}); run `chmod 700 {place}`"),
+        ),
+        _ => Finding::ok(WHAT, place.to_string()),
+    }
+}
+
+fn lock(path: &Path) -> Finding {
+    const WHAT: &str = "lock";
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Finding::ok(WHAT, "free: no host has served this directory yet");
+        }
+        Err(error) => {
+            let words = format!(
+                "{} cannot be read: {error}; check who owns it",
+                path.display()
+            );
+            return Finding::fail(WHAT, words);
+        }
+    };
+    // Shared, and given back at once when the file is closed.
+    match file.try_lock_shared() {
+        Ok(()) => Finding::ok(WHAT, "free: no host serves this directory"),
+        Err(TryLockError::WouldBlock) => {
+            let pid = fs::read_to_string(path).unwrap_or_default();
+            let pid = Some(pid.trim())
+                .filter(|pid| !pid.is_empty())
+                .unwrap_or("unknown");
+            Finding::ok(WHAT, format!("held by the host with pid {pid}"))
+        }
+        Err(TryLockError::Error(error)) => Finding::warn(
+            WHAT,
+            format!("cannot be tried: {error}; does the file system know locks?"),
+        ),
+    }
+}
+
+fn journal(data: &Path) -> Finding {
+    const WHAT: &str = "journal";
+    if !data.join("journal.sqlite").exists() {
+        return Finding::ok(WHAT, "none yet; the first start makes it");
+    }
+    match SqliteReader::open(data) {
+        Ok(_) => Finding::ok(WHAT, "can be read by this version"),
+        Err(error) => Finding::fail(
+            WHAT,
+            format!(
+                "{error}; keep the file as it is and choose another directory with --data until that is solved"
+            ),
+        ),
+    }
+}
+
+/// A file that only its owner may read.
+pub(super) fn private_file(what: &'static str, path: &Path, if_missing: &str) -> Finding {
+    match fs::metadata(path) {
+        Ok(metadata) if mode(&metadata) & 0o077 != 0 => {
+            let (mode, place) = (mode(&metadata), path.display());
+            Finding::fail(
+                what,
+                format!("{place} can be read by others (mode {mode:o}); run `chmod 600 {place}`"),
+            )
+        }
+        Ok(_) => Finding::ok(
+            what,
+            format!("{} is readable by its owner only", path.display()),
+        ),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Finding::ok(what, format!("none; {if_missing}"))
+        }
+        Err(error) => Finding::fail(
+            what,
+            format!("{} cannot be looked at: {error}", path.display()),
+        ),
+    }
+}
+
+fn disk(data: &Path) -> Finding {
+    const WHAT: &str = "disk space";
+    let free = match rustix::fs::statvfs(data) {
+        Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
+        Err(error) => return Finding::warn(WHAT, format!("cannot be told: {error}")),
+    };
+    let words = format!("{} free", bytes_words(free));
+    match free {
+        free if free < DISK_FREE_FAIL => Finding::fail(
+            WHAT,
+            format!("{words}: too little to record turns; make room"),
+        ),
+        free if free < DISK_FREE_WARN => Finding::warn(WHAT, format!("{words}; make room soon")),
+        _ => Finding::ok(WHAT, words),
+    }
+}
+
+fn mode(metadata: &Metadata) -> u32 {
+    metadata.permissions().mode() & 0o777
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Level;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn level(findings: &[Finding], what: &str) -> Option<Level> {
+        findings
+            .iter()
+            .find(|finding| finding.what == what)
+            .map(|finding| finding.level)
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_no_failure() {
+        let data = tempfile::tempdir().unwrap();
+        let findings = check(&data.path().join("none"));
+        assert_eq!(level(&findings, "data directory"), Some(Level::Warn));
+        assert_eq!(findings.len(), 1);
+    }
+
+    #[test]
+    fn an_open_directory_and_an_open_token_are_told() {
+        let data = tempfile::tempdir().unwrap();
+        let token = data.path().join("token");
+        fs::write(&token, "t").unwrap();
+        set_mode(data.path(), 0o755);
+        set_mode(&token, 0o644);
+        let findings = check(data.path());
+        assert_eq!(level(&findings, "data directory"), Some(Level::Warn));
+        assert_eq!(level(&findings, "token file"), Some(Level::Fail));
+        set_mode(data.path(), 0o700);
+        set_mode(&token, 0o600);
+        let findings = check(data.path());
+        assert_eq!(level(&findings, "data directory"), Some(Level::Ok));
+        assert_eq!(level(&findings, "token file"), Some(Level::Ok));
+    }
+
+    #[test]
+    fn a_held_lock_names_its_holder() {
+        let data = tempfile::tempdir().unwrap();
+        let path = data.path().join("lock");
+        fs::write(&path, "77\n").unwrap();
+        assert!(lock(&path).words.contains("free"));
+        let held = File::open(&path).unwrap();
+        held.lock().unwrap();
+        assert!(lock(&path).words.contains("pid 77"));
+    }
+
+    #[test]
+    fn a_journal_that_is_none_fails() {
+        let data = tempfile::tempdir().unwrap();
+        assert_eq!(journal(data.path()).level, Level::Ok);
+        fs::write(
+            data.path().join("journal.sqlite"),
+            "not a database, and long enough to tell",
+        )
+        .unwrap();
+        assert_eq!(journal(data.path()).level, Level::Fail);
+    }
+}

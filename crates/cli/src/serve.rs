@@ -1,0 +1,274 @@
+//! `greenroom serve`: runs a host until it is told to stop.
+//!
+//! Promises: with `--ready-json` standard output holds exactly one line. Flags win over the TOML file, the file over
+//! the defaults.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use client::endpoint;
+use host::{Config, Ready, TokenChoice};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::Exit;
+use crate::logs::LogLevel;
+use crate::screen::print;
+
+/// Run a host that clients connect to
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "Examples:
+  greenroom serve
+  greenroom serve --listen 127.0.0.1:0 --ready-json
+  greenroom serve --script my-script.json --workspace ~/code
+
+SIGTERM or Ctrl-C stops the host within 5 s; nothing that a client has seen is lost.")]
+pub(crate) struct ServeOptions {
+    /// Address to listen on [default: 127.0.0.1:4790]; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// Where sessions are kept [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// TOML file with settings; --print-config shows them all
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Script of the scripted agent, instead of the built-in one
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// File that holds the token clients must show [default: one is made and kept in the data directory]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
+    token_file: Option<PathBuf>,
+    /// Ask for no token; only where other machines cannot connect
+    #[arg(long)]
+    no_token: bool,
+    /// Directory that sessions may work in, the first being the default; may be repeated
+    /// [default: the current directory, and the home directory]
+    #[arg(long, value_name = "DIR")]
+    workspace: Vec<PathBuf>,
+    /// Print one line of JSON on standard output once connections are accepted
+    #[arg(long, conflicts_with = "stdio")]
+    ready_json: bool,
+    /// Do not offer the scripted agent
+    #[arg(long, conflicts_with = "script")]
+    no_scripted: bool,
+    /// Serve one client on standard input and output; no socket, no token
+    #[arg(long, conflicts_with_all = ["listen", "token_file"])]
+    stdio: bool,
+    /// Print all settings as a TOML file and exit
+    #[arg(long)]
+    print_config: bool,
+}
+
+impl ServeOptions {
+    fn config(&self) -> anyhow::Result<Config> {
+        let data = endpoint::data_directory(self.data.as_deref())?;
+        let mut config = Config::default_for(data);
+        if let Some(file) = &self.config {
+            config
+                .load_toml(file)
+                .context("the configuration file cannot be used")?;
+        }
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        if let Some(script) = &self.script {
+            config.script = Some(script.clone());
+        }
+        if let Some(file) = &self.token_file {
+            config.token = TokenChoice::File(file.clone());
+        }
+        if self.no_token || self.stdio {
+            config.token = TokenChoice::None;
+        }
+        if !self.workspace.is_empty() {
+            config.workspaces = self.workspace.clone();
+        }
+        config.scripted &= !self.no_scripted;
+        config.stdio = self.stdio;
+        Ok(config)
+    }
+}
+
+/// What the command line asks for and may not have.
+fn usage_error(config: &Config) -> Option<String> {
+    let open = !config.stdio && !config.listen.ip().is_loopback();
+    (open && config.token == TokenChoice::None).then(|| {
+        format!(
+            "{} can be reached from other machines, so a token is needed: leave --no-token out, \
+             or listen on 127.0.0.1",
+            config.listen
+        )
+    })
+}
+
+pub(crate) async fn run(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exit> {
+    let mut config = options.config()?;
+    if let Some(problem) = usage_error(&config) {
+        eprintln!("greenroom: {problem}");
+        return Ok(Exit::Usage);
+    }
+    if options.print_config {
+        print(&config.to_toml())?;
+        return Ok(Exit::Complete);
+    }
+    config.on_log_level = Some(std::sync::Arc::new(move |level| log_level.set(level)));
+    let stop = stop_signal()?;
+    let data = config.data.clone();
+    let announce = match (options.stdio, options.ready_json) {
+        (true, _) => Announce::Nothing, // G-31: standard output is the client's
+        (false, true) => Announce::Json,
+        (false, false) => Announce::Words,
+    };
+    host::serve(config, move |ready| announce.say(&ready, &data), stop).await?;
+    Ok(Exit::Complete)
+}
+
+/// Ends with the first SIGTERM or SIGINT.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// How the host says that it is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Announce {
+    Nothing,
+    Json,
+    Words,
+}
+
+impl Announce {
+    fn say(self, ready: &Ready, data: &Path) {
+        if self != Self::Words {
+            tracing::info!(url = %ready.url, version = ready.version, "ready");
+        }
+        let text = match self {
+            Self::Nothing => return,
+            Self::Json => ready_json(ready),
+            Self::Words => ready_words(ready, data),
+        };
+        // Whoever closed standard output does not want to know; the host serves all the same.
+        if let Err(error) = print(&text) {
+            tracing::warn!(%error, "standard output cannot be written");
+        }
+    }
+}
+
+fn ready_json(ready: &Ready) -> String {
+    let line = json!({
+        "url": ready.url,
+        "token": ready.token,
+        "pid": std::process::id(),
+        "version": ready.version,
+    });
+    format!("{line}\n")
+}
+
+fn ready_words(ready: &Ready, data: &Path) -> String {
+    let address = match &ready.token {
+        Some(token) => format!("{}?tkn={token}", ready.url),
+        None => ready.url.clone(),
+    };
+    format!(
+        "greenroom {} is ready.\n\n  Connect a client:  {address}\n  Data directory:    {}\n\n\
+         Try it, in another terminal:  greenroom send hello{}\nStop it with Ctrl-C.\n",
+        ready.version,
+        data.display(),
+        match endpoint::data_directory(None) {
+            Ok(default) if default == data => String::new(),
+            _ => format!(" --data {}", data.display()),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> ServeOptions {
+        ServeOptions {
+            data: Some(PathBuf::from("d")),
+            ..ServeOptions::default()
+        }
+    }
+
+    #[test]
+    fn no_token_is_for_loopback_only() {
+        let problem = |listen: &str, no_token| {
+            let listen = Some(listen.parse().unwrap());
+            usage_error(
+                &ServeOptions {
+                    listen,
+                    no_token,
+                    ..options()
+                }
+                .config()
+                .unwrap(),
+            )
+        };
+        assert_eq!(problem("127.0.0.1:0", true), None);
+        assert_eq!(problem("[::1]:0", true), None);
+        assert_eq!(problem("0.0.0.0:4790", false), None);
+        assert!(
+            problem("0.0.0.0:4790", true)
+                .unwrap()
+                .contains("a token is needed")
+        );
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_the_defaults() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("greenroom.toml");
+        std::fs::write(&file, "listen = \"127.0.0.1:5\"\nscripted = false\n").unwrap();
+        let from_file = ServeOptions {
+            config: Some(file.clone()),
+            ..options()
+        }
+        .config()
+        .unwrap();
+        assert_eq!((from_file.listen.port(), from_file.scripted), (5, false));
+        let listen = Some("127.0.0.1:6".parse().unwrap());
+        let flagged = ServeOptions {
+            config: Some(file),
+            listen,
+            ..options()
+        }
+        .config()
+        .unwrap();
+        assert_eq!(flagged.listen.port(), 6);
+        assert_eq!(options().config().unwrap().listen.port(), 4790);
+    }
+
+    #[test]
+    fn the_ready_line_is_one_line_of_json() {
+        let ready = Ready {
+            url: "ws://127.0.0.1:7/".to_owned(),
+            token: None,
+            version: "0.1.0",
+        };
+        let pid = std::process::id();
+        assert_eq!(
+            ready_json(&ready),
+            format!(
+                "{{\"url\":\"ws://127.0.0.1:7/\",\"token\":null,\"pid\":{pid},\"version\":\"0.1.0\"}}\n"
+            )
+        );
+        let ready = Ready {
+            token: Some("T".to_owned()),
+            ..ready
+        };
+        let words = ready_words(&ready, Path::new("/data"));
+        assert!(
+            words.contains("ws://127.0.0.1:7/?tkn=T") && words.contains("greenroom send hello")
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! Stories about the host, one file per heading in `tests/`. Nothing lives here.

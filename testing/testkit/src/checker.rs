@@ -1,0 +1,224 @@
+//! Checkers: what must be true when the world is quiet, whatever happened before. They know no test.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use host::journal::{Journal, JournalReader};
+use kernel::{Effect, Input, Kernel, Output, PeerId, ReadFailed};
+use serde_json::{Value, json};
+
+use crate::client::{Client, ROOT};
+use crate::world::World;
+
+/// Everything that is wrong, in words. Settles the world first.
+pub fn violations(world: &mut World) -> Vec<String> {
+    world.settle();
+    let mut wrong = Vec::new();
+    nothing_is_owed(world, &mut wrong);
+    said_by_the_watchful(world, &mut wrong);
+    let host = host_states(world);
+    mirrors_agree(world, &host, &mut wrong);
+    memory_agrees(world, &host, &mut wrong);
+    journal_agrees(world, &host, &mut wrong);
+    runs_have_turns(world, &host, &mut wrong);
+    wrong
+}
+
+/// Every request has its one response, every action its echo or its refusal (H-004, H-063, H-066).
+fn nothing_is_owed(world: &World, wrong: &mut Vec<String>) {
+    for client in world.clients.iter().filter(|client| client.link.is_some()) {
+        for (id, pending) in &client.pending {
+            wrong.push(format!("{}: `{}` ({id}) was never answered", client.id, pending.method));
+        }
+        if !client.ready {
+            continue;
+        }
+        for (seq, channel) in &client.unheard {
+            if client.mirrors.contains_key(channel) {
+                wrong.push(format!("{}: action {seq} on {channel} was neither echoed nor refused", client.id));
+            }
+        }
+    }
+}
+
+/// What clients and the ledger noticed on the way; and no refused action is in the journal.
+fn said_by_the_watchful(world: &World, wrong: &mut Vec<String>) {
+    wrong.extend(world.ledger.violations.iter().cloned());
+    for client in &world.clients {
+        wrong.extend(client.violations.iter().cloned());
+        for refusal in &client.refusals {
+            let seq = refusal["origin"]["clientSeq"].as_i64().unwrap_or(0);
+            if world.ledger.origins.contains(&(client.id.clone(), seq)) {
+                wrong.push(format!("refused and recorded: {refusal}"));
+            }
+        }
+    }
+}
+
+/// Every channel there is, as a client that joins now is told.
+pub fn host_states(world: &mut World) -> BTreeMap<String, Value> {
+    let index = world.clients.len();
+    world.clients.push(Client::new("checker", "1.0.0"));
+    let peer = world.connect(index);
+    let params = world.clients[index].initialize_params(&[ROOT.to_owned()]);
+    let (_, text) = world.clients[index].request("initialize", params);
+    world.send(index, text);
+    let (list, text) = world.clients[index].request("listSessions", json!({"channel": ROOT}));
+    world.send(index, text);
+    world.settle();
+    let listed = world.clients[index].responses.get(&list).cloned();
+    let listed = listed.and_then(Result::ok).unwrap_or(Value::Null);
+    let mut wanted = BTreeSet::new();
+    for item in listed["items"].as_array().into_iter().flatten() {
+        let session = item["resource"].as_str().unwrap_or("").to_owned();
+        wanted.insert(crate::default_chat(&session));
+        wanted.insert(session);
+    }
+    for client in &world.clients {
+        wanted.extend(client.mirrors.keys().filter(|channel| *channel != ROOT).cloned());
+    }
+    for channel in wanted {
+        let (_, text) = world.clients[index].request("subscribe", json!({"channel": channel}));
+        world.send(index, text);
+    }
+    world.settle();
+    let states = world.clients[index].mirrors.iter().map(|(uri, mirror)| (uri.clone(), mirror.value())).collect();
+    world.cut(peer, 0);
+    world.settle();
+    world.clients.pop();
+    states
+}
+
+/// Fields that no chat action carries (H-150), and the window, which is compared apart.
+fn comparable(state: &Value, old_client: bool) -> Value {
+    let mut state = state.clone();
+    let Some(fields) = state.as_object_mut() else { return state };
+    if fields.contains_key("turns") {
+        for field in ["title", "changes", "interactivity", "origin", "_meta", "turns", "turnsNextCursor"] {
+            fields.shift_remove(field);
+        }
+        if old_client && let Some(status) = fields.get("status").and_then(Value::as_u64) {
+            // Clients of 0.9 hear nothing of a chat's read and archived flags (G-23).
+            fields.insert("status".to_owned(), json!(status & 0b1_1111));
+        }
+    }
+    state
+}
+
+fn mirrors_agree(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+    for client in world.clients.iter().filter(|client| client.ready && client.link.is_some()) {
+        for (channel, mirror) in &client.mirrors {
+            let Some(state) = host.get(channel) else {
+                wrong.push(format!("{} watches {channel}, which is not there", client.id));
+                continue;
+            };
+            let mirror = mirror.value();
+            let (ours, theirs) = (comparable(state, client.is_old()), comparable(&mirror, client.is_old()));
+            if ours != theirs {
+                wrong.push(format!("{} sees another {channel}:\n  host   {ours}\n  mirror {theirs}", client.id));
+            }
+            if let (Some(all), Some(some)) = (state["turns"].as_array(), mirror["turns"].as_array()) {
+                if !all.ends_with(some) {
+                    let ids = |turns: &[Value]| turns.iter().map(|turn| turn["id"].clone()).collect::<Vec<_>>();
+                    wrong.push(format!(
+                        "{} holds other turns of {channel}:\n  host   {:?}\n  mirror {:?}",
+                        client.id,
+                        ids(all),
+                        ids(some)
+                    ));
+                }
+                let more = some.len() < all.len();
+                if more != mirror.get("turnsNextCursor").is_some() {
+                    wrong.push(format!(
+                        "{}: cursor {} with {} of {} turns of {channel}",
+                        client.id,
+                        mirror["turnsNextCursor"],
+                        some.len(),
+                        all.len()
+                    )); // H-050
+                }
+            }
+        }
+    }
+}
+
+/// What the kernel holds in memory is what it tells.
+fn memory_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+    for (channel, state) in host {
+        let uri = wire::ChannelUri::parse(channel).expect("a channel URI");
+        if let Some(memory) = world.kernel().state_of(&uri)
+            && comparable(&memory, false) != comparable(state, false)
+        {
+            wrong.push(format!("memory and snapshot of {channel} differ:\n  {memory}\n  {state}"));
+        }
+    }
+}
+
+/// `replay(journal) == live`: a host that boots now tells the same.
+fn journal_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+    let wanted: Vec<String> =
+        host.iter().filter(|(_, state)| state.get("activeTurn").is_none()).map(|(uri, _)| uri.clone()).collect();
+    let replayed = replayed(world, &wanted);
+    for channel in wanted {
+        let (live, stored) = (&host[&channel], replayed.get(&channel).unwrap_or(&Value::Null));
+        if live != stored {
+            wrong.push(format!("the journal holds another {channel}:\n  live    {live}\n  journal {stored}"));
+        }
+    }
+}
+
+/// Channels as a host tells them that boots on the same journal and writes nothing.
+fn replayed(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
+    let mut memory = world.memory.clone();
+    let boot = Journal::boot(&mut memory).expect("memory boots");
+    let (mut kernel, output) = Kernel::boot(boot, world.facts.clone(), world.limits.clone(), world.now);
+    let mut client = Client::new("replayer", "1.0.0");
+    let peer = PeerId(u64::MAX);
+    client.connected(peer);
+    let (_, text) = client.request("initialize", client.initialize_params(channels));
+    let message = wire::rpc::decode(&text, 128).expect("a message");
+    let mut queue = VecDeque::from([
+        Input::Connected { peer },
+        Input::Received { peer, message, bytes: text.len() },
+    ]);
+    let mut take = |kernel: &mut Kernel, output: Output, queue: &mut VecDeque<Input>| {
+        kernel.committed();
+        for outgoing in output.frames.iter().filter(|outgoing| outgoing.peer == peer) {
+            client.hears(serde_json::from_slice(&outgoing.frame.to_bytes()).expect("frames are JSON"));
+        }
+        for effect in output.effects {
+            if let Effect::Read { ticket, query } = effect {
+                let answer = JournalReader::read(&mut memory, &query);
+                let answer = answer.map_err(|error| ReadFailed(error.to_string()));
+                queue.push_back(Input::Read { ticket, answer });
+            }
+        }
+    };
+    take(&mut kernel, output, &mut queue);
+    while let Some(input) = queue.pop_front() {
+        let output = kernel.step(input, world.now);
+        take(&mut kernel, output, &mut queue);
+    }
+    client.mirrors.iter().map(|(uri, mirror)| (uri.clone(), mirror.value())).collect()
+}
+
+/// No agent works where no turn runs, and no turn spins without an agent or a session still to come.
+fn runs_have_turns(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+    let mut running = BTreeSet::new();
+    for (run, chat) in world.kernel().running() {
+        if !running.insert(chat.to_string()) {
+            wrong.push(format!("two agents work in {chat}"));
+        }
+        if host.get(chat.as_str()).is_none_or(|state| state.get("activeTurn").is_none()) {
+            wrong.push(format!("{run:?} works in {chat}, where no turn runs"));
+        }
+    }
+    for (channel, state) in host.iter().filter(|(_, state)| state.get("activeTurn").is_some()) {
+        let creating = host.values().any(|session| {
+            session["lifecycle"] == "creating"
+                && session["chats"].as_array().is_some_and(|chats| chats.iter().any(|c| c["resource"] == channel.as_str()))
+        });
+        if !running.contains(channel) && !creating {
+            wrong.push(format!("the turn in {channel} has no agent: {}", state["activeTurn"]["id"])); // H-090
+        }
+    }
+}

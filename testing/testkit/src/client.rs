@@ -1,0 +1,264 @@
+//! A simulated AHP client: speaks JSON, mirrors what it watches, and keeps its place like the published runtime.
+//!
+//! `last_seen` is raised by action envelopes, by `initialize`, and by what a reconnect brings; not by a subscribe in
+//! the middle of a connection (H-085).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::PeerId;
+use serde_json::{Value, json};
+
+use crate::mirror::Mirror;
+
+pub const ROOT: &str = "ahp-root://";
+
+/// What a response said.
+pub type Response = Result<Value, Value>;
+
+/// A request that is out.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    pub method: String,
+    pub channel: String,
+}
+
+/// One client, connected or not.
+#[derive(Debug)]
+pub struct Client {
+    pub id: String,
+    pub versions: Vec<String>,
+    pub link: Option<PeerId>,
+    /// Admitted by `initialize` or `reconnect` on the present connection.
+    pub ready: bool,
+    /// It was admitted at least once, so it comes back with `reconnect`.
+    pub known: bool,
+    pub mirrors: BTreeMap<String, Mirror>,
+    pub last_seen: u64,
+    pub next_id: u64,
+    pub pending: BTreeMap<u64, Pending>,
+    pub responses: BTreeMap<u64, Response>,
+    pub client_seq: i64,
+    /// Actions sent on this connection that were neither echoed nor refused yet.
+    pub unheard: BTreeMap<i64, String>,
+    /// Refused envelopes.
+    pub refusals: Vec<Value>,
+    /// Envelopes that came, refused ones left out; emptied on request.
+    pub envelopes: Vec<Value>,
+    pub notifications: Vec<Value>,
+    /// Every frame of the present connection, in order.
+    pub heard: Vec<Value>,
+    /// The highest seq of an envelope on the present connection.
+    pub top_seq: u64,
+    /// What must never happen, and did.
+    pub violations: Vec<String>,
+}
+
+impl Client {
+    pub fn new(id: &str, version: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            versions: vec![version.to_owned()],
+            link: None,
+            ready: false,
+            known: false,
+            mirrors: BTreeMap::new(),
+            last_seen: 0,
+            next_id: 0,
+            pending: BTreeMap::new(),
+            responses: BTreeMap::new(),
+            client_seq: 0,
+            unheard: BTreeMap::new(),
+            refusals: Vec::new(),
+            envelopes: Vec::new(),
+            notifications: Vec::new(),
+            heard: Vec::new(),
+            top_seq: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    pub fn is_old(&self) -> bool {
+        self.versions.iter().all(|version| version.starts_with("0."))
+    }
+
+    /// The text of a request, and its id.
+    pub fn request(&mut self, method: &str, params: Value) -> (u64, String) {
+        self.next_id += 1;
+        let id = self.next_id;
+        let channel = params["channel"].as_str().unwrap_or("").to_owned();
+        self.pending.insert(id, Pending { method: method.to_owned(), channel });
+        (id, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string())
+    }
+
+    /// The text of a `dispatchAction`, and its `clientSeq`.
+    pub fn dispatch(&mut self, channel: &str, action: Value) -> (i64, String) {
+        self.client_seq += 1;
+        let seq = self.client_seq;
+        self.unheard.insert(seq, channel.to_owned());
+        let params = json!({"channel": channel, "clientSeq": seq, "action": action});
+        (seq, json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string())
+    }
+
+    pub fn initialize_params(&self, subscriptions: &[String]) -> Value {
+        json!({
+            "channel": ROOT,
+            "clientId": self.id,
+            "protocolVersions": self.versions,
+            "clientInfo": {"name": "testkit"},
+            "initialSubscriptions": subscriptions,
+        })
+    }
+
+    pub fn reconnect_params(&self) -> Value {
+        let subscriptions: Vec<&String> = self.mirrors.keys().collect();
+        json!({
+            "channel": ROOT,
+            "clientId": self.id,
+            "lastSeenServerSeq": self.last_seen,
+            "subscriptions": subscriptions,
+        })
+    }
+
+    /// The connection is gone, and with it what was under way.
+    pub fn lost(&mut self) {
+        self.link = None;
+        self.ready = false;
+        self.pending.clear();
+        self.unheard.clear();
+        self.top_seq = 0;
+    }
+
+    pub fn connected(&mut self, link: PeerId) {
+        self.lost();
+        self.heard.clear();
+        self.link = Some(link);
+    }
+
+    /// Takes one frame of the host.
+    pub fn hears(&mut self, frame: Value) {
+        self.heard.push(frame.clone());
+        match frame["method"].as_str() {
+            Some("action") => self.envelope(&frame["params"]),
+            Some(_) => self.notified(frame),
+            None => self.answered(frame),
+        }
+    }
+
+    fn envelope(&mut self, envelope: &Value) {
+        let seq = envelope["serverSeq"].as_u64().unwrap_or(0);
+        let own = envelope["origin"]["clientId"] == self.id.as_str();
+        if own && let Some(client_seq) = envelope["origin"]["clientSeq"].as_i64() {
+            self.unheard.remove(&client_seq);
+        }
+        if envelope.get("rejectionReason").is_some() {
+            if !own {
+                self.violations.push(format!("{} heard another's refusal: {envelope}", self.id)); // H-067
+            }
+            self.refusals.push(envelope.clone());
+            return;
+        }
+        // Recorded envelopes rise strictly; an own action that changed nothing carries the seq of the moment (G-17).
+        if seq < self.top_seq || (seq == self.top_seq && !own) {
+            self.violations.push(format!("{}: seq {seq} after {}: {envelope}", self.id, self.top_seq));
+        }
+        self.top_seq = self.top_seq.max(seq);
+        self.last_seen = self.last_seen.max(seq);
+        self.envelopes.push(envelope.clone());
+        self.apply(envelope);
+    }
+
+    fn apply(&mut self, envelope: &Value) {
+        let channel = envelope["channel"].as_str().unwrap_or("");
+        if let Some(mirror) = self.mirrors.get_mut(channel) {
+            mirror.apply(&envelope["action"]);
+        }
+    }
+
+    fn notified(&mut self, frame: Value) {
+        if frame["method"] == "root/sessionRemoved"
+            && let Some(session) = frame["params"]["session"].as_str()
+        {
+            self.forget_session(session);
+        }
+        self.notifications.push(frame);
+    }
+
+    /// A session that is gone takes its chats with it (H-054).
+    pub fn forget_session(&mut self, session: &str) {
+        let chat = crate::default_chat(session);
+        let gone = BTreeSet::from([session.to_owned(), chat]);
+        self.mirrors.retain(|channel, _| !gone.contains(channel));
+        self.unheard.retain(|_, channel| !gone.contains(channel));
+    }
+
+    fn answered(&mut self, frame: Value) {
+        let Some(id) = frame["id"].as_u64() else { return };
+        let Some(pending) = self.pending.remove(&id) else {
+            self.violations.push(format!("{}: a response nobody waits for: {frame}", self.id)); // H-004
+            return;
+        };
+        match (frame.get("result"), frame.get("error")) {
+            (Some(result), None) => {
+                self.succeeded(&pending, result);
+                self.responses.insert(id, Ok(result.clone()));
+            }
+            (None, Some(error)) => {
+                self.responses.insert(id, Err(error.clone()));
+            }
+            _ => self.violations.push(format!("{}: neither result nor error: {frame}", self.id)),
+        }
+    }
+
+    fn succeeded(&mut self, pending: &Pending, result: &Value) {
+        match pending.method.as_str() {
+            "initialize" => {
+                self.admitted();
+                self.mirrors.clear();
+                self.take_snapshots(&result["snapshots"]);
+                self.last_seen = self.last_seen.max(result["serverSeq"].as_u64().unwrap_or(0));
+            }
+            "reconnect" if result["type"] == "replay" => {
+                self.admitted();
+                let mut before = 0;
+                for envelope in result["actions"].as_array().into_iter().flatten() {
+                    let seq = envelope["serverSeq"].as_u64().unwrap_or(0);
+                    if seq <= before {
+                        self.violations.push(format!("{}: the replay does not rise: {envelope}", self.id));
+                    }
+                    before = seq;
+                    self.top_seq = self.top_seq.max(seq);
+                    self.last_seen = self.last_seen.max(seq);
+                    self.apply(envelope);
+                }
+                for missing in result["missing"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    self.mirrors.remove(missing);
+                }
+            }
+            "reconnect" => {
+                self.admitted();
+                self.mirrors.clear(); // H-082
+                let top = self.take_snapshots(&result["snapshots"]);
+                self.last_seen = self.last_seen.max(top);
+            }
+            "subscribe" => {
+                self.take_snapshots(&Value::Array(vec![result["snapshot"].clone()]));
+            }
+            _ => {}
+        }
+    }
+
+    fn admitted(&mut self) {
+        self.ready = true;
+        self.known = true;
+    }
+
+    fn take_snapshots(&mut self, snapshots: &Value) -> u64 {
+        let mut top = 0;
+        for snapshot in snapshots.as_array().into_iter().flatten() {
+            let resource = snapshot["resource"].as_str().unwrap_or("").to_owned();
+            top = top.max(snapshot["fromSeq"].as_u64().unwrap_or(0));
+            self.mirrors.insert(resource, Mirror::from_snapshot(snapshot["state"].clone()));
+        }
+        top
+    }
+}

@@ -1,0 +1,36 @@
+//! A simulated world around the real kernel: clients, links, virtual time, a scripted model, a journal that can fail,
+//! and checkers that know no test.
+//!
+//! Promises: everything is deterministic; the same seed gives the same bytes.
+//! Must not know: sockets, files, threads, the clock.
+
+pub mod chance;
+pub mod checker;
+pub mod client;
+pub mod facts;
+pub mod ledger;
+pub mod mirror;
+pub mod model;
+pub mod person;
+pub mod scenario;
+pub mod world;
+
+pub use client::ROOT;
+pub use model::Script;
+pub use person::{Person, Sent};
+pub use scenario::Scenario;
+pub use world::{Kill, World};
+
+/// The URI of the chat that comes with a session (G-26).
+pub fn default_chat(session: &str) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::from("ahp-chat://default/");
+    for chunk in session.as_bytes().chunks(3) {
+        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..=chunk.len() {
+            let index = bits >> (18 - 6 * place) & 63;
+            text.push(char::from(ALPHABET[index as usize]));
+        }
+    }
+    text
+}

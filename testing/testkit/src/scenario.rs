@@ -1,0 +1,181 @@
+//! The language of stories: who is there, what they do, what the model says, what goes wrong, and that all agree.
+
+use std::cell::{Ref, RefCell, RefMut};
+use std::rc::Rc;
+
+use host::journal::Faults;
+use kernel::Limits;
+use serde_json::Value;
+
+use crate::checker;
+use crate::client::Client;
+use crate::model::Script;
+use crate::person::Person;
+use crate::world::{Kill, World};
+
+/// One story.
+pub struct Scenario {
+    world: Rc<RefCell<World>>,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scenario {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// A host with other limits.
+    pub fn with(change: impl FnOnce(&mut Limits)) -> Self {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        Self { world: Rc::new(RefCell::new(World::new(1, limits))) }
+    }
+
+    pub fn world(&self) -> RefMut<'_, World> {
+        self.world.borrow_mut()
+    }
+
+    pub fn look(&self) -> Ref<'_, World> {
+        self.world.borrow()
+    }
+
+    /// A client of the current protocol, not connected yet.
+    pub fn client(&mut self, name: &str) -> Person {
+        self.client_of(name, "1.0.0")
+    }
+
+    pub fn client_of(&mut self, name: &str, version: &str) -> Person {
+        let mut world = self.world.borrow_mut();
+        let index = world.clients.len();
+        world.clients.push(Client::new(name, version));
+        Person::new(Rc::clone(&self.world), index)
+    }
+
+    /// What the model does in the next turn that has no script yet.
+    pub fn model(&mut self) -> ModelTalk<'_> {
+        ModelTalk { scenario: self, script: Script::new() }
+    }
+
+    pub fn settles(&mut self) {
+        self.world().settle();
+    }
+
+    /// Time passes and all that comes with it happens.
+    pub fn advances_ms(&mut self, ms: u64) {
+        self.world().advance_ms(ms);
+        self.settles();
+    }
+
+    /// Time passes in steps, so that timers that set timers all get their turn.
+    pub fn advances_in_steps(&mut self, ms: u64, step_ms: u64) {
+        let mut passed = 0;
+        while passed < ms {
+            self.advances_ms(step_ms.min(ms - passed));
+            passed += step_ms;
+        }
+    }
+
+    pub fn host_is_killed(&mut self) {
+        self.world().kill();
+    }
+
+    /// The host will die at this point of the next batch that writes.
+    pub fn host_dies_at(&mut self, point: Kill) {
+        self.world().kill_at = Some(point);
+    }
+
+    pub fn host_restarts(&mut self) {
+        if self.look().is_up() {
+            self.host_is_killed();
+        }
+        self.world().start();
+        self.settles();
+    }
+
+    pub fn faults(&self) -> Faults {
+        self.look().faults.clone()
+    }
+
+    /// Reads take up to this long from now on.
+    pub fn reads_take_ms(&mut self, ms: u64) {
+        self.world().read_ms_max = ms;
+    }
+
+    pub fn sessions_take_ms(&mut self, ms: u64) {
+        self.world().start_ms_max = ms;
+    }
+
+    /// The host's state of a channel, as a newcomer is told.
+    pub fn state(&mut self, channel: &str) -> Value {
+        let mut world = self.world();
+        checker::host_states(&mut world).get(channel).cloned().unwrap_or(Value::Null)
+    }
+
+    /// Every mirror == host == replayed journal, and nothing happened that must not.
+    #[track_caller]
+    pub fn all_agree(&mut self) {
+        let wrong = checker::violations(&mut self.world());
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// Writes a script, and hands it to the model when the sentence ends.
+pub struct ModelTalk<'a> {
+    scenario: &'a mut Scenario,
+    script: Script,
+}
+
+impl ModelTalk<'_> {
+    fn with(mut self, change: impl FnOnce(Script) -> Script) -> Self {
+        self.script = change(std::mem::take(&mut self.script));
+        self
+    }
+
+    pub fn streams<'a>(self, chunks: impl IntoIterator<Item = &'a str>) -> Self {
+        self.with(|script| script.streams(chunks))
+    }
+
+    pub fn thinks<'a>(self, chunks: impl IntoIterator<Item = &'a str>) -> Self {
+        self.with(|script| script.thinks(chunks))
+    }
+
+    pub fn says(self, event: kernel::TurnEvent) -> Self {
+        self.with(|script| script.says(event))
+    }
+
+    pub fn keeps(self, checkpoint: &'static str) -> Self {
+        self.with(|script| script.keeps(checkpoint))
+    }
+
+    pub fn waits_ms(self, ms: u64) -> Self {
+        self.with(|script| script.waits_ms(ms))
+    }
+
+    pub fn hangs(self) -> Self {
+        self.with(Script::hangs)
+    }
+
+    pub fn fails(self) -> Self {
+        self.with(|script| script.fails(false))
+    }
+
+    pub fn fails_resumably(self) -> Self {
+        self.with(|script| script.fails(true))
+    }
+
+    pub fn talks_on_after_stop(self) -> Self {
+        self.with(Script::deaf)
+    }
+}
+
+impl Drop for ModelTalk<'_> {
+    fn drop(&mut self) {
+        let script = std::mem::take(&mut self.script);
+        self.scenario.world().models.next.push_back(script);
+    }
+}

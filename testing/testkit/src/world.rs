@@ -1,0 +1,462 @@
+//! The world around the kernel: plays the host's kernel task, step by step, in virtual time.
+//!
+//! Promises: write, speak, act, in this order; the same calls with the same seed give the same bytes.
+//! Must not know: what a test wants to prove.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
+use kernel::{AgentFailure, Batch, CloseReason, Effect, HostFacts, Input, Kernel, Limits, Output, PeerId, ReadFailed, RunId};
+use wire::{Timestamp, rpc};
+
+use crate::chance::Chance;
+use crate::client::Client;
+use crate::ledger::Ledger;
+use crate::model::{Beat, Models};
+
+/// Where a host can die within one batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kill {
+    BeforeWrite,
+    BeforeSpeak,
+    BeforeAct,
+}
+
+/// What comes due at a moment.
+#[derive(Debug, Clone)]
+enum Due {
+    Timer(kernel::Timer),
+    Input(Input),
+    Beat(RunId),
+}
+
+/// A connection: two queues and what is wrong with them.
+#[derive(Debug)]
+pub struct Link {
+    pub client: usize,
+    pub to_host: VecDeque<String>,
+    pub to_client: VecDeque<(Bytes, u32)>,
+    /// The host reads no more for now.
+    pub paused: bool,
+    /// Nothing moves in either direction.
+    pub stalled: bool,
+    /// The host closes it once what was said is delivered.
+    pub closing: Option<CloseReason>,
+}
+
+/// Everything outside the kernel.
+pub struct World {
+    pub now: Timestamp,
+    pub kernel: Option<Kernel>,
+    pub limits: Limits,
+    pub facts: HostFacts,
+    pub memory: Memory,
+    pub faults: Faults,
+    journal: Box<dyn Journal>,
+    reader: Box<dyn JournalReader>,
+    queue: VecDeque<Input>,
+    agenda: BTreeMap<(Timestamp, u64), Due>,
+    agenda_set: u64,
+    pub links: BTreeMap<PeerId, Link>,
+    next_peer: u64,
+    pub clients: Vec<Client>,
+    pub models: Models,
+    /// What the next sessions' starts end in; `Ok` if none is queued.
+    pub starts: VecDeque<Result<(), AgentFailure>>,
+    /// Longest a read, and the start of a session, takes.
+    pub read_ms_max: u64,
+    pub start_ms_max: u64,
+    pub batch_max: usize,
+    pub kill_at: Option<Kill>,
+    pub chance: Chance,
+    pub ledger: Ledger,
+    /// Questions to the journal so far.
+    pub reads: Vec<kernel::Query>,
+    pub closed: Vec<(usize, CloseReason)>,
+    /// Windows of the frames each client got on its present link.
+    pub windows: BTreeMap<usize, Vec<u32>>,
+    hash: u64,
+    pub trace: bool,
+}
+
+/// When the story begins.
+pub const DAWN: Timestamp = Timestamp(1_790_000_000_000);
+
+impl World {
+    pub fn new(seed: u64, limits: Limits) -> Self {
+        let memory = Memory::new();
+        let (journal, faults) = Faulty::new(Box::new(memory.clone()));
+        let reader = journal.reader().expect("memory reads");
+        let mut world = Self {
+            now: DAWN,
+            kernel: None,
+            limits,
+            facts: crate::facts::host_facts(),
+            memory,
+            faults,
+            journal: Box::new(journal),
+            reader,
+            queue: VecDeque::new(),
+            agenda: BTreeMap::new(),
+            agenda_set: 0,
+            links: BTreeMap::new(),
+            next_peer: 0,
+            clients: Vec::new(),
+            models: Models::default(),
+            starts: VecDeque::new(),
+            read_ms_max: 0,
+            start_ms_max: 0,
+            batch_max: 64,
+            kill_at: None,
+            chance: Chance::new(seed),
+            ledger: Ledger::default(),
+            reads: Vec::new(),
+            closed: Vec::new(),
+            windows: BTreeMap::new(),
+            hash: 0xcbf2_9ce4_8422_2325,
+            trace: false,
+        };
+        world.start();
+        world
+    }
+
+    pub fn say(&self, words: impl FnOnce() -> String) {
+        if self.trace {
+            println!("[{}] {}", self.now.0 - DAWN.0, words());
+        }
+    }
+
+    /// A number that stands for every byte the host ever spoke.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    pub fn kernel(&self) -> &Kernel {
+        self.kernel.as_ref().expect("the host is up")
+    }
+
+    /// Boots a host on what the journal holds.
+    pub fn start(&mut self) {
+        self.say(|| "host starts".to_owned());
+        let journal = Faulty::with(Box::new(self.memory.clone()), self.faults.clone());
+        self.reader = journal.reader().expect("memory reads");
+        self.journal = Box::new(journal);
+        let boot = self.journal.boot().expect("memory boots");
+        let (kernel, output) = Kernel::boot(boot, self.facts.clone(), self.limits.clone(), self.now);
+        self.kernel = Some(kernel);
+        self.release(vec![output]);
+    }
+
+    /// The process is gone, at once; what was on the wire may still arrive.
+    pub fn kill(&mut self) {
+        self.say(|| "host dies".to_owned());
+        self.kernel = None;
+        self.kill_at = None;
+        self.queue.clear();
+        self.agenda.clear();
+        self.models.playing.clear();
+        let links = std::mem::take(&mut self.links);
+        for (_, link) in links {
+            self.clients[link.client].lost();
+        }
+    }
+
+    // Links.
+
+    /// A new connection for a client; an older one of the same client stays what it is for the host.
+    pub fn connect(&mut self, client: usize) -> PeerId {
+        self.next_peer += 1;
+        let peer = PeerId(self.next_peer);
+        let link = Link {
+            client,
+            to_host: VecDeque::new(),
+            to_client: VecDeque::new(),
+            paused: false,
+            stalled: false,
+            closing: None,
+        };
+        self.links.insert(peer, link);
+        self.clients[client].connected(peer);
+        self.windows.remove(&client);
+        self.queue.push_back(Input::Connected { peer });
+        peer
+    }
+
+    /// The client is gone from this link; what it had sent and `read` messages of it still reach the host.
+    pub fn cut(&mut self, peer: PeerId, read: usize) {
+        for _ in 0..read {
+            self.carry_to_host(peer);
+        }
+        let Some(link) = self.links.remove(&peer) else { return };
+        let client = &mut self.clients[link.client];
+        if client.link == Some(peer) {
+            client.lost();
+        }
+        self.queue.push_back(Input::Disconnected { peer });
+    }
+
+    pub fn send(&mut self, client: usize, text: String) {
+        self.say(|| format!("{} -> {text}", self.clients[client].id));
+        if let Some(link) = self.clients[client].link.and_then(|peer| self.links.get_mut(&peer)) {
+            link.to_host.push_back(text);
+        }
+    }
+
+    /// Moves one message of a client to the host. Whether there was one.
+    pub fn carry_to_host(&mut self, peer: PeerId) -> bool {
+        let depth = self.limits.json_depth_max;
+        let Some(link) = self.links.get_mut(&peer).filter(|link| !link.paused && !link.stalled) else { return false };
+        if link.closing.is_some() {
+            return false;
+        }
+        let Some(text) = link.to_host.pop_front() else { return false };
+        self.queue.push_back(match rpc::decode(&text, depth) {
+            Ok(message) => Input::Received { peer, message, bytes: text.len() },
+            Err(malformed) => Input::Malformed { peer, malformed },
+        });
+        true
+    }
+
+    /// Moves one frame of the host to a client. Whether there was one.
+    pub fn carry_to_client(&mut self, peer: PeerId) -> bool {
+        let Some(link) = self.links.get_mut(&peer).filter(|link| !link.stalled) else { return false };
+        let client = link.client;
+        let Some((frame, window)) = link.to_client.pop_front() else {
+            if let Some(why) = link.closing {
+                self.closed.push((client, why));
+                self.cut(peer, 0);
+                return true;
+            }
+            return false;
+        };
+        let text = std::str::from_utf8(&frame).expect("frames are UTF-8");
+        if self.clients[client].link == Some(peer) {
+            self.say(|| format!("{} <- {text}", self.clients[client].id));
+            let value = serde_json::from_str(text).expect("frames are JSON");
+            self.windows.entry(client).or_default().push(window);
+            self.clients[client].hears(value);
+        }
+        true
+    }
+
+    // The kernel task.
+
+    /// One batch of at most `most` inputs. Whether there was anything to do.
+    pub fn batch(&mut self, most: usize) -> bool {
+        if self.kernel.is_none() || self.queue.is_empty() {
+            return false;
+        }
+        let mut outputs = Vec::new();
+        for _ in 0..most.max(1) {
+            let (Some(input), Some(kernel)) = (self.queue.pop_front(), self.kernel.as_mut()) else { break };
+            outputs.push(kernel.step(input, self.now));
+        }
+        self.release(outputs);
+        true
+    }
+
+    fn dies_at(&mut self, point: Kill) -> bool {
+        if self.kill_at == Some(point) {
+            self.kill();
+            return true;
+        }
+        false
+    }
+
+    fn release(&mut self, mut outputs: Vec<Output>) {
+        let Some(kernel) = self.kernel.as_mut() else { return };
+        let mut batch = Batch { seq: kernel.seq(), records: Vec::new() };
+        for output in &mut outputs {
+            batch.records.append(&mut output.records);
+        }
+        if outputs.iter().all(|output| !output.wrote) {
+            kernel.committed();
+            return self.speak_and_act(outputs);
+        }
+        if self.dies_at(Kill::BeforeWrite) {
+            return;
+        }
+        match self.journal.append(&batch) {
+            Ok(()) => {
+                self.ledger.written(&batch);
+                if let Some(kernel) = self.kernel.as_mut() {
+                    kernel.committed();
+                }
+                if !self.dies_at(Kill::BeforeSpeak) {
+                    self.speak_and_act(outputs);
+                }
+            }
+            Err(error) => {
+                let text = error.to_string();
+                self.say(|| format!("batch fails: {text}"));
+                if let Some(kernel) = self.kernel.as_mut() {
+                    let instead = kernel.rolled_back(outputs, &text);
+                    self.speak_and_act(vec![instead]);
+                }
+            }
+        }
+    }
+
+    fn speak_and_act(&mut self, outputs: Vec<Output>) {
+        let mut effects = Vec::new();
+        for output in outputs {
+            for outgoing in output.frames {
+                let bytes = outgoing.frame.to_bytes();
+                self.mix(outgoing.peer.0, &bytes);
+                if let Some(link) = self.links.get_mut(&outgoing.peer) {
+                    link.to_client.push_back((bytes, outgoing.window_ms));
+                }
+            }
+            effects.extend(output.effects);
+        }
+        if self.kill_at == Some(Kill::BeforeAct) {
+            // What was spoken is on the wire and may arrive before the end is noticed.
+            for peer in self.links.keys().copied().collect::<Vec<_>>() {
+                while self.links.get(&peer).is_some_and(|link| !link.to_client.is_empty()) && self.carry_to_client(peer) {}
+            }
+            return self.kill();
+        }
+        for effect in effects {
+            self.act(effect);
+        }
+    }
+
+    fn mix(&mut self, peer: u64, bytes: &[u8]) {
+        for byte in peer.to_le_bytes().iter().chain(bytes) {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn at(&mut self, at: Timestamp, due: Due) {
+        self.agenda_set += 1;
+        self.agenda.insert((at, self.agenda_set), due);
+    }
+
+    fn within(&mut self, ms_max: u64, input: Input) {
+        let delay = self.chance.below(ms_max + 1);
+        if ms_max == 0 {
+            self.queue.push_back(input);
+        } else {
+            self.at(self.now.plus_ms(delay), Due::Input(input));
+        }
+    }
+
+    fn act(&mut self, effect: Effect) {
+        self.say(|| format!("effect {effect:?}").chars().take(200).collect());
+        match effect {
+            Effect::Read { ticket, query } => {
+                // Read at once, heard later: an answer may be old when it arrives.
+                let answer = self.reader.read(&query).map_err(|error| ReadFailed(error.to_string()));
+                self.reads.push(query);
+                self.within(self.read_ms_max, Input::Read { ticket, answer });
+            }
+            Effect::StartSession { session, .. } => {
+                let result = self.starts.pop_front().unwrap_or(Ok(()));
+                self.within(self.start_ms_max, Input::SessionStarted { session, result });
+            }
+            Effect::RunTurn(turn) => {
+                self.ledger.runs(turn.chat.as_str());
+                let run = turn.run;
+                self.models.begin(*turn);
+                self.at(self.now, Due::Beat(run));
+            }
+            Effect::StopTurn { run } => self.models.stop(run),
+            Effect::WakeAt { timer, at } => self.at(at, Due::Timer(timer)),
+            Effect::Close { peer, why } => {
+                if let Some(link) = self.links.get_mut(&peer) {
+                    link.closing = Some(why);
+                }
+            }
+            Effect::Pause { peer } => self.set_paused(peer, true),
+            Effect::Resume { peer } => self.set_paused(peer, false),
+            Effect::Probe => {
+                let writable = self.journal.probe().is_ok();
+                self.queue.push_back(Input::Probed { writable });
+            }
+            Effect::Configure { .. } | Effect::Forget { .. } => {}
+        }
+    }
+
+    fn set_paused(&mut self, peer: PeerId, paused: bool) {
+        if let Some(link) = self.links.get_mut(&peer) {
+            link.paused = paused;
+        }
+    }
+
+    pub fn input(&mut self, input: Input) {
+        self.queue.push_back(input);
+    }
+
+    // Time.
+
+    /// Everything that is due by now goes to the kernel or to a model.
+    pub fn take_due(&mut self) -> bool {
+        let mut any = false;
+        while let Some(entry) = self.agenda.first_entry()
+            && entry.key().0 <= self.now
+        {
+            any = true;
+            match entry.remove() {
+                Due::Timer(timer) => self.queue.push_back(Input::Woke(timer)),
+                Due::Input(input) => self.queue.push_back(input),
+                Due::Beat(run) => self.beat(run),
+            }
+        }
+        any
+    }
+
+    fn beat(&mut self, run: RunId) {
+        match self.models.beat(run) {
+            Some(Beat::Says(event)) => {
+                self.queue.push_back(Input::Agent { run, event });
+                self.at(self.now, Due::Beat(run));
+            }
+            Some(Beat::Waits(ms)) => self.at(self.now.plus_ms(ms), Due::Beat(run)),
+            Some(Beat::Hangs) | None => {}
+        }
+    }
+
+    pub fn advance_ms(&mut self, ms: u64) {
+        self.now = self.now.plus_ms(ms);
+        self.take_due();
+    }
+
+    /// When the next thing happens that is no timer of the kernel's.
+    fn next_work(&self) -> Option<Timestamp> {
+        let works = |due: &Due| !matches!(due, Due::Timer(_));
+        self.agenda.iter().find(|(_, due)| works(due)).map(|((at, _), _)| *at)
+    }
+
+    /// Until nothing moves any more, waiting for reads, starts and models, but not for timers.
+    pub fn settle(&mut self) {
+        for _ in 0..1_000_000 {
+            let mut moved = self.take_due();
+            for peer in self.links.keys().copied().collect::<Vec<_>>() {
+                while self.carry_to_host(peer) {
+                    moved = true;
+                }
+            }
+            while self.batch(self.batch_max) {
+                moved = true;
+            }
+            for peer in self.links.keys().copied().collect::<Vec<_>>() {
+                while self.carry_to_client(peer) {
+                    moved = true;
+                }
+            }
+            if moved {
+                continue;
+            }
+            match self.next_work() {
+                Some(at) => self.now = self.now.max(at),
+                None => return,
+            }
+        }
+        panic!("the world does not come to rest");
+    }
+}
