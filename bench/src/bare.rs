@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use wire::{Action, ChannelUri, Id, Incoming, Origin, action, rpc};
 
 use crate::dial::{STAMP_BYTES, Stamp};
-use crate::rows_floor::{Rows, Scan};
+use crate::disk::{Rows, Scan};
 
 /// Frames pushed to each connection at a time where the stream has no pace: what its writer takes at a time.
 const PUSH_MAX: u64 = 256;

@@ -1,5 +1,6 @@
 //! Where measurements happen: the programs, the scratch directory, the order of subjects, how long things take.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -8,13 +9,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::measure::Dice;
 use crate::process::{Process, Server};
+use crate::seed_data::{Seeder, Shape};
 
 /// What the agent of every measured host plays: the words of a message say how much of what.
 const SCRIPT: &str = r#"{"scenes": [
   {"when": "^stream (\\d+) (\\d+) (\\d+)$",
    "steps": [{"stream": {"chunks": "$1", "size": "$2", "every_ms": "$3"}}]},
   {"when": "^parts (\\d+) (\\d+) (\\d+)$",
-   "steps": [{"parts": "$1"}, {"wait_ms": 700}, {"stream": {"chunks": "$2", "size": "$3"}}]}
+   "steps": [{"parts": "$1"}, {"wait_ms": 700}, {"stream": {"chunks": "$2", "size": "$3"}},
+             {"wait_ms": 700}]}
 ]}"#;
 
 /// How the host under measurement is set up. Everything else is as shipped.
@@ -42,6 +45,8 @@ pub struct Lab {
     pub quick: bool,
     dice: Dice,
     made: u32,
+    /// Data directories with so many sessions of 20 turns.
+    sessions: BTreeMap<u32, PathBuf>,
 }
 
 impl Lab {
@@ -54,7 +59,7 @@ impl Lab {
         let scratch = target.join(format!("bench-scratch-{}", std::process::id()));
         std::fs::create_dir_all(&scratch)?;
         std::fs::write(scratch.join("script.json"), SCRIPT)?;
-        Ok(Self { bench, greenroom, scratch, quick, dice: Dice::new(seed), made: 0 })
+        Ok(Self { bench, greenroom, scratch, quick, dice: Dice::new(seed), made: 0, sessions: BTreeMap::new() })
     }
 
     pub fn rounds(&self) -> usize {
@@ -93,6 +98,24 @@ impl Lab {
         let path = self.fresh("data");
         std::fs::create_dir_all(&path)?;
         Ok(path)
+    }
+
+    /// A data directory with so many sessions of 20 turns, made once; whoever uses it leaves it as it is.
+    pub fn sessions(&mut self, count: u32) -> Result<PathBuf> {
+        if let Some(made) = self.sessions.get(&count) {
+            return Ok(made.clone());
+        }
+        let data = self.directory()?;
+        let mut seeder = Seeder::open(&data)?;
+        for number in 0..count {
+            let shape = Shape { turns: 20, turn_bytes: 400, actions: 20 };
+            seeder.session(&format!("session-{number:06}"), shape)?;
+        }
+        seeder.finish()?;
+        // The first start takes up what this host's agents are; those that are measured find it done.
+        self.host(&data, HostSetup::SHIPPED)?.stop()?;
+        self.sessions.insert(count, data.clone());
+        Ok(data)
     }
 
     /// A real host on a data directory.

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::measure::now_ns;
@@ -107,5 +108,16 @@ impl Server {
 
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Asks it to end and waits until it has; dropping it kills it instead.
+    pub fn stop(mut self) -> Result<()> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).context("no process id")?;
+        kill_process(pid, Signal::TERM)?;
+        let status = self.process.child.wait()?;
+        if !status.success() {
+            bail!("a server ended with {status}");
+        }
+        Ok(())
     }
 }

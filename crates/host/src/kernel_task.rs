@@ -101,6 +101,7 @@ impl KernelTask {
     fn take(&mut self, arrival: Arrival) -> Output {
         let input = match arrival {
             Arrival::Joined { peer, link } => {
+                self.effects.pace.join(peer, Arc::clone(&link));
                 self.links.insert(peer, link);
                 Input::Connected { peer }
             }
@@ -168,6 +169,7 @@ impl KernelTask {
                 }
             }
             Effect::Forget { peer } => {
+                self.effects.pace.leave(peer);
                 self.links.remove(&peer);
             }
             Effect::Pause { peer } => {

@@ -10,6 +10,7 @@ mod effects;
 pub mod journal;
 mod kernel_task;
 pub mod net;
+mod pace;
 mod run;
 mod secret;
 

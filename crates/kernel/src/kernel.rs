@@ -184,7 +184,10 @@ impl Kernel {
             }
             Timer::Sweep => {
                 self.sweep();
-                self.wake_in(Timer::Sweep, self.limits.sweep_ms);
+                // There is more to trim than one step takes: come back soon.
+                let behind = self.seq.0.saturating_sub(self.limits.retention_actions) > self.log_floor.0;
+                let soon = self.limits.sweep_ms.min(1_000);
+                self.wake_in(Timer::Sweep, if behind { soon } else { self.limits.sweep_ms });
             }
             Timer::Grace { session, client_id } => self.begin_chore(Chore::EndGrace { session, client_id }),
             Timer::Probe => self.out.effects.push(Effect::Probe),

@@ -171,7 +171,8 @@ impl Kernel {
             let parent = parent.and_then(|session| self.channels.get(&session)).map(|channel| channel.id);
             let seq: Seq = self.seq;
             let Some(channel) = self.channels.get_mut(&uri) else { continue };
-            channel.head_bytes = channel.unwritten;
+            // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
+            channel.head_bytes = if channel.duty().open_turn { channel.head_bytes + channel.unwritten } else { 0 };
             channel.unwritten = 0;
             let record = ChannelRecord {
                 id: channel.id,

@@ -9,7 +9,7 @@ use crate::load::{Memo, Waiter};
 use crate::record::{Answer, Query, Record, Seq};
 
 /// At most this many seqs are forgotten in one step: trimming must not stall the house.
-const TRIM_STEP: u64 = 50_000;
+const TRIM_STEP: u64 = 5_000;
 /// At most this many empty sessions are looked at in one sweep.
 const EMPTY_STEP: u32 = 64;
 

@@ -1,1 +1,12 @@
-//! Seeded simulation.
+//! Seeded simulation: a seed becomes clients of both generations, links that break, a host that dies at any point of
+//! write, speak and act, a journal that fails, a moody model and a clock that jumps. In the end everything heals, and
+//! the checkers say whether the house stood.
+//!
+//! Promises: the same seed tells the same story, byte for byte.
+
+mod heal;
+mod mishap;
+mod story;
+mod verb;
+
+pub use story::{Ending, tell};

@@ -38,7 +38,7 @@ pub struct Client {
     pub pending: BTreeMap<u64, Pending>,
     pub responses: BTreeMap<u64, Response>,
     pub client_seq: i64,
-    /// Actions sent on this connection that were neither echoed nor refused yet.
+    /// Actions sent on this connection, on channels it watched then, that were neither echoed nor refused yet.
     pub unheard: BTreeMap<i64, String>,
     /// Refused envelopes.
     pub refusals: Vec<Value>,
@@ -94,7 +94,9 @@ impl Client {
     pub fn dispatch(&mut self, channel: &str, action: Value) -> (i64, String) {
         self.client_seq += 1;
         let seq = self.client_seq;
-        self.unheard.insert(seq, channel.to_owned());
+        if self.mirrors.contains_key(channel) {
+            self.unheard.insert(seq, channel.to_owned());
+        }
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
         (seq, json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string())
     }
@@ -203,6 +205,9 @@ impl Client {
                 self.responses.insert(id, Ok(result.clone()));
             }
             (None, Some(error)) => {
+                if pending.method == "reconnect" && error["code"] == -32008 {
+                    self.known = false; // it starts anew, on the same connection (H-088)
+                }
                 self.responses.insert(id, Err(error.clone()));
             }
             _ => self.violations.push(format!("{}: neither result nor error: {frame}", self.id)),

@@ -12,18 +12,20 @@ use wire::ChannelUri;
 
 use crate::arrival::{Arrival, Arrivals};
 use crate::journal::JournalThread;
+use crate::pace::Pace;
 
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
     pub arrivals: Arrivals,
     pub journal: JournalThread,
     pub agents: Vec<Arc<dyn Agent>>,
+    pub pace: Arc<Pace>,
     runs: HashMap<RunId, AbortHandle>,
 }
 
 impl Effects {
     pub fn new(arrivals: Arrivals, journal: JournalThread, agents: Vec<Arc<dyn Agent>>) -> Self {
-        Self { arrivals, journal, agents, runs: HashMap::new() }
+        Self { arrivals, journal, agents, pace: Arc::default(), runs: HashMap::new() }
     }
 
     pub fn read(&self, ticket: Ticket, query: Query) {
@@ -64,7 +66,7 @@ impl Effects {
         self.runs.retain(|_, run| !run.is_finished());
         let agent = self.agent(&turn.provider);
         let run = turn.run;
-        let task = tokio::spawn(run_turn::run(agent, turn, self.arrivals.clone()));
+        let task = tokio::spawn(run_turn::run(agent, turn, self.arrivals.clone(), Arc::clone(&self.pace)));
         self.runs.insert(run, task.abort_handle());
     }
 

@@ -10,12 +10,18 @@ use tokio::task::JoinSet;
 
 use super::send;
 use crate::arrival::Arrivals;
+use crate::pace::{Pace, Patience};
 
 /// Events of one agent that may wait for the kernel; the agent waits when it is full.
 const AGENT_EVENTS_MAX: usize = 256;
 
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
-pub(super) async fn run(agent: Option<Arc<dyn Agent>>, turn: TurnRun, arrivals: Arrivals) {
+pub(super) async fn run(
+    agent: Option<Arc<dyn Agent>>,
+    turn: TurnRun,
+    arrivals: Arrivals,
+    pace: Arc<Pace>,
+) {
     let run = turn.run;
     let Some(agent) = agent else {
         let message = format!("this host has no agent `{}` any more", turn.provider);
@@ -27,7 +33,9 @@ pub(super) async fn run(agent: Option<Arc<dyn Agent>>, turn: TurnRun, arrivals: 
     let mut work = JoinSet::new();
     work.spawn(play(agent, turn, EventSink::new(events)));
     let mut batch = Vec::with_capacity(AGENT_EVENTS_MAX);
+    let mut patience = Patience::default();
     while heard.recv_many(&mut batch, AGENT_EVENTS_MAX).await > 0 {
+        pace.wait(&mut patience).await;
         for event in batch.drain(..) {
             tell(&arrivals, run, event).await;
         }

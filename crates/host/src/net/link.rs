@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kernel::Frame;
 
-use super::outbox::{Outbox, Urgency};
+use super::outbox::{Outbox, Strain, Urgency};
 use super::ws::frame::close;
 
 /// The way back to one peer.
@@ -43,6 +43,11 @@ impl Link {
     /// Closes the connection at once; what waits is dropped.
     pub fn cut(&self, code: u16, reason: &str) {
         self.outbox.end(code, reason.to_owned(), Urgency::AtOnce);
+    }
+
+    /// Whether much waits for this peer, and whether it is the peer's own doing.
+    pub fn strain(&self) -> Option<Strain> {
+        self.outbox.strain()
     }
 
     /// The reader takes nothing more from the socket until [`Link::resume`].

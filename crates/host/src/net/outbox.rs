@@ -58,6 +58,15 @@ struct Held {
     bytes: usize,
 }
 
+/// A connection with much waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strain {
+    /// The socket takes nothing: it is the reader who is slow, not this machine.
+    pub blocked: bool,
+    /// Rises while the reader takes anything at all.
+    pub takes: u64,
+}
+
 /// When what is held has to leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
@@ -81,6 +90,8 @@ struct State {
     /// Taken by the writer and perhaps not written yet.
     flying_frames: usize,
     flying_bytes: usize,
+    /// How often the writer came back for more.
+    takes: u64,
     due: Due,
     ping: bool,
     /// Only the latest ping needs an answer (RFC 6455, 5.5.3), so a flood of them takes no room.
@@ -104,6 +115,7 @@ impl Outbox {
             held_bytes: 0,
             flying_frames: 0,
             flying_bytes: 0,
+            takes: 0,
             due: Due::Never,
             ping: false,
             pong: None,
@@ -183,6 +195,16 @@ impl Outbox {
         wake(reader);
     }
 
+    /// Whether a quarter of the room is taken, and how far the writer has come.
+    pub fn strain(&self) -> Option<Strain> {
+        let state = self.lock();
+        let frames = state.held.len() + state.flying_frames;
+        let bytes = state.held_bytes + state.flying_bytes;
+        let strained = frames > self.frames_max / 4 || bytes > self.bytes_max / 4;
+        let blocked = matches!(state.writer, WriterWaits::ForEnding(_));
+        (strained && state.ending.is_none()).then_some(Strain { blocked, takes: state.takes })
+    }
+
     pub fn set_paused(&self, paused: bool) {
         let mut state = self.lock();
         state.paused = paused;
@@ -248,6 +270,7 @@ impl Outbox {
         let mut state = self.lock();
         state.flying_frames = 0;
         state.flying_bytes = 0;
+        state.takes += 1;
         if let Due::At(at) = state.due {
             let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
             if timer.deadline() != at {

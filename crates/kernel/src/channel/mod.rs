@@ -24,7 +24,7 @@ pub(crate) struct Channel {
     pub body: Body,
     /// Snapshots that are still true, by the index of their first turn.
     pub snapshots: Vec<(usize, Arc<Snapshot>)>,
-    /// Bytes of actions since the head was last written, and how many bytes that head had.
+    /// Bytes of actions since the head was last written, and of those of the running turn that it holds.
     pub unwritten: usize,
     pub head_bytes: usize,
 }

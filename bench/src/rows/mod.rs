@@ -1,0 +1,75 @@
+//! The rows of the table, one file each, and what they share: who is who among the results of a shuffled run.
+
+mod fanout;
+mod journal;
+mod latency;
+mod list;
+mod live;
+mod memory;
+mod open;
+mod part;
+mod peak;
+mod reconnect;
+mod start;
+mod view;
+
+use anyhow::Result;
+
+use crate::lab::Lab;
+use crate::table::Figure;
+
+pub struct Row {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub run: fn(&mut Lab) -> Result<Vec<Figure>>,
+}
+
+pub const ROWS: &[Row] = &[
+    Row {
+        name: "fanout",
+        what: "CPU per delivered delta, 100 watchers, 200 deltas/s, no coalescing",
+        run: fanout::steady,
+    },
+    Row {
+        name: "fanout-window",
+        what: "the same at 1,000/s with a 5 ms delivery window",
+        run: fanout::windowed,
+    },
+    Row { name: "peak", what: "peak deltas/s to 100 watchers", run: peak::run },
+    Row {
+        name: "latency",
+        what: "latency to the last of 100 watchers at 200/s",
+        run: latency::run,
+    },
+    Row {
+        name: "live",
+        what: "a live stream's p99 while others open a 5 MB chat, 10 a second",
+        run: live::run,
+    },
+    Row { name: "part", what: "delta into the 10,000th part of a turn", run: part::run },
+    Row { name: "open", what: "opening a 5 MB chat in full", run: open::run },
+    Row { name: "view", what: "opening with `view.turns: 20`, cold", run: view::run },
+    Row {
+        name: "reconnect",
+        what: "reconnect, 100 clients, 1,000 missed actions each",
+        run: reconnect::run,
+    },
+    Row {
+        name: "journal",
+        what: "journal, 1,000 deltas/s, 100 watchers, 5 ms window",
+        run: journal::run,
+    },
+    Row { name: "start", what: "start to ready", run: start::run },
+    Row { name: "memory", what: "memory (RssAnon)", run: memory::run },
+    Row { name: "list", what: "first page (50) of `listSessions`", run: list::run },
+];
+
+/// The values of one subject, in the order of the rounds.
+fn values<S: PartialEq, T>(results: &[(S, T)], subject: S, value: impl Fn(&T) -> f64) -> Vec<f64> {
+    results.iter().filter(|(who, _)| *who == subject).map(|(_, result)| value(result)).collect()
+}
+
+/// The median of one subject over the rounds.
+fn median_of<S: PartialEq, T>(results: &[(S, T)], subject: S, value: impl Fn(&T) -> f64) -> f64 {
+    crate::measure::median(&values(results, subject, value))
+}

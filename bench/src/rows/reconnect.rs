@@ -1,0 +1,161 @@
+//! 100 clients come back at once, each having missed 1,000 actions of a chat: CPU of the host for all of them.
+//!
+//! From the tail in memory, against a server that sends as many bytes it has ready; after a restart, against a server
+//! that does one indexed scan for each client and sends what it found. Each is measured on a short log and on one ten
+//! times as long, of the same chat. Connections are made before the measuring begins; the restarted host has just
+//! become ready and has nothing in memory.
+//!
+//! A floor with one scan for all clients together would be lower; it is told beside.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::{median_of, values};
+use crate::dial;
+use crate::lab::{HostSetup, Lab};
+use crate::measure::{Cpu, spread};
+use crate::process::Server;
+use crate::seed_data::{Seeder, Shape};
+use crate::stage::{Crowd, Stage, WATCHERS, Watchers};
+use crate::table::Figure;
+
+const MISSED: u64 = 1_000;
+const SHORT_LOG: u32 = 10_000;
+const LONG_LOG: u32 = 100_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Tail(u32),
+    Restarted(u32),
+    Cached,
+    Scanned,
+}
+
+/// A journal whose clients have missed something.
+struct Past {
+    data: PathBuf,
+    chat: String,
+    chat_id: u64,
+    last_seen: u64,
+}
+
+/// What 100 reconnects cost.
+struct Back {
+    us: f64,
+    reply_bytes: f64,
+}
+
+pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
+    let mut tails = Vec::new();
+    let mut pasts = Vec::new();
+    for log in [SHORT_LOG, LONG_LOG] {
+        let (past, server) = prepare(lab, log)?;
+        tails.push((log, past, server));
+        let (past, server) = prepare(lab, log)?;
+        drop(server);
+        pasts.push((log, past));
+    }
+    let (_, first, server) = &tails[0];
+    let reply_bytes = come_back(lab, first, server)?.reply_bytes as usize;
+    let subjects = [
+        Who::Tail(SHORT_LOG),
+        Who::Tail(LONG_LOG),
+        Who::Restarted(SHORT_LOG),
+        Who::Restarted(LONG_LOG),
+        Who::Cached,
+        Who::Scanned,
+    ];
+    let results = lab.shuffled(&subjects, |lab, who| match who {
+        Who::Tail(log) => match tails.iter().find(|tail| tail.0 == log) {
+            Some((_, past, server)) => come_back(lab, past, server),
+            None => bail!("no such log"),
+        },
+        Who::Restarted(log) => match pasts.iter().find(|past| past.0 == log) {
+            Some((_, past)) => {
+                let server = lab.host(&past.data, HostSetup::SHIPPED)?;
+                come_back(lab, past, &server)
+            }
+            None => bail!("no such log"),
+        },
+        Who::Cached => {
+            let server = lab.bare(&[format!("--replay-bytes={reply_bytes}")])?;
+            come_back(lab, first, &server)
+        }
+        Who::Scanned => {
+            let (_, past) = &pasts[0];
+            let scan = format!("--scan={}", past.data.display());
+            let server = lab.bare(&[scan, format!("--chat-id={}", past.chat_id)])?;
+            come_back(lab, past, &server)
+        }
+    })?;
+    Ok(figures(&results))
+}
+
+fn figures(results: &[(Who, Back)]) -> Vec<Figure> {
+    let of = |who| median_of(results, who, |back| back.us);
+    let rounds = |who| spread(&values(results, who, |back| back.us / 1_000.0));
+    let (tail, restarted) = (Who::Tail(SHORT_LOG), Who::Restarted(SHORT_LOG));
+    let (long_tail, long_restarted) = (Who::Tail(LONG_LOG), Who::Restarted(LONG_LOG));
+    let bytes = median_of(results, tail, |back| back.reply_bytes);
+    let figure = |what: &str, who: Who, floor: Who, factor: f64| {
+        let (host, least) = (of(who) / 1_000.0, of(floor) / 1_000.0);
+        Figure::at_most(what, "ms", host, least, factor)
+            .note(format!("rounds: {} against {}", rounds(who), rounds(floor)))
+    };
+    vec![
+        figure("100 reconnects from the tail, against cached bytes", tail, Who::Cached, 2.0)
+            .note(format!("{bytes:.0} bytes a reply")),
+        figure("100 reconnects after a restart, against scans", restarted, Who::Scanned, 2.0).note(
+            format!("against one scan for all, nearly: {:.2}", of(restarted) / of(Who::Cached)),
+        ),
+        figure("from the tail, log ten times longer", long_tail, tail, 1.1),
+        figure("after a restart, log ten times longer", long_restarted, restarted, 1.1),
+    ]
+}
+
+/// A chat with a log; 100 clients watch it and leave; then a turn of 1,000 actions happens without them.
+fn prepare(lab: &mut Lab, log: u32) -> Result<(Past, Server)> {
+    let data = lab.directory()?;
+    let mut seeder = Seeder::open(&data)?;
+    let seeded = seeder.session("past", Shape { turns: 5, turn_bytes: 400, actions: log })?;
+    seeder.finish()?;
+    let server = lab.host(&data, HostSetup::SHIPPED)?;
+    let mut stage = Stage::of(server, &seeded.chat)?;
+    let crowd = Crowd { root: true, name: "r", ..Crowd::default() };
+    drop(Watchers::join(lab, &stage, &crowd)?);
+    let last_seen = stage.seq()?;
+    let mut witness = Watchers::join(lab, &stage, &Crowd { count: 1, ..Crowd::default() })?;
+    witness.mark(MISSED)?;
+    // The turn, its part, and its end are actions too.
+    stage.stream(MISSED - 3, 0)?;
+    witness.wait()?;
+    let past = Past { data, chat: seeded.chat, chat_id: seeded.chat_id, last_seen };
+    Ok((past, stage.server))
+}
+
+fn come_back(lab: &mut Lab, past: &Past, server: &Server) -> Result<Back> {
+    let subscriptions = [dial::root(), past.chat.clone()];
+    let mut crowd = lab.helper(&[
+        "burst".to_owned(),
+        format!("--address={}", server.address),
+        format!("--count={WATCHERS}"),
+        format!("--request={}", dial::reconnect("r{n}", past.last_seen, &subscriptions)),
+    ])?;
+    crowd.line()?;
+    std::thread::sleep(Duration::from_millis(50));
+    let before = Cpu::of(server.pid())?;
+    let answer = crowd.ask("go")?;
+    std::thread::sleep(Duration::from_millis(10));
+    let used = Cpu::of(server.pid())?.since(before);
+    let replays = answer["replays"].as_u64();
+    if server.data.is_some() && replays != Some(WATCHERS as u64) {
+        bail!("{replays:?} of {WATCHERS} reconnects were answered by a replay");
+    }
+    let bytes = answer["bytes"].as_f64().unwrap_or(0.0) / WATCHERS as f64;
+    drop(crowd);
+    // The host hears that they are gone before they come again.
+    std::thread::sleep(Duration::from_millis(200));
+    Ok(Back { us: used.total_ns as f64 / 1_000.0, reply_bytes: bytes })
+}

@@ -1,0 +1,38 @@
+//! From the start of the process to the line that says it is ready: 10,000 sessions of 20 turns on disk against none.
+//!
+//! The empty directory is one that a host has used before: making the journal's file is not part of the floor.
+
+use anyhow::Result;
+
+use super::{median_of, values};
+use crate::lab::{HostSetup, Lab};
+use crate::measure::{median, spread};
+use crate::table::Figure;
+
+const NONE: u32 = 0;
+const MANY: u32 = 10_000;
+
+pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
+    let starts = if lab.quick { 3 } else { 7 };
+    let data = [(NONE, lab.sessions(NONE)?), (MANY, lab.sessions(MANY)?)];
+    let results = lab.shuffled(&[NONE, MANY], |lab, sessions| {
+        let mut times = Vec::new();
+        for (_, data) in data.iter().filter(|(held, _)| *held == sessions) {
+            for _ in 0..starts {
+                let server = lab.host(data, HostSetup::SHIPPED)?;
+                times.push(server.ready_after_ns as f64 / 1e6);
+                server.stop()?;
+            }
+        }
+        Ok(median(&times))
+    })?;
+    let time = |ms: &f64| *ms;
+    let (many, none) = (median_of(&results, MANY, time), median_of(&results, NONE, time));
+    let bound = (1.2 * none).max(none + 5.0);
+    let what = "start to ready, 10,000 sessions against none";
+    Ok(vec![Figure::within(what, "ms", many, none, bound, "1.2 x or 5 ms more").note(format!(
+        "rounds: 10,000 sessions {}, none {}",
+        spread(&values(&results, MANY, time)),
+        spread(&values(&results, NONE, time)),
+    ))])
+}

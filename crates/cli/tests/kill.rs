@@ -1,0 +1,160 @@
+//! The real binary is killed in the middle of a stream, again and again: nobody who saw something loses it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use client::{Connection, Envelope, Events, Mirror, Reconnected, Target};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use wire::ChannelUri;
+
+const SESSION: &str = "scripted:/killed";
+
+/// A host process that dies with the test.
+struct Host {
+    child: Child,
+    target: Target,
+}
+
+impl Host {
+    fn start(data: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_greenroom"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--no-token", "--ready-json", "--workspace", "."])
+            .args(["--data", "data", "--script", "script.json"])
+            .current_dir(data)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let target = Target { url: ready["url"].as_str().unwrap().to_owned(), token: None };
+        Self { child, target }
+    }
+
+    /// SIGKILL: no warning, no flush.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What one client saw: every envelope by its seq, and what it made of them.
+struct Watcher {
+    name: &'static str,
+    connection: Connection,
+    events: Events,
+    mirror: Mirror,
+    seen: BTreeMap<u64, Envelope>,
+}
+
+impl Watcher {
+    async fn connect(host: &Host, name: &'static str) -> Self {
+        let (connection, events) = Connection::connect(&host.target).await.unwrap();
+        Self { name, connection, events, mirror: Mirror::default(), seen: BTreeMap::new() }
+    }
+
+    async fn open(&mut self, chat: &ChannelUri) {
+        self.connection.initialize(self.name, &[]).await.unwrap();
+        let snapshot = self.connection.subscribe(chat).await.unwrap().unwrap();
+        self.mirror.take_snapshot(snapshot).unwrap();
+    }
+
+    fn take(&mut self, envelope: Envelope) {
+        let seq = envelope.server_seq;
+        assert!(envelope.rejection.is_none(), "{:?}", envelope.rejection);
+        self.mirror.apply(&envelope);
+        let before = self.seen.insert(seq, envelope);
+        assert!(before.is_none(), "{} saw seq {seq} twice", self.name);
+    }
+
+    /// Takes action envelopes until there are `count` of them or the connection ends.
+    async fn watch(&mut self, count: usize) {
+        let mut taken = 0;
+        while taken < count {
+            match timeout(Duration::from_secs(20), self.events.next()).await.expect("the stream moves") {
+                Ok(event) if event.method == "action" => {
+                    if event.params["channel"] != SESSION {
+                        self.take(Envelope::from_value(event.params).unwrap());
+                    }
+                    taken += 1;
+                }
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Comes back on a new connection and takes what it missed.
+    async fn come_back(&mut self, host: &Host, chat: &ChannelUri) {
+        self.watch(usize::MAX).await; // what was still on its way when the host died
+        let (connection, events) = Connection::connect(&host.target).await.unwrap();
+        let last = self.mirror.last_seen();
+        let back = connection.reconnect(self.name, last, std::slice::from_ref(chat)).await.unwrap();
+        let Reconnected::Replay { actions, missing } = back else { panic!("{}: a replay, not snapshots", self.name) };
+        assert!(missing.is_empty());
+        (self.connection, self.events) = (connection, events);
+        for envelope in actions {
+            assert!(envelope.server_seq > last);
+            self.take(envelope);
+        }
+    }
+}
+
+fn start(turn: &str, text: &str) -> Value {
+    json!({"type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00Z",
+        "message": {"text": text, "origin": {"kind": "user"}}})
+}
+
+#[tokio::test]
+async fn whatever_the_moment_of_death_every_client_carries_on_from_what_it_saw() {
+    let data = tempfile::tempdir().unwrap();
+    let script = json!({"scenes": [{"steps": [{"stream": {"chunks": 100_000, "size": 24, "every_ms": 0}}]}]});
+    std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();
+    let host = Host::start(data.path());
+    let mut ann = Watcher::connect(&host, "ann").await;
+    ann.connection.initialize("ann", &[]).await.unwrap();
+    ann.connection.request("createSession", json!({"channel": SESSION})).await.unwrap();
+    let session = ChannelUri::parse(SESSION).unwrap();
+    let snapshot = ann.connection.subscribe(&session).await.unwrap().unwrap();
+    let chat = ChannelUri::parse(snapshot.state["defaultChat"].as_str().unwrap()).unwrap();
+    let snapshot = ann.connection.subscribe(&chat).await.unwrap().unwrap();
+    ann.mirror.take_snapshot(snapshot).unwrap();
+    ann.connection.notify("unsubscribe", json!({"channel": SESSION})).await.unwrap();
+    let mut bob = Watcher::connect(&host, "bob").await;
+    bob.open(&chat).await;
+
+    let mut host = host;
+    for (round, moment) in [3usize, 40, 1, 333, 90, 1_500].into_iter().enumerate() {
+        let turn = format!("turn-{round}");
+        ann.connection.dispatch(&chat, start(&turn, "go")).await.unwrap();
+        // The two stop looking at different moments, then the host dies without a word.
+        ann.watch(moment).await;
+        bob.watch(moment / 2 + 1).await;
+        host.kill();
+        host = Host::start(data.path());
+        ann.come_back(&host, &chat).await;
+        bob.come_back(&host, &chat).await;
+        assert_eq!(ann.seen, bob.seen, "round {round}: both saw the same history");
+        let mut fresh = Watcher::connect(&host, "fresh").await;
+        fresh.open(&chat).await;
+        let now = fresh.mirror.chat(chat.as_str()).unwrap().value();
+        assert_eq!(ann.mirror.chat(chat.as_str()).unwrap().value(), now, "round {round}: the mirror is the host");
+        let last = now["turns"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["id"], turn.as_str());
+        assert_eq!(last["state"], "error");
+        assert_eq!(last["responseParts"].as_array().unwrap().last().unwrap()["resumable"], true);
+        assert!(now.get("activeTurn").is_none(), "nothing spins");
+    }
+}

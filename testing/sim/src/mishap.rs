@@ -1,0 +1,58 @@
+//! What goes wrong: links, the host itself, the disk.
+
+use host::journal::Fault;
+use kernel::AgentFailure;
+use testkit::Kill;
+
+use crate::story::Story;
+
+impl Story {
+    pub(crate) fn mishap(&mut self) {
+        let peers: Vec<_> = self.world.links.keys().copied().collect();
+        let peer = self.chance.pick(&peers).copied();
+        match (self.chance.below(12), peer) {
+            (0..=2, Some(peer)) => {
+                // A cut: some of what was on the way still arrives, the tail is lost.
+                for _ in 0..self.chance.below(6) {
+                    self.world.carry_to_client(peer);
+                }
+                let read = self.chance.index(4);
+                self.world.cut(peer, read);
+            }
+            (3, Some(peer)) => {
+                let stalled = self.chance.percent(50);
+                if let Some(link) = self.world.links.get_mut(&peer) {
+                    link.stalled = stalled;
+                }
+            }
+            (4, Some(peer)) => {
+                // The client has a new connection before the host knows that the old one is dead.
+                let client = self.world.links[&peer].client;
+                if self.world.is_up() {
+                    self.arrives(client);
+                }
+            }
+            (5, _) if self.world.is_up() => {
+                let points = [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct];
+                self.world.kill_at = self.chance.pick(&points).copied();
+            }
+            (6, _) if self.world.is_up() && self.chance.percent(30) => self.world.kill(),
+            (7, _) => {
+                let fault = *self.chance.pick(&[Fault::Refuse, Fault::Tear]).unwrap_or(&Fault::Refuse);
+                self.world.faults.then(fault);
+            }
+            (8, _) => self.world.faults.break_disk(),
+            (9, _) => {
+                self.world.faults.mend_disk();
+                self.world.faults.mend_reads();
+            }
+            (10, _) if self.chance.percent(40) => self.world.faults.break_reads(),
+            (11, _) => self.world.starts.push_back(Err(AgentFailure {
+                error_type: "noAgent".to_owned(),
+                message: "the agent did not start".to_owned(),
+                resumable: false,
+            })),
+            _ => {}
+        }
+    }
+}

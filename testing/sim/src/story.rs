@@ -1,0 +1,141 @@
+//! One story: a world from a seed, a few hundred steps, and how it ends.
+
+use kernel::Limits;
+use testkit::chance::Chance;
+use testkit::client::Client;
+use testkit::{Script, World};
+
+/// How a story ended.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Stands for every byte the host spoke.
+    pub hash: u64,
+    pub wrong: Vec<String>,
+}
+
+/// A story being told.
+pub(crate) struct Story {
+    pub world: World,
+    pub chance: Chance,
+    pub sessions: Vec<String>,
+    pub turns: u64,
+}
+
+/// Tells the story of a seed.
+pub fn tell(seed: u64, aloud: bool) -> Ending {
+    let mut story = Story::new(seed, aloud);
+    let steps = 150 + story.chance.below(250);
+    for _ in 0..steps {
+        story.step();
+    }
+    let mut wrong = story.heals();
+    if wrong.is_empty() {
+        wrong = story.survives_one_more_restart();
+    }
+    Ending { hash: story.world.hash(), wrong }
+}
+
+fn limits(chance: &mut Chance) -> Limits {
+    let mut limits = Limits {
+        channel_idle_ms: 4_000,
+        active_client_grace_ms: 3_000,
+        open_turns: 2,
+        page_turns: 2,
+        empty_session_ttl_s: 120,
+        sweep_ms: 5_000,
+        journal_retry_ms: 500,
+        ..Limits::default()
+    };
+    if chance.percent(50) {
+        limits.tail_bytes = usize::try_from(chance.below(4_000)).unwrap_or(0);
+    }
+    if chance.percent(30) {
+        limits.retention_actions = 10 + chance.below(100);
+    }
+    if chance.percent(15) {
+        limits.message_out_bytes = 8_000 + chance.index(20_000);
+    }
+    limits
+}
+
+impl Story {
+    fn new(seed: u64, aloud: bool) -> Self {
+        let mut chance = Chance::new(seed);
+        let limits = limits(&mut chance);
+        let mut world = World::new(chance.next(), limits);
+        world.trace = aloud;
+        world.read_ms_max = *chance.pick(&[0, 0, 3, 40]).unwrap_or(&0);
+        world.start_ms_max = *chance.pick(&[0, 5, 300]).unwrap_or(&0);
+        for name in ["ann", "bob", "cem", "dee", "eli"].iter().take(2 + chance.index(4)) {
+            let version = if chance.percent(30) { "0.9.0" } else { "1.0.0" };
+            world.clients.push(Client::new(name, version));
+        }
+        let sessions = vec!["ahp-session:/a".to_owned(), "scripted:/b".to_owned(), "x-own:/c".to_owned()];
+        Self { world, chance, sessions, turns: 0 }
+    }
+
+    fn step(&mut self) {
+        let dice = self.chance.below(100);
+        match dice {
+            0..=39 => {
+                let client = self.chance.index(self.world.clients.len());
+                self.client_does_something(client);
+            }
+            40..=54 => self.carry(true),
+            55..=74 => {
+                let most = 1 + self.chance.index(8);
+                self.world.batch(most);
+            }
+            75..=86 => self.carry(false),
+            87..=92 => {
+                let ms = match self.chance.below(20) {
+                    0 => 150_000,
+                    1..=3 => self.chance.below(8_000),
+                    _ => self.chance.below(60),
+                };
+                self.world.advance_ms(ms);
+            }
+            _ => self.mishap(),
+        }
+        if !self.world.is_up() && self.chance.percent(30) {
+            self.world.start();
+        }
+    }
+
+    /// Some messages of one link move on.
+    fn carry(&mut self, to_host: bool) {
+        let peers: Vec<_> = self.world.links.keys().copied().collect();
+        let Some(peer) = self.chance.pick(&peers).copied() else { return };
+        for _ in 0..1 + self.chance.below(12) {
+            let moved = if to_host { self.world.carry_to_host(peer) } else { self.world.carry_to_client(peer) };
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// What the model will do in some turn to come.
+    pub(crate) fn mood(&mut self) -> Script {
+        let mut script = Script::new();
+        for _ in 0..self.chance.below(4) {
+            script = match self.chance.below(6) {
+                0 => script.thinks(["hm", "m"]),
+                1 => script.keeps("half way"),
+                2 => script.says(kernel::TurnEvent::Title(format!("title {}", self.chance.below(3)))),
+                3 => script.says(kernel::TurnEvent::Activity(self.chance.percent(50).then(|| "busy".to_owned()))),
+                4 => script.says(kernel::TurnEvent::Usage(serde_json::json!({"inputTokens": self.chance.below(9)}))),
+                _ => script.streams(["some ", "words ", "more"]),
+            };
+            if self.chance.percent(60) {
+                script = script.waits_ms(self.chance.below(80));
+            }
+        }
+        script = match self.chance.below(10) {
+            0 => script.hangs(),
+            1 => script.fails(false),
+            2 | 3 => script.fails(true),
+            _ => script.completes(),
+        };
+        if self.chance.percent(20) { script.deaf() } else { script }
+    }
+}

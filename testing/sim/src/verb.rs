@@ -1,0 +1,189 @@
+//! What clients do: everything they may, and some things they may not.
+
+use serde_json::{Value, json};
+use testkit::{ROOT, default_chat};
+
+use crate::story::Story;
+
+impl Story {
+    pub(crate) fn client_does_something(&mut self, client: usize) {
+        if !self.world.is_up() {
+            return;
+        }
+        let (linked, ready, waits) = {
+            let state = &self.world.clients[client];
+            (state.link.is_some(), state.ready, !state.pending.is_empty())
+        };
+        match (linked, ready, waits) {
+            (false, ..) => self.arrives(client),
+            (true, false, true) => {}
+            (true, false, false) => self.introduces_itself(client),
+            (true, true, _) => self.does_a_verb(client),
+        }
+    }
+
+    pub(crate) fn arrives(&mut self, client: usize) {
+        self.world.connect(client);
+        self.introduces_itself(client);
+    }
+
+    fn introduces_itself(&mut self, client: usize) {
+        let anew = self.chance.percent(5);
+        let state = &self.world.clients[client];
+        if state.known && !anew {
+            let params = state.reconnect_params();
+            return self.asks(client, "reconnect", params);
+        }
+        let mut wanted: Vec<String> = state.mirrors.keys().cloned().collect();
+        wanted.push(ROOT.to_owned());
+        let params = state.initialize_params(&wanted);
+        self.asks(client, "initialize", params);
+    }
+
+    fn asks(&mut self, client: usize, method: &str, params: Value) {
+        let (_, text) = self.world.clients[client].request(method, params);
+        self.world.send(client, text);
+    }
+
+    fn dispatches(&mut self, client: usize, channel: &str, action: Value) {
+        let (_, text) = self.world.clients[client].dispatch(channel, action);
+        self.world.send(client, text);
+    }
+
+    fn does_a_verb(&mut self, client: usize) {
+        let session = self.chance.pick(&self.sessions.clone()).cloned().unwrap_or_default();
+        let chat = default_chat(&session);
+        let id = self.world.clients[client].id.clone();
+        match self.chance.below(40) {
+            0..=5 => {
+                let mut params = json!({"channel": session});
+                if self.chance.percent(30) {
+                    params["activeClient"] = json!({"clientId": id, "tools": []});
+                }
+                self.asks(client, "createSession", params);
+            }
+            6..=10 => {
+                let channel = if self.chance.percent(60) { chat } else { session };
+                let mut params = json!({"channel": channel});
+                if self.chance.percent(40) {
+                    params["view"] = json!({"turns": self.chance.below(4)});
+                }
+                if self.chance.percent(20) {
+                    params["delivery"] = json!({"maxLatencyMs": 20});
+                }
+                self.asks(client, "subscribe", params);
+            }
+            11 => self.unsubscribes(client),
+            12..=19 => self.starts_a_turn(client, &chat),
+            20 | 21 => self.ends_or_resumes(client, &chat),
+            22 => {
+                let title = format!("named {}", self.chance.below(3));
+                let channel = if self.chance.percent(30) { chat } else { session };
+                self.dispatches(client, &channel, json!({"type": "session/titleChanged", "title": title}));
+            }
+            23 => {
+                let is_read = self.chance.percent(50);
+                self.dispatches(client, &session, json!({"type": "session/isReadChanged", "isRead": is_read}));
+            }
+            24 => {
+                let is_archived = self.chance.percent(50);
+                self.dispatches(client, &chat, json!({"type": "chat/isArchivedChanged", "isArchived": is_archived}));
+            }
+            25 => {
+                let mut action = json!({"type": "chat/draftChanged"});
+                if self.chance.percent(60) {
+                    action["draft"] = json!({"text": "dra", "origin": {"kind": "user"}});
+                }
+                self.dispatches(client, &chat, action);
+            }
+            26 | 27 => {
+                let entry = json!({"clientId": id, "tools": []});
+                self.dispatches(client, &session, json!({"type": "session/activeClientSet", "activeClient": entry}));
+            }
+            28 => self.dispatches(client, &session, json!({"type": "session/activeClientRemoved", "clientId": id})),
+            29 => {
+                let pace = *self.chance.pick(&["instant", "typing", "never"]).unwrap_or(&"instant");
+                self.dispatches(client, &session, json!({"type": "session/configChanged", "config": {"pace": pace}}));
+            }
+            30 => {
+                let level = *self.chance.pick(&["info", "debug"]).unwrap_or(&"info");
+                let action = json!({"type": "root/configChanged", "config": {"logLevel": level, "other": 1}});
+                self.dispatches(client, ROOT, action);
+            }
+            31 | 32 => {
+                let limit = 1 + self.chance.below(3);
+                self.asks(client, "listSessions", json!({"channel": ROOT, "limit": limit}));
+            }
+            33 | 34 => self.fetches(client, &chat),
+            35 => {
+                if self.chance.percent(50) {
+                    self.asks(client, "disposeSession", json!({"channel": session}));
+                }
+            }
+            36 => self.asks(client, "ping", json!({"channel": ROOT})),
+            37 => self.dispatches(client, &chat, json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": ""})),
+            38 => self.dispatches(client, &session, json!({"type": "x-nobody/knows"})),
+            _ => {
+                let (_, text) = self.world.clients[client].request("noSuchMethod", json!({"channel": ROOT}));
+                self.world.send(client, text);
+            }
+        }
+    }
+
+    /// Not while the channel's snapshot is on its way: what it means then is the client's own trouble.
+    fn is_pending(&self, client: usize, channel: &str) -> bool {
+        self.world.clients[client].pending.values().any(|pending| pending.channel == channel)
+    }
+
+    fn unsubscribes(&mut self, client: usize) {
+        let channels: Vec<String> =
+            self.world.clients[client].mirrors.keys().filter(|channel| *channel != ROOT).cloned().collect();
+        let Some(channel) = self.chance.pick(&channels).cloned() else { return };
+        if self.is_pending(client, &channel) {
+            return;
+        }
+        let message = json!({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}});
+        self.world.send(client, message.to_string());
+        self.world.clients[client].mirrors.remove(&channel);
+    }
+
+    fn starts_a_turn(&mut self, client: usize, chat: &str) {
+        let mood = self.mood();
+        self.world.models.next.push_back(mood);
+        if !self.chance.percent(10) {
+            self.turns += 1; // otherwise an id that was used before
+        }
+        let action = json!({
+            "type": "chat/turnStarted",
+            "turnId": format!("t{}", self.turns),
+            "startedAt": self.world.now.to_rfc3339(),
+            "message": {"text": "hello", "origin": {"kind": "user"}},
+        });
+        self.dispatches(client, chat, action);
+    }
+
+    fn ends_or_resumes(&mut self, client: usize, chat: &str) {
+        let mirror = self.world.clients[client].mirrors.get(chat).and_then(|mirror| mirror.chat());
+        let active = mirror.and_then(|chat| chat.active_turn.as_ref()).map(|turn| turn.id.clone());
+        let last = mirror.and_then(|chat| chat.turns.last()).map(|turn| turn.id.clone());
+        let action = match (active, last) {
+            (Some(turn), _) => json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 7}),
+            (None, Some(turn)) => json!({"type": "chat/turnResume", "turnId": turn}),
+            (None, None) => json!({"type": "chat/turnCancelled", "turnId": "t1", "duration": -7}),
+        };
+        self.dispatches(client, chat, action);
+    }
+
+    fn fetches(&mut self, client: usize, chat: &str) {
+        if self.is_pending(client, chat) {
+            return;
+        }
+        let mirror = self.world.clients[client].mirrors.get(chat).and_then(|mirror| mirror.chat());
+        let Some(mirror) = mirror else { return };
+        let mut params = json!({"channel": chat});
+        if let Some(cursor) = mirror.turns_next_cursor.clone().filter(|_| self.chance.percent(60)) {
+            params["cursor"] = json!(cursor);
+        }
+        self.asks(client, "fetchTurns", params);
+    }
+}
