@@ -80,7 +80,9 @@ struct Bare {
 }
 
 pub fn run(options: BareOptions) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     std::thread::spawn(|| {
         for _ in std::io::stdin().lines() {}
         std::process::exit(0);
@@ -111,14 +113,32 @@ async fn serve(options: BareOptions) -> Result<()> {
 impl Bare {
     fn new(options: BareOptions) -> Result<Self> {
         let chat = options.chat_id.unwrap_or(0);
-        let rows = options.rows.as_ref().map(|data| Rows::open(data, chat)).transpose()?;
-        let scan = options.scan.as_ref().map(|data| Scan::open(data, chat)).transpose()?;
+        let rows = options
+            .rows
+            .as_ref()
+            .map(|data| Rows::open(data, chat))
+            .transpose()?;
+        let scan = options
+            .scan
+            .as_ref()
+            .map(|data| Scan::open(data, chat))
+            .transpose()?;
         let filler = |bytes: usize| json!({"snapshot": {"filler": "x".repeat(bytes)}});
         let cached = |bytes: usize| rpc::response(&Id::Number(2.into()), &filler(bytes));
         let big = options.big_bytes.map(cached);
         let replay = options.replay_bytes.map(cached);
         let (links, watchers) = (HashMap::new(), Vec::new());
-        Ok(Self { options, links, watchers, stream: None, big, replay, rows, scan, draft: None })
+        Ok(Self {
+            options,
+            links,
+            watchers,
+            stream: None,
+            big,
+            replay,
+            rows,
+            scan,
+            draft: None,
+        })
     }
 
     async fn run(mut self, mut inbox: mpsc::Receiver<Arrival>) {
@@ -143,7 +163,9 @@ impl Bare {
                 self.watchers.retain(|watcher| watcher.peer != peer);
             }
             Arrival::Input(Input::Received { peer, message, .. }) => match message {
-                Incoming::Request { id, method, params } => self.answer(peer, &id, &method, &params),
+                Incoming::Request { id, method, params } => {
+                    self.answer(peer, &id, &method, &params)
+                }
                 Incoming::Notification { params, .. } => self.hear(&params),
                 Incoming::Response { .. } => {}
             },
@@ -152,7 +174,9 @@ impl Bare {
     }
 
     fn answer(&mut self, peer: PeerId, id: &Id, method: &str, params: &Value) {
-        let Some(link) = self.links.get(&peer).cloned() else { return };
+        let Some(link) = self.links.get(&peer).cloned() else {
+            return;
+        };
         let channel = params["channel"].as_str().unwrap_or("");
         let text = match method {
             "subscribe" if channel == self.options.big && self.big.is_some() => self.big.clone(),
@@ -162,7 +186,11 @@ impl Bare {
             "subscribe" => {
                 let window_ms = params["delivery"]["maxLatencyMs"].as_u64().unwrap_or(0);
                 let window_ms = u32::try_from(window_ms).unwrap_or(0);
-                self.watchers.push(Watcher { peer, link: link.clone(), window_ms });
+                self.watchers.push(Watcher {
+                    peer,
+                    link: link.clone(),
+                    window_ms,
+                });
                 None
             }
             "reconnect" if self.scan.is_some() => {
@@ -195,8 +223,14 @@ impl Bare {
     }
 
     fn push_due(&mut self) {
-        let Some(stream) = &mut self.stream else { return };
-        let now = if stream.ticks.is_some() { 1 } else { stream.left.min(PUSH_MAX) };
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        let now = if stream.ticks.is_some() {
+            1
+        } else {
+            stream.left.min(PUSH_MAX)
+        };
         stream.left -= now;
         let frame = stream.frame.clone();
         if stream.left == 0 {
@@ -209,7 +243,9 @@ impl Bare {
 
     fn push(&self, frame: &Bytes) {
         for watcher in &self.watchers {
-            watcher.link.push(Frame::Text(frame.clone()), watcher.window_ms);
+            watcher
+                .link
+                .push(Frame::Text(frame.clone()), watcher.window_ms);
         }
     }
 }
@@ -217,7 +253,10 @@ impl Bare {
 impl Stream {
     /// Three frames more than deltas: the host says that a turn and its part begin, and that the turn is over.
     fn parse(params: &Value, text: &str) -> Option<Self> {
-        let mut words = text.strip_prefix("stream ")?.split(' ').map(|word| word.parse::<u64>().ok());
+        let mut words = text
+            .strip_prefix("stream ")?
+            .split(' ')
+            .map(|word| word.parse::<u64>().ok());
         let (chunks, size, every_ms) = (words.next()??, words.next()??, words.next()??);
         let turn_id = params["action"]["turnId"].as_str()?;
         let channel = ChannelUri::parse(params["channel"].as_str()?).ok()?;
@@ -229,13 +268,19 @@ impl Stream {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             ticks
         });
-        Some(Self { frame, left: chunks + 3, ticks })
+        Some(Self {
+            frame,
+            left: chunks + 3,
+            ticks,
+        })
     }
 }
 
 async fn next_push(stream: &mut Option<Stream>) {
     match stream {
-        Some(Stream { ticks: Some(ticks), .. }) => drop(ticks.tick().await),
+        Some(Stream {
+            ticks: Some(ticks), ..
+        }) => drop(ticks.tick().await),
         _ => tokio::task::yield_now().await,
     }
 }
@@ -246,10 +291,16 @@ fn draft_frame(params: &Value) -> (Vec<u8>, usize) {
         client_id: "driver".to_owned(),
         client_seq: params["clientSeq"].as_i64().unwrap_or(0),
     };
-    let channel = params["channel"].as_str().and_then(|text| ChannelUri::parse(text).ok());
+    let channel = params["channel"]
+        .as_str()
+        .and_then(|text| ChannelUri::parse(text).ok());
     let body = params["action"].as_object().cloned().unwrap_or_default();
     let channel = channel.unwrap_or_else(ChannelUri::root);
-    let frame = action::encode(&channel, &body, 1_234, Some(&origin), None).frame.to_vec();
-    let at = Stamp::position(&frame).context("a draft without a stamp").unwrap_or(0);
+    let frame = action::encode(&channel, &body, 1_234, Some(&origin), None)
+        .frame
+        .to_vec();
+    let at = Stamp::position(&frame)
+        .context("a draft without a stamp")
+        .unwrap_or(0);
     (frame, at)
 }

@@ -30,7 +30,10 @@ pub fn upgrade(address: &str) -> String {
 
 /// Where the head of an HTTP answer ends.
 pub fn head_end(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
+    bytes
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .map(|at| at + 4)
 }
 
 /// A client's text frame. The mask is zero: legal to read, and it costs neither side anything.
@@ -93,7 +96,10 @@ pub fn reconnect(client_id: &str, last_seen: u64, subscriptions: &[String]) -> S
 }
 
 fn dispatch(channel: &str, client_seq: u64, action: &Value) -> String {
-    notification("dispatchAction", &json!({"channel": channel, "clientSeq": client_seq, "action": action}))
+    notification(
+        "dispatchAction",
+        &json!({"channel": channel, "clientSeq": client_seq, "action": action}),
+    )
 }
 
 pub fn turn_started(chat: &str, client_seq: u64, turn_id: &str, text: &str) -> String {
@@ -109,7 +115,11 @@ pub fn turn_started(chat: &str, client_seq: u64, turn_id: &str, text: &str) -> S
 /// A draft that carries the moment it was sent at; see [`Stamp`].
 pub fn stamped_draft(chat: &str, client_seq: u64, stamp: Stamp) -> String {
     let draft = json!({"text": stamp.text(), "origin": {"kind": "user"}});
-    dispatch(chat, client_seq, &json!({"type": "chat/draftChanged", "draft": draft}))
+    dispatch(
+        chat,
+        client_seq,
+        &json!({"type": "chat/draftChanged", "draft": draft}),
+    )
 }
 
 /// The default chat of a session (G-26).
@@ -145,10 +155,15 @@ impl Stamp {
         }
         let number = |digits: &[u8]| {
             digits.iter().try_fold(0_u64, |number, digit| {
-                digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+                digit
+                    .is_ascii_digit()
+                    .then(|| number * 10 + u64::from(digit - b'0'))
             })
         };
-        Some(Self { index: u32::try_from(number(&text[2..10])?).ok()?, sent_ns: number(&text[13..])? })
+        Some(Self {
+            index: u32::try_from(number(&text[2..10])?).ok()?,
+            sent_ns: number(&text[13..])?,
+        })
     }
 }
 
@@ -158,7 +173,10 @@ mod tests {
 
     #[test]
     fn a_stamp_is_found_again() {
-        let stamp = Stamp { index: 42, sent_ns: 1_234_567_890_123 };
+        let stamp = Stamp {
+            index: 42,
+            sent_ns: 1_234_567_890_123,
+        };
         let text = stamped_draft("ahp-chat:/1", 3, stamp);
         let at = Stamp::position(text.as_bytes()).unwrap();
         assert_eq!(Stamp::at(text.as_bytes(), at), Some(stamp));

@@ -55,7 +55,9 @@ impl Scanner {
     pub fn feed(&mut self, mut input: &[u8], mut on: impl FnMut(Seen<'_>)) {
         loop {
             if !self.in_frame {
-                let Some(rest) = self.take_header(input) else { return };
+                let Some(rest) = self.take_header(input) else {
+                    return;
+                };
                 input = rest;
             }
             let (now, rest) = input.split_at(self.left.min(input.len()));
@@ -71,7 +73,10 @@ impl Scanner {
                     _ => {}
                 }
             } else if self.left == 0 && self.fin && self.message_bytes == 0 {
-                on(Seen::Message { head: &now[..now.len().min(self.keep_max)], bytes: now.len() });
+                on(Seen::Message {
+                    head: &now[..now.len().min(self.keep_max)],
+                    bytes: now.len(),
+                });
             } else {
                 let room = self.keep_max.saturating_sub(self.kept.len());
                 self.kept.extend_from_slice(&now[..now.len().min(room)]);
@@ -80,7 +85,10 @@ impl Scanner {
                     return;
                 }
                 if self.fin {
-                    on(Seen::Message { head: &self.kept, bytes: self.message_bytes });
+                    on(Seen::Message {
+                        head: &self.kept,
+                        bytes: self.message_bytes,
+                    });
                     self.kept.clear();
                     self.message_bytes = 0;
                 }
@@ -124,13 +132,26 @@ impl Scanner {
 
 /// A server's frames are not masked.
 fn parse(bytes: &[u8]) -> Option<Header> {
-    let [first, second, rest @ ..] = bytes else { return None };
+    let [first, second, rest @ ..] = bytes else {
+        return None;
+    };
     let (payload, len) = match second & 0x7f {
-        126 => (usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?)), 4),
-        127 => (usize::try_from(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?)).ok()?, 10),
+        126 => (
+            usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?)),
+            4,
+        ),
+        127 => (
+            usize::try_from(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?)).ok()?,
+            10,
+        ),
         short => (usize::from(short), 2),
     };
-    Some(Header { fin: first & 0x80 != 0, opcode: first & 0x0f, payload, len })
+    Some(Header {
+        fin: first & 0x80 != 0,
+        opcode: first & 0x0f,
+        payload,
+        len,
+    })
 }
 
 #[cfg(test)]

@@ -35,7 +35,10 @@ pub struct HostSetup {
 }
 
 impl HostSetup {
-    pub const SHIPPED: Self = Self { journal: JournalKind::Sqlite, idle_ms: None };
+    pub const SHIPPED: Self = Self {
+        journal: JournalKind::Sqlite,
+        idle_ms: None,
+    };
 }
 
 pub struct Lab {
@@ -52,14 +55,25 @@ pub struct Lab {
 impl Lab {
     pub fn open(quick: bool, seed: u64) -> Result<Self> {
         let bench = std::env::current_exe().context("where is this program?")?;
-        let release = bench.parent().context("this program lies nowhere")?.to_owned();
+        let release = bench
+            .parent()
+            .context("this program lies nowhere")?
+            .to_owned();
         let target = release.parent().unwrap_or(&release).to_owned();
         let greenroom = release.join("greenroom");
         build_if_older(&greenroom, &bench, &target)?;
         let scratch = target.join(format!("bench-scratch-{}", std::process::id()));
         std::fs::create_dir_all(&scratch)?;
         std::fs::write(scratch.join("script.json"), SCRIPT)?;
-        Ok(Self { bench, greenroom, scratch, quick, dice: Dice::new(seed), made: 0, sessions: BTreeMap::new() })
+        Ok(Self {
+            bench,
+            greenroom,
+            scratch,
+            quick,
+            dice: Dice::new(seed),
+            made: 0,
+            sessions: BTreeMap::new(),
+        })
     }
 
     pub fn rounds(&self) -> usize {
@@ -108,7 +122,11 @@ impl Lab {
         let data = self.directory()?;
         let mut seeder = Seeder::open(&data)?;
         for number in 0..count {
-            let shape = Shape { turns: 20, turn_bytes: 400, actions: 20 };
+            let shape = Shape {
+                turns: 20,
+                turn_bytes: 400,
+                actions: 20,
+            };
             seeder.session(&format!("session-{number:06}"), shape)?;
         }
         seeder.finish()?;
@@ -125,8 +143,13 @@ impl Lab {
             JournalKind::Sqlite => "sqlite",
             JournalKind::Memory => "memory",
         };
-        let idle = setup.idle_ms.map(|ms| format!("[limits]\nchannel_idle_ms = {ms}\n"));
-        std::fs::write(&config, format!("journal = \"{journal}\"\n{}", idle.unwrap_or_default()))?;
+        let idle = setup
+            .idle_ms
+            .map(|ms| format!("[limits]\nchannel_idle_ms = {ms}\n"));
+        std::fs::write(
+            &config,
+            format!("journal = \"{journal}\"\n{}", idle.unwrap_or_default()),
+        )?;
         let text = |path: &Path| path.display().to_string();
         let arguments = [
             "serve".to_owned(),
@@ -149,7 +172,10 @@ impl Lab {
 
     /// The same WebSocket code without a kernel and without a journal.
     pub fn bare(&mut self, options: &[String]) -> Result<Server> {
-        let arguments: Vec<String> = ["bare".to_owned()].into_iter().chain(options.iter().cloned()).collect();
+        let arguments: Vec<String> = ["bare".to_owned()]
+            .into_iter()
+            .chain(options.iter().cloned())
+            .collect();
         let log = self.fresh("log");
         Server::start(&self.bench, &arguments, None, log)
     }

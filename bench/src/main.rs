@@ -108,19 +108,32 @@ fn measure(cli: &Cli) -> Result<ExitCode> {
     }
     let passed = failed.is_empty() && figures.iter().all(|figure| figure.ok != Some(false));
     if cli.json {
-        println!("{}", json!({"figures": figures, "failed": failed, "quick": cli.quick}));
+        println!(
+            "{}",
+            json!({"figures": figures, "failed": failed, "quick": cli.quick})
+        );
     } else {
         println!("{}", table::text(&figures));
         for row in &failed {
             println!("not measured: {} ({})", row["row"], row["error"]);
         }
     }
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// A thousand watchers need more files than some systems allow by default; children inherit it.
 fn raise_file_limit() -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    )?;
     Ok(())
 }

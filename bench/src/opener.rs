@@ -26,13 +26,12 @@ static OVER: AtomicBool = AtomicBool::new(false);
 
 pub fn run(options: &OpenOptions) -> Result<()> {
     println!("{}", json!({"ready": true}));
-    let mut lines = std::io::stdin().lines();
-    if lines.next().is_none() {
+    if std::io::stdin().read_line(&mut String::new())? == 0 {
         return Ok(());
     }
-    std::thread::spawn(move || {
-        // A line or the end: both mean that it is over.
-        drop(lines.next());
+    std::thread::spawn(|| {
+        // A line, the end or an error: all mean that it is over.
+        let _ = std::io::stdin().read_line(&mut String::new());
         OVER.store(true, Ordering::Release);
     });
     let (mut opened, mut bytes) = (0_u64, 0);

@@ -47,7 +47,12 @@ impl Process {
                 }
             }
         });
-        Ok(Self { child, stdin, lines, log })
+        Ok(Self {
+            child,
+            stdin,
+            lines,
+            log,
+        })
     }
 
     pub fn pid(&self) -> u32 {
@@ -60,13 +65,19 @@ impl Process {
             Ok(line) => serde_json::from_str(&line).with_context(|| format!("not JSON: {line}")),
             Err(_) => {
                 let words = std::fs::read_to_string(&self.log).unwrap_or_default();
-                bail!("a process of the measurement said nothing: {}", words.trim())
+                bail!(
+                    "a process of the measurement said nothing: {}",
+                    words.trim()
+                )
             }
         }
     }
 
     pub fn tell(&mut self, line: &str) -> Result<()> {
-        let stdin = self.stdin.as_mut().context("its standard input is closed")?;
+        let stdin = self
+            .stdin
+            .as_mut()
+            .context("its standard input is closed")?;
         writeln!(stdin, "{line}").context("a process of the measurement has ended")
     }
 
@@ -96,14 +107,27 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(program: &Path, arguments: &[String], data: Option<PathBuf>, log: PathBuf) -> Result<Self> {
+    pub fn start(
+        program: &Path,
+        arguments: &[String],
+        data: Option<PathBuf>,
+        log: PathBuf,
+    ) -> Result<Self> {
         let began = now_ns();
         let mut process = Process::start(program, arguments, log)?;
         let ready = process.line().context("a server did not become ready")?;
         let ready_after_ns = now_ns() - began;
         let url = ready["url"].as_str().context("no url in the ready line")?;
-        let address = url.trim_start_matches("ws://").trim_end_matches('/').to_owned();
-        Ok(Self { process, address, data, ready_after_ns })
+        let address = url
+            .trim_start_matches("ws://")
+            .trim_end_matches('/')
+            .to_owned();
+        Ok(Self {
+            process,
+            address,
+            data,
+            ready_after_ns,
+        })
     }
 
     pub fn pid(&self) -> u32 {
@@ -112,7 +136,10 @@ impl Server {
 
     /// Asks it to end and waits until it has; dropping it kills it instead.
     pub fn stop(mut self) -> Result<()> {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).context("no process id")?;
+        let pid = i32::try_from(self.pid())
+            .ok()
+            .and_then(Pid::from_raw)
+            .context("no process id")?;
         kill_process(pid, Signal::TERM)?;
         let status = self.process.child.wait()?;
         if !status.success() {

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use host::journal::{Journal, Sqlite};
-use kernel::{
-    Batch, ChannelId, ChannelRecord, Duty, Head, Kind, Record, Seq, SummaryRecord,
-};
+use kernel::{Batch, ChannelId, ChannelRecord, Duty, Head, Kind, Record, Seq, SummaryRecord};
 use serde_json::{Value, json};
 use wire::state::{ChatState, ChatSummary, RootState, SessionState, Turn, status};
 use wire::{Action, ChannelUri, Object, Timestamp, action, rpc};
@@ -48,7 +46,13 @@ pub struct Seeder {
 impl Seeder {
     pub fn open(data: &Path) -> Result<Self> {
         let journal = Sqlite::open(data).context("the journal of the measurement")?;
-        Ok(Self { journal, seq: 0, sessions: 0, records: Vec::new(), bytes: 0 })
+        Ok(Self {
+            journal,
+            seq: 0,
+            sessions: 0,
+            records: Vec::new(),
+            bytes: 0,
+        })
     }
 
     fn next(&mut self) -> u64 {
@@ -66,11 +70,25 @@ impl Seeder {
             let seq = self.next();
             let delta = Action::delta("t-of-old", "p123", "x".repeat(40));
             let envelope = action::encode(&chat_uri, &delta.body, seq, None, None).envelope;
-            self.put(Record::Action { seq: Seq(seq), channel: ChannelId(chat_id), envelope }, 256)?;
+            self.put(
+                Record::Action {
+                    seq: Seq(seq),
+                    channel: ChannelId(chat_id),
+                    envelope,
+                },
+                256,
+            )?;
         }
         for n in 0..u64::from(shape.turns) {
             let turn = Arc::new(turn(n, shape.turn_bytes)?);
-            self.put(Record::Turn { chat: ChannelId(chat_id), n, turn }, shape.turn_bytes)?;
+            self.put(
+                Record::Turn {
+                    chat: ChannelId(chat_id),
+                    n,
+                    turn,
+                },
+                shape.turn_bytes,
+            )?;
         }
         let moment = modified.to_rfc3339();
         let state = ChatState::new(&chat, name, status::IDLE, moment.clone());
@@ -93,7 +111,14 @@ impl Seeder {
         self.channel(session_id, &session_uri, Kind::Session, None, head, private)?;
         let head = Head::Chat(Arc::new(state));
         let private = rpc::to_json(&json!({"accepted": null}));
-        self.channel(chat_id, &chat_uri, Kind::Chat, Some(ChannelId(session_id)), head, private)?;
+        self.channel(
+            chat_id,
+            &chat_uri,
+            Kind::Chat,
+            Some(ChannelId(session_id)),
+            head,
+            private,
+        )?;
         let summary = SummaryRecord {
             session: ChannelId(session_id),
             uri: session_uri,
@@ -117,7 +142,14 @@ impl Seeder {
             extra: Object::new(),
         };
         let uri = ChannelUri::root();
-        self.channel(0, &uri, Kind::Root, None, Head::Root(Arc::new(root)), Vec::new())?;
+        self.channel(
+            0,
+            &uri,
+            Kind::Root,
+            None,
+            Head::Root(Arc::new(root)),
+            Vec::new(),
+        )?;
         self.flush()
     }
 
@@ -153,7 +185,10 @@ impl Seeder {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let batch = Batch { seq: Seq(self.seq), records: std::mem::take(&mut self.records) };
+        let batch = Batch {
+            seq: Seq(self.seq),
+            records: std::mem::take(&mut self.records),
+        };
         self.bytes = 0;
         Ok(self.journal.append(&batch)?)
     }

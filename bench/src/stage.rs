@@ -32,7 +32,13 @@ impl Subject {
         match self {
             Self::Host(journal) => {
                 let data = lab.directory()?;
-                lab.host(&data, HostSetup { journal, ..HostSetup::SHIPPED })
+                lab.host(
+                    &data,
+                    HostSetup {
+                        journal,
+                        ..HostSetup::SHIPPED
+                    },
+                )
             }
             Self::Bare => lab.bare(&[]),
         }
@@ -52,13 +58,23 @@ impl Stage {
         let mut driver = Socket::join(&server.address, "driver")?;
         let session = "scripted:/01900000-0000-7000-8000-000000000001";
         driver.request(3, "createSession", &json!({"channel": session}))?;
-        Ok(Self { server, driver, chat: dial::chat_of(session), client_seq: 0 })
+        Ok(Self {
+            server,
+            driver,
+            chat: dial::chat_of(session),
+            client_seq: 0,
+        })
     }
 
     /// Drives a chat that is there already.
     pub fn of(server: Server, chat: &str) -> Result<Self> {
         let driver = Socket::join(&server.address, "driver")?;
-        Ok(Self { server, driver, chat: chat.to_owned(), client_seq: 0 })
+        Ok(Self {
+            server,
+            driver,
+            chat: chat.to_owned(),
+            client_seq: 0,
+        })
     }
 
     fn next_seq(&mut self) -> u64 {
@@ -86,7 +102,10 @@ impl Stage {
             let due = began + u64::from(index) * every;
             std::thread::sleep(Duration::from_nanos(due.saturating_sub(now_ns())));
             let seq = self.next_seq();
-            let stamp = Stamp { index, sent_ns: now_ns() };
+            let stamp = Stamp {
+                index,
+                sent_ns: now_ns(),
+            };
             let draft = dial::stamped_draft(&self.chat, seq, stamp);
             self.driver.send(&draft)?;
         }
@@ -97,7 +116,9 @@ impl Stage {
     pub fn seq(&mut self) -> Result<u64> {
         let params = json!({"channel": self.chat, "view": {"turns": 1}});
         let answer = self.driver.request(4, "subscribe", &params)?;
-        let seq = answer["snapshot"]["fromSeq"].as_u64().context("no `fromSeq`")?;
+        let seq = answer["snapshot"]["fromSeq"]
+            .as_u64()
+            .context("no `fromSeq`")?;
         let gone = dial::notification("unsubscribe", &json!({"channel": self.chat}));
         self.driver.send(&gone)?;
         Ok(seq)
@@ -159,7 +180,10 @@ impl Watchers {
         arguments.extend(crowd.stamped.then(|| "--stamped".to_owned()));
         let mut process = lab.helper(&arguments)?;
         process.line().context("the watchers did not join")?;
-        Ok(Self { process, count: crowd.count })
+        Ok(Self {
+            process,
+            count: crowd.count,
+        })
     }
 
     /// Counts anew; [`Watchers::wait`] then waits until each has had `frames`.
@@ -205,7 +229,11 @@ impl Watchers {
             bail!("{partial} stamped frames did not reach every watcher");
         }
         let latencies = answer["latencies"].as_array().context("no latencies")?;
-        Ok(latencies.iter().filter_map(Value::as_f64).map(|ns| ns / 1_000.0).collect())
+        Ok(latencies
+            .iter()
+            .filter_map(Value::as_f64)
+            .map(|ns| ns / 1_000.0)
+            .collect())
     }
 }
 
@@ -234,10 +262,16 @@ impl Load {
     pub fn run(self, lab: &mut Lab, subject: Subject) -> Result<Loaded> {
         let warm_up = Duration::from_millis(600);
         let mut stage = Stage::on(subject.start(lab)?)?;
-        let crowd = Crowd { window_ms: self.window_ms, ..Crowd::default() };
+        let crowd = Crowd {
+            window_ms: self.window_ms,
+            ..Crowd::default()
+        };
         let mut watchers = Watchers::join(lab, &stage, &crowd)?;
         let length = warm_up * 2 + self.seconds;
-        stage.stream(u64::try_from(length.as_millis())? / self.every_ms, self.every_ms)?;
+        stage.stream(
+            u64::try_from(length.as_millis())? / self.every_ms,
+            self.every_ms,
+        )?;
         std::thread::sleep(warm_up);
         let data = stage.server.data.clone();
         let commits_so_far = || data.as_deref().and_then(commits);

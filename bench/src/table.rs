@@ -36,12 +36,20 @@ impl Figure {
     /// At most `factor` times the floor.
     pub fn at_most(what: &str, unit: &'static str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);
-        Self { must: format!("<= {factor} x"), ok: Some(new.ratio <= factor), ..new }
+        Self {
+            must: format!("<= {factor} x"),
+            ok: Some(new.ratio <= factor),
+            ..new
+        }
     }
 
     pub fn at_least(what: &str, unit: &'static str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);
-        Self { must: format!(">= {factor} x"), ok: Some(new.ratio >= factor), ..new }
+        Self {
+            must: format!(">= {factor} x"),
+            ok: Some(new.ratio >= factor),
+            ..new
+        }
     }
 
     /// At most `bound`, which `words` explain.
@@ -55,7 +63,11 @@ impl Figure {
     ) -> Self {
         let new = Self::new(what, unit, figure, floor);
         let must = format!("<= {} ({words})", quantity(bound, unit));
-        Self { must, ok: Some(figure <= bound), ..new }
+        Self {
+            must,
+            ok: Some(figure <= bound),
+            ..new
+        }
     }
 
     pub fn note(mut self, note: impl Into<String>) -> Self {
@@ -85,7 +97,11 @@ pub fn text(figures: &[Figure]) -> String {
             Some(false) => "NO",
             None => "",
         };
-        let ratio = if figure.ratio.is_finite() { format!("{:.2}", figure.ratio) } else { String::new() };
+        let ratio = if figure.ratio.is_finite() {
+            format!("{:.2}", figure.ratio)
+        } else {
+            String::new()
+        };
         [
             figure.what.clone(),
             quantity(figure.figure, figure.unit),
@@ -97,13 +113,19 @@ pub fn text(figures: &[Figure]) -> String {
     });
     let rows: Vec<[String; 6]> = [head].into_iter().chain(cells).collect();
     let width = |column: usize| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..6).map(width).collect();
     let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {
-        let line: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let line: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
         text.push_str(line.join(" | ").trim_end());
         text.push('\n');
         if number == 0 {
@@ -128,7 +150,13 @@ mod tests {
         assert_eq!(Figure::at_most("a", "us", 3.0, 2.0, 1.5).ok, Some(true));
         assert_eq!(Figure::at_most("a", "us", 3.1, 2.0, 1.5).ok, Some(false));
         assert_eq!(Figure::at_least("a", "/s", 5.0, 10.0, 0.6).ok, Some(false));
-        assert_eq!(Figure::within("a", "ms", 5.0, 1.0, 6.0, "1 x plus 5").ok, Some(true));
-        assert_eq!(Figure::within("a", "ms", f64::NAN, 1.0, 6.0, "").ok, Some(false));
+        assert_eq!(
+            Figure::within("a", "ms", 5.0, 1.0, 6.0, "1 x plus 5").ok,
+            Some(true)
+        );
+        assert_eq!(
+            Figure::within("a", "ms", f64::NAN, 1.0, 6.0, "").ok,
+            Some(false)
+        );
     }
 }

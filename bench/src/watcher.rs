@@ -72,7 +72,9 @@ struct Shared {
 }
 
 pub fn run(options: &WatchOptions) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, attend(options))
 }
@@ -120,7 +122,9 @@ pub fn commands() -> mpsc::UnboundedReceiver<String> {
 
 /// Connects and upgrades; also says what came behind the head of the answer.
 pub async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
-    let mut stream = TcpStream::connect(address).await.context("cannot connect")?;
+    let mut stream = TcpStream::connect(address)
+        .await
+        .context("cannot connect")?;
     stream.set_nodelay(true)?;
     stream.write_all(dial::upgrade(address).as_bytes()).await?;
     let mut head = Vec::with_capacity(1_024);
@@ -139,9 +143,20 @@ pub async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
 
 async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result<()> {
     let (mut stream, early) = connect(&options.address).await?;
-    let root = if options.root { vec![dial::root()] } else { Vec::new() };
-    let mut hello = dial::frame(&dial::initialize(&format!("{}{number}", options.name), &root));
-    hello.extend(dial::frame(&dial::subscribe(&options.channel, None, options.window_ms)));
+    let root = if options.root {
+        vec![dial::root()]
+    } else {
+        Vec::new()
+    };
+    let mut hello = dial::frame(&dial::initialize(
+        &format!("{}{number}", options.name),
+        &root,
+    ));
+    hello.extend(dial::frame(&dial::subscribe(
+        &options.channel,
+        None,
+        options.window_ms,
+    )));
     stream.write_all(&hello).await?;
     let mut scanner = Scanner::new(64);
     let (mut joined, mut announced) = (false, false);
@@ -250,8 +265,9 @@ impl Shared {
             "stamps" => {
                 let stamps = self.stamps.borrow();
                 let whole = stamps.iter().filter(|arrival| arrival.seen == watchers);
-                let latencies: Vec<u64> =
-                    whole.map(|arrival| arrival.last_ns.saturating_sub(arrival.sent_ns)).collect();
+                let latencies: Vec<u64> = whole
+                    .map(|arrival| arrival.last_ns.saturating_sub(arrival.sent_ns))
+                    .collect();
                 let partial = stamps.len() - latencies.len();
                 json!({"latencies": latencies, "partial": partial, "closed": self.closed.get()})
             }

@@ -11,15 +11,29 @@ use crate::table::Figure;
 const SUBJECTS: [Subject; 2] = [Subject::HOST, Subject::Bare];
 
 pub fn steady(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let load = Load { every_ms: 5, window_ms: None, seconds: lab.seconds(3.0) };
+    let load = Load {
+        every_ms: 5,
+        window_ms: None,
+        seconds: lab.seconds(3.0),
+    };
     let results = lab.shuffled(&SUBJECTS, |lab, subject| load.run(lab, subject))?;
-    Ok(vec![figure("CPU per delivered delta, 100 watchers, 200/s", &results)])
+    Ok(vec![figure(
+        "CPU per delivered delta, 100 watchers, 200/s",
+        &results,
+    )])
 }
 
 pub fn windowed(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let load = Load { every_ms: 1, window_ms: Some(5), seconds: lab.seconds(3.0) };
+    let load = Load {
+        every_ms: 1,
+        window_ms: Some(5),
+        seconds: lab.seconds(3.0),
+    };
     let results = lab.shuffled(&SUBJECTS, |lab, subject| load.run(lab, subject))?;
-    Ok(vec![figure("CPU per delivered delta, 1,000/s, 5 ms window", &results)])
+    Ok(vec![figure(
+        "CPU per delivered delta, 1,000/s, 5 ms window",
+        &results,
+    )])
 }
 
 fn figure(what: &str, results: &[(Subject, Loaded)]) -> Figure {

@@ -33,7 +33,11 @@ enum Writer {
 }
 
 pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let load = Load { every_ms: 1, window_ms: Some(5), seconds: lab.seconds(3.0) };
+    let load = Load {
+        every_ms: 1,
+        window_ms: Some(5),
+        seconds: lab.seconds(3.0),
+    };
     let results = lab.shuffled(&[Subject::HOST, OFF], |lab, subject| load.run(lab, subject))?;
     let cost = |loaded: &Loaded| loaded.us_per_frame;
     let batch = median_of(&results, Subject::HOST, |loaded| loaded.batch);
@@ -58,7 +62,11 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
 }
 
 fn throughput(lab: &mut Lab, batch: f64) -> Result<Figure> {
-    let rows = if batch.is_finite() { batch.round().max(1.0) as u64 } else { 1 };
+    let rows = if batch.is_finite() {
+        batch.round().max(1.0) as u64
+    } else {
+        1
+    };
     let commits: u64 = if lab.quick { 300 } else { 1_500 };
     let results = lab.shuffled(&[Writer::Journal, Writer::PlainSqlite], |lab, writer| {
         let data = lab.directory()?;
@@ -75,11 +83,13 @@ fn throughput(lab: &mut Lab, batch: f64) -> Result<Figure> {
         median_of(&results, Writer::Journal, rate),
         median_of(&results, Writer::PlainSqlite, rate),
     );
-    Ok(Figure::at_least(&what, "/s", figures.0, figures.1, 0.8).note(format!(
-        "rounds: journal {}, plain {}",
-        spread(&values(&results, Writer::Journal, rate)),
-        spread(&values(&results, Writer::PlainSqlite, rate)),
-    )))
+    Ok(
+        Figure::at_least(&what, "/s", figures.0, figures.1, 0.8).note(format!(
+            "rounds: journal {}, plain {}",
+            spread(&values(&results, Writer::Journal, rate)),
+            spread(&values(&results, Writer::PlainSqlite, rate)),
+        )),
+    )
 }
 
 fn envelope(chat: &ChannelUri, seq: u64) -> Bytes {
@@ -95,7 +105,9 @@ fn chat() -> Result<ChannelUri> {
 
 fn through_the_journal(data: &Path, rows: u64, commits: u64) -> Result<()> {
     let chat = chat()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let (journal, _) = JournalThread::start(Box::new(Sqlite::open(data)?))?;
     runtime.block_on(async {
         let mut seq = 0;
@@ -104,9 +116,18 @@ fn through_the_journal(data: &Path, rows: u64, commits: u64) -> Result<()> {
             for _ in 0..rows {
                 seq += 1;
                 let envelope = envelope(&chat, seq);
-                records.push(Record::Action { seq: Seq(seq), channel: ChannelId(1), envelope });
+                records.push(Record::Action {
+                    seq: Seq(seq),
+                    channel: ChannelId(1),
+                    envelope,
+                });
             }
-            journal.append(Batch { seq: Seq(seq), records }).await?;
+            journal
+                .append(Batch {
+                    seq: Seq(seq),
+                    records,
+                })
+                .await?;
         }
         anyhow::Ok(())
     })?;

@@ -43,12 +43,19 @@ pub struct Tiles {
 
 impl Tiles {
     pub fn of(values: &[f64]) -> Self {
-        Self { p50: percentile(values, 50.0), p99: percentile(values, 99.0) }
+        Self {
+            p50: percentile(values, 50.0),
+            p99: percentile(values, 99.0),
+        }
     }
 }
 
 pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let subjects = [Timed::Of(Subject::HOST), Timed::Of(Subject::Bare), Timed::Commit];
+    let subjects = [
+        Timed::Of(Subject::HOST),
+        Timed::Of(Subject::Bare),
+        Timed::Commit,
+    ];
     let results = lab.shuffled(&subjects, |lab, who| {
         let count = u32::try_from(lab.seconds(5.0).as_millis() / EVERY.as_millis())?;
         match who {
@@ -58,7 +65,10 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     })?;
     let of = |who, value: fn(&Tiles) -> f64| median_of(&results, who, value);
     let figure = |what: &str, value: fn(&Tiles) -> f64, factor: f64, times: f64, words: &str| {
-        let (host, bare) = (of(Timed::Of(Subject::HOST), value), of(Timed::Of(Subject::Bare), value));
+        let (host, bare) = (
+            of(Timed::Of(Subject::HOST), value),
+            of(Timed::Of(Subject::Bare), value),
+        );
         let commit = of(Timed::Commit, value);
         let bound = factor * bare + times * commit;
         Figure::within(what, "us", host, bare, bound, words)
@@ -71,14 +81,33 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
             ))
     };
     Ok(vec![
-        figure("latency to the last of 100, p50", |t| t.p50, 1.5, 1.0, "1.5 x + 1 commit"),
-        figure("latency to the last of 100, p99", |t| t.p99, 2.0, 2.0, "2 x + 2 commits"),
+        figure(
+            "latency to the last of 100, p50",
+            |t| t.p50,
+            1.5,
+            1.0,
+            "1.5 x + 1 commit",
+        ),
+        figure(
+            "latency to the last of 100, p99",
+            |t| t.p99,
+            2.0,
+            2.0,
+            "2 x + 2 commits",
+        ),
     ])
 }
 
 fn echoes(lab: &mut Lab, subject: Subject, count: u32) -> Result<Tiles> {
     let mut stage = Stage::on(subject.start(lab)?)?;
-    let mut watchers = Watchers::join(lab, &stage, &Crowd { stamped: true, ..Crowd::default() })?;
+    let mut watchers = Watchers::join(
+        lab,
+        &stage,
+        &Crowd {
+            stamped: true,
+            ..Crowd::default()
+        },
+    )?;
     timed(&mut stage, &mut watchers, count)
 }
 
@@ -95,7 +124,9 @@ pub fn timed(stage: &mut Stage, watchers: &mut Watchers, count: u32) -> Result<T
 
 fn commits(lab: &mut Lab, count: u32) -> Result<Tiles> {
     let mut journal = Sqlite::open(&lab.directory()?).context("a journal of its own")?;
-    let chat = ChannelUri::parse(&dial::chat_of("scripted:/01900000-0000-7000-8000-000000000001"))?;
+    let chat = ChannelUri::parse(&dial::chat_of(
+        "scripted:/01900000-0000-7000-8000-000000000001",
+    ))?;
     let mut times = Vec::new();
     let began = now_ns();
     for index in 0..count {
@@ -112,7 +143,11 @@ fn commits(lab: &mut Lab, count: u32) -> Result<Tiles> {
 /// What the host records for a draft.
 fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
     let seq = Seq(u64::from(index) + 10);
-    let text = Stamp { index, sent_ns: now_ns() }.text();
+    let text = Stamp {
+        index,
+        sent_ns: now_ns(),
+    }
+    .text();
     let draft = json!({"text": text, "origin": {"kind": "user"}});
     let act = Action::host("chat/draftChanged", json!({"draft": draft}));
     let envelope = action::encode(chat, &act.body, seq.0, None, None).envelope;
@@ -129,6 +164,13 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
         duty: Duty::default(),
         private: b"{}".to_vec().into(),
     };
-    let action = Record::Action { seq, channel: ChannelId(2), envelope };
-    Batch { seq, records: vec![action, Record::Channel(head)] }
+    let action = Record::Action {
+        seq,
+        channel: ChannelId(2),
+        envelope,
+    };
+    Batch {
+        seq,
+        records: vec![action, Record::Channel(head)],
+    }
 }

@@ -64,5 +64,8 @@ fn measured(lab: &mut Lab, sessions: u32) -> Result<Listed> {
     }
     let used = Cpu::of(server.pid())?.since(before);
     server.stop()?;
-    Ok(Listed { cpu_us: used.total_ns as f64 / 1_000.0 / f64::from(calls), wait_us: median(&waits) })
+    Ok(Listed {
+        cpu_us: used.total_ns as f64 / 1_000.0 / f64::from(calls),
+        wait_us: median(&waits),
+    })
 }

@@ -63,7 +63,14 @@ fn measured(lab: &mut Lab, subject: Subject) -> Result<Lived> {
         }
     };
     let mut stage = Stage::on(server)?;
-    let mut watchers = Watchers::join(lab, &stage, &Crowd { stamped: true, ..Crowd::default() })?;
+    let mut watchers = Watchers::join(
+        lab,
+        &stage,
+        &Crowd {
+            stamped: true,
+            ..Crowd::default()
+        },
+    )?;
     let mut opener = lab.helper(&[
         "open".to_owned(),
         format!("--address={}", stage.server.address),
@@ -77,5 +84,8 @@ fn measured(lab: &mut Lab, subject: Subject) -> Result<Lived> {
     let tiles = timed(&mut stage, &mut watchers, count)?;
     let opened = opener.ask("enough")?["opened"].as_f64().unwrap_or(0.0);
     // The warm-up of the drafts is half a second in which there are openings too.
-    Ok(Lived { tiles, opened_per_s: opened / (seconds.as_secs_f64() + 0.5) })
+    Ok(Lived {
+        tiles,
+        opened_per_s: opened / (seconds.as_secs_f64() + 0.5),
+    })
 }

@@ -81,13 +81,23 @@ fn started(lab: &mut Lab) -> Result<[f64; 2]> {
 fn watched(lab: &mut Lab) -> Result<[f64; 2]> {
     let data = lab.directory()?;
     let mut stage = Stage::on(lab.host(&data, HostSetup::SHIPPED)?)?;
-    let one = Crowd { count: 1, root: true, name: "first", ..Crowd::default() };
+    let one = Crowd {
+        count: 1,
+        root: true,
+        name: "first",
+        ..Crowd::default()
+    };
     let mut first = Watchers::join(lab, &stage, &one)?;
     first.mark(103)?;
     stage.stream(100, 0)?;
     first.wait()?;
     let before = rss_anon_kib(stage.server.pid())?;
-    let crowd = Crowd { count: MANY, root: true, read_bytes: 4_096, ..Crowd::default() };
+    let crowd = Crowd {
+        count: MANY,
+        root: true,
+        read_bytes: 4_096,
+        ..Crowd::default()
+    };
     let mut watchers = Watchers::join(lab, &stage, &crowd)?;
     std::thread::sleep(Duration::from_millis(500));
     let each = |now: u64| now.saturating_sub(before) as f64 / MANY as f64;
@@ -103,9 +113,16 @@ fn watched(lab: &mut Lab) -> Result<[f64; 2]> {
 /// KiB after one turn and after twenty more, each time with the chat gone from memory.
 fn turned(lab: &mut Lab) -> Result<[f64; 2]> {
     let data = lab.directory()?;
-    let setup = HostSetup { idle_ms: Some(IDLE_MS), ..HostSetup::SHIPPED };
+    let setup = HostSetup {
+        idle_ms: Some(IDLE_MS),
+        ..HostSetup::SHIPPED
+    };
     let mut stage = Stage::on(lab.host(&data, setup)?)?;
-    let crowd = Crowd { count: 1, window_ms: Some(5), ..Crowd::default() };
+    let crowd = Crowd {
+        count: 1,
+        window_ms: Some(5),
+        ..Crowd::default()
+    };
     let mut turns = |stage: &mut Stage, count: u32| -> Result<f64> {
         let mut watchers = Watchers::join(lab, stage, &crowd)?;
         for _ in 0..count {

@@ -35,7 +35,11 @@ pub const ROWS: &[Row] = &[
         what: "the same at 1,000/s with a 5 ms delivery window",
         run: fanout::windowed,
     },
-    Row { name: "peak", what: "peak deltas/s to 100 watchers", run: peak::run },
+    Row {
+        name: "peak",
+        what: "peak deltas/s to 100 watchers",
+        run: peak::run,
+    },
     Row {
         name: "latency",
         what: "latency to the last of 100 watchers at 200/s",
@@ -46,9 +50,21 @@ pub const ROWS: &[Row] = &[
         what: "a live stream's p99 while others open a 5 MB chat, 10 a second",
         run: live::run,
     },
-    Row { name: "part", what: "delta into the 10,000th part of a turn", run: part::run },
-    Row { name: "open", what: "opening a 5 MB chat in full", run: open::run },
-    Row { name: "view", what: "opening with `view.turns: 20`, cold", run: view::run },
+    Row {
+        name: "part",
+        what: "delta into the 10,000th part of a turn",
+        run: part::run,
+    },
+    Row {
+        name: "open",
+        what: "opening a 5 MB chat in full",
+        run: open::run,
+    },
+    Row {
+        name: "view",
+        what: "opening with `view.turns: 20`, cold",
+        run: view::run,
+    },
     Row {
         name: "reconnect",
         what: "reconnect, 100 clients, 1,000 missed actions each",
@@ -59,14 +75,30 @@ pub const ROWS: &[Row] = &[
         what: "journal, 1,000 deltas/s, 100 watchers, 5 ms window",
         run: journal::run,
     },
-    Row { name: "start", what: "start to ready", run: start::run },
-    Row { name: "memory", what: "memory (RssAnon)", run: memory::run },
-    Row { name: "list", what: "first page (50) of `listSessions`", run: list::run },
+    Row {
+        name: "start",
+        what: "start to ready",
+        run: start::run,
+    },
+    Row {
+        name: "memory",
+        what: "memory (RssAnon)",
+        run: memory::run,
+    },
+    Row {
+        name: "list",
+        what: "first page (50) of `listSessions`",
+        run: list::run,
+    },
 ];
 
 /// The values of one subject, in the order of the rounds.
 fn values<S: PartialEq, T>(results: &[(S, T)], subject: S, value: impl Fn(&T) -> f64) -> Vec<f64> {
-    results.iter().filter(|(who, _)| *who == subject).map(|(_, result)| value(result)).collect()
+    results
+        .iter()
+        .filter(|(who, _)| *who == subject)
+        .map(|(_, result)| value(result))
+        .collect()
 }
 
 /// The median of one subject over the rounds.

@@ -40,7 +40,11 @@ enum Opened {
 /// A journal that holds a chat of 5 MB.
 pub fn big_chat(data: &Path) -> Result<Seeded> {
     let mut seeder = Seeder::open(data)?;
-    let shape = Shape { turns: TURNS, turn_bytes: TURN_BYTES, actions: 0 };
+    let shape = Shape {
+        turns: TURNS,
+        turn_bytes: TURN_BYTES,
+        actions: 0,
+    };
     let seeded = seeder.session("big", shape)?;
     seeder.finish()?;
     Ok(seeded)
@@ -53,22 +57,36 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     let results = lab.shuffled(&subjects, |lab, who| measured(lab, who, &data, &seeded))?;
     let figure = |what: &str, host: Opened, floor: Opened| {
         let (cost, least) = (|us: &f64| *us, |us: &f64| *us);
-        let figures = (median_of(&results, host, cost), median_of(&results, floor, least));
+        let figures = (
+            median_of(&results, host, cost),
+            median_of(&results, floor, least),
+        );
         Figure::at_most(what, "us", figures.0, figures.1, 2.0).note(format!(
             "rounds: host {}, floor {}",
             spread(&values(&results, host, cost)),
             spread(&values(&results, floor, least)),
         ))
     };
-    let warm = figure("5 MB warm: CPU against sending cached bytes", Opened::Warm, Opened::Cached);
-    let cold = figure("5 MB cold: CPU against reading the rows", Opened::Cold, Opened::FromRows);
+    let warm = figure(
+        "5 MB warm: CPU against sending cached bytes",
+        Opened::Warm,
+        Opened::Cached,
+    );
+    let cold = figure(
+        "5 MB cold: CPU against reading the rows",
+        Opened::Cold,
+        Opened::FromRows,
+    );
     Ok(vec![warm, cold, at_once(lab, &data, &seeded)?])
 }
 
 /// Microseconds of CPU for one opening.
 fn measured(lab: &mut Lab, who: Opened, data: &Path, seeded: &Seeded) -> Result<f64> {
     let big = format!("--big={}", seeded.chat);
-    let setup = HostSetup { idle_ms: (who == Opened::Cold).then_some(IDLE_MS), ..HostSetup::SHIPPED };
+    let setup = HostSetup {
+        idle_ms: (who == Opened::Cold).then_some(IDLE_MS),
+        ..HostSetup::SHIPPED
+    };
     let server = match who {
         Opened::Warm | Opened::Cold => lab.host(data, setup)?,
         Opened::Cached => lab.bare(&[format!("--big-bytes={CHAT_BYTES}"), big])?,
@@ -78,7 +96,11 @@ fn measured(lab: &mut Lab, who: Opened, data: &Path, seeded: &Seeded) -> Result<
         }
     };
     let count = if lab.quick { 5 } else { 12 };
-    let pause = if who == Opened::Cold { UNTIL_COLD } else { Duration::from_millis(20) };
+    let pause = if who == Opened::Cold {
+        UNTIL_COLD
+    } else {
+        Duration::from_millis(20)
+    };
     let costs = openings(&server, &seeded.chat, None, count, pause, CHAT_BYTES)?;
     Ok(median(&costs))
 }
@@ -146,7 +168,9 @@ fn at_once(lab: &mut Lab, data: &Path, seeded: &Seeded) -> Result<Figure> {
     let bound = 2.0 * snapshot + AT_ONCE as f64 * 256.0;
     let what = "50 open 5 MB at once: memory added";
     let words = "2 snapshots + 256 KiB each";
-    Ok(Figure::within(what, "KiB", median(&added), snapshot, bound, words)
-        .note("the floor column is one snapshot")
-        .note(format!("rounds: {}", spread(&added))))
+    Ok(
+        Figure::within(what, "KiB", median(&added), snapshot, bound, words)
+            .note("the floor column is one snapshot")
+            .note(format!("rounds: {}", spread(&added))),
+    )
 }

@@ -37,7 +37,11 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
 fn measured(lab: &mut Lab, parts: u64) -> Result<f64> {
     let deltas: u64 = if lab.quick { 10_000 } else { 30_000 };
     let mut stage = Stage::on(Subject::HOST.start(lab)?)?;
-    let crowd = Crowd { count: 1, window_ms: Some(5), ..Crowd::default() };
+    let crowd = Crowd {
+        count: 1,
+        window_ms: Some(5),
+        ..Crowd::default()
+    };
     let mut watchers = Watchers::join(lab, &stage, &crowd)?;
     // The beginning of the turn, and the parts; then the script waits.
     watchers.mark(1 + parts)?;

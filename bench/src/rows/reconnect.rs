@@ -101,17 +101,37 @@ fn figures(results: &[(Who, Back)]) -> Vec<Figure> {
     let bytes = median_of(results, tail, |back| back.reply_bytes);
     let figure = |what: &str, who: Who, floor: Who, factor: f64| {
         let (host, least) = (of(who) / 1_000.0, of(floor) / 1_000.0);
-        Figure::at_most(what, "ms", host, least, factor)
-            .note(format!("rounds: {} against {}", rounds(who), rounds(floor)))
+        Figure::at_most(what, "ms", host, least, factor).note(format!(
+            "rounds: {} against {}",
+            rounds(who),
+            rounds(floor)
+        ))
     };
     vec![
-        figure("100 reconnects from the tail, against cached bytes", tail, Who::Cached, 2.0)
-            .note(format!("{bytes:.0} bytes a reply")),
-        figure("100 reconnects after a restart, against scans", restarted, Who::Scanned, 2.0).note(
-            format!("against one scan for all, nearly: {:.2}", of(restarted) / of(Who::Cached)),
-        ),
+        figure(
+            "100 reconnects from the tail, against cached bytes",
+            tail,
+            Who::Cached,
+            2.0,
+        )
+        .note(format!("{bytes:.0} bytes a reply")),
+        figure(
+            "100 reconnects after a restart, against scans",
+            restarted,
+            Who::Scanned,
+            2.0,
+        )
+        .note(format!(
+            "against one scan for all, nearly: {:.2}",
+            of(restarted) / of(Who::Cached)
+        )),
         figure("from the tail, log ten times longer", long_tail, tail, 1.1),
-        figure("after a restart, log ten times longer", long_restarted, restarted, 1.1),
+        figure(
+            "after a restart, log ten times longer",
+            long_restarted,
+            restarted,
+            1.1,
+        ),
     ]
 }
 
@@ -119,19 +139,42 @@ fn figures(results: &[(Who, Back)]) -> Vec<Figure> {
 fn prepare(lab: &mut Lab, log: u32) -> Result<(Past, Server)> {
     let data = lab.directory()?;
     let mut seeder = Seeder::open(&data)?;
-    let seeded = seeder.session("past", Shape { turns: 5, turn_bytes: 400, actions: log })?;
+    let seeded = seeder.session(
+        "past",
+        Shape {
+            turns: 5,
+            turn_bytes: 400,
+            actions: log,
+        },
+    )?;
     seeder.finish()?;
     let server = lab.host(&data, HostSetup::SHIPPED)?;
     let mut stage = Stage::of(server, &seeded.chat)?;
-    let crowd = Crowd { root: true, name: "r", ..Crowd::default() };
+    let crowd = Crowd {
+        root: true,
+        name: "r",
+        ..Crowd::default()
+    };
     drop(Watchers::join(lab, &stage, &crowd)?);
     let last_seen = stage.seq()?;
-    let mut witness = Watchers::join(lab, &stage, &Crowd { count: 1, ..Crowd::default() })?;
+    let mut witness = Watchers::join(
+        lab,
+        &stage,
+        &Crowd {
+            count: 1,
+            ..Crowd::default()
+        },
+    )?;
     witness.mark(MISSED)?;
     // The turn, its part, and its end are actions too.
     stage.stream(MISSED - 3, 0)?;
     witness.wait()?;
-    let past = Past { data, chat: seeded.chat, chat_id: seeded.chat_id, last_seen };
+    let past = Past {
+        data,
+        chat: seeded.chat,
+        chat_id: seeded.chat_id,
+        last_seen,
+    };
     Ok((past, stage.server))
 }
 
@@ -141,7 +184,10 @@ fn come_back(lab: &mut Lab, past: &Past, server: &Server) -> Result<Back> {
         "burst".to_owned(),
         format!("--address={}", server.address),
         format!("--count={WATCHERS}"),
-        format!("--request={}", dial::reconnect("r{n}", past.last_seen, &subscriptions)),
+        format!(
+            "--request={}",
+            dial::reconnect("r{n}", past.last_seen, &subscriptions)
+        ),
     ])?;
     crowd.line()?;
     std::thread::sleep(Duration::from_millis(50));
@@ -157,5 +203,8 @@ fn come_back(lab: &mut Lab, past: &Past, server: &Server) -> Result<Back> {
     drop(crowd);
     // The host hears that they are gone before they come again.
     std::thread::sleep(Duration::from_millis(200));
-    Ok(Back { us: used.total_ns as f64 / 1_000.0, reply_bytes: bytes })
+    Ok(Back {
+        us: used.total_ns as f64 / 1_000.0,
+        reply_bytes: bytes,
+    })
 }

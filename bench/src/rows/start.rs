@@ -27,12 +27,17 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
         Ok(median(&times))
     })?;
     let time = |ms: &f64| *ms;
-    let (many, none) = (median_of(&results, MANY, time), median_of(&results, NONE, time));
+    let (many, none) = (
+        median_of(&results, MANY, time),
+        median_of(&results, NONE, time),
+    );
     let bound = (1.2 * none).max(none + 5.0);
     let what = "start to ready, 10,000 sessions against none";
-    Ok(vec![Figure::within(what, "ms", many, none, bound, "1.2 x or 5 ms more").note(format!(
-        "rounds: 10,000 sessions {}, none {}",
-        spread(&values(&results, MANY, time)),
-        spread(&values(&results, NONE, time)),
-    ))])
+    Ok(vec![
+        Figure::within(what, "ms", many, none, bound, "1.2 x or 5 ms more").note(format!(
+            "rounds: 10,000 sessions {}, none {}",
+            spread(&values(&results, MANY, time)),
+            spread(&values(&results, NONE, time)),
+        )),
+    ])
 }

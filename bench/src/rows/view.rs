@@ -22,23 +22,49 @@ const UNTIL_COLD: Duration = Duration::from_millis(100);
 pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     let data = lab.directory()?;
     let mut seeder = Seeder::open(&data)?;
-    let shape = |turns| Shape { turns, turn_bytes: TURN_BYTES, actions: 0 };
+    let shape = |turns| Shape {
+        turns,
+        turn_bytes: TURN_BYTES,
+        actions: 0,
+    };
     let short = seeder.session("short", shape(SHORT))?;
     let long = seeder.session("long-", shape(LONG))?;
     seeder.finish()?;
-    let server = lab.host(&data, HostSetup { idle_ms: Some(IDLE_MS), ..HostSetup::SHIPPED })?;
+    let server = lab.host(
+        &data,
+        HostSetup {
+            idle_ms: Some(IDLE_MS),
+            ..HostSetup::SHIPPED
+        },
+    )?;
     let results = lab.shuffled(&[SHORT, LONG], |lab, turns| {
-        let chat = if turns == SHORT { &short.chat } else { &long.chat };
+        let chat = if turns == SHORT {
+            &short.chat
+        } else {
+            &long.chat
+        };
         let count = if lab.quick { 8 } else { 20 };
         let least = VIEW as usize * TURN_BYTES;
-        Ok(median(&openings(&server, chat, Some(VIEW), count, UNTIL_COLD, least)?))
+        Ok(median(&openings(
+            &server,
+            chat,
+            Some(VIEW),
+            count,
+            UNTIL_COLD,
+            least,
+        )?))
     })?;
     let cost = |us: &f64| *us;
-    let figures = (median_of(&results, LONG, cost), median_of(&results, SHORT, cost));
+    let figures = (
+        median_of(&results, LONG, cost),
+        median_of(&results, SHORT, cost),
+    );
     let what = "view of 20 turns, cold: 10,000 turns against 100";
-    Ok(vec![Figure::at_most(what, "us", figures.0, figures.1, 1.1).note(format!(
-        "rounds: 10,000 turns {}, 100 turns {}",
-        spread(&values(&results, LONG, cost)),
-        spread(&values(&results, SHORT, cost)),
-    ))])
+    Ok(vec![
+        Figure::at_most(what, "us", figures.0, figures.1, 1.1).note(format!(
+            "rounds: 10,000 turns {}, 100 turns {}",
+            spread(&values(&results, LONG, cost)),
+            spread(&values(&results, SHORT, cost)),
+        )),
+    ])
 }

@@ -228,7 +228,7 @@ fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, Ser
             "enum": ["error", "warn", "info", "debug"],
             "default": "info",
         }}}),
-        config_values: wire::Object::new(),
+        config_values: [("logLevel".to_owned(), json!("info"))].into_iter().collect(),
     })
 }
 

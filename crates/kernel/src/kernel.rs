@@ -132,7 +132,9 @@ impl Kernel {
         } else if !had_root {
             kernel.dirty.insert(ChannelUri::root());
         }
-        if let Some(config) = &kernel.root.config {
+        if let Some(config) = &kernel.root.config
+            && config.values != kernel.facts.config_values
+        {
             kernel.out.effects.push(Effect::Configure { values: config.values.clone() });
         }
         for (uri, kind, duty) in boot.duties {
@@ -219,6 +221,7 @@ impl Kernel {
         out.seq = self.seq;
         out.wrote = !out.records.is_empty() || self.spoken_seq != self.seq;
         self.spoken_seq = self.seq;
+        self.undo.close_step(out.wrote);
         out
     }
 

@@ -29,6 +29,8 @@ pub(crate) enum Health {
 pub(crate) struct Undo {
     /// The last seq that is in the journal.
     pub seq: Seq,
+    /// Some step since then must be written.
+    wrote: bool,
     touched: BTreeSet<ChannelUri>,
     root: Option<Arc<RootState>>,
     pub watched: Vec<(ChannelUri, PeerId, Option<Watcher>, Option<Subscription>)>,
@@ -44,6 +46,15 @@ impl Undo {
     /// Nothing changed yet since `seq`, which is in the journal.
     pub fn since(seq: Seq) -> Self {
         Self { seq, ..Self::default() }
+    }
+
+    /// What was answered before the first step that must be written stands, whatever happens to the batch.
+    pub fn close_step(&mut self, wrote: bool) {
+        self.wrote |= wrote;
+        if !self.wrote {
+            self.watched.clear();
+            self.admitted.clear();
+        }
     }
 
     pub fn touch(&mut self, uri: &ChannelUri) {

@@ -251,7 +251,11 @@ impl Kernel {
     /// A session with a draft is not empty (G-28).
     fn draft_followed(&mut self, chat: &ChannelUri) {
         let Some(channel) = self.chat(chat) else { return };
-        let (has_draft, session) = (channel.state.draft.is_some(), channel.session.clone());
+        // Clients clear their input by syncing an empty draft: that is none.
+        let has_draft = channel.state.draft.as_ref().is_some_and(|draft| {
+            draft["text"].as_str().is_some_and(|text| !text.is_empty()) || draft.get("attachments").is_some()
+        });
+        let session = channel.session.clone();
         if let Some(channel) = self.session_mut(&session)
             && channel.has_draft != has_draft
         {
