@@ -48,6 +48,7 @@ pub struct Lab {
     pub quick: bool,
     dice: Dice,
     made: u32,
+    guard: Process,
     /// Data directories with so many sessions of 20 turns.
     sessions: BTreeMap<u32, PathBuf>,
 }
@@ -65,6 +66,11 @@ impl Lab {
         let scratch = target.join(format!("bench-scratch-{}", std::process::id()));
         std::fs::create_dir_all(&scratch)?;
         std::fs::write(scratch.join("script.json"), SCRIPT)?;
+        let arguments = [
+            "guard".to_owned(),
+            format!("--scratch={}", scratch.display()),
+        ];
+        let guard = Process::start(&bench, &arguments, scratch.join("guard-log"))?;
         Ok(Self {
             bench,
             greenroom,
@@ -72,6 +78,7 @@ impl Lab {
             quick,
             dice: Dice::new(seed),
             made: 0,
+            guard,
             sessions: BTreeMap::new(),
         })
     }
@@ -167,7 +174,9 @@ impl Lab {
             text(&self.scratch),
         ];
         let log = self.fresh("log");
-        Server::start(&self.greenroom, &arguments, Some(data.to_owned()), log)
+        let server = Server::start(&self.greenroom, &arguments, Some(data.to_owned()), log)?;
+        self.guard.tell(&server.pid().to_string())?;
+        Ok(server)
     }
 
     /// The same WebSocket code without a kernel and without a journal.

@@ -10,6 +10,7 @@ mod burst;
 mod dial;
 mod disk;
 mod frames;
+mod guard;
 mod lab;
 mod measure;
 mod opener;
@@ -62,6 +63,8 @@ enum Helper {
     #[command(hide = true)]
     Burst(burst::BurstOptions),
     #[command(hide = true)]
+    Guard(guard::GuardOptions),
+    #[command(hide = true)]
     Open(opener::OpenOptions),
 }
 
@@ -71,6 +74,7 @@ fn main() -> Result<ExitCode> {
         Some(Helper::Bare(options)) => bare::run(options)?,
         Some(Helper::Watch(options)) => watcher::run(&options)?,
         Some(Helper::Burst(options)) => burst::run(&options)?,
+        Some(Helper::Guard(options)) => guard::run(&options)?,
         Some(Helper::Open(options)) => opener::run(&options)?,
         None if cli.list => {
             for row in ROWS {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernel::{Batch, CloseReason, Effect, Input, Kernel, Output, PeerId, Timer};
 use tokio::sync::mpsc;
@@ -15,6 +16,9 @@ use crate::effects::Effects;
 use crate::journal::JournalThread;
 use crate::net::Link;
 
+/// However patient the hearers are, what was stepped is written after this: a crash must not cost more.
+const HOLD_MS_MAX: u32 = 25;
+
 /// Drives one kernel.
 pub(crate) struct KernelTask {
     kernel: Kernel,
@@ -25,6 +29,10 @@ pub(crate) struct KernelTask {
     effects: Effects,
     timers: BTreeMap<(Instant, u64), Timer>,
     timers_set: u64,
+    /// Steps that were taken and wait to be written: all who will hear of them gave a delivery window.
+    held: Vec<Output>,
+    held_since: Instant,
+    patience: Patience,
     batch_max: usize,
     on_log_level: Option<LogLevelHook>,
 }
@@ -48,6 +56,9 @@ impl KernelTask {
             effects,
             timers: BTreeMap::new(),
             timers_set: 0,
+            held: Vec::new(),
+            held_since: Instant::now(),
+            patience: Patience::Unheard,
             batch_max,
             on_log_level,
         }
@@ -55,7 +66,8 @@ impl KernelTask {
 
     /// Writes what boot said and goes on until nothing of the last run is left open.
     pub async fn settle(&mut self, boot: Output) {
-        self.release(vec![boot]).await;
+        self.held.push(boot);
+        self.release().await;
         let never = CancellationToken::new();
         while !self.kernel.is_settled() {
             self.turn_once(&never).await;
@@ -70,32 +82,56 @@ impl KernelTask {
         }
     }
 
-    /// One batch: whatever has arrived, up to the bound. Returns whether there is more to come.
+    /// Takes whatever has arrived, up to the bound, and releases it when it must be. Returns whether there is more.
     async fn turn_once(&mut self, stop: &CancellationToken) -> bool {
-        let mut outputs = Vec::new();
-        let due = self.timers.first_key_value().map(|((at, _), _)| *at);
+        let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
+        let due = [timer, self.may_wait_until()].into_iter().flatten().min();
         tokio::select! {
             biased;
             () = wait_until(due) => {}
             arrival = self.arrivals.recv() => match arrival {
-                Some(arrival) => outputs.push(self.take(arrival)),
+                Some(arrival) => self.hold(arrival),
                 None => return false,
             },
-            () = stop.cancelled() => return false,
+            () = stop.cancelled() => {
+                self.release().await;
+                return false;
+            }
         }
         let now = Instant::now();
         while let Some(entry) = self.timers.first_entry()
             && entry.key().0 <= now
         {
             let timer = entry.remove();
-            outputs.push(self.kernel.step(Input::Woke(timer), self.clock.now()));
+            self.hold(Arrival::Input(Input::Woke(timer)));
         }
-        while outputs.len() < self.batch_max {
+        while self.held.len() < self.batch_max {
             let Ok(arrival) = self.arrivals.try_recv() else { break };
-            outputs.push(self.take(arrival));
+            self.hold(arrival);
         }
-        self.release(outputs).await;
+        let must = self.may_wait_until().is_none_or(|until| until <= Instant::now());
+        if must || self.held.len() >= self.batch_max {
+            self.release().await;
+        }
         true
+    }
+
+    fn hold(&mut self, arrival: Arrival) {
+        if self.held.is_empty() {
+            self.held_since = Instant::now();
+        }
+        let output = self.take(arrival);
+        self.patience = self.patience.with(&output);
+        self.held.push(output);
+    }
+
+    /// Until when what is held may wait; `None` if it may not.
+    fn may_wait_until(&self) -> Option<Instant> {
+        match self.patience {
+            // Most of the window is for the commit, the rest for the way.
+            Patience::Window(ms) => Some(self.held_since + Duration::from_millis(ms.min(HOLD_MS_MAX).into()) * 4 / 5),
+            Patience::Unheard | Patience::None => None,
+        }
     }
 
     fn take(&mut self, arrival: Arrival) -> Output {
@@ -111,7 +147,9 @@ impl KernelTask {
     }
 
     /// Write, speak, act. If it cannot be written, what is spoken and done instead is what the kernel says then.
-    async fn release(&mut self, mut outputs: Vec<Output>) {
+    async fn release(&mut self) {
+        let mut outputs = std::mem::take(&mut self.held);
+        self.patience = Patience::Unheard;
         let mut batch = Batch { seq: self.kernel.seq(), records: Vec::new() };
         for output in &mut outputs {
             batch.records.append(&mut output.records);
@@ -135,10 +173,14 @@ impl KernelTask {
 
     fn speak_and_act(&mut self, outputs: Vec<Output>) {
         let mut effects = Vec::new();
+        let waited_ms = u32::try_from(self.held_since.elapsed().as_millis()).unwrap_or(u32::MAX);
         for output in outputs {
             for outgoing in output.frames {
                 if let Some(link) = self.links.get(&outgoing.peer) {
-                    link.push(outgoing.frame, outgoing.window_ms);
+                    // What is left of the window; too little to be worth another timer means now.
+                    let left_ms = outgoing.window_ms.saturating_sub(waited_ms);
+                    let window_ms = if left_ms * 2 < outgoing.window_ms { 0 } else { left_ms };
+                    link.push(outgoing.frame, window_ms);
                 }
             }
             effects.extend(output.effects);
@@ -188,6 +230,31 @@ impl KernelTask {
                     hook(level.as_str().unwrap_or("info"));
                 }
             }
+        }
+    }
+}
+
+/// How long steps may wait to be written. A delivery window that every hearer gave makes the batch larger, so that one
+/// commit serves for all of it (H-047).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// Nobody hears of it.
+    Unheard,
+    /// The shortest window of those who will.
+    Window(u32),
+    /// Somebody wants it at once, or something is to be done.
+    None,
+}
+
+impl Patience {
+    fn with(self, output: &Output) -> Self {
+        let shortest = output.frames.iter().map(|frame| frame.window_ms).min();
+        match (self, shortest) {
+            (Self::None, _) | (_, Some(0)) => Self::None,
+            _ if !output.effects.is_empty() => Self::None,
+            (patience, None) => patience,
+            (Self::Unheard, Some(window)) => Self::Window(window),
+            (Self::Window(before), Some(window)) => Self::Window(before.min(window)),
         }
     }
 }

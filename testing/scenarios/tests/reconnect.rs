@@ -260,15 +260,25 @@ fn a_client_not_seen_for_long_is_forgotten() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    s.advances_ms(120_000);
+    s.advances_in_steps(150_000, 10_000);
     ann.says("something moves");
     s.advances_ms(40_000);
     let bob = bob.connects();
     let params = bob.with(|client| client.reconnect_params());
     assert_eq!(bob.is_denied("reconnect", params), -32008);
-    ann.says("and ann, connected all the time, is still known");
-    ann.loses_connection();
-    ann.reconnects();
+    s.all_agree();
+}
+
+// G-20: the time to live counts from when a client was last there, and a connected one is there
+#[test]
+fn a_client_that_is_connected_is_not_forgotten() {
+    let mut s = Scenario::with(|limits| limits.client_ttl_s = 100);
+    let ann = s.client("ann").opens_chat();
+    s.advances_in_steps(150_000, 10_000);
+    ann.says("still here");
+    s.advances_ms(40_000);
+    s.host_restarts();
+    assert_eq!(ann.reconnects()["type"], "replay");
     s.all_agree();
 }
 

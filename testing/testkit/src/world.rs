@@ -23,6 +23,13 @@ pub enum Kill {
     BeforeAct,
 }
 
+/// What a host does when it has spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    ThenActs,
+    ThenDies,
+}
+
 /// What comes due at a moment.
 #[derive(Debug, Clone)]
 enum Due {
@@ -284,7 +291,8 @@ impl World {
         }
         if outputs.iter().all(|output| !output.wrote) {
             kernel.committed();
-            return self.speak_and_act(outputs);
+            self.speak_and_act(outputs, Spoken::ThenActs);
+            return;
         }
         if self.dies_at(Kill::BeforeWrite) {
             return;
@@ -296,7 +304,8 @@ impl World {
                     kernel.committed();
                 }
                 if !self.dies_at(Kill::BeforeSpeak) {
-                    self.speak_and_act(outputs);
+                    let dies = self.kill_at == Some(Kill::BeforeAct);
+                    self.speak_and_act(outputs, if dies { Spoken::ThenDies } else { Spoken::ThenActs });
                 }
             }
             Err(error) => {
@@ -304,13 +313,13 @@ impl World {
                 self.say(|| format!("batch fails: {text}"));
                 if let Some(kernel) = self.kernel.as_mut() {
                     let instead = kernel.rolled_back(outputs, &text);
-                    self.speak_and_act(vec![instead]);
+                    self.speak_and_act(vec![instead], Spoken::ThenActs);
                 }
             }
         }
     }
 
-    fn speak_and_act(&mut self, outputs: Vec<Output>) {
+    fn speak_and_act(&mut self, outputs: Vec<Output>, then: Spoken) {
         let mut effects = Vec::new();
         for output in outputs {
             for outgoing in output.frames {
@@ -322,7 +331,7 @@ impl World {
             }
             effects.extend(output.effects);
         }
-        if self.kill_at == Some(Kill::BeforeAct) {
+        if then == Spoken::ThenDies {
             // What was spoken is on the wire and may arrive before the end is noticed.
             for peer in self.links.keys().copied().collect::<Vec<_>>() {
                 while self.links.get(&peer).is_some_and(|link| !link.to_client.is_empty()) && self.carry_to_client(peer) {}

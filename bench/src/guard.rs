@@ -1,0 +1,38 @@
+//! `bench guard`: outlives a run that is killed. It is told which hosts run, and when its standard input ends before
+//! it is killed itself, it ends those that still do and removes the scratch directory. (The other processes of a run
+//! end with their standard input.)
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use rustix::process::{Pid, Signal, kill_process};
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct GuardOptions {
+    #[arg(long)]
+    pub scratch: PathBuf,
+}
+
+pub fn run(options: &GuardOptions) -> Result<()> {
+    let lines = std::io::stdin().lines().map_while(|line| line.ok());
+    let pids: Vec<i32> = lines.filter_map(|line| line.parse().ok()).collect();
+    for pid in pids
+        .into_iter()
+        .filter(|pid| is_ours(*pid, &options.scratch))
+    {
+        if let Some(pid) = Pid::from_raw(pid) {
+            // It may end by itself at this very moment.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+    if options.scratch.exists() {
+        std::fs::remove_dir_all(&options.scratch)?;
+    }
+    Ok(())
+}
+
+/// A process id may have been given to somebody else since: ours names the scratch directory in its command line.
+fn is_ours(pid: i32, scratch: &Path) -> bool {
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&command).contains(&scratch.display().to_string())
+}

@@ -1,0 +1,254 @@
+//! A full disk: nothing can be recorded, so nothing is spoken; reads and pings go on; then it recovers (G-15).
+
+use host::journal::Fault;
+use serde_json::{Value, json};
+use testkit::{ROOT, Scenario};
+
+#[test]
+fn actions_are_refused_requests_that_write_fail_and_reads_go_on() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.faults().break_disk();
+    for _ in 0..2 {
+        let title = json!({"type": "session/titleChanged", "title": "lost"});
+        let reason = ann.tries(&ann.session(), title).unwrap_err();
+        assert!(reason.contains("recorded"), "{reason}");
+        assert_eq!(ann.is_denied("createSession", json!({"channel": "ahp-session:/two"})), -32603);
+        assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.session()})), -32603);
+        assert_eq!(ann.asks("ping", json!({"channel": ROOT})), Ok(Value::Null));
+        assert_eq!(ann.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(), 1);
+    }
+    assert_eq!(bob.sees(&ann.session())["title"], "New session");
+    s.faults().mend_disk();
+    s.advances_ms(1_000);
+    ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "kept"})).unwrap();
+    ann.says("and turns run");
+    s.all_agree();
+}
+
+#[test]
+fn a_running_turn_is_stopped_and_its_error_recorded_when_writing_works_again() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.model().streams(["a"]).waits_ms(50).streams(["b"]).hangs();
+    let turn = ann.starts("go");
+    s.world().advance_ms(0);
+    let peer = ann.with(|client| client.link).unwrap();
+    while s.world().carry_to_host(peer) {}
+    while s.world().batch(64) {}
+    s.world().take_due();
+    while s.world().batch(64) {}
+    s.faults().break_disk();
+    s.settles();
+    assert_eq!(s.look().models.stopped.len(), 1);
+    assert!(bob.sees(&ann.chat())["activeTurn"].is_object());
+    s.faults().mend_disk();
+    s.advances_ms(1_000);
+    let chat = bob.sees(&ann.chat());
+    assert!(chat.get("activeTurn").is_none());
+    assert_eq!((&chat["turns"][0]["id"], &chat["turns"][0]["state"]), (&json!(turn), &json!("error")));
+    assert_eq!(bob.reads(), "a");
+    ann.resumes(&turn).unwrap();
+    s.all_agree();
+}
+
+#[test]
+fn a_host_that_dies_with_a_full_disk_closes_its_turns_at_boot() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["a"]).hangs();
+    ann.says("go");
+    s.faults().break_disk();
+    assert!(ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"})).is_err());
+    s.host_is_killed();
+    s.host_restarts();
+    s.faults().mend_disk();
+    s.advances_in_steps(3_000, 500);
+    ann.reconnects();
+    assert_eq!(ann.sees(&ann.chat())["turns"][0]["state"], "error");
+    s.all_agree();
+}
+
+// H-004, G-15: everything in the batch that failed is answered
+#[test]
+fn everything_in_a_failing_batch_is_answered() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.faults().then(Fault::Refuse);
+    let lost = ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}));
+    let ping = ann.requests("ping", json!({"channel": ROOT}));
+    let unknown = ann.requests("nobody", json!({"channel": ROOT}));
+    let refused = ann.dispatches(&ann.session(), json!({"type": "session/ready"}));
+    ann.sends("{");
+    let other = bob.requests("ping", json!({"channel": ROOT}));
+    s.settles();
+    assert!(ann.refusal(lost).is_some() && ann.refusal(refused).is_some());
+    assert_eq!(ann.answer(ping), Some(Ok(Value::Null)));
+    assert!(ann.answer(unknown).is_some() && bob.answer(other).is_some());
+    let errors = ann.with(|client| client.heard.iter().filter(|frame| frame["id"].is_null() && frame.get("error").is_some()).count());
+    assert_eq!(errors, 1);
+    s.advances_ms(1_000);
+    s.all_agree();
+}
+
+#[test]
+fn a_dispose_that_failed_leaves_the_session_in_the_list() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.faults().then(Fault::Refuse);
+    assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.session()})), -32603);
+    s.advances_ms(1_000);
+    assert_eq!(bob.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(), 1);
+    ann.says("still here");
+    assert_eq!(bob.reads(), "ok");
+    bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
+    s.all_agree();
+}
+
+#[test]
+fn an_unsubscribe_in_a_failing_batch_stands() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.faults().then(Fault::Refuse);
+    bob.unwatches(&ann.chat());
+    s.settles();
+    s.advances_ms(1_000);
+    let before = bob.with(|client| client.heard.len());
+    ann.says("not for bob");
+    assert!(bob.heard_frames()[before..].iter().all(|name| !name.starts_with("chat/")));
+    s.all_agree();
+}
+
+#[test]
+fn a_page_that_could_not_be_sent_is_the_next_one() {
+    let mut s = Scenario::with(|limits| limits.page_turns = 2);
+    let ann = s.client("ann").opens_chat();
+    for _ in 0..6 {
+        ann.says("hi");
+    }
+    let bob = s.client("bob").joins(&ann);
+    bob.watches_turns(&ann.chat(), 1);
+    s.faults().then(Fault::Refuse);
+    assert_eq!(bob.is_denied("fetchTurns", json!({"channel": ann.chat()})), -32603);
+    s.advances_ms(1_000);
+    for _ in 0..3 {
+        bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
+    }
+    s.all_agree();
+}
+
+// G-09, H-112
+#[test]
+fn a_session_whose_start_could_not_be_recorded_becomes_ready_later() {
+    let mut s = Scenario::new();
+    s.sessions_take_ms(1);
+    let ann = s.client("ann").arrives();
+    ann.requests("createSession", json!({"channel": "ahp-session:/one"}));
+    let chat = testkit::default_chat("ahp-session:/one");
+    ann.dispatches(&chat, ann.turn_started("t1", "early"));
+    let peer = ann.with(|client| client.link).unwrap();
+    while s.world().carry_to_host(peer) {}
+    while s.world().batch(64) {}
+    s.faults().break_disk();
+    s.settles();
+    s.faults().mend_disk();
+    s.advances_in_steps(3_000, 500);
+    assert_eq!(s.state("ahp-session:/one")["lifecycle"], "ready");
+    assert!(s.state(&chat).get("activeTurn").is_none());
+    s.all_agree();
+}
+
+// H-126
+#[test]
+fn a_grace_that_ends_while_nothing_can_be_written_ends_later() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    ann.becomes_active().unwrap();
+    ann.loses_connection();
+    s.settles();
+    s.faults().break_disk();
+    s.advances_in_steps(12_000, 1_000);
+    s.faults().mend_disk();
+    s.advances_in_steps(30_000, 1_000);
+    assert_eq!(s.state(&ann.session())["activeClients"], json!([]));
+    s.all_agree();
+}
+
+// G-20: what a client was served while nothing could be written is true when it comes back
+#[test]
+fn a_subscription_taken_while_the_disk_was_full_survives() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").arrives();
+    s.faults().break_disk();
+    assert!(ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"})).is_err());
+    let watched = bob.asks("subscribe", json!({"channel": ann.chat()}));
+    s.faults().mend_disk();
+    s.advances_ms(1_000);
+    if watched.is_err() {
+        bob.watches(&ann.chat());
+    }
+    ann.says("hello");
+    bob.loses_connection();
+    ann.says("again");
+    s.host_restarts();
+    ann.reconnects();
+    bob.reconnects();
+    s.all_agree();
+}
+
+#[test]
+fn a_client_that_came_and_went_while_the_disk_was_full_starts_anew() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.faults().break_disk();
+    assert!(ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"})).is_err());
+    bob.loses_connection();
+    s.settles();
+    bob.reconnects();
+    bob.unwatches(&ann.session());
+    bob.settles();
+    bob.loses_connection();
+    s.settles();
+    s.faults().mend_disk();
+    s.advances_ms(1_000);
+    ann.says("hello");
+    let bob = bob.connects();
+    let params = bob.with(|client| client.reconnect_params());
+    if bob.asks("reconnect", params).is_err() {
+        let wanted = [ROOT.to_owned(), ann.session(), ann.chat()];
+        let params = bob.with(|client| client.initialize_params(&wanted));
+        bob.asks("initialize", params).unwrap();
+    }
+    s.all_agree();
+}
+
+// One write fails, the next works, and fails again
+#[test]
+fn a_disk_that_comes_and_goes_loses_nothing() {
+    for pattern in 0_u32..64 {
+        let mut s = Scenario::new();
+        let ann = s.client("ann").opens_chat();
+        let bob = s.client("bob").joins(&ann);
+        for bit in 0..6 {
+            s.faults().then(if pattern >> bit & 1 == 1 { Fault::Tear } else { Fault::Pass });
+        }
+        s.model().streams(["a"]).waits_ms(10).streams(["b"]);
+        ann.starts("go");
+        bob.requests("subscribe", json!({"channel": ann.chat()}));
+        s.settles();
+        s.advances_in_steps(4_000, 500);
+        s.world().mend();
+        s.advances_in_steps(2_000, 500);
+        bob.loses_connection();
+        ann.says("more");
+        bob.reconnects();
+        s.all_agree();
+    }
+}
