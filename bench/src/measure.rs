@@ -114,7 +114,7 @@ pub fn percentile(values: &[f64], percent: f64) -> f64 {
     if sorted.is_empty() {
         return f64::NAN;
     }
-    if percent == 50.0 && sorted.len() % 2 == 0 {
+    if percent == 50.0 && sorted.len().is_multiple_of(2) {
         return f64::midpoint(sorted[sorted.len() / 2 - 1], sorted[sorted.len() / 2]);
     }
     let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;

@@ -83,7 +83,7 @@ impl Kernel {
 
     fn end_grace(&mut self, session: &ChannelUri, client_id: &str) {
         let grace = self.limits.active_client_grace_ms;
-        let due = self.lost.get(client_id).is_some_and(|lost| lost.plus_ms(grace) <= self.now);
+        let due = self.lost.get(client_id).is_none_or(|lost| lost.plus_ms(grace) <= self.now);
         if self.clients.contains_key(client_id) || !due {
             return;
         }

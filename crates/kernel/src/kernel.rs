@@ -51,6 +51,8 @@ pub struct Kernel {
     pub(crate) next_ticket: u64,
     pub(crate) next_run: u64,
     pub(crate) swept_seq: Seq,
+    /// When connected clients were last recorded as seen.
+    pub(crate) seen_written: Timestamp,
     /// The seq at the end of the last step.
     pub(crate) spoken_seq: Seq,
     pub(crate) health: Health,
@@ -117,6 +119,7 @@ impl Kernel {
             next_ticket: 0,
             next_run: 0,
             swept_seq: Seq(0),
+            seen_written: Timestamp(0),
             spoken_seq: boot.seq,
             health: Health::Writable,
             undo: Undo::since(boot.seq),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use wire::rpc::code;
 use wire::state::RootState;
-use wire::{ChannelUri, RpcError};
+use wire::{ChannelUri, RpcError, Timestamp};
 
 use crate::Kernel;
 use crate::channel::Watcher;
@@ -36,6 +36,8 @@ pub(crate) struct Undo {
     pub watched: Vec<(ChannelUri, PeerId, Option<Watcher>, Option<Subscription>)>,
     pub admitted: Vec<PeerId>,
     pub disposed: Vec<ChannelId>,
+    /// Where clients were active, and when they were lost.
+    pub active: Vec<(ChannelUri, String, bool, Option<Timestamp>)>,
     /// Chores that were done: they are done again when writing works.
     pub chores: Vec<Chore>,
     /// Clients whose rows were made true.
@@ -92,6 +94,20 @@ impl Kernel {
                 None => state.subscriptions.remove(&uri),
             };
             self.set_watcher(&uri, peer, watcher);
+        }
+        for (session, client_id, was, lost) in undo.active.into_iter().rev() {
+            let sessions = self.active.entry(client_id.clone()).or_default();
+            if was {
+                sessions.insert(session);
+            } else {
+                sessions.remove(&session);
+            }
+            if sessions.is_empty() {
+                self.active.remove(&client_id);
+            }
+            if let Some(lost) = lost.filter(|_| !self.clients.contains_key(&client_id)) {
+                self.lost.insert(client_id, lost);
+            }
         }
         self.disposed.retain(|id| !undo.disposed.contains(id));
         self.postponed.extend(undo.chores);

@@ -6,6 +6,7 @@ use crate::Kernel;
 use crate::chore::Chore;
 use crate::io::ReadFailed;
 use crate::load::{Memo, Waiter};
+use crate::peers::Ready;
 use crate::record::{Answer, Query, Record, Seq};
 
 /// At most this many seqs are forgotten in one step: trimming must not stall the house.
@@ -27,11 +28,24 @@ impl Kernel {
                 clients_before: before(self.limits.client_ttl_s),
                 clients_max: self.limits.clients_max,
             };
+            self.see_connected_clients();
             self.out.records.push(record);
         }
         let ttl = i64::try_from(self.limits.empty_session_ttl_s).unwrap_or(0) * 1_000;
         let query = Query::EmptySessions { created_before: Timestamp(self.now.0 - ttl), limit: EMPTY_STEP };
         self.ask(vec![query], Waiter::Sweep, Memo::default());
+    }
+
+    /// Whoever is connected is seen, often enough not to be forgotten.
+    fn see_connected_clients(&mut self) {
+        if self.now < self.seen_written.plus_ms(self.limits.client_ttl_s * 250) {
+            return;
+        }
+        self.seen_written = self.now;
+        let connected: Vec<Ready> = self.clients.values().filter_map(|peer| self.ready(*peer)).cloned().collect();
+        for ready in connected.iter().filter(|ready| !ready.volatile) {
+            self.record_client(ready);
+        }
     }
 
     /// Old actions go. A turn that is running gets its head written first: what was streamed must not be lost.

@@ -4,7 +4,9 @@ use serde_json::json;
 use testkit::{Person, ROOT, Scenario};
 
 fn active(s: &mut Scenario, ann: &Person) -> usize {
-    s.state(&ann.session())["activeClients"].as_array().map_or(0, Vec::len)
+    s.state(&ann.session())["activeClients"]
+        .as_array()
+        .map_or(0, Vec::len)
 }
 
 // G-07, H-126
@@ -32,7 +34,13 @@ fn one_that_stays_away_is_removed_after_the_grace_period() {
     ann.loses_connection();
     s.settles();
     s.advances_ms(9_999);
-    assert_eq!(bob.sees(&ann.session())["activeClients"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        bob.sees(&ann.session())["activeClients"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     s.advances_ms(1);
     assert_eq!(bob.sees(&ann.session())["activeClients"], json!([]));
     s.all_agree();
@@ -122,10 +130,27 @@ fn an_entry_is_replaced_in_place_and_removed_by_its_owner() {
     ann.becomes_active().unwrap();
     bob.becomes_active().unwrap();
     let entry = json!({"clientId": "ann", "tools": [], "displayName": "Ann"});
-    ann.tries(&ann.session(), json!({"type": "session/activeClientSet", "activeClient": entry})).unwrap();
-    assert_eq!(bob.sees(&ann.session())["activeClients"][0]["displayName"], "Ann");
-    ann.tries(&ann.session(), json!({"type": "session/activeClientRemoved", "clientId": "ann"})).unwrap();
-    assert_eq!(bob.sees(&ann.session())["activeClients"].as_array().unwrap().len(), 1);
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/activeClientSet", "activeClient": entry}),
+    )
+    .unwrap();
+    assert_eq!(
+        bob.sees(&ann.session())["activeClients"][0]["displayName"],
+        "Ann"
+    );
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/activeClientRemoved", "clientId": "ann"}),
+    )
+    .unwrap();
+    assert_eq!(
+        bob.sees(&ann.session())["activeClients"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     ann.loses_connection();
     s.settles();
     s.advances_ms(60_000);

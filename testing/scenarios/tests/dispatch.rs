@@ -14,8 +14,14 @@ fn an_accepted_action_reaches_everyone_with_its_origin() {
     s.settles();
     for person in [&ann, &bob] {
         let envelopes = person.with(|client| client.envelopes.clone());
-        let echo = envelopes.iter().find(|envelope| envelope["action"]["title"] == "ours").unwrap();
-        assert_eq!(echo["origin"], json!({"clientId": "ann", "clientSeq": sent.0}));
+        let echo = envelopes
+            .iter()
+            .find(|envelope| envelope["action"]["title"] == "ours")
+            .unwrap();
+        assert_eq!(
+            echo["origin"],
+            json!({"clientId": "ann", "clientSeq": sent.0})
+        );
         assert_eq!(echo["action"], action, "H-077: unknown fields survive");
         assert!(echo.get("rejectionReason").is_none());
     }
@@ -50,10 +56,17 @@ fn an_action_that_changes_nothing_is_answered_to_its_sender_alone() {
     let before = bob.with(|client| client.heard.len());
     ann.heard_actions();
     let title = ann.sees(&ann.session())["title"].clone();
-    ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": title})).unwrap();
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/titleChanged", "title": title}),
+    )
+    .unwrap();
     let echo = ann.with(|client| client.envelopes.clone());
     assert_eq!(echo.len(), 1);
-    assert_eq!((&echo[0]["serverSeq"], &echo[0]["origin"]["clientId"]), (&json!(seq.0), &json!("ann")));
+    assert_eq!(
+        (&echo[0]["serverSeq"], &echo[0]["origin"]["clientId"]),
+        (&json!(seq.0), &json!("ann"))
+    );
     assert_eq!(s.look().kernel().seq(), seq);
     assert_eq!(bob.with(|client| client.heard.len()), before);
     s.all_agree();
@@ -65,7 +78,10 @@ fn an_action_for_a_channel_that_is_not_there_is_ignored() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     let before = ann.with(|client| client.heard.len());
-    ann.dispatches("ahp-session:/none", json!({"type": "session/titleChanged", "title": "x"}));
+    ann.dispatches(
+        "ahp-session:/none",
+        json!({"type": "session/titleChanged", "title": "x"}),
+    );
     ann.dispatches("ahp-chat:/none", json!({"type": "chat/turnStarted"}));
     s.settles();
     assert_eq!(ann.with(|client| client.heard.len()), before);
@@ -78,18 +94,36 @@ fn what_clients_may_not_dispatch_is_refused() {
     let ann = s.client("ann").opens_chat();
     let (session, chat) = (ann.session(), ann.chat());
     for (channel, action) in [
-        (&chat, json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"})),
-        (&chat, json!({"type": "chat/turnComplete", "turnId": "t", "duration": 1})),
+        (
+            &chat,
+            json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"}),
+        ),
+        (
+            &chat,
+            json!({"type": "chat/turnComplete", "turnId": "t", "duration": 1}),
+        ),
         (&chat, json!({"type": "chat/turnsLoaded", "turns": []})),
-        (&session, json!({"type": "session/chatRemoved", "chat": chat})),
+        (
+            &session,
+            json!({"type": "session/chatRemoved", "chat": chat}),
+        ),
         (&session, json!({"type": "x-mine/thing"})),
         (&session, json!({"type": "chat/turnStarted", "turnId": "t"})),
         (&session, ann.turn_started("t1", "wrong channel")),
-        (&chat, json!({"type": "session/isReadChanged", "isRead": true})),
+        (
+            &chat,
+            json!({"type": "session/isReadChanged", "isRead": true}),
+        ),
         (&chat, json!({"type": "root/configChanged", "config": {}})),
-        (&session, json!({"type": "session/titleChanged", "title": 7})),
+        (
+            &session,
+            json!({"type": "session/titleChanged", "title": 7}),
+        ),
         (&session, json!({"title": "no type"})),
-        (&session, json!({"type": "session/titleChanged", "title": "x".repeat(5_000)})),
+        (
+            &session,
+            json!({"type": "session/titleChanged", "title": "x".repeat(5_000)}),
+        ),
     ] {
         let told = ann.tries(channel, action.clone());
         assert!(told.is_err(), "{action}");
@@ -105,7 +139,8 @@ fn only_messages_of_the_user_are_taken() {
     let mut action = ann.turn_started("t1", "I am the agent");
     action["message"]["origin"]["kind"] = json!("agent");
     assert!(ann.tries(&ann.chat(), action).is_err());
-    let draft = json!({"type": "chat/draftChanged", "draft": {"text": "x", "origin": {"kind": "agent"}}});
+    let draft =
+        json!({"type": "chat/draftChanged", "draft": {"text": "x", "origin": {"kind": "agent"}}});
     assert!(ann.tries(&ann.chat(), draft).is_err());
     s.all_agree();
 }
@@ -116,7 +151,8 @@ fn one_need_not_watch_a_chat_to_act_in_it() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").arrives();
-    bob.tries(&ann.chat(), bob.turn_started("t1", "from afar")).unwrap();
+    bob.tries(&ann.chat(), bob.turn_started("t1", "from afar"))
+        .unwrap();
     assert_eq!(ann.reads(), "ok");
     s.all_agree();
 }
@@ -128,7 +164,10 @@ fn actions_of_one_client_are_taken_in_order_and_the_first_decides() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     for n in 0..5 {
-        ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": format!("{n}")}));
+        ann.dispatches(
+            &ann.session(),
+            json!({"type": "session/titleChanged", "title": format!("{n}")}),
+        );
     }
     s.settles();
     assert_eq!(bob.sees(&ann.session())["title"], "4");
@@ -145,12 +184,19 @@ fn actions_of_one_client_are_taken_in_order_and_the_first_decides() {
 fn a_rename_sent_to_a_chat_acts_on_its_session() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.tries(&ann.chat(), json!({"type": "session/titleChanged", "title": "renamed"})).unwrap();
+    ann.tries(
+        &ann.chat(),
+        json!({"type": "session/titleChanged", "title": "renamed"}),
+    )
+    .unwrap();
     let session = ann.sees(&ann.session());
     assert_eq!(session["title"], "renamed");
     assert_eq!(session["chats"][0]["title"], "renamed");
     let echoes = ann.with(|client| client.envelopes.clone());
-    let echo = echoes.iter().find(|e| e["action"]["title"] == "renamed").unwrap();
+    let echo = echoes
+        .iter()
+        .find(|e| e["action"]["title"] == "renamed")
+        .unwrap();
     assert_eq!(echo["channel"], ann.session().as_str());
     assert_eq!(s.state(&ann.chat())["title"], "renamed");
     s.all_agree();
@@ -161,12 +207,25 @@ fn a_rename_sent_to_a_chat_acts_on_its_session() {
 fn host_settings_lose_unknown_keys_and_refuse_bad_values() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
-    let action = json!({"type": "root/configChanged", "config": {"logLevel": "debug", "isolation": 1}});
+    let action =
+        json!({"type": "root/configChanged", "config": {"logLevel": "debug", "isolation": 1}});
     ann.tries(ROOT, action).unwrap();
     let echo = ann.with(|client| client.envelopes.last().cloned()).unwrap();
     assert_eq!(echo["action"]["config"], json!({"logLevel": "debug"}));
-    assert!(ann.tries(ROOT, json!({"type": "root/configChanged", "config": {"logLevel": "loud"}})).is_err());
-    assert!(ann.tries(ROOT, json!({"type": "root/activeSessionsChanged", "activeSessions": 9})).is_err());
+    assert!(
+        ann.tries(
+            ROOT,
+            json!({"type": "root/configChanged", "config": {"logLevel": "loud"}})
+        )
+        .is_err()
+    );
+    assert!(
+        ann.tries(
+            ROOT,
+            json!({"type": "root/activeSessionsChanged", "activeSessions": 9})
+        )
+        .is_err()
+    );
     s.host_restarts();
     assert_eq!(s.state(ROOT)["config"]["values"]["logLevel"], "debug");
     s.all_agree();
@@ -178,9 +237,15 @@ fn a_session_takes_what_its_schema_and_catalogue_allow() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let session = ann.session();
-    let config = |values: serde_json::Value| json!({"type": "session/configChanged", "config": values});
-    ann.tries(&session, config(json!({"pace": "typing"}))).unwrap();
-    for bad in [json!({"pace": "never"}), json!({"fixed": "g"}), json!({"nobody": 1})] {
+    let config =
+        |values: serde_json::Value| json!({"type": "session/configChanged", "config": values});
+    ann.tries(&session, config(json!({"pace": "typing"})))
+        .unwrap();
+    for bad in [
+        json!({"pace": "never"}),
+        json!({"fixed": "g"}),
+        json!({"nobody": 1}),
+    ] {
         assert!(ann.tries(&session, config(bad.clone())).is_err(), "{bad}");
     }
     let mut replace = config(json!({"pace": "instant"}));
@@ -192,7 +257,13 @@ fn a_session_takes_what_its_schema_and_catalogue_allow() {
     ann.tries(&session, default(&ann.chat())).unwrap();
     let forged = json!({"type": "session/activeClientSet", "activeClient": {"clientId": "bob", "tools": []}});
     assert!(ann.tries(&session, forged).is_err());
-    assert!(ann.tries(&session, json!({"type": "session/activeClientRemoved", "clientId": "bob"})).is_err());
+    assert!(
+        ann.tries(
+            &session,
+            json!({"type": "session/activeClientRemoved", "clientId": "bob"})
+        )
+        .is_err()
+    );
     s.all_agree();
 }
 
@@ -202,8 +273,14 @@ fn a_malformed_dispatch_is_ignored() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let before = ann.with(|client| client.heard.len());
-    for params in [json!([]), json!({}), json!({"channel": "no uri", "clientSeq": 1, "action": {}})] {
-        ann.sends(&json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string());
+    for params in [
+        json!([]),
+        json!({}),
+        json!({"channel": "no uri", "clientSeq": 1, "action": {}}),
+    ] {
+        ann.sends(
+            &json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string(),
+        );
     }
     s.settles();
     assert_eq!(ann.with(|client| client.heard.len()), before);

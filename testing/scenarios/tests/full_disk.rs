@@ -14,15 +14,31 @@ fn actions_are_refused_requests_that_write_fail_and_reads_go_on() {
         let title = json!({"type": "session/titleChanged", "title": "lost"});
         let reason = ann.tries(&ann.session(), title).unwrap_err();
         assert!(reason.contains("recorded"), "{reason}");
-        assert_eq!(ann.is_denied("createSession", json!({"channel": "ahp-session:/two"})), -32603);
-        assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.session()})), -32603);
+        assert_eq!(
+            ann.is_denied("createSession", json!({"channel": "ahp-session:/two"})),
+            -32603
+        );
+        assert_eq!(
+            ann.is_denied("disposeSession", json!({"channel": ann.session()})),
+            -32603
+        );
         assert_eq!(ann.asks("ping", json!({"channel": ROOT})), Ok(Value::Null));
-        assert_eq!(ann.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            ann.asks("listSessions", json!({})).unwrap()["items"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
     }
     assert_eq!(bob.sees(&ann.session())["title"], "New session");
     s.faults().mend_disk();
     s.advances_ms(1_000);
-    ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "kept"})).unwrap();
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/titleChanged", "title": "kept"}),
+    )
+    .unwrap();
     ann.says("and turns run");
     s.all_agree();
 }
@@ -48,7 +64,10 @@ fn a_running_turn_is_stopped_and_its_error_recorded_when_writing_works_again() {
     s.advances_ms(1_000);
     let chat = bob.sees(&ann.chat());
     assert!(chat.get("activeTurn").is_none());
-    assert_eq!((&chat["turns"][0]["id"], &chat["turns"][0]["state"]), (&json!(turn), &json!("error")));
+    assert_eq!(
+        (&chat["turns"][0]["id"], &chat["turns"][0]["state"]),
+        (&json!(turn), &json!("error"))
+    );
     assert_eq!(bob.reads(), "a");
     ann.resumes(&turn).unwrap();
     s.all_agree();
@@ -61,7 +80,13 @@ fn a_host_that_dies_with_a_full_disk_closes_its_turns_at_boot() {
     s.model().streams(["a"]).hangs();
     ann.says("go");
     s.faults().break_disk();
-    assert!(ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"})).is_err());
+    assert!(
+        ann.tries(
+            &ann.session(),
+            json!({"type": "session/titleChanged", "title": "lost"})
+        )
+        .is_err()
+    );
     s.host_is_killed();
     s.host_restarts();
     s.faults().mend_disk();
@@ -78,7 +103,10 @@ fn everything_in_a_failing_batch_is_answered() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.faults().then(Fault::Refuse);
-    let lost = ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}));
+    let lost = ann.dispatches(
+        &ann.session(),
+        json!({"type": "session/titleChanged", "title": "lost"}),
+    );
     let ping = ann.requests("ping", json!({"channel": ROOT}));
     let unknown = ann.requests("nobody", json!({"channel": ROOT}));
     let refused = ann.dispatches(&ann.session(), json!({"type": "session/ready"}));
@@ -88,7 +116,13 @@ fn everything_in_a_failing_batch_is_answered() {
     assert!(ann.refusal(lost).is_some() && ann.refusal(refused).is_some());
     assert_eq!(ann.answer(ping), Some(Ok(Value::Null)));
     assert!(ann.answer(unknown).is_some() && bob.answer(other).is_some());
-    let errors = ann.with(|client| client.heard.iter().filter(|frame| frame["id"].is_null() && frame.get("error").is_some()).count());
+    let errors = ann.with(|client| {
+        client
+            .heard
+            .iter()
+            .filter(|frame| frame["id"].is_null() && frame.get("error").is_some())
+            .count()
+    });
     assert_eq!(errors, 1);
     s.advances_ms(1_000);
     s.all_agree();
@@ -100,12 +134,22 @@ fn a_dispose_that_failed_leaves_the_session_in_the_list() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.faults().then(Fault::Refuse);
-    assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.session()})), -32603);
+    assert_eq!(
+        ann.is_denied("disposeSession", json!({"channel": ann.session()})),
+        -32603
+    );
     s.advances_ms(1_000);
-    assert_eq!(bob.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        bob.asks("listSessions", json!({})).unwrap()["items"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     ann.says("still here");
     assert_eq!(bob.reads(), "ok");
-    bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
+    bob.asks("fetchTurns", json!({"channel": ann.chat()}))
+        .unwrap();
     s.all_agree();
 }
 
@@ -120,7 +164,11 @@ fn an_unsubscribe_in_a_failing_batch_stands() {
     s.advances_ms(1_000);
     let before = bob.with(|client| client.heard.len());
     ann.says("not for bob");
-    assert!(bob.heard_frames()[before..].iter().all(|name| !name.starts_with("chat/")));
+    assert!(
+        bob.heard_frames()[before..]
+            .iter()
+            .all(|name| !name.starts_with("chat/"))
+    );
     s.all_agree();
 }
 
@@ -134,10 +182,14 @@ fn a_page_that_could_not_be_sent_is_the_next_one() {
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     s.faults().then(Fault::Refuse);
-    assert_eq!(bob.is_denied("fetchTurns", json!({"channel": ann.chat()})), -32603);
+    assert_eq!(
+        bob.is_denied("fetchTurns", json!({"channel": ann.chat()})),
+        -32603
+    );
     s.advances_ms(1_000);
     for _ in 0..3 {
-        bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
+        bob.asks("fetchTurns", json!({"channel": ann.chat()}))
+            .unwrap();
     }
     s.all_agree();
 }
@@ -179,6 +231,23 @@ fn a_grace_that_ends_while_nothing_can_be_written_ends_later() {
     s.all_agree();
 }
 
+// H-126
+#[test]
+fn a_removal_that_could_not_be_written_does_not_lose_the_grace() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    ann.becomes_active().unwrap();
+    s.faults().then(Fault::Refuse);
+    let removal = json!({"type": "session/activeClientRemoved", "clientId": "ann"});
+    assert!(ann.tries(&ann.session(), removal).is_err());
+    s.advances_ms(1_000);
+    ann.loses_connection();
+    s.settles();
+    s.advances_in_steps(30_000, 1_000);
+    assert_eq!(s.state(&ann.session())["activeClients"], json!([]));
+    s.all_agree();
+}
+
 // G-20: what a client was served while nothing could be written is true when it comes back
 #[test]
 fn a_subscription_taken_while_the_disk_was_full_survives() {
@@ -186,7 +255,13 @@ fn a_subscription_taken_while_the_disk_was_full_survives() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").arrives();
     s.faults().break_disk();
-    assert!(ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"})).is_err());
+    assert!(
+        ann.tries(
+            &ann.session(),
+            json!({"type": "session/titleChanged", "title": "lost"})
+        )
+        .is_err()
+    );
     let watched = bob.asks("subscribe", json!({"channel": ann.chat()}));
     s.faults().mend_disk();
     s.advances_ms(1_000);
@@ -208,7 +283,13 @@ fn a_client_that_came_and_went_while_the_disk_was_full_starts_anew() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.faults().break_disk();
-    assert!(ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"})).is_err());
+    assert!(
+        ann.tries(
+            &ann.session(),
+            json!({"type": "session/titleChanged", "title": "lost"})
+        )
+        .is_err()
+    );
     bob.loses_connection();
     s.settles();
     bob.reconnects();
@@ -237,7 +318,11 @@ fn a_disk_that_comes_and_goes_loses_nothing() {
         let ann = s.client("ann").opens_chat();
         let bob = s.client("bob").joins(&ann);
         for bit in 0..6 {
-            s.faults().then(if pattern >> bit & 1 == 1 { Fault::Tear } else { Fault::Pass });
+            s.faults().then(if pattern >> bit & 1 == 1 {
+                Fault::Tear
+            } else {
+                Fault::Pass
+            });
         }
         s.model().streams(["a"]).waits_ms(10).streams(["b"]);
         ann.starts("go");

@@ -76,7 +76,13 @@ fn a_failed_load_is_an_error_for_a_request_and_a_refusal_for_an_action() {
     s.faults().break_reads();
     assert_eq!(ann.is_denied("subscribe", json!({"channel": chat})), -32603);
     assert_eq!(ann.is_denied("listSessions", json!({})), -32603);
-    assert!(ann.tries(&session, json!({"type": "session/titleChanged", "title": "x"})).is_err());
+    assert!(
+        ann.tries(
+            &session,
+            json!({"type": "session/titleChanged", "title": "x"})
+        )
+        .is_err()
+    );
     assert_eq!(ann.asks("ping", json!({})), Ok(Value::Null));
     s.faults().mend_reads();
     ann.watches(&chat);
@@ -129,7 +135,10 @@ fn a_chat_disposed_of_while_it_is_read_stays_gone() {
     assert!(bob.answer(gone).unwrap().is_ok());
     s.settles();
     assert_eq!(ann.answer(slow).unwrap().unwrap_err()["code"], -32008);
-    assert_eq!(ann.is_denied("subscribe", json!({"channel": session})), -32001);
+    assert_eq!(
+        ann.is_denied("subscribe", json!({"channel": session})),
+        -32001
+    );
     s.all_agree();
 }
 
@@ -143,7 +152,10 @@ fn one_who_sends_too_much_while_waiting_is_read_no_more_until_it_is_served() {
     let (session, _) = at_rest(&mut s);
     let ann = s.client("ann").arrives();
     for n in 0..30 {
-        ann.dispatches(&session, json!({"type": "session/titleChanged", "title": format!("{n}")}));
+        ann.dispatches(
+            &session,
+            json!({"type": "session/titleChanged", "title": format!("{n}")}),
+        );
     }
     let peer = ann.with(|client| client.link).unwrap();
     for _ in 0..40 {

@@ -16,7 +16,10 @@ fn a_client_that_lost_its_connection_in_mid_stream_catches_up() {
     bob.loses_connection();
     s.settles();
     let answer = bob.reconnects();
-    assert_eq!((&answer["type"], &answer["missing"]), (&json!("replay"), &json!([])));
+    assert_eq!(
+        (&answer["type"], &answer["missing"]),
+        (&json!("replay"), &json!([]))
+    );
     assert_eq!(bob.reads(), "Hello");
     s.all_agree();
 }
@@ -35,7 +38,13 @@ fn what_a_snapshot_held_is_not_replayed() {
     ann.says("three");
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "replay");
-    assert!(answer["actions"].as_array().unwrap().iter().all(|envelope| envelope["channel"] == ann.chat().as_str()));
+    assert!(
+        answer["actions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|envelope| envelope["channel"] == ann.chat().as_str())
+    );
     s.all_agree();
 }
 
@@ -53,8 +62,14 @@ fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
     assert_eq!(answer["type"], "replay");
     let chat = ann.sees(&ann.chat());
     let last = chat["turns"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!((&last["id"], &last["state"]), (&json!(turn), &json!("error")));
-    assert_eq!(last["responseParts"].as_array().unwrap().last().unwrap()["resumable"], true);
+    assert_eq!(
+        (&last["id"], &last["state"]),
+        (&json!(turn), &json!("error"))
+    );
+    assert_eq!(
+        last["responseParts"].as_array().unwrap().last().unwrap()["resumable"],
+        true
+    );
     s.model().streams(["whole"]);
     ann.resumes(&turn).unwrap();
     let run = s.look().models.asked.last().cloned().unwrap();
@@ -113,7 +128,12 @@ fn a_tail_that_does_not_reach_is_filled_from_the_journal() {
     s.reads_take_ms(50);
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "replay");
-    assert!(s.look().reads.iter().any(|query| matches!(query, kernel::Query::Log { .. })));
+    assert!(
+        s.look()
+            .reads
+            .iter()
+            .any(|query| matches!(query, kernel::Query::Log { .. }))
+    );
     s.all_agree();
 }
 
@@ -134,7 +154,10 @@ fn actions_that_come_while_the_gap_is_read_are_in_the_replay() {
     let peer = bob.with(|client| client.link).unwrap();
     while s.world().carry_to_host(peer) {}
     while s.world().batch(64) {}
-    ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "meanwhile"}));
+    ann.dispatches(
+        &ann.session(),
+        json!({"type": "session/titleChanged", "title": "meanwhile"}),
+    );
     s.settles();
     assert_eq!(bob.answer(sent).unwrap().unwrap()["type"], "replay");
     assert_eq!(bob.sees(&ann.session())["title"], "meanwhile");
@@ -149,8 +172,14 @@ fn a_replay_larger_than_a_message_becomes_snapshots() {
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
     for _ in 0..40 {
-        ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "x".repeat(400)}));
-        ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "y".repeat(400)}));
+        ann.dispatches(
+            &ann.session(),
+            json!({"type": "session/titleChanged", "title": "x".repeat(400)}),
+        );
+        ann.dispatches(
+            &ann.session(),
+            json!({"type": "session/titleChanged", "title": "y".repeat(400)}),
+        );
     }
     s.settles();
     assert_eq!(bob.reconnects()["type"], "snapshot");
@@ -164,14 +193,16 @@ fn disposed_channels_are_missing_and_reused_uris_come_as_snapshots() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()}))
+        .unwrap();
     let answer = bob.reconnects();
     assert_eq!(answer["missing"], json!([ann.chat(), ann.session()]));
     bob.watches(ROOT);
     let cem = s.client("cem").arrives().creates("ahp-session:/ann");
     let bob2 = s.client("bob2").joins(&cem);
     bob2.loses_connection();
-    cem.asks("disposeSession", json!({"channel": cem.session()})).unwrap();
+    cem.asks("disposeSession", json!({"channel": cem.session()}))
+        .unwrap();
     let cem = cem.creates("ahp-session:/ann");
     cem.says("a new life");
     assert_eq!(bob2.reconnects()["type"], "snapshot");
@@ -219,7 +250,8 @@ fn an_initialize_whose_answer_was_lost_does_not_hide_the_gap() {
     bob.loses_connection();
     ann.says("missed");
     let bob = bob.connects();
-    let params = bob.with(|client| client.initialize_params(&[ROOT.to_owned(), ann.session(), ann.chat()]));
+    let params =
+        bob.with(|client| client.initialize_params(&[ROOT.to_owned(), ann.session(), ann.chat()]));
     bob.requests("initialize", params);
     let peer = bob.with(|client| client.link).unwrap();
     while s.world().carry_to_host(peer) {}
@@ -306,11 +338,18 @@ fn notifications_and_refusals_are_not_replayed() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    assert!(ann.tries(&ann.session(), json!({"type": "session/ready"})).is_err());
+    assert!(
+        ann.tries(&ann.session(), json!({"type": "session/ready"}))
+            .is_err()
+    );
     s.client("cem").arrives().creates("ahp-session:/cem");
     let answer = bob.reconnects();
-    let types: Vec<&str> =
-        answer["actions"].as_array().unwrap().iter().map(|e| e["action"]["type"].as_str().unwrap()).collect();
+    let types: Vec<&str> = answer["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["action"]["type"].as_str().unwrap())
+        .collect();
     assert_eq!(types, ["root/activeSessionsChanged"]);
     assert_eq!(bob.heard_frames(), ["="]);
     s.all_agree();
@@ -323,7 +362,11 @@ fn an_older_client_is_replayed_what_it_would_have_heard() {
     let ann = s.client("ann").opens_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);
     old.loses_connection();
-    ann.tries(&ann.chat(), json!({"type": "chat/isReadChanged", "isRead": true})).unwrap();
+    ann.tries(
+        &ann.chat(),
+        json!({"type": "chat/isReadChanged", "isRead": true}),
+    )
+    .unwrap();
     ann.says("hello");
     let answer = old.reconnects();
     let knows = |e: &serde_json::Value| e["action"]["type"] != "chat/isReadChanged";
@@ -361,7 +404,8 @@ fn after_a_replay_a_full_window_is_still_full() {
     }
     s.host_restarts();
     assert_eq!(ann.reconnects()["type"], "replay");
-    ann.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
+    ann.asks("fetchTurns", json!({"channel": ann.chat()}))
+        .unwrap();
     s.all_agree();
 }
 

@@ -27,12 +27,23 @@ fn sessions_come_and_go_for_everyone_who_watches_the_root() {
     let added = bob.notifications("root/sessionAdded");
     assert_eq!(added.len(), 1);
     assert_eq!(added[0]["channel"], ROOT);
-    for field in ["resource", "provider", "title", "status", "createdAt", "modifiedAt"] {
+    for field in [
+        "resource",
+        "provider",
+        "title",
+        "status",
+        "createdAt",
+        "modifiedAt",
+    ] {
         assert!(added[0]["summary"].get(field).is_some(), "{field}");
     }
     assert_eq!(bob.sees(ROOT)["activeSessions"], 1);
-    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
-    assert_eq!(bob.notifications("root/sessionRemoved"), [json!({"channel": ROOT, "session": "ahp-session:/one"})]);
+    ann.asks("disposeSession", json!({"channel": ann.session()}))
+        .unwrap();
+    assert_eq!(
+        bob.notifications("root/sessionRemoved"),
+        [json!({"channel": ROOT, "session": "ahp-session:/one"})]
+    );
     assert_eq!(bob.sees(ROOT)["activeSessions"], 0);
     assert_eq!(deaf.heard_frames(), ["="]);
     s.all_agree();
@@ -44,13 +55,24 @@ fn summaries_put_together_from_notifications_are_the_ones_that_are_listed() {
     let mut s = Scenario::new();
     let bob = s.client("bob").arrives();
     let ann = s.client("ann").opens_chat();
-    s.model().says(kernel::TurnEvent::Activity(Some("reading".into()))).streams(["x"])
-        .says(kernel::TurnEvent::Activity(None)).says(kernel::TurnEvent::Title("about x".into()));
+    s.model()
+        .says(kernel::TurnEvent::Activity(Some("reading".into())))
+        .streams(["x"])
+        .says(kernel::TurnEvent::Activity(None))
+        .says(kernel::TurnEvent::Title("about x".into()));
     ann.says("hello");
-    ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/isReadChanged", "isRead": true}),
+    )
+    .unwrap();
     s.model().fails_resumably();
     ann.says("again");
-    ann.tries(&ann.session(), json!({"type": "session/isArchivedChanged", "isArchived": true})).unwrap();
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/isArchivedChanged", "isArchived": true}),
+    )
+    .unwrap();
     let mut built = bob.notifications("root/sessionAdded")[0]["summary"].clone();
     for note in bob.notifications("root/sessionSummaryChanged") {
         let changes = note["changes"].as_object().unwrap();
@@ -79,19 +101,32 @@ fn summaries_put_together_from_notifications_are_the_ones_that_are_listed() {
 fn within_a_step_the_chat_comes_first_and_the_root_last() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/isReadChanged", "isRead": true}),
+    )
+    .unwrap();
     s.model().hangs();
     let before = ann.with(|client| client.heard.len());
     let turn = ann.says("go");
     assert_eq!(
         ann.heard_frames()[before..],
-        ["chat/turnStarted", "session/chatUpdated", "session/isReadChanged", "root/sessionSummaryChanged"]
+        [
+            "chat/turnStarted",
+            "session/chatUpdated",
+            "session/isReadChanged",
+            "root/sessionSummaryChanged"
+        ]
     );
     let before = ann.with(|client| client.heard.len());
     ann.cancels(&turn).unwrap();
     assert_eq!(
         ann.heard_frames()[before..],
-        ["chat/turnCancelled", "session/chatUpdated", "root/sessionSummaryChanged"]
+        [
+            "chat/turnCancelled",
+            "session/chatUpdated",
+            "root/sessionSummaryChanged"
+        ]
     );
     s.all_agree();
 }
@@ -113,8 +148,15 @@ fn deltas_do_not_touch_the_list() {
 fn a_turn_makes_a_session_unread() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
-    assert_eq!(ann.sees(&ann.session())["status"].as_u64().unwrap() & 32, 32);
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/isReadChanged", "isRead": true}),
+    )
+    .unwrap();
+    assert_eq!(
+        ann.sees(&ann.session())["status"].as_u64().unwrap() & 32,
+        32
+    );
     ann.says("go");
     assert_eq!(ann.sees(&ann.session())["status"].as_u64().unwrap() & 32, 0);
     s.all_agree();

@@ -5,7 +5,11 @@ use serde_json::{Value, json};
 use testkit::{Kill, ROOT, Scenario};
 
 fn failure() -> AgentFailure {
-    AgentFailure { error_type: "noAgent".into(), message: "it did not start".into(), resumable: true }
+    AgentFailure {
+        error_type: "noAgent".into(),
+        message: "it did not start".into(),
+        resumable: true,
+    }
 }
 
 // H-110, H-112, H-113, G-26
@@ -14,19 +18,31 @@ fn a_session_is_there_at_once_and_ready_when_its_agent_is() {
     let mut s = Scenario::new();
     s.sessions_take_ms(1_000);
     let ann = s.client("ann").arrives();
-    ann.requests("createSession", json!({"channel": "weird+scheme:/Some/Where?x=1"}));
+    ann.requests(
+        "createSession",
+        json!({"channel": "weird+scheme:/Some/Where?x=1"}),
+    );
     let peer = ann.with(|client| client.link).unwrap();
-    ann.requests("subscribe", json!({"channel": "weird+scheme:/Some/Where?x=1"}));
+    ann.requests(
+        "subscribe",
+        json!({"channel": "weird+scheme:/Some/Where?x=1"}),
+    );
     while s.world().carry_to_host(peer) {}
     while s.world().batch(64) {}
     while s.world().carry_to_client(peer) {}
     let session = ann.sees("weird+scheme:/Some/Where?x=1");
     assert_eq!(session["lifecycle"], "creating");
     assert_eq!(session["defaultChat"], session["chats"][0]["resource"]);
-    assert_eq!(session["defaultChat"], testkit::default_chat("weird+scheme:/Some/Where?x=1"));
+    assert_eq!(
+        session["defaultChat"],
+        testkit::default_chat("weird+scheme:/Some/Where?x=1")
+    );
     s.settles();
     let session = ann.sees("weird+scheme:/Some/Where?x=1");
-    assert_eq!((&session["lifecycle"], &session["status"]), (&json!("ready"), &json!(1)));
+    assert_eq!(
+        (&session["lifecycle"], &session["status"]),
+        (&json!("ready"), &json!(1))
+    );
     s.all_agree();
 }
 
@@ -38,18 +54,45 @@ fn what_cannot_be_created_is_refused_and_changes_nothing() {
     let seq = s.look().kernel().seq();
     for (params, code) in [
         (json!({"channel": "ahp-session:/one"}), -32003),
-        (json!({"channel": "ahp-session:/x", "provider": "nobody"}), -32002),
-        (json!({"channel": "ahp-session:/x", "workingDirectories": ["file:///etc"]}), -32009),
-        (json!({"channel": "ahp-session:/x", "workingDirectories": ["file:///work/space/../other"]}), -32009),
-        (json!({"channel": "ahp-session:/x", "workingDirectories": ["https://work/space"]}), -32602),
-        (json!({"channel": "ahp-session:/x", "activeClient": {"clientId": "bob", "tools": []}}), -32602),
-        (json!({"channel": "ahp-session:/x", "config": {"pace": "never"}}), -32602),
+        (
+            json!({"channel": "ahp-session:/x", "provider": "nobody"}),
+            -32002,
+        ),
+        (
+            json!({"channel": "ahp-session:/x", "workingDirectories": ["file:///etc"]}),
+            -32009,
+        ),
+        (
+            json!({"channel": "ahp-session:/x", "workingDirectories": ["file:///work/space/../other"]}),
+            -32009,
+        ),
+        (
+            json!({"channel": "ahp-session:/x", "workingDirectories": ["https://work/space"]}),
+            -32602,
+        ),
+        (
+            json!({"channel": "ahp-session:/x", "activeClient": {"clientId": "bob", "tools": []}}),
+            -32602,
+        ),
+        (
+            json!({"channel": "ahp-session:/x", "config": {"pace": "never"}}),
+            -32602,
+        ),
         (json!({"channel": "not a uri"}), -32602),
         (json!({"channel": ROOT}), -32003),
     ] {
-        let told = ann.asks("createSession", params.clone()).expect_err("is refused");
-        let expected = if params["channel"] == ROOT { vec![-32003, -32602] } else { vec![code] };
-        assert!(expected.contains(&told["code"].as_i64().unwrap()), "{params} {told}");
+        let told = ann
+            .asks("createSession", params.clone())
+            .expect_err("is refused");
+        let expected = if params["channel"] == ROOT {
+            vec![-32003, -32602]
+        } else {
+            vec![code]
+        };
+        assert!(
+            expected.contains(&told["code"].as_i64().unwrap()),
+            "{params} {told}"
+        );
     }
     assert_eq!(s.look().kernel().seq(), seq);
     s.all_agree();
@@ -68,8 +111,14 @@ fn a_session_takes_its_first_directory_its_known_config_and_its_creator() {
     });
     assert_eq!(ann.asks("createSession", params), Ok(Value::Null));
     let session = s.state("ahp-session:/one");
-    assert_eq!(session["workingDirectories"], json!(["file:///work/space/a"]));
-    assert_eq!(session["config"]["values"], json!({"pace": "typing", "fixed": "f"}));
+    assert_eq!(
+        session["workingDirectories"],
+        json!(["file:///work/space/a"])
+    );
+    assert_eq!(
+        session["config"]["values"],
+        json!({"pace": "typing", "fixed": "f"})
+    );
     assert_eq!(session["activeClients"][0]["x-more"], 1);
     s.all_agree();
 }
@@ -79,7 +128,8 @@ fn a_session_takes_its_first_directory_its_known_config_and_its_creator() {
 fn a_config_can_be_resolved_before_there_is_a_session() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
-    let params = json!({"channel": ROOT, "provider": "scripted", "config": {"pace": "typing", "x": 1}});
+    let params =
+        json!({"channel": ROOT, "provider": "scripted", "config": {"pace": "typing", "x": 1}});
     let resolved = ann.asks("resolveSessionConfig", params).unwrap();
     assert_eq!(resolved["values"], json!({"pace": "typing", "fixed": "f"}));
     assert!(resolved["schema"]["properties"]["pace"].is_object());
@@ -120,10 +170,21 @@ fn a_session_that_fails_ends_its_waiting_turn_for_good() {
     assert_eq!(s.state("ahp-session:/one")["lifecycle"], "failed");
     let turn = ann.sees(&chat)["turns"][0].clone();
     assert_eq!(turn["state"], "error");
-    let last = turn["responseParts"].as_array().unwrap().last().cloned().unwrap();
-    assert!(last.get("resumable").is_none_or(|resumable| resumable == false));
+    let last = turn["responseParts"]
+        .as_array()
+        .unwrap()
+        .last()
+        .cloned()
+        .unwrap();
+    assert!(
+        last.get("resumable")
+            .is_none_or(|resumable| resumable == false)
+    );
     assert!(ann.tries(&chat, ann.turn_started("t2", "again")).is_err());
-    assert_eq!(ann.is_denied("createSession", json!({"channel": "ahp-session:/one"})), -32003);
+    assert_eq!(
+        ann.is_denied("createSession", json!({"channel": "ahp-session:/one"})),
+        -32003
+    );
     s.all_agree();
 }
 
@@ -137,7 +198,10 @@ fn a_turn_cancelled_before_ready_never_runs() {
     let chat = testkit::default_chat("ahp-session:/one");
     ann.requests("subscribe", json!({"channel": chat}));
     ann.dispatches(&chat, ann.turn_started("t1", "early"));
-    ann.dispatches(&chat, json!({"type": "chat/turnCancelled", "turnId": "t1", "duration": 3}));
+    ann.dispatches(
+        &chat,
+        json!({"type": "chat/turnCancelled", "turnId": "t1", "duration": 3}),
+    );
     s.settles();
     assert!(s.look().models.asked.is_empty());
     assert_eq!(ann.sees(&chat)["turns"][0]["state"], "cancelled");
@@ -172,10 +236,19 @@ fn a_disposed_uri_may_be_used_again_and_knows_nothing_of_before() {
     let ann = s.client("ann").opens_chat();
     s.model().hangs();
     ann.says("never done");
-    assert_eq!(ann.asks("disposeSession", json!({"channel": ann.session()})), Ok(Value::Null));
+    assert_eq!(
+        ann.asks("disposeSession", json!({"channel": ann.session()})),
+        Ok(Value::Null)
+    );
     assert_eq!(s.look().models.stopped.len(), 1);
-    assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.session()})), -32001);
-    assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.chat()})), -32001);
+    assert_eq!(
+        ann.is_denied("disposeSession", json!({"channel": ann.session()})),
+        -32001
+    );
+    assert_eq!(
+        ann.is_denied("disposeSession", json!({"channel": ann.chat()})),
+        -32001
+    );
     let ann = ann.clone().creates("ahp-session:/ann");
     ann.watches(&ann.chat());
     assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
@@ -192,24 +265,50 @@ fn the_list_is_paged_newest_first() {
     let ann = s.client("ann").arrives();
     for n in 0..5 {
         s.advances_ms(10);
-        ann.asks("createSession", json!({"channel": format!("ahp-session:/{n}")})).unwrap();
+        ann.asks(
+            "createSession",
+            json!({"channel": format!("ahp-session:/{n}")}),
+        )
+        .unwrap();
     }
     s.advances_ms(10);
-    ann.tries("ahp-session:/1", json!({"type": "session/titleChanged", "title": "touched"})).unwrap();
+    ann.tries(
+        "ahp-session:/1",
+        json!({"type": "session/titleChanged", "title": "touched"}),
+    )
+    .unwrap();
     let mut listed = Vec::new();
     let mut params = json!({"channel": ROOT, "limit": 2});
     loop {
         let page = ann.asks("listSessions", params.clone()).unwrap();
-        listed.extend(page["items"].as_array().unwrap().iter().map(|item| item["resource"].as_str().unwrap().to_owned()));
+        listed.extend(
+            page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["resource"].as_str().unwrap().to_owned()),
+        );
         match page.get("nextCursor") {
             Some(cursor) => params["cursor"] = cursor.clone(),
             None => break,
         }
     }
-    let expected: Vec<String> = [1, 4, 3, 2, 0].iter().map(|n| format!("ahp-session:/{n}")).collect();
+    let expected: Vec<String> = [1, 4, 3, 2, 0]
+        .iter()
+        .map(|n| format!("ahp-session:/{n}"))
+        .collect();
     assert_eq!(listed, expected);
-    assert_eq!(ann.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(), 5); // G-21
-    for bad in [json!({"channel": ROOT, "cursor": "nonsense"}), json!({"channel": ROOT, "limit": 0})] {
+    assert_eq!(
+        ann.asks("listSessions", json!({})).unwrap()["items"]
+            .as_array()
+            .unwrap()
+            .len(),
+        5
+    ); // G-21
+    for bad in [
+        json!({"channel": ROOT, "cursor": "nonsense"}),
+        json!({"channel": ROOT, "limit": 0}),
+    ] {
         assert_eq!(ann.is_denied("listSessions", bad), -32602);
     }
 }
@@ -221,13 +320,29 @@ fn an_empty_session_is_swept_an_hour_after_its_creator_left() {
     let ann = s.client("ann").arrives().creates("ahp-session:/empty");
     let bob = s.client("bob").arrives();
     s.advances_in_steps(7_200_000, 60_000);
-    assert_eq!(bob.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(), 1, "ann is here");
+    assert_eq!(
+        bob.asks("listSessions", json!({})).unwrap()["items"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1,
+        "ann is here"
+    );
     ann.loses_connection();
     s.settles();
     s.advances_in_steps(3_500_000, 100_000);
-    assert_eq!(bob.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        bob.asks("listSessions", json!({})).unwrap()["items"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     s.advances_in_steps(200_000, 20_000);
-    assert_eq!(bob.asks("listSessions", json!({})).unwrap()["items"], json!([]));
+    assert_eq!(
+        bob.asks("listSessions", json!({})).unwrap()["items"],
+        json!([])
+    );
     assert_eq!(bob.notifications("root/sessionRemoved").len(), 1);
     s.all_agree();
 }
@@ -238,24 +353,46 @@ fn a_session_with_a_turn_a_draft_or_a_watcher_is_not_swept() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     for name in ["turn", "draft", "watched", "undrafted"] {
-        ann.asks("createSession", json!({"channel": format!("ahp-session:/{name}")})).unwrap();
+        ann.asks(
+            "createSession",
+            json!({"channel": format!("ahp-session:/{name}")}),
+        )
+        .unwrap();
     }
     let chat = |name: &str| testkit::default_chat(&format!("ahp-session:/{name}"));
-    ann.tries(&chat("turn"), ann.turn_started("t1", "hi")).unwrap();
-    let draft = json!({"type": "chat/draftChanged", "draft": {"text": "hm", "origin": {"kind": "user"}}});
+    ann.tries(&chat("turn"), ann.turn_started("t1", "hi"))
+        .unwrap();
+    let draft =
+        json!({"type": "chat/draftChanged", "draft": {"text": "hm", "origin": {"kind": "user"}}});
     ann.tries(&chat("draft"), draft.clone()).unwrap();
     ann.tries(&chat("undrafted"), draft).unwrap();
-    ann.tries("ahp-session:/undrafted", json!({"type": "session/titleChanged", "title": "t"})).unwrap();
-    ann.tries(&chat("undrafted"), json!({"type": "chat/draftChanged"})).unwrap();
+    ann.tries(
+        "ahp-session:/undrafted",
+        json!({"type": "session/titleChanged", "title": "t"}),
+    )
+    .unwrap();
+    ann.tries(&chat("undrafted"), json!({"type": "chat/draftChanged"}))
+        .unwrap();
     let bob = s.client("bob").arrives_watching(&["ahp-session:/watched"]);
     ann.loses_connection();
     s.settles();
     s.advances_in_steps(3_800_000, 100_000);
     let listed = bob.asks("listSessions", json!({})).unwrap();
-    let mut left: Vec<&str> =
-        listed["items"].as_array().unwrap().iter().map(|item| item["resource"].as_str().unwrap()).collect();
+    let mut left: Vec<&str> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["resource"].as_str().unwrap())
+        .collect();
     left.sort_unstable();
-    assert_eq!(left, ["ahp-session:/draft", "ahp-session:/turn", "ahp-session:/watched"]);
+    assert_eq!(
+        left,
+        [
+            "ahp-session:/draft",
+            "ahp-session:/turn",
+            "ahp-session:/watched"
+        ]
+    );
     s.all_agree();
 }
 
@@ -270,8 +407,16 @@ fn a_session_created_as_the_host_dies_is_there_or_it_is_not() {
         s.settles();
         s.host_restarts();
         ann.reconnects();
-        let expected = if point == Kill::BeforeWrite { Value::Null } else { json!("ready") };
-        assert_eq!(s.state("ahp-session:/one")["lifecycle"], expected, "{point:?}");
+        let expected = if point == Kill::BeforeWrite {
+            Value::Null
+        } else {
+            json!("ready")
+        };
+        assert_eq!(
+            s.state("ahp-session:/one")["lifecycle"],
+            expected,
+            "{point:?}"
+        );
         s.all_agree();
     }
 }

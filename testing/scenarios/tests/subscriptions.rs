@@ -10,7 +10,10 @@ fn talks(person: &Person, turns: usize) {
 }
 
 fn turn_count(person: &Person) -> usize {
-    person.sees(&person.chat())["turns"].as_array().unwrap().len()
+    person.sees(&person.chat())["turns"]
+        .as_array()
+        .unwrap()
+        .len()
 }
 
 // H-040, H-041
@@ -39,7 +42,12 @@ fn the_answer_comes_before_any_action_of_the_channel() {
     s.settles();
     let heard = bob.heard_frames();
     let answer = heard.iter().rposition(|name| name == "=").unwrap();
-    assert!(heard[..answer].iter().all(|name| !name.starts_with("chat/")), "{heard:?}");
+    assert!(
+        heard[..answer]
+            .iter()
+            .all(|name| !name.starts_with("chat/")),
+        "{heard:?}"
+    );
     s.all_agree();
 }
 
@@ -52,7 +60,11 @@ fn resubscribing_gives_a_fresh_snapshot_and_each_action_still_once() {
     ann.watches(&ann.chat());
     ann.heard_actions();
     ann.says("hello");
-    let starts = ann.heard_actions().iter().filter(|name| *name == "chat/turnStarted").count();
+    let starts = ann
+        .heard_actions()
+        .iter()
+        .filter(|name| *name == "chat/turnStarted")
+        .count();
     assert_eq!(starts, 1);
     s.all_agree();
 }
@@ -70,7 +82,11 @@ fn what_is_not_there_cannot_be_watched() {
         ("x-else:/none", -32008),
         ("no uri", -32602),
     ] {
-        assert_eq!(ann.is_denied("subscribe", json!({"channel": channel})), code, "{channel}");
+        assert_eq!(
+            ann.is_denied("subscribe", json!({"channel": channel})),
+            code,
+            "{channel}"
+        );
     }
 }
 
@@ -85,7 +101,11 @@ fn unsubscribing_stops_delivery_without_an_answer() {
     bob.settles();
     let before = bob.with(|client| client.heard.len());
     ann.says("hello");
-    assert!(bob.heard_frames()[before..].iter().all(|name| !name.starts_with("chat/")));
+    assert!(
+        bob.heard_frames()[before..]
+            .iter()
+            .all(|name| !name.starts_with("chat/"))
+    );
     s.all_agree();
 }
 
@@ -113,7 +133,13 @@ fn a_view_shows_the_newest_turns_and_pages_bring_the_rest() {
     for expected in [5, 8, 10] {
         let cursor = bob.sees(&ann.chat())["turnsNextCursor"].clone();
         assert!(cursor.is_string());
-        assert_eq!(bob.asks("fetchTurns", json!({"channel": ann.chat(), "cursor": cursor})), Ok(json!({})));
+        assert_eq!(
+            bob.asks(
+                "fetchTurns",
+                json!({"channel": ann.chat(), "cursor": cursor})
+            ),
+            Ok(json!({}))
+        );
         assert_eq!(turn_count(&bob), expected);
         s.all_agree();
     }
@@ -129,7 +155,8 @@ fn fetching_without_a_cursor_goes_on_where_the_connection_is() {
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     for expected in [5, 9, 10, 10] {
-        bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
+        bob.asks("fetchTurns", json!({"channel": ann.chat()}))
+            .unwrap();
         assert_eq!(turn_count(&bob), expected);
     }
     s.all_agree();
@@ -145,13 +172,17 @@ fn a_page_is_for_its_asker_alone_and_uses_a_seq() {
     bob.watches_turns(&ann.chat(), 1);
     ann.heard_actions();
     let seq = s.look().kernel().seq().0;
-    bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
+    bob.asks("fetchTurns", json!({"channel": ann.chat()}))
+        .unwrap();
     let heard = bob.heard_frames();
     assert_eq!(heard[heard.len() - 2..], ["chat/turnsLoaded", "="]);
     assert_eq!(bob.with(|client| client.top_seq), seq + 1);
     assert!(ann.heard_actions().is_empty());
     s.host_restarts();
-    assert!(s.look().kernel().seq().0 > seq, "the seq of the page is never used again");
+    assert!(
+        s.look().kernel().seq().0 > seq,
+        "the seq of the page is never used again"
+    );
     bob.reconnects();
     ann.reconnects();
     ann.says("four");
@@ -165,11 +196,23 @@ fn unknown_cursors_and_unwatched_chats_are_refused() {
     let ann = s.client("ann").opens_chat();
     talks(&ann, 2);
     for cursor in ["before:nobody", "garbage", ""] {
-        assert_eq!(ann.is_denied("fetchTurns", json!({"channel": ann.chat(), "cursor": cursor})), -32602);
+        assert_eq!(
+            ann.is_denied(
+                "fetchTurns",
+                json!({"channel": ann.chat(), "cursor": cursor})
+            ),
+            -32602
+        );
     }
     let bob = s.client("bob").arrives();
-    assert_eq!(bob.is_denied("fetchTurns", json!({"channel": ann.chat()})), -32602);
-    assert_eq!(ann.is_denied("fetchTurns", json!({"channel": "ahp-chat:/none"})), -32008);
+    assert_eq!(
+        bob.is_denied("fetchTurns", json!({"channel": ann.chat()})),
+        -32602
+    );
+    assert_eq!(
+        ann.is_denied("fetchTurns", json!({"channel": "ahp-chat:/none"})),
+        -32008
+    );
     s.all_agree();
 }
 
@@ -181,7 +224,8 @@ fn a_page_is_bounded_by_bytes_too() {
     talks(&ann, 4);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
-    bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
+    bob.asks("fetchTurns", json!({"channel": ann.chat()}))
+        .unwrap();
     assert_eq!(turn_count(&bob), 2);
     s.all_agree();
 }
@@ -196,11 +240,26 @@ fn a_full_snapshot_after_a_small_one_of_a_chat_at_rest_is_full() {
     s.host_restarts();
     let bob = s.client("bob").arrives();
     let answer = bob.watches_turns(&ann.chat(), 2);
-    assert_eq!(answer["snapshot"]["state"]["turns"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        answer["snapshot"]["state"]["turns"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     let cem = s.client("cem").arrives();
     let answer = cem.watches(&ann.chat());
-    assert_eq!(answer["snapshot"]["state"]["turns"].as_array().unwrap().len(), 8);
-    assert_eq!(answer["snapshot"]["state"].get("turnsNextCursor"), None::<&Value>);
+    assert_eq!(
+        answer["snapshot"]["state"]["turns"]
+            .as_array()
+            .unwrap()
+            .len(),
+        8
+    );
+    assert_eq!(
+        answer["snapshot"]["state"].get("turnsNextCursor"),
+        None::<&Value>
+    );
     s.all_agree();
 }
 
@@ -229,7 +288,10 @@ fn a_delivery_window_is_carried_on_the_frames_of_its_channel() {
     s.world().windows.clear();
     ann.says("hello");
     let windows = s.look().windows.get(&bob.index()).cloned().unwrap();
-    assert!(!windows.is_empty() && windows.iter().all(|window| *window == 25), "{windows:?}");
+    assert!(
+        !windows.is_empty() && windows.iter().all(|window| *window == 25),
+        "{windows:?}"
+    );
     bob.asks("ping", json!({"channel": ROOT})).unwrap();
     assert_eq!(s.look().windows[&bob.index()].last(), Some(&0));
     s.all_agree();
@@ -241,10 +303,17 @@ fn a_disposed_session_ends_its_subscriptions() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()}))
+        .unwrap();
     assert_eq!(bob.notifications("root/sessionRemoved").len(), 1);
-    assert_eq!(bob.is_denied("subscribe", json!({"channel": ann.chat()})), -32008);
-    assert_eq!(bob.is_denied("fetchTurns", json!({"channel": ann.chat()})), -32008);
+    assert_eq!(
+        bob.is_denied("subscribe", json!({"channel": ann.chat()})),
+        -32008
+    );
+    assert_eq!(
+        bob.is_denied("fetchTurns", json!({"channel": ann.chat()})),
+        -32008
+    );
     s.all_agree();
 }
 
@@ -254,6 +323,9 @@ fn subscriptions_have_a_bound() {
     let mut s = Scenario::with(|limits| limits.subscriptions_max = 2);
     let ann = s.client("ann").arrives().creates("ahp-session:/one");
     ann.watches(&ann.session());
-    assert_eq!(ann.is_denied("subscribe", json!({"channel": ann.chat()})), -32602);
+    assert_eq!(
+        ann.is_denied("subscribe", json!({"channel": ann.chat()})),
+        -32602
+    );
     ann.watches(&ann.session());
 }

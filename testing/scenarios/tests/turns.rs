@@ -5,7 +5,12 @@ use serde_json::{Value, json};
 use testkit::{Person, Scenario};
 
 fn last_turn(person: &Person) -> Value {
-    person.sees(&person.chat())["turns"].as_array().unwrap().last().cloned().unwrap_or(Value::Null)
+    person.sees(&person.chat())["turns"]
+        .as_array()
+        .unwrap()
+        .last()
+        .cloned()
+        .unwrap_or(Value::Null)
 }
 
 // H-063, H-172, H-174
@@ -45,15 +50,24 @@ fn a_turn_id_is_never_used_twice() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     for n in 0..4 {
-        ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "hi")).unwrap();
+        ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "hi"))
+            .unwrap();
     }
-    assert!(ann.tries(&ann.chat(), ann.turn_started("t0", "again")).is_err());
+    assert!(
+        ann.tries(&ann.chat(), ann.turn_started("t0", "again"))
+            .is_err()
+    );
     s.host_restarts();
     ann.reconnects();
     for n in 0..4 {
-        assert!(ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "again")).is_err(), "t{n}");
+        assert!(
+            ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "again"))
+                .is_err(),
+            "t{n}"
+        );
     }
-    ann.tries(&ann.chat(), ann.turn_started("t4", "new")).unwrap();
+    ann.tries(&ann.chat(), ann.turn_started("t4", "new"))
+        .unwrap();
     s.all_agree();
 }
 
@@ -138,7 +152,10 @@ fn a_cancel_needs_the_running_turn_and_a_duration() {
         assert!(ann.tries(&ann.chat(), action).is_err(), "{bad}");
     }
     ann.cancels(&turn).unwrap();
-    assert_eq!((&last_turn(&ann)["state"], &last_turn(&ann)["duration"]), (&json!("cancelled"), &json!(5)));
+    assert_eq!(
+        (&last_turn(&ann)["state"], &last_turn(&ann)["duration"]),
+        (&json!("cancelled"), &json!(5))
+    );
     assert_eq!(s.look().models.stopped.len(), 1);
     s.all_agree();
 }
@@ -148,7 +165,11 @@ fn a_cancel_needs_the_running_turn_and_a_duration() {
 fn late_events_of_a_cancelled_turn_change_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model().streams(["a"]).waits_ms(100).streams(["b"]).talks_on_after_stop();
+    s.model()
+        .streams(["a"])
+        .waits_ms(100)
+        .streams(["b"])
+        .talks_on_after_stop();
     let turn = ann.starts("go");
     s.world().advance_ms(0);
     let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
@@ -170,16 +191,24 @@ fn usage_notices_titles_and_activity_find_their_places() {
     s.model()
         .says(TurnEvent::Activity(Some("reading".into())))
         .says(TurnEvent::Usage(json!({"inputTokens": 3})))
-        .says(TurnEvent::Notice { text: "mind the gap".into() })
+        .says(TurnEvent::Notice {
+            text: "mind the gap".into(),
+        })
         .says(TurnEvent::Title("about gaps".into()))
         .hangs();
     let turn = ann.says("go");
     let (session, chat) = (ann.sees(&ann.session()), ann.sees(&ann.chat()));
-    assert_eq!((&session["activity"], &chat["activity"]), (&json!("reading"), &json!("reading")));
+    assert_eq!(
+        (&session["activity"], &chat["activity"]),
+        (&json!("reading"), &json!("reading"))
+    );
     assert_eq!(session["chats"][0]["activity"], "reading");
     assert_eq!(session["title"], "about gaps");
     assert_eq!(chat["activeTurn"]["usage"], json!({"inputTokens": 3}));
-    assert_eq!(chat["activeTurn"]["responseParts"][0]["kind"], "systemNotification");
+    assert_eq!(
+        chat["activeTurn"]["responseParts"][0]["kind"],
+        "systemNotification"
+    );
     ann.cancels(&turn).unwrap();
     s.model().says(TurnEvent::Activity(None));
     ann.says("clear");
@@ -203,7 +232,18 @@ fn only_the_latest_turn_that_can_be_resumed_is_resumed() {
     s.model().streams(["y"]).hangs();
     ann.resumes(&turn).unwrap();
     assert!(ann.resumes(&turn).is_err());
-    assert_eq!(s.look().models.asked.last().unwrap().resume.clone().flatten().as_deref(), Some(b"mark".as_slice()));
+    assert_eq!(
+        s.look()
+            .models
+            .asked
+            .last()
+            .unwrap()
+            .resume
+            .clone()
+            .flatten()
+            .as_deref(),
+        Some(b"mark".as_slice())
+    );
     ann.cancels(&turn).unwrap();
     assert!(ann.resumes(&turn).is_err());
     assert_eq!(ann.reads(), "xy");
@@ -262,7 +302,12 @@ fn a_checkpoint_that_is_too_large_ends_the_turn() {
 fn text_without_a_part_is_dropped() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model().says(TurnEvent::Text { part: 9, text: "lost".into() }).streams(["kept"]);
+    s.model()
+        .says(TurnEvent::Text {
+            part: 9,
+            text: "lost".into(),
+        })
+        .streams(["kept"]);
     ann.says("go");
     assert_eq!(ann.reads(), "kept");
     s.all_agree();

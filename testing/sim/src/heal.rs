@@ -15,17 +15,48 @@ impl Story {
         for link in self.world.links.values_mut() {
             link.stalled = false;
         }
-        self.everyone_returns()
+        let stays_away = self
+            .chance
+            .percent(30)
+            .then(|| self.chance.index(self.world.clients.len()));
+        if let Some(peer) = stays_away.and_then(|client| self.world.clients[client].link) {
+            self.world.cut(peer, 0);
+        }
+        let mut wrong = self.everyone_returns(stays_away);
+        if let Some(client) = stays_away {
+            wrong.extend(self.no_ghost_is_active(client));
+        }
+        wrong
+    }
+
+    /// One that stays away is not active anywhere once its grace is over (H-126).
+    fn no_ghost_is_active(&mut self, client: usize) -> Option<String> {
+        for _ in 0..10 {
+            self.world.advance_ms(1_000);
+            self.world.settle();
+        }
+        let id = self.world.clients[client].id.clone();
+        let states = checker::host_states(&mut self.world);
+        let ghost = |state: &serde_json::Value| {
+            let active = state["activeClients"].as_array().into_iter().flatten();
+            active
+                .into_iter()
+                .any(|entry| entry["clientId"] == id.as_str())
+        };
+        states
+            .iter()
+            .find(|(_, state)| ghost(state))
+            .map(|(channel, _)| format!("{id} haunts {channel}"))
     }
 
     pub(crate) fn survives_one_more_restart(&mut self) -> Vec<String> {
         self.world.kill();
         self.world.advance_ms(50);
         self.world.start();
-        self.everyone_returns()
+        self.everyone_returns(None)
     }
 
-    fn everyone_returns(&mut self) -> Vec<String> {
+    fn everyone_returns(&mut self, but: Option<usize>) -> Vec<String> {
         // Probes succeed, what waited goes on.
         for _ in 0..6 {
             self.world.settle();
@@ -34,7 +65,7 @@ impl Story {
         self.world.settle();
         for _ in 0..6 {
             for client in 0..self.world.clients.len() {
-                if !self.world.clients[client].ready {
+                if !self.world.clients[client].ready && but != Some(client) {
                     self.client_does_something(client);
                 }
             }
@@ -42,8 +73,8 @@ impl Story {
             self.world.advance_ms(600);
             self.world.settle();
         }
-        for client in &self.world.clients {
-            if !client.ready {
+        for (index, client) in self.world.clients.iter().enumerate() {
+            if !client.ready && but != Some(index) {
                 return vec![format!("{} cannot come back", client.id)];
             }
         }

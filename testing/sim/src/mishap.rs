@@ -38,7 +38,10 @@ impl Story {
             }
             (6, _) if self.world.is_up() && self.chance.percent(30) => self.world.kill(),
             (7, _) => {
-                let fault = *self.chance.pick(&[Fault::Refuse, Fault::Tear]).unwrap_or(&Fault::Refuse);
+                let fault = *self
+                    .chance
+                    .pick(&[Fault::Refuse, Fault::Tear])
+                    .unwrap_or(&Fault::Refuse);
                 self.world.faults.then(fault);
             }
             (8, _) => self.world.faults.break_disk(),

@@ -32,7 +32,10 @@ pub fn tell(seed: u64, aloud: bool) -> Ending {
     if wrong.is_empty() {
         wrong = story.survives_one_more_restart();
     }
-    Ending { hash: story.world.hash(), wrong }
+    Ending {
+        hash: story.world.hash(),
+        wrong,
+    }
 }
 
 fn limits(chance: &mut Chance) -> Limits {
@@ -66,12 +69,24 @@ impl Story {
         world.trace = aloud;
         world.read_ms_max = *chance.pick(&[0, 0, 3, 40]).unwrap_or(&0);
         world.start_ms_max = *chance.pick(&[0, 5, 300]).unwrap_or(&0);
-        for name in ["ann", "bob", "cem", "dee", "eli"].iter().take(2 + chance.index(4)) {
+        for name in ["ann", "bob", "cem", "dee", "eli"]
+            .iter()
+            .take(2 + chance.index(4))
+        {
             let version = if chance.percent(30) { "0.9.0" } else { "1.0.0" };
             world.clients.push(Client::new(name, version));
         }
-        let sessions = vec!["ahp-session:/a".to_owned(), "scripted:/b".to_owned(), "x-own:/c".to_owned()];
-        Self { world, chance, sessions, turns: 0 }
+        let sessions = vec![
+            "ahp-session:/a".to_owned(),
+            "scripted:/b".to_owned(),
+            "x-own:/c".to_owned(),
+        ];
+        Self {
+            world,
+            chance,
+            sessions,
+            turns: 0,
+        }
     }
 
     fn step(&mut self) {
@@ -105,9 +120,15 @@ impl Story {
     /// Some messages of one link move on.
     fn carry(&mut self, to_host: bool) {
         let peers: Vec<_> = self.world.links.keys().copied().collect();
-        let Some(peer) = self.chance.pick(&peers).copied() else { return };
+        let Some(peer) = self.chance.pick(&peers).copied() else {
+            return;
+        };
         for _ in 0..1 + self.chance.below(12) {
-            let moved = if to_host { self.world.carry_to_host(peer) } else { self.world.carry_to_client(peer) };
+            let moved = if to_host {
+                self.world.carry_to_host(peer)
+            } else {
+                self.world.carry_to_client(peer)
+            };
             if !moved {
                 return;
             }
@@ -121,9 +142,16 @@ impl Story {
             script = match self.chance.below(6) {
                 0 => script.thinks(["hm", "m"]),
                 1 => script.keeps("half way"),
-                2 => script.says(kernel::TurnEvent::Title(format!("title {}", self.chance.below(3)))),
-                3 => script.says(kernel::TurnEvent::Activity(self.chance.percent(50).then(|| "busy".to_owned()))),
-                4 => script.says(kernel::TurnEvent::Usage(serde_json::json!({"inputTokens": self.chance.below(9)}))),
+                2 => script.says(kernel::TurnEvent::Title(format!(
+                    "title {}",
+                    self.chance.below(3)
+                ))),
+                3 => script.says(kernel::TurnEvent::Activity(
+                    self.chance.percent(50).then(|| "busy".to_owned()),
+                )),
+                4 => script.says(kernel::TurnEvent::Usage(
+                    serde_json::json!({"inputTokens": self.chance.below(9)}),
+                )),
                 _ => script.streams(["some ", "words ", "more"]),
             };
             if self.chance.percent(60) {
@@ -136,6 +164,10 @@ impl Story {
             2 | 3 => script.fails(true),
             _ => script.completes(),
         };
-        if self.chance.percent(20) { script.deaf() } else { script }
+        if self.chance.percent(20) {
+            script.deaf()
+        } else {
+            script
+        }
     }
 }

@@ -51,7 +51,11 @@ impl Story {
     }
 
     fn does_a_verb(&mut self, client: usize) {
-        let session = self.chance.pick(&self.sessions.clone()).cloned().unwrap_or_default();
+        let session = self
+            .chance
+            .pick(&self.sessions.clone())
+            .cloned()
+            .unwrap_or_default();
         let chat = default_chat(&session);
         let id = self.world.clients[client].id.clone();
         match self.chance.below(40) {
@@ -63,7 +67,11 @@ impl Story {
                 self.asks(client, "createSession", params);
             }
             6..=10 => {
-                let channel = if self.chance.percent(60) { chat } else { session };
+                let channel = if self.chance.percent(60) {
+                    chat
+                } else {
+                    session
+                };
                 let mut params = json!({"channel": channel});
                 if self.chance.percent(40) {
                     params["view"] = json!({"turns": self.chance.below(4)});
@@ -78,16 +86,32 @@ impl Story {
             20 | 21 => self.ends_or_resumes(client, &chat),
             22 => {
                 let title = format!("named {}", self.chance.below(3));
-                let channel = if self.chance.percent(30) { chat } else { session };
-                self.dispatches(client, &channel, json!({"type": "session/titleChanged", "title": title}));
+                let channel = if self.chance.percent(30) {
+                    chat
+                } else {
+                    session
+                };
+                self.dispatches(
+                    client,
+                    &channel,
+                    json!({"type": "session/titleChanged", "title": title}),
+                );
             }
             23 => {
                 let is_read = self.chance.percent(50);
-                self.dispatches(client, &session, json!({"type": "session/isReadChanged", "isRead": is_read}));
+                self.dispatches(
+                    client,
+                    &session,
+                    json!({"type": "session/isReadChanged", "isRead": is_read}),
+                );
             }
             24 => {
                 let is_archived = self.chance.percent(50);
-                self.dispatches(client, &chat, json!({"type": "chat/isArchivedChanged", "isArchived": is_archived}));
+                self.dispatches(
+                    client,
+                    &chat,
+                    json!({"type": "chat/isArchivedChanged", "isArchived": is_archived}),
+                );
             }
             25 => {
                 let mut action = json!({"type": "chat/draftChanged"});
@@ -98,12 +122,27 @@ impl Story {
             }
             26 | 27 => {
                 let entry = json!({"clientId": id, "tools": []});
-                self.dispatches(client, &session, json!({"type": "session/activeClientSet", "activeClient": entry}));
+                self.dispatches(
+                    client,
+                    &session,
+                    json!({"type": "session/activeClientSet", "activeClient": entry}),
+                );
             }
-            28 => self.dispatches(client, &session, json!({"type": "session/activeClientRemoved", "clientId": id})),
+            28 => self.dispatches(
+                client,
+                &session,
+                json!({"type": "session/activeClientRemoved", "clientId": id}),
+            ),
             29 => {
-                let pace = *self.chance.pick(&["instant", "typing", "never"]).unwrap_or(&"instant");
-                self.dispatches(client, &session, json!({"type": "session/configChanged", "config": {"pace": pace}}));
+                let pace = *self
+                    .chance
+                    .pick(&["instant", "typing", "never"])
+                    .unwrap_or(&"instant");
+                self.dispatches(
+                    client,
+                    &session,
+                    json!({"type": "session/configChanged", "config": {"pace": pace}}),
+                );
             }
             30 => {
                 let level = *self.chance.pick(&["info", "debug"]).unwrap_or(&"info");
@@ -112,7 +151,11 @@ impl Story {
             }
             31 | 32 => {
                 let limit = 1 + self.chance.below(3);
-                self.asks(client, "listSessions", json!({"channel": ROOT, "limit": limit}));
+                self.asks(
+                    client,
+                    "listSessions",
+                    json!({"channel": ROOT, "limit": limit}),
+                );
             }
             33 | 34 => self.fetches(client, &chat),
             35 => {
@@ -121,10 +164,15 @@ impl Story {
                 }
             }
             36 => self.asks(client, "ping", json!({"channel": ROOT})),
-            37 => self.dispatches(client, &chat, json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": ""})),
+            37 => self.dispatches(
+                client,
+                &chat,
+                json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": ""}),
+            ),
             38 => self.dispatches(client, &session, json!({"type": "x-nobody/knows"})),
             _ => {
-                let (_, text) = self.world.clients[client].request("noSuchMethod", json!({"channel": ROOT}));
+                let (_, text) =
+                    self.world.clients[client].request("noSuchMethod", json!({"channel": ROOT}));
                 self.world.send(client, text);
             }
         }
@@ -132,17 +180,27 @@ impl Story {
 
     /// Not while the channel's snapshot is on its way: what it means then is the client's own trouble.
     fn is_pending(&self, client: usize, channel: &str) -> bool {
-        self.world.clients[client].pending.values().any(|pending| pending.channel == channel)
+        self.world.clients[client]
+            .pending
+            .values()
+            .any(|pending| pending.channel == channel)
     }
 
     fn unsubscribes(&mut self, client: usize) {
-        let channels: Vec<String> =
-            self.world.clients[client].mirrors.keys().filter(|channel| *channel != ROOT).cloned().collect();
-        let Some(channel) = self.chance.pick(&channels).cloned() else { return };
+        let channels: Vec<String> = self.world.clients[client]
+            .mirrors
+            .keys()
+            .filter(|channel| *channel != ROOT)
+            .cloned()
+            .collect();
+        let Some(channel) = self.chance.pick(&channels).cloned() else {
+            return;
+        };
         if self.is_pending(client, &channel) {
             return;
         }
-        let message = json!({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}});
+        let message =
+            json!({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}});
         self.world.send(client, message.to_string());
         self.world.clients[client].mirrors.remove(&channel);
     }
@@ -163,9 +221,16 @@ impl Story {
     }
 
     fn ends_or_resumes(&mut self, client: usize, chat: &str) {
-        let mirror = self.world.clients[client].mirrors.get(chat).and_then(|mirror| mirror.chat());
-        let active = mirror.and_then(|chat| chat.active_turn.as_ref()).map(|turn| turn.id.clone());
-        let last = mirror.and_then(|chat| chat.turns.last()).map(|turn| turn.id.clone());
+        let mirror = self.world.clients[client]
+            .mirrors
+            .get(chat)
+            .and_then(|mirror| mirror.chat());
+        let active = mirror
+            .and_then(|chat| chat.active_turn.as_ref())
+            .map(|turn| turn.id.clone());
+        let last = mirror
+            .and_then(|chat| chat.turns.last())
+            .map(|turn| turn.id.clone());
         let action = match (active, last) {
             (Some(turn), _) => json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 7}),
             (None, Some(turn)) => json!({"type": "chat/turnResume", "turnId": turn}),
@@ -178,10 +243,17 @@ impl Story {
         if self.is_pending(client, chat) {
             return;
         }
-        let mirror = self.world.clients[client].mirrors.get(chat).and_then(|mirror| mirror.chat());
+        let mirror = self.world.clients[client]
+            .mirrors
+            .get(chat)
+            .and_then(|mirror| mirror.chat());
         let Some(mirror) = mirror else { return };
         let mut params = json!({"channel": chat});
-        if let Some(cursor) = mirror.turns_next_cursor.clone().filter(|_| self.chance.percent(60)) {
+        if let Some(cursor) = mirror
+            .turns_next_cursor
+            .clone()
+            .filter(|_| self.chance.percent(60))
+        {
             params["cursor"] = json!(cursor);
         }
         self.asks(client, "fetchTurns", params);

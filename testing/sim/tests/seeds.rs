@@ -3,7 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn seeds() -> std::ops::Range<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     match number("SIM_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("SIM_SEEDS").unwrap_or(300),
@@ -27,12 +31,20 @@ fn two_hundred_seeds_and_more() {
             }
         }
     }
-    assert!(failed.is_empty(), "{} seeds fail (SIM_SEED=n tells one aloud): {failed:?}", failed.len());
+    assert!(
+        failed.is_empty(),
+        "{} seeds fail (SIM_SEED=n tells one aloud): {failed:?}",
+        failed.len()
+    );
 }
 
 #[test]
 fn same_seed_twice_same_bytes() {
     for seed in 0..10 {
-        assert_eq!(sim::tell(seed, false), sim::tell(seed, false), "seed {seed}");
+        assert_eq!(
+            sim::tell(seed, false),
+            sim::tell(seed, false),
+            "seed {seed}"
+        );
     }
 }

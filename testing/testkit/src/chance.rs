@@ -8,7 +8,9 @@ pub struct Chance {
 
 impl Chance {
     pub fn new(seed: u64) -> Self {
-        Self { state: seed ^ 0x5851_F42D_4C95_7F2D }
+        Self {
+            state: seed ^ 0x5851_F42D_4C95_7F2D,
+        }
     }
 
     pub fn next(&mut self) -> u64 {
@@ -35,6 +37,10 @@ impl Chance {
     }
 
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
-        if items.is_empty() { None } else { items.get(self.index(items.len())) }
+        if items.is_empty() {
+            None
+        } else {
+            items.get(self.index(items.len()))
+        }
     }
 }

@@ -27,14 +27,20 @@ pub fn violations(world: &mut World) -> Vec<String> {
 fn nothing_is_owed(world: &World, wrong: &mut Vec<String>) {
     for client in world.clients.iter().filter(|client| client.link.is_some()) {
         for (id, pending) in &client.pending {
-            wrong.push(format!("{}: `{}` ({id}) was never answered", client.id, pending.method));
+            wrong.push(format!(
+                "{}: `{}` ({id}) was never answered",
+                client.id, pending.method
+            ));
         }
         if !client.ready {
             continue;
         }
         for (seq, channel) in &client.unheard {
             if client.mirrors.contains_key(channel) {
-                wrong.push(format!("{}: action {seq} on {channel} was neither echoed nor refused", client.id));
+                wrong.push(format!(
+                    "{}: action {seq} on {channel} was neither echoed nor refused",
+                    client.id
+                ));
             }
         }
     }
@@ -74,14 +80,24 @@ pub fn host_states(world: &mut World) -> BTreeMap<String, Value> {
         wanted.insert(session);
     }
     for client in &world.clients {
-        wanted.extend(client.mirrors.keys().filter(|channel| *channel != ROOT).cloned());
+        wanted.extend(
+            client
+                .mirrors
+                .keys()
+                .filter(|channel| *channel != ROOT)
+                .cloned(),
+        );
     }
     for channel in wanted {
         let (_, text) = world.clients[index].request("subscribe", json!({"channel": channel}));
         world.send(index, text);
     }
     world.settle();
-    let states = world.clients[index].mirrors.iter().map(|(uri, mirror)| (uri.clone(), mirror.value())).collect();
+    let states = world.clients[index]
+        .mirrors
+        .iter()
+        .map(|(uri, mirror)| (uri.clone(), mirror.value()))
+        .collect();
     world.cut(peer, 0);
     world.settle();
     world.clients.pop();
@@ -91,9 +107,19 @@ pub fn host_states(world: &mut World) -> BTreeMap<String, Value> {
 /// Fields that no chat action carries (H-150), and the window, which is compared apart.
 fn comparable(state: &Value, old_client: bool) -> Value {
     let mut state = state.clone();
-    let Some(fields) = state.as_object_mut() else { return state };
+    let Some(fields) = state.as_object_mut() else {
+        return state;
+    };
     if fields.contains_key("turns") {
-        for field in ["title", "changes", "interactivity", "origin", "_meta", "turns", "turnsNextCursor"] {
+        for field in [
+            "title",
+            "changes",
+            "interactivity",
+            "origin",
+            "_meta",
+            "turns",
+            "turnsNextCursor",
+        ] {
             fields.shift_remove(field);
         }
         if old_client && let Some(status) = fields.get("status").and_then(Value::as_u64) {
@@ -105,20 +131,39 @@ fn comparable(state: &Value, old_client: bool) -> Value {
 }
 
 fn mirrors_agree(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
-    for client in world.clients.iter().filter(|client| client.ready && client.link.is_some()) {
+    for client in world
+        .clients
+        .iter()
+        .filter(|client| client.ready && client.link.is_some())
+    {
         for (channel, mirror) in &client.mirrors {
             let Some(state) = host.get(channel) else {
-                wrong.push(format!("{} watches {channel}, which is not there", client.id));
+                wrong.push(format!(
+                    "{} watches {channel}, which is not there",
+                    client.id
+                ));
                 continue;
             };
             let mirror = mirror.value();
-            let (ours, theirs) = (comparable(state, client.is_old()), comparable(&mirror, client.is_old()));
+            let (ours, theirs) = (
+                comparable(state, client.is_old()),
+                comparable(&mirror, client.is_old()),
+            );
             if ours != theirs {
-                wrong.push(format!("{} sees another {channel}:\n  host   {ours}\n  mirror {theirs}", client.id));
+                wrong.push(format!(
+                    "{} sees another {channel}:\n  host   {ours}\n  mirror {theirs}",
+                    client.id
+                ));
             }
-            if let (Some(all), Some(some)) = (state["turns"].as_array(), mirror["turns"].as_array()) {
+            if let (Some(all), Some(some)) = (state["turns"].as_array(), mirror["turns"].as_array())
+            {
                 if !all.ends_with(some) {
-                    let ids = |turns: &[Value]| turns.iter().map(|turn| turn["id"].clone()).collect::<Vec<_>>();
+                    let ids = |turns: &[Value]| {
+                        turns
+                            .iter()
+                            .map(|turn| turn["id"].clone())
+                            .collect::<Vec<_>>()
+                    };
                     wrong.push(format!(
                         "{} holds other turns of {channel}:\n  host   {:?}\n  mirror {:?}",
                         client.id,
@@ -148,7 +193,9 @@ fn memory_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
         if let Some(memory) = world.kernel().state_of(&uri)
             && comparable(&memory, false) != comparable(state, false)
         {
-            wrong.push(format!("memory and snapshot of {channel} differ:\n  {memory}\n  {state}"));
+            wrong.push(format!(
+                "memory and snapshot of {channel} differ:\n  {memory}\n  {state}"
+            ));
         }
     }
 }
@@ -158,15 +205,28 @@ fn journal_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec
     // A turn that runs now ends in an error when a host boots: its chat and session are left out.
     let runs = |state: &Value| {
         let chats = state["chats"].as_array().into_iter().flatten();
-        let busy = |chat: &Value| chat["status"].as_u64().is_some_and(|status| status & 8 != 0);
+        let busy = |chat: &Value| {
+            chat["status"]
+                .as_u64()
+                .is_some_and(|status| status & 8 != 0)
+        };
         state.get("activeTurn").is_some() || chats.into_iter().any(busy)
     };
-    let wanted: Vec<String> = host.iter().filter(|(_, state)| !runs(state)).map(|(uri, _)| uri.clone()).collect();
+    let wanted: Vec<String> = host
+        .iter()
+        .filter(|(_, state)| !runs(state))
+        .map(|(uri, _)| uri.clone())
+        .collect();
     let replayed = replayed(world, &wanted);
     for channel in wanted {
-        let (live, stored) = (&host[&channel], replayed.get(&channel).unwrap_or(&Value::Null));
+        let (live, stored) = (
+            &host[&channel],
+            replayed.get(&channel).unwrap_or(&Value::Null),
+        );
         if live != stored {
-            wrong.push(format!("the journal holds another {channel}:\n  live    {live}\n  journal {stored}"));
+            wrong.push(format!(
+                "the journal holds another {channel}:\n  live    {live}\n  journal {stored}"
+            ));
         }
     }
 }
@@ -175,21 +235,40 @@ fn journal_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec
 fn replayed(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     let mut memory = world.memory.clone();
     let boot = Journal::boot(&mut memory).expect("memory boots");
-    let (mut kernel, output) = Kernel::boot(boot, world.facts.clone(), world.limits.clone(), world.now);
+    let (mut kernel, output) =
+        Kernel::boot(boot, world.facts.clone(), world.limits.clone(), world.now);
     let mut client = Client::new("replayer", "1.0.0");
     let peer = PeerId(u64::MAX);
     client.connected(peer);
-    let mut texts = vec![client.request("initialize", client.initialize_params(&[])).1];
-    texts.extend(channels.iter().map(|channel| client.request("subscribe", json!({"channel": channel})).1));
+    let mut texts = vec![
+        client
+            .request("initialize", client.initialize_params(&[]))
+            .1,
+    ];
+    texts.extend(
+        channels
+            .iter()
+            .map(|channel| client.request("subscribe", json!({"channel": channel})).1),
+    );
     let mut queue = VecDeque::from([Input::Connected { peer }]);
     for text in texts {
         let message = wire::rpc::decode(&text, 128).expect("a message");
-        queue.push_back(Input::Received { peer, message, bytes: text.len() });
+        queue.push_back(Input::Received {
+            peer,
+            message,
+            bytes: text.len(),
+        });
     }
     let mut take = |kernel: &mut Kernel, output: Output, queue: &mut VecDeque<Input>| {
         kernel.committed();
-        for outgoing in output.frames.iter().filter(|outgoing| outgoing.peer == peer) {
-            client.hears(serde_json::from_slice(&outgoing.frame.to_bytes()).expect("frames are JSON"));
+        for outgoing in output
+            .frames
+            .iter()
+            .filter(|outgoing| outgoing.peer == peer)
+        {
+            client.hears(
+                serde_json::from_slice(&outgoing.frame.to_bytes()).expect("frames are JSON"),
+            );
         }
         for effect in output.effects {
             if let Effect::Read { ticket, query } = effect {
@@ -204,7 +283,11 @@ fn replayed(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
         let output = kernel.step(input, world.now);
         take(&mut kernel, output, &mut queue);
     }
-    client.mirrors.iter().map(|(uri, mirror)| (uri.clone(), mirror.value())).collect()
+    client
+        .mirrors
+        .iter()
+        .map(|(uri, mirror)| (uri.clone(), mirror.value()))
+        .collect()
 }
 
 /// No agent works where no turn runs, and no turn spins without an agent or a session still to come.
@@ -214,17 +297,28 @@ fn runs_have_turns(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Ve
         if !running.insert(chat.to_string()) {
             wrong.push(format!("two agents work in {chat}"));
         }
-        if host.get(chat.as_str()).is_none_or(|state| state.get("activeTurn").is_none()) {
+        if host
+            .get(chat.as_str())
+            .is_none_or(|state| state.get("activeTurn").is_none())
+        {
             wrong.push(format!("{run:?} works in {chat}, where no turn runs"));
         }
     }
-    for (channel, state) in host.iter().filter(|(_, state)| state.get("activeTurn").is_some()) {
+    for (channel, state) in host
+        .iter()
+        .filter(|(_, state)| state.get("activeTurn").is_some())
+    {
         let creating = host.values().any(|session| {
             session["lifecycle"] == "creating"
-                && session["chats"].as_array().is_some_and(|chats| chats.iter().any(|c| c["resource"] == channel.as_str()))
+                && session["chats"]
+                    .as_array()
+                    .is_some_and(|chats| chats.iter().any(|c| c["resource"] == channel.as_str()))
         });
         if !running.contains(channel) && !creating {
-            wrong.push(format!("the turn in {channel} has no agent: {}", state["activeTurn"]["id"])); // H-090
+            wrong.push(format!(
+                "the turn in {channel} has no agent: {}",
+                state["activeTurn"]["id"]
+            )); // H-090
         }
     }
 }

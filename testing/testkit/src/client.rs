@@ -78,7 +78,9 @@ impl Client {
     }
 
     pub fn is_old(&self) -> bool {
-        self.versions.iter().all(|version| version.starts_with("0."))
+        self.versions
+            .iter()
+            .all(|version| version.starts_with("0."))
     }
 
     /// The text of a request, and its id.
@@ -86,8 +88,17 @@ impl Client {
         self.next_id += 1;
         let id = self.next_id;
         let channel = params["channel"].as_str().unwrap_or("").to_owned();
-        self.pending.insert(id, Pending { method: method.to_owned(), channel });
-        (id, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string())
+        self.pending.insert(
+            id,
+            Pending {
+                method: method.to_owned(),
+                channel,
+            },
+        );
+        (
+            id,
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
+        )
     }
 
     /// The text of a `dispatchAction`, and its `clientSeq`.
@@ -98,7 +109,10 @@ impl Client {
             self.unheard.insert(seq, channel.to_owned());
         }
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
-        (seq, json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string())
+        (
+            seq,
+            json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string(),
+        )
     }
 
     pub fn initialize_params(&self, subscriptions: &[String]) -> Value {
@@ -154,14 +168,18 @@ impl Client {
         }
         if envelope.get("rejectionReason").is_some() {
             if !own {
-                self.violations.push(format!("{} heard another's refusal: {envelope}", self.id)); // H-067
+                self.violations
+                    .push(format!("{} heard another's refusal: {envelope}", self.id)); // H-067
             }
             self.refusals.push(envelope.clone());
             return;
         }
         // Recorded envelopes rise strictly; an own action that changed nothing carries the seq of the moment (G-17).
         if seq < self.top_seq || (seq == self.top_seq && !own) {
-            self.violations.push(format!("{}: seq {seq} after {}: {envelope}", self.id, self.top_seq));
+            self.violations.push(format!(
+                "{}: seq {seq} after {}: {envelope}",
+                self.id, self.top_seq
+            ));
         }
         self.top_seq = self.top_seq.max(seq);
         self.last_seen = self.last_seen.max(seq);
@@ -194,9 +212,12 @@ impl Client {
     }
 
     fn answered(&mut self, frame: Value) {
-        let Some(id) = frame["id"].as_u64() else { return };
+        let Some(id) = frame["id"].as_u64() else {
+            return;
+        };
         let Some(pending) = self.pending.remove(&id) else {
-            self.violations.push(format!("{}: a response nobody waits for: {frame}", self.id)); // H-004
+            self.violations
+                .push(format!("{}: a response nobody waits for: {frame}", self.id)); // H-004
             return;
         };
         match (frame.get("result"), frame.get("error")) {
@@ -210,7 +231,9 @@ impl Client {
                 }
                 self.responses.insert(id, Err(error.clone()));
             }
-            _ => self.violations.push(format!("{}: neither result nor error: {frame}", self.id)),
+            _ => self
+                .violations
+                .push(format!("{}: neither result nor error: {frame}", self.id)),
         }
     }
 
@@ -220,7 +243,9 @@ impl Client {
                 self.admitted();
                 self.mirrors.clear();
                 self.take_snapshots(&result["snapshots"]);
-                self.last_seen = self.last_seen.max(result["serverSeq"].as_u64().unwrap_or(0));
+                self.last_seen = self
+                    .last_seen
+                    .max(result["serverSeq"].as_u64().unwrap_or(0));
             }
             "reconnect" if result["type"] == "replay" => {
                 self.admitted();
@@ -228,14 +253,20 @@ impl Client {
                 for envelope in result["actions"].as_array().into_iter().flatten() {
                     let seq = envelope["serverSeq"].as_u64().unwrap_or(0);
                     if seq <= before {
-                        self.violations.push(format!("{}: the replay does not rise: {envelope}", self.id));
+                        self.violations
+                            .push(format!("{}: the replay does not rise: {envelope}", self.id));
                     }
                     before = seq;
                     self.top_seq = self.top_seq.max(seq);
                     self.last_seen = self.last_seen.max(seq);
                     self.apply(envelope);
                 }
-                for missing in result["missing"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                for missing in result["missing"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                {
                     self.mirrors.remove(missing);
                 }
             }
@@ -262,7 +293,8 @@ impl Client {
         for snapshot in snapshots.as_array().into_iter().flatten() {
             let resource = snapshot["resource"].as_str().unwrap_or("").to_owned();
             top = top.max(snapshot["fromSeq"].as_u64().unwrap_or(0));
-            self.mirrors.insert(resource, Mirror::from_snapshot(snapshot["state"].clone()));
+            self.mirrors
+                .insert(resource, Mirror::from_snapshot(snapshot["state"].clone()));
         }
         top
     }

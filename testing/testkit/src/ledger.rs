@@ -28,7 +28,11 @@ impl Ledger {
                 Record::Channel(channel) => {
                     self.channels.insert(channel.uri.to_string(), channel.id);
                 }
-                Record::Action { seq, channel, envelope } => self.action(seq.0, *channel, envelope),
+                Record::Action {
+                    seq,
+                    channel,
+                    envelope,
+                } => self.action(seq.0, *channel, envelope),
                 Record::Dispose { channel, .. } => {
                     self.open.remove(channel);
                 }
@@ -36,34 +40,44 @@ impl Ledger {
             }
         }
         if batch.seq.0 < self.seq {
-            self.violations.push(format!("the journal's seq goes back from {} to {}", self.seq, batch.seq.0)); // H-062
+            self.violations.push(format!(
+                "the journal's seq goes back from {} to {}",
+                self.seq, batch.seq.0
+            )); // H-062
         }
         self.seq = self.seq.max(batch.seq.0);
     }
 
     fn action(&mut self, seq: u64, channel: ChannelId, envelope: &[u8]) {
         if seq <= self.seq {
-            self.violations.push(format!("seq {seq} is recorded after {}", self.seq)); // H-061
+            self.violations
+                .push(format!("seq {seq} is recorded after {}", self.seq)); // H-061
         }
         self.seq = self.seq.max(seq);
         let envelope: Value = serde_json::from_slice(envelope).expect("an envelope is JSON");
-        if let (Some(client), Some(number)) =
-            (envelope["origin"]["clientId"].as_str(), envelope["origin"]["clientSeq"].as_i64())
-            && !self.origins.insert((client.to_owned(), number))
+        if let (Some(client), Some(number)) = (
+            envelope["origin"]["clientId"].as_str(),
+            envelope["origin"]["clientSeq"].as_i64(),
+        ) && !self.origins.insert((client.to_owned(), number))
         {
             self.violations.push(format!("recorded twice: {envelope}"));
         }
-        let turn = envelope["action"]["turnId"].as_str().unwrap_or("").to_owned();
+        let turn = envelope["action"]["turnId"]
+            .as_str()
+            .unwrap_or("")
+            .to_owned();
         match envelope["action"]["type"].as_str().unwrap_or("") {
             "chat/turnStarted" | "chat/turnResume" => {
                 *self.starts.entry(channel).or_default() += 1;
                 if let Some(running) = self.open.insert(channel, turn) {
-                    self.violations.push(format!("a turn starts while {running} runs: {envelope}")); // H-170
+                    self.violations
+                        .push(format!("a turn starts while {running} runs: {envelope}")); // H-170
                 }
             }
             "chat/turnComplete" | "chat/turnCancelled" | "chat/error" => {
                 if self.open.remove(&channel).as_ref() != Some(&turn) {
-                    self.violations.push(format!("a turn ends that does not run: {envelope}")); // H-174
+                    self.violations
+                        .push(format!("a turn ends that does not run: {envelope}")); // H-174
                 }
             }
             _ => {}
@@ -76,7 +90,8 @@ impl Ledger {
         let runs = self.runs.entry(id).or_default();
         *runs += 1;
         if *runs > self.starts.get(&id).copied().unwrap_or(0) {
-            self.violations.push(format!("an agent runs in {chat} without a recorded turn"));
+            self.violations
+                .push(format!("an agent runs in {chat} without a recorded turn"));
         }
     }
 }

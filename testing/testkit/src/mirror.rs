@@ -26,7 +26,9 @@ impl Mirror {
     }
 
     pub fn apply(&mut self, action: &Value) {
-        let Some(action) = Action::recorded(action.clone()) else { return };
+        let Some(action) = Action::recorded(action.clone()) else {
+            return;
+        };
         match self {
             Self::Root(state) => reduce_root(state, &action),
             Self::Session(state) => reduce_session(state, &action),

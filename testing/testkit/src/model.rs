@@ -38,7 +38,10 @@ impl Script {
         let part = self.parts;
         self = self.says(TurnEvent::PartOpened { part, kind });
         for text in chunks {
-            self = self.says(TurnEvent::Text { part, text: text.to_owned() });
+            self = self.says(TurnEvent::Text {
+                part,
+                text: text.to_owned(),
+            });
         }
         self
     }
@@ -52,7 +55,9 @@ impl Script {
     }
 
     pub fn keeps(self, checkpoint: &'static str) -> Self {
-        self.says(TurnEvent::Checkpoint(Bytes::from_static(checkpoint.as_bytes())))
+        self.says(TurnEvent::Checkpoint(Bytes::from_static(
+            checkpoint.as_bytes(),
+        )))
     }
 
     pub fn waits_ms(mut self, ms: u64) -> Self {
@@ -85,7 +90,10 @@ impl Script {
 
     fn ends(&self) -> bool {
         self.beats.iter().any(|beat| {
-            matches!(beat, Beat::Hangs | Beat::Says(TurnEvent::Completed | TurnEvent::Failed(_)))
+            matches!(
+                beat,
+                Beat::Hangs | Beat::Says(TurnEvent::Completed | TurnEvent::Failed(_))
+            )
         })
     }
 }
@@ -102,7 +110,10 @@ pub struct Models {
 
 impl Models {
     pub fn begin(&mut self, run: TurnRun) {
-        let mut script = self.next.pop_front().unwrap_or_else(|| Script::new().streams(["ok"]));
+        let mut script = self
+            .next
+            .pop_front()
+            .unwrap_or_else(|| Script::new().streams(["ok"]));
         if !script.ends() {
             script = script.completes();
         }

@@ -22,7 +22,11 @@ pub struct Sent(pub u64);
 
 impl Person {
     pub(crate) fn new(world: Rc<RefCell<World>>, index: usize) -> Self {
-        Self { world, index, session: Rc::default() }
+        Self {
+            world,
+            index,
+            session: Rc::default(),
+        }
     }
 
     /// Looks into the client.
@@ -53,9 +57,13 @@ impl Person {
     /// Connects and initializes with these subscriptions.
     pub fn arrives_watching(self, channels: &[&str]) -> Self {
         self.world.borrow_mut().connect(self.index);
-        let channels: Vec<String> = channels.iter().map(|channel| (*channel).to_owned()).collect();
+        let channels: Vec<String> = channels
+            .iter()
+            .map(|channel| (*channel).to_owned())
+            .collect();
         let params = self.with(|client| client.initialize_params(&channels));
-        self.asks("initialize", params).expect("initialize is accepted");
+        self.asks("initialize", params)
+            .expect("initialize is accepted");
         self
     }
 
@@ -93,7 +101,8 @@ impl Person {
     pub fn reconnects(&self) -> Value {
         self.world.borrow_mut().connect(self.index);
         let params = self.with(|client| client.reconnect_params());
-        self.asks("reconnect", params).expect("reconnect is accepted")
+        self.asks("reconnect", params)
+            .expect("reconnect is accepted")
     }
 
     // Requests.
@@ -118,13 +127,16 @@ impl Person {
     pub fn asks(&self, method: &str, params: Value) -> Result<Value, Value> {
         let sent = self.requests(method, params);
         self.settles();
-        self.answer(sent).unwrap_or_else(|| panic!("`{method}` was not answered"))
+        self.answer(sent)
+            .unwrap_or_else(|| panic!("`{method}` was not answered"))
     }
 
     /// The error code of a request that must fail.
     #[track_caller]
     pub fn is_denied(&self, method: &str, params: Value) -> i64 {
-        self.asks(method, params).expect_err("should fail")["code"].as_i64().unwrap_or(0)
+        self.asks(method, params).expect_err("should fail")["code"]
+            .as_i64()
+            .unwrap_or(0)
     }
 
     // Sessions.
@@ -139,7 +151,8 @@ impl Person {
 
     /// Creates a session under this URI and remembers it as its own.
     pub fn creates(self, session: &str) -> Self {
-        self.asks("createSession", json!({"channel": session})).expect("the session is created");
+        self.asks("createSession", json!({"channel": session}))
+            .expect("the session is created");
         *self.session.borrow_mut() = session.to_owned();
         self
     }
@@ -161,15 +174,21 @@ impl Person {
     }
 
     pub fn watches(&self, channel: &str) -> Value {
-        self.asks("subscribe", json!({"channel": channel})).expect("subscribed")
+        self.asks("subscribe", json!({"channel": channel}))
+            .expect("subscribed")
     }
 
     pub fn watches_turns(&self, channel: &str, turns: u32) -> Value {
-        self.asks("subscribe", json!({"channel": channel, "view": {"turns": turns}})).expect("subscribed")
+        self.asks(
+            "subscribe",
+            json!({"channel": channel, "view": {"turns": turns}}),
+        )
+        .expect("subscribed")
     }
 
     pub fn unwatches(&self, channel: &str) {
-        let message = json!({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}});
+        let message =
+            json!({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}});
         self.sends(&message.to_string());
         self.with(|client| client.mirrors.remove(channel));
     }
@@ -225,24 +244,38 @@ impl Person {
     }
 
     pub fn cancels(&self, turn: &str) -> Result<(), String> {
-        self.tries(&self.chat(), json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5}))
+        self.tries(
+            &self.chat(),
+            json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5}),
+        )
     }
 
     pub fn resumes(&self, turn: &str) -> Result<(), String> {
-        self.tries(&self.chat(), json!({"type": "chat/turnResume", "turnId": turn}))
+        self.tries(
+            &self.chat(),
+            json!({"type": "chat/turnResume", "turnId": turn}),
+        )
     }
 
     pub fn becomes_active(&self) -> Result<(), String> {
         let client = self.with(|client| client.id.clone());
         let entry = json!({"clientId": client, "tools": []});
-        self.tries(&self.session(), json!({"type": "session/activeClientSet", "activeClient": entry}))
+        self.tries(
+            &self.session(),
+            json!({"type": "session/activeClientSet", "activeClient": entry}),
+        )
     }
 
     // Memory.
 
     /// A channel as this client knows it.
     pub fn sees(&self, channel: &str) -> Value {
-        self.with(|client| client.mirrors.get(channel).map_or(Value::Null, |mirror| mirror.value()))
+        self.with(|client| {
+            client
+                .mirrors
+                .get(channel)
+                .map_or(Value::Null, |mirror| mirror.value())
+        })
     }
 
     /// All markdown of the latest turn of its chat, running or done.
@@ -250,9 +283,15 @@ impl Person {
         let chat = self.sees(&self.chat());
         let turn = match chat.get("activeTurn") {
             Some(turn) => turn.clone(),
-            None => chat["turns"].as_array().and_then(|turns| turns.last().cloned()).unwrap_or(Value::Null),
+            None => chat["turns"]
+                .as_array()
+                .and_then(|turns| turns.last().cloned())
+                .unwrap_or(Value::Null),
         };
-        let parts = turn["responseParts"].as_array().cloned().unwrap_or_default();
+        let parts = turn["responseParts"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let texts = parts.iter().filter(|part| part["kind"] == "markdown");
         texts.filter_map(|part| part["content"].as_str()).collect()
     }
@@ -260,14 +299,20 @@ impl Person {
     /// Types of the actions that came since the last time, channel by channel mixed as they came.
     pub fn heard_actions(&self) -> Vec<String> {
         let envelopes = self.with(|client| std::mem::take(&mut client.envelopes));
-        envelopes.iter().map(|envelope| envelope["action"]["type"].as_str().unwrap_or("").to_owned()).collect()
+        envelopes
+            .iter()
+            .map(|envelope| envelope["action"]["type"].as_str().unwrap_or("").to_owned())
+            .collect()
     }
 
     /// Methods and action types of all frames of this connection, responses as `=`.
     pub fn heard_frames(&self) -> Vec<String> {
         self.with(|client| {
             let name = |frame: &Value| match frame["method"].as_str() {
-                Some("action") => frame["params"]["action"]["type"].as_str().unwrap_or("").to_owned(),
+                Some("action") => frame["params"]["action"]["type"]
+                    .as_str()
+                    .unwrap_or("")
+                    .to_owned(),
                 Some(method) => method.to_owned(),
                 None => "=".to_owned(),
             };
@@ -277,7 +322,10 @@ impl Person {
 
     pub fn notifications(&self, method: &str) -> Vec<Value> {
         self.with(|client| {
-            let of = client.notifications.iter().filter(|frame| frame["method"] == method);
+            let of = client
+                .notifications
+                .iter()
+                .filter(|frame| frame["method"] == method);
             of.map(|frame| frame["params"].clone()).collect()
         })
     }

@@ -33,7 +33,9 @@ impl Scenario {
     pub fn with(change: impl FnOnce(&mut Limits)) -> Self {
         let mut limits = Limits::default();
         change(&mut limits);
-        Self { world: Rc::new(RefCell::new(World::new(1, limits))) }
+        Self {
+            world: Rc::new(RefCell::new(World::new(1, limits))),
+        }
     }
 
     pub fn world(&self) -> RefMut<'_, World> {
@@ -58,7 +60,10 @@ impl Scenario {
 
     /// What the model does in the next turn that has no script yet.
     pub fn model(&mut self) -> ModelTalk<'_> {
-        ModelTalk { scenario: self, script: Script::new() }
+        ModelTalk {
+            scenario: self,
+            script: Script::new(),
+        }
     }
 
     pub fn settles(&mut self) {
@@ -113,7 +118,10 @@ impl Scenario {
     /// The host's state of a channel, as a newcomer is told.
     pub fn state(&mut self, channel: &str) -> Value {
         let mut world = self.world();
-        checker::host_states(&mut world).get(channel).cloned().unwrap_or(Value::Null)
+        checker::host_states(&mut world)
+            .get(channel)
+            .cloned()
+            .unwrap_or(Value::Null)
     }
 
     /// Every mirror == host == replayed journal, and nothing happened that must not.

@@ -65,7 +65,7 @@ impl Kernel {
             && let Some(client_id) = self.ready(peer).map(|ready| ready.client_id.clone())
         {
             self.act(&uri, Action::host("session/activeClientSet", json!({"activeClient": client})), None);
-            self.active.entry(client_id).or_default().insert(uri.clone());
+            self.note_active(&uri, &client_id);
         }
         self.count_sessions(1);
         self.publish(&uri);

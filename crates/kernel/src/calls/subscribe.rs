@@ -155,7 +155,8 @@ impl Kernel {
         if active && let Flow::Ask(queries) = self.need_channel(&uri, memo) {
             return Flow::Ask(queries);
         }
-        self.remember_watch(peer, &uri);
+        // Delivery stops whatever happens to the batch (H-046): what the journal then still says is made true later.
+        self.undo.rewritten.push(ready.client_id.clone());
         self.set_watcher(&uri, peer, None);
         if let Some(state) = self.peers.get_mut(&peer) {
             state.subscriptions.remove(&uri);

@@ -125,8 +125,7 @@ impl Kernel {
         match name.as_str() {
             "session/titleChanged" => self.title_followed(uri),
             "session/activeClientSet" => {
-                let client_id = sender.origin.client_id.clone();
-                self.active.entry(client_id).or_default().insert(uri.clone());
+                self.note_active(uri, &sender.origin.client_id.clone());
             }
             "session/activeClientRemoved" => self.forget_active(uri, &sender.origin.client_id.clone()),
             _ => {}
@@ -155,7 +154,20 @@ impl Kernel {
         }
     }
 
+    pub(crate) fn note_active(&mut self, session: &ChannelUri, client_id: &str) {
+        self.remember_active(session, client_id);
+        self.active.entry(client_id.to_owned()).or_default().insert(session.clone());
+    }
+
+    /// Notes where a client was active before this step changes it.
+    fn remember_active(&mut self, session: &ChannelUri, client_id: &str) {
+        let was = self.active.get(client_id).is_some_and(|sessions| sessions.contains(session));
+        let lost = self.lost.get(client_id).copied();
+        self.undo.active.push((session.clone(), client_id.to_owned(), was, lost));
+    }
+
     pub(crate) fn forget_active(&mut self, session: &ChannelUri, client_id: &str) {
+        self.remember_active(session, client_id);
         if let Some(sessions) = self.active.get_mut(client_id) {
             sessions.remove(session);
             if sessions.is_empty() {
