@@ -34,16 +34,28 @@ const FREE: &[&str] = &["testkit", "scenarios", "conformance", "sim", "bench"];
 /// Every edge that should not be there, in words.
 pub fn wrong_edges(root: &Path) -> Result<Vec<String>> {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
         .current_dir(root)
         .output()
         .context("cargo metadata did not run")?;
     if !output.status.success() {
-        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "cargo metadata failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().context("no packages")?;
-    let ours: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let ours: Vec<&str> = packages
+        .iter()
+        .filter_map(|package| package["name"].as_str())
+        .collect();
     let mut wrong = Vec::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or("");

@@ -12,11 +12,19 @@ const LINES_WARN: usize = 500;
 const LARGE: &[&str] = &[];
 
 /// Names that say nothing about what is inside.
-const EMPTY_NAMES: &[&str] = &["core", "common", "util", "utils", "helper", "helpers", "manager", "misc"];
+const EMPTY_NAMES: &[&str] = &[
+    "core", "common", "util", "utils", "helper", "helpers", "manager", "misc",
+];
 
 /// Left behind by accident. Written in two pieces so that this file does not find itself.
-const LEFTOVERS: &[(&str, &str)] =
-    &[("todo", "!("), ("unimplemented", "!("), ("dbg", "!("), ("#[", "ignore"), ("/wo", "rk/"), ("/ro", "ot/")];
+const LEFTOVERS: &[(&str, &str)] = &[
+    ("todo", "!("),
+    ("unimplemented", "!("),
+    ("dbg", "!("),
+    ("#[", "ignore"),
+    ("/wo", "rk/"),
+    ("/ro", "ot/"),
+];
 
 /// What is wrong, and what is merely large.
 pub struct Untidy {
@@ -26,13 +34,26 @@ pub struct Untidy {
 
 /// Looks at every file that git tracks or would track.
 pub fn untidy_files(root: &Path) -> Result<Untidy> {
-    let mut untidy = Untidy { wrong: Vec::new(), large: Vec::new() };
+    let mut untidy = Untidy {
+        wrong: Vec::new(),
+        large: Vec::new(),
+    };
     for name in listed(root)? {
-        let Ok(text) = std::fs::read_to_string(root.join(&name)) else { continue };
+        let Ok(text) = std::fs::read_to_string(root.join(&name)) else {
+            continue;
+        };
         for (first, second) in LEFTOVERS {
             let wanted = format!("{first}{second}");
-            for (number, line) in text.lines().enumerate().filter(|(_, line)| line.contains(&wanted)) {
-                untidy.wrong.push(format!("{name}:{}: `{wanted}`: {}", number + 1, line.trim()));
+            for (number, line) in text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| line.contains(&wanted))
+            {
+                untidy.wrong.push(format!(
+                    "{name}:{}: `{wanted}`: {}",
+                    number + 1,
+                    line.trim()
+                ));
             }
         }
         if name.ends_with(".rs") {
@@ -45,21 +66,32 @@ pub fn untidy_files(root: &Path) -> Result<Untidy> {
 fn look_at_source(name: &str, text: &str, untidy: &mut Untidy) {
     let lines = text.lines().count();
     if lines > LINES_MAX && !LARGE.contains(&name) {
-        untidy.wrong.push(format!("{name}: {lines} lines; split it (limit {LINES_MAX})"));
+        untidy.wrong.push(format!(
+            "{name}: {lines} lines; split it (limit {LINES_MAX})"
+        ));
     } else if lines > LINES_WARN {
         untidy.large.push(format!("{name}: {lines} lines"));
     }
     if !text.lines().take(5).any(|line| line.starts_with("//!")) {
-        untidy.wrong.push(format!("{name}: does not open with `//!`: what is it for?"));
+        untidy
+            .wrong
+            .push(format!("{name}: does not open with `//!`: what is it for?"));
     }
-    let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("");
+    let stem = Path::new(name)
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or("");
     if EMPTY_NAMES.contains(&stem) {
-        untidy.wrong.push(format!("{name}: `{stem}` says nothing about what is inside"));
+        untidy.wrong.push(format!(
+            "{name}: `{stem}` says nothing about what is inside"
+        ));
     }
     let is_test = name.contains("/tests/") || name.starts_with("testing/");
     let waits = concat!("sle", "ep(");
     if is_test && text.contains(waits) {
-        untidy.wrong.push(format!("{name}: a test waits for time to pass; use virtual time or a condition"));
+        untidy.wrong.push(format!(
+            "{name}: a test waits for time to pass; use virtual time or a condition"
+        ));
     }
 }
 
@@ -70,7 +102,13 @@ fn listed(root: &Path) -> Result<Vec<String>> {
         .output()
         .context("git did not run")?;
     if !output.status.success() {
-        bail!("git ls-files failed: {}", String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "git ls-files failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
-    Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
+    Ok(String::from_utf8(output.stdout)?
+        .lines()
+        .map(str::to_owned)
+        .collect())
 }

@@ -19,5 +19,9 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("wrong: {line}");
     }
     println!("tidy: {} wrong, {} large", wrong.len(), files.large.len());
-    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if wrong.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

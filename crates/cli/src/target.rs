@@ -64,7 +64,7 @@ impl HostOptions {
         let local_token = || {
             local
                 .ok()
-                .filter(|local| local.url == *url)
+                .filter(|local| address_of(&local.url) == address_of(url))
                 .and_then(|local| local.token)
         };
         Ok(Target {
@@ -113,6 +113,18 @@ fn read_token(file: &Path) -> anyhow::Result<String> {
         file.display()
     );
     Ok(token.to_owned())
+}
+
+/// Host and port of a URL, with the names of this machine made one.
+fn address_of(url: &str) -> String {
+    let address = url
+        .trim_start_matches("ws://")
+        .split(['/', '?'])
+        .next()
+        .unwrap_or("");
+    address
+        .replace("localhost", "127.0.0.1")
+        .replace("[::1]", "127.0.0.1")
 }
 
 #[cfg(test)]

@@ -22,7 +22,15 @@ struct Host {
 impl Host {
     fn start(data: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_greenroom"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--no-token", "--ready-json", "--workspace", "."])
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--no-token",
+                "--ready-json",
+                "--workspace",
+                ".",
+            ])
             .args(["--data", "data", "--script", "script.json"])
             .current_dir(data)
             .stdin(Stdio::null())
@@ -30,9 +38,14 @@ impl Host {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
-        let target = Target { url: ready["url"].as_str().unwrap().to_owned(), token: None };
+        let target = Target {
+            url: ready["url"].as_str().unwrap().to_owned(),
+            token: None,
+        };
         Self { child, target }
     }
 
@@ -62,7 +75,13 @@ struct Watcher {
 impl Watcher {
     async fn connect(host: &Host, name: &'static str) -> Self {
         let (connection, events) = Connection::connect(&host.target).await.unwrap();
-        Self { name, connection, events, mirror: Mirror::default(), seen: BTreeMap::new() }
+        Self {
+            name,
+            connection,
+            events,
+            mirror: Mirror::default(),
+            seen: BTreeMap::new(),
+        }
     }
 
     async fn open(&mut self, chat: &ChannelUri) {
@@ -83,7 +102,10 @@ impl Watcher {
     async fn watch(&mut self, count: usize) {
         let mut taken = 0;
         while taken < count {
-            match timeout(Duration::from_secs(20), self.events.next()).await.expect("the stream moves") {
+            match timeout(Duration::from_secs(20), self.events.next())
+                .await
+                .expect("the stream moves")
+            {
                 Ok(event) if event.method == "action" => {
                     if event.params["channel"] != SESSION {
                         self.take(Envelope::from_value(event.params).unwrap());
@@ -101,8 +123,13 @@ impl Watcher {
         self.watch(usize::MAX).await; // what was still on its way when the host died
         let (connection, events) = Connection::connect(&host.target).await.unwrap();
         let last = self.mirror.last_seen();
-        let back = connection.reconnect(self.name, last, std::slice::from_ref(chat)).await.unwrap();
-        let Reconnected::Replay { actions, missing } = back else { panic!("{}: a replay, not snapshots", self.name) };
+        let back = connection
+            .reconnect(self.name, last, std::slice::from_ref(chat))
+            .await
+            .unwrap();
+        let Reconnected::Replay { actions, missing } = back else {
+            panic!("{}: a replay, not snapshots", self.name)
+        };
         assert!(missing.is_empty());
         (self.connection, self.events) = (connection, events);
         for envelope in actions {
@@ -125,20 +152,29 @@ async fn whatever_the_moment_of_death_every_client_carries_on_from_what_it_saw()
     let host = Host::start(data.path());
     let mut ann = Watcher::connect(&host, "ann").await;
     ann.connection.initialize("ann", &[]).await.unwrap();
-    ann.connection.request("createSession", json!({"channel": SESSION})).await.unwrap();
+    ann.connection
+        .request("createSession", json!({"channel": SESSION}))
+        .await
+        .unwrap();
     let session = ChannelUri::parse(SESSION).unwrap();
     let snapshot = ann.connection.subscribe(&session).await.unwrap().unwrap();
     let chat = ChannelUri::parse(snapshot.state["defaultChat"].as_str().unwrap()).unwrap();
     let snapshot = ann.connection.subscribe(&chat).await.unwrap().unwrap();
     ann.mirror.take_snapshot(snapshot).unwrap();
-    ann.connection.notify("unsubscribe", json!({"channel": SESSION})).await.unwrap();
+    ann.connection
+        .notify("unsubscribe", json!({"channel": SESSION}))
+        .await
+        .unwrap();
     let mut bob = Watcher::connect(&host, "bob").await;
     bob.open(&chat).await;
 
     let mut host = host;
     for (round, moment) in [3usize, 40, 1, 333, 90, 700].into_iter().enumerate() {
         let turn = format!("turn-{round}");
-        ann.connection.dispatch(&chat, start(&turn, "go")).await.unwrap();
+        ann.connection
+            .dispatch(&chat, start(&turn, "go"))
+            .await
+            .unwrap();
         // The two stop looking at different moments, then the host dies without a word.
         ann.watch(moment).await;
         bob.watch(moment / 2 + 1).await;
@@ -146,15 +182,25 @@ async fn whatever_the_moment_of_death_every_client_carries_on_from_what_it_saw()
         host = Host::start(data.path());
         ann.come_back(&host, &chat).await;
         bob.come_back(&host, &chat).await;
-        assert_eq!(ann.seen, bob.seen, "round {round}: both saw the same history");
+        assert_eq!(
+            ann.seen, bob.seen,
+            "round {round}: both saw the same history"
+        );
         let mut fresh = Watcher::connect(&host, "fresh").await;
         fresh.open(&chat).await;
         let now = fresh.mirror.chat(chat.as_str()).unwrap().value();
-        assert_eq!(ann.mirror.chat(chat.as_str()).unwrap().value(), now, "round {round}: the mirror is the host");
+        assert_eq!(
+            ann.mirror.chat(chat.as_str()).unwrap().value(),
+            now,
+            "round {round}: the mirror is the host"
+        );
         let last = now["turns"].as_array().unwrap().last().unwrap().clone();
         assert_eq!(last["id"], turn.as_str());
         assert_eq!(last["state"], "error");
-        assert_eq!(last["responseParts"].as_array().unwrap().last().unwrap()["resumable"], true);
+        assert_eq!(
+            last["responseParts"].as_array().unwrap().last().unwrap()["resumable"],
+            true
+        );
         assert!(now.get("activeTurn").is_none(), "nothing spins");
     }
 }

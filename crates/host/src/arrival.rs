@@ -10,7 +10,10 @@ use crate::net::Link;
 /// One thing for the kernel's task, in the order it happened.
 pub enum Arrival {
     /// A connection begins; `link` is the way back to it. Followed by `Input::Connected` from the kernel's task itself.
-    Joined { peer: PeerId, link: Arc<Link> },
+    Joined {
+        peer: PeerId,
+        link: Arc<Link>,
+    },
     Input(Input),
 }
 

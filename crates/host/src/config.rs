@@ -60,7 +60,10 @@ pub enum JournalChoice {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read {path}: {source}")]
-    Unreadable { path: PathBuf, source: std::io::Error },
+    Unreadable {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("{path}: {message}")]
     Invalid { path: PathBuf, message: String },
 }
@@ -106,20 +109,32 @@ impl Config {
 
     /// Takes what a TOML file says; what it does not say stays.
     pub fn load_toml(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-        let file: File = toml::from_str(&text)
-            .map_err(|error| ConfigError::Invalid { path: path.to_owned(), message: error.to_string() })?;
-        if file.limits.json_depth_max > 128 {
-            let message = "limits.json_depth_max cannot exceed 128, the depth the JSON reader takes".to_owned();
-            return Err(ConfigError::Invalid { path: path.to_owned(), message });
-        }
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        let file: File = toml::from_str(&text).map_err(|error| ConfigError::Invalid {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })?;
+        file.limits
+            .check()
+            .map_err(|message| ConfigError::Invalid {
+                path: path.to_owned(),
+                message,
+            })?;
         self.listen = file.listen.unwrap_or(self.listen);
-        self.workspaces = file.workspaces.unwrap_or_else(|| std::mem::take(&mut self.workspaces));
+        self.workspaces = file
+            .workspaces
+            .unwrap_or_else(|| std::mem::take(&mut self.workspaces));
         self.script = file.script.or_else(|| self.script.take());
         self.scripted = file.scripted.unwrap_or(self.scripted);
-        self.allowed_hosts = file.allowed_hosts.unwrap_or_else(|| std::mem::take(&mut self.allowed_hosts));
-        self.allowed_origins = file.allowed_origins.unwrap_or_else(|| std::mem::take(&mut self.allowed_origins));
+        self.allowed_hosts = file
+            .allowed_hosts
+            .unwrap_or_else(|| std::mem::take(&mut self.allowed_hosts));
+        self.allowed_origins = file
+            .allowed_origins
+            .unwrap_or_else(|| std::mem::take(&mut self.allowed_origins));
         self.journal = file.journal.unwrap_or(self.journal);
         self.limits = file.limits;
         Ok(())
@@ -159,11 +174,26 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_cannot_work_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("greenroom.toml");
+        std::fs::write(&path, "[limits]\ninputs_max = 0\n").unwrap();
+        let error = Config::default_for(PathBuf::new())
+            .load_toml(&path)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("inputs_max"), "{error}");
+    }
+
+    #[test]
     fn an_unknown_key_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("greenroom.toml");
         std::fs::write(&path, "[limits]\nclients_maximum = 3\n").unwrap();
-        let error = Config::default_for(PathBuf::new()).load_toml(&path).unwrap_err().to_string();
+        let error = Config::default_for(PathBuf::new())
+            .load_toml(&path)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("clients_maximum"), "{error}");
     }
 }

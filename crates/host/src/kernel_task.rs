@@ -106,10 +106,14 @@ impl KernelTask {
             self.hold(Arrival::Input(Input::Woke(timer)));
         }
         while self.held.len() < self.batch_max {
-            let Ok(arrival) = self.arrivals.try_recv() else { break };
+            let Ok(arrival) = self.arrivals.try_recv() else {
+                break;
+            };
             self.hold(arrival);
         }
-        let must = self.may_wait_until().is_none_or(|until| until <= Instant::now());
+        let must = self
+            .may_wait_until()
+            .is_none_or(|until| until <= Instant::now());
         if must || self.held.len() >= self.batch_max {
             self.release().await;
         }
@@ -129,7 +133,9 @@ impl KernelTask {
     fn may_wait_until(&self) -> Option<Instant> {
         match self.patience {
             // Most of the window is for the commit, the rest for the way.
-            Patience::Window(ms) => Some(self.held_since + Duration::from_millis(ms.min(HOLD_MS_MAX).into()) * 4 / 5),
+            Patience::Window(ms) => {
+                Some(self.held_since + Duration::from_millis(ms.min(HOLD_MS_MAX).into()) * 4 / 5)
+            }
             Patience::Unheard | Patience::None => None,
         }
     }
@@ -143,14 +149,25 @@ impl KernelTask {
             }
             Arrival::Input(input) => input,
         };
-        self.kernel.step(input, self.clock.now())
+        let run = match &input {
+            Input::Agent { run, .. } => Some(*run),
+            _ => None,
+        };
+        let output = self.kernel.step(input, self.clock.now());
+        if let Some(run) = run {
+            self.effects.pace.heard(run, &output.frames);
+        }
+        output
     }
 
     /// Write, speak, act. If it cannot be written, what is spoken and done instead is what the kernel says then.
     async fn release(&mut self) {
         let mut outputs = std::mem::take(&mut self.held);
         self.patience = Patience::Unheard;
-        let mut batch = Batch { seq: self.kernel.seq(), records: Vec::new() };
+        let mut batch = Batch {
+            seq: self.kernel.seq(),
+            records: Vec::new(),
+        };
         for output in &mut outputs {
             batch.records.append(&mut output.records);
         }
@@ -179,7 +196,11 @@ impl KernelTask {
                 if let Some(link) = self.links.get(&outgoing.peer) {
                     // What is left of the window; too little to be worth another timer means now.
                     let left_ms = outgoing.window_ms.saturating_sub(waited_ms);
-                    let window_ms = if left_ms * 2 < outgoing.window_ms { 0 } else { left_ms };
+                    let window_ms = if left_ms * 2 < outgoing.window_ms {
+                        0
+                    } else {
+                        left_ms
+                    };
                     link.push(outgoing.frame, window_ms);
                 }
             }
@@ -193,12 +214,15 @@ impl KernelTask {
     fn start(&mut self, effect: Effect) {
         match effect {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
-            Effect::StartSession { session, provider } => self.effects.start_session(session, provider),
+            Effect::StartSession { session, provider } => {
+                self.effects.start_session(session, provider)
+            }
             Effect::RunTurn(turn) => self.effects.run_turn(*turn),
             Effect::StopTurn { run } => self.effects.stop_turn(run),
             Effect::WakeAt { timer, at } => {
                 self.timers_set += 1;
-                self.timers.insert((self.clock.instant_of(at), self.timers_set), timer);
+                self.timers
+                    .insert((self.clock.instant_of(at), self.timers_set), timer);
             }
             Effect::Close { peer, why } => {
                 if let Some(link) = self.links.get(&peer) {

@@ -14,6 +14,8 @@ mod pace;
 mod run;
 mod secret;
 
-pub use config::{Config, ConfigError, DEFAULT_PORT, JournalChoice, Limits, LogLevelHook, TokenChoice};
+pub use config::{
+    Config, ConfigError, DEFAULT_PORT, JournalChoice, Limits, LogLevelHook, TokenChoice,
+};
 pub use run::{Ready, ServeError, VERSION, serve};
 pub use secret::Endpoint;

@@ -1,24 +1,39 @@
-//! How fast an agent may talk: as fast as readers who keep reading can follow. Without this, an agent that streams at
-//! full speed would fill every outbox and have all its readers cut; a reader that takes nothing slows nobody down.
+//! How fast an agent may talk: as fast as most of those who hear it can follow. Without this, an agent that streams at
+//! full speed would fill every outbox and have all its readers cut. One slow reader among others slows nobody down: it
+//! falls behind and is cut; one that takes nothing at all does not even count.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kernel::PeerId;
+use kernel::{Outgoing, PeerId, RunId};
 use tokio::time::{Instant, sleep};
 
 use crate::net::{Link, Strain};
 
-/// How often a strained connection is looked at again.
+/// How often strained connections are looked at again.
 const LOOK_MS: u64 = 1;
-/// A blocked reader that took nothing for this long is on its own: it will be cut.
+/// A blocked reader that took nothing for this long does not count.
 const PATIENCE_MS: u64 = 10;
+/// Who hears a run is looked up again after this many of its events, or when their number changes.
+const RECOUNT_EVENTS: u32 = 256;
 
-/// The connections an agent's words go to.
+/// The connections that agents' words go to.
 #[derive(Default)]
 pub(crate) struct Pace {
-    links: Mutex<HashMap<PeerId, Arc<Link>>>,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Default)]
+struct Heard {
+    links: HashMap<PeerId, Arc<Link>>,
+    runs: HashMap<RunId, Hearers>,
+}
+
+#[derive(Default)]
+struct Hearers {
+    peers: Vec<PeerId>,
+    events: u32,
 }
 
 /// What one agent knows of readers that held it up.
@@ -26,34 +41,62 @@ pub(crate) struct Pace {
 pub(crate) struct Patience(HashMap<PeerId, (u64, Instant)>);
 
 impl Pace {
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn join(&self, peer: PeerId, link: Arc<Link>) {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner).insert(peer, link);
+        self.lock().links.insert(peer, link);
     }
 
     pub fn leave(&self, peer: PeerId) {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner).remove(&peer);
+        self.lock().links.remove(&peer);
     }
 
-    /// Waits until nobody who is still reading has much waiting.
-    pub async fn wait(&self, patience: &mut Patience) {
-        while self.is_strained(patience) {
+    pub fn began(&self, run: RunId) {
+        self.lock().runs.insert(run, Hearers::default());
+    }
+
+    /// Notes who hears what a run said. A run that has ended is not remembered again.
+    pub fn heard(&self, run: RunId, frames: &[Outgoing]) {
+        let mut heard = self.lock();
+        let Some(hearers) = heard.runs.get_mut(&run) else {
+            return;
+        };
+        hearers.events += 1;
+        if hearers.peers.len() != frames.len() || hearers.events >= RECOUNT_EVENTS {
+            hearers.peers = frames.iter().map(|frame| frame.peer).collect();
+            hearers.events = 0;
+        }
+    }
+
+    pub fn ended(&self, run: RunId) {
+        self.lock().runs.remove(&run);
+    }
+
+    /// Waits while most of those who hear the run, and still read, have much waiting.
+    pub async fn wait(&self, run: RunId, patience: &mut Patience) {
+        while self.is_strained(run, patience) {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
     }
 
-    fn is_strained(&self, patience: &mut Patience) -> bool {
-        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+    fn is_strained(&self, run: RunId, patience: &mut Patience) -> bool {
+        let heard = self.lock();
+        let Some(hearers) = heard.runs.get(&run) else {
+            return false;
+        };
         let now = Instant::now();
-        let mut strained = false;
-        for (peer, link) in links.iter() {
-            match link.strain() {
-                Some(strain) => strained |= patience.bears(*peer, strain, now),
+        let mut strained = 0;
+        for peer in &hearers.peers {
+            match heard.links.get(peer).and_then(|link| link.strain()) {
+                Some(strain) => strained += usize::from(patience.bears(*peer, strain, now)),
                 None => {
                     patience.0.remove(peer);
                 }
             }
         }
-        strained
+        strained * 2 > hearers.peers.len()
     }
 }
 
@@ -77,12 +120,24 @@ mod tests {
         let mut patience = Patience::default();
         let start = Instant::now();
         let after = |ms: u64| start + Duration::from_millis(ms);
-        let blocked = |takes| Strain { blocked: true, takes };
+        let blocked = |takes| Strain {
+            blocked: true,
+            takes,
+        };
         assert!(patience.bears(PeerId(1), blocked(1), start));
         assert!(patience.bears(PeerId(1), blocked(1), after(9)));
         assert!(!patience.bears(PeerId(1), blocked(1), after(10)));
-        assert!(patience.bears(PeerId(1), blocked(2), after(11)), "it reads again");
-        let starved = Strain { blocked: false, takes: 2 };
-        assert!(patience.bears(PeerId(1), starved, after(500)), "this machine is slow, not the reader");
+        assert!(
+            patience.bears(PeerId(1), blocked(2), after(11)),
+            "it reads again"
+        );
+        let starved = Strain {
+            blocked: false,
+            takes: 2,
+        };
+        assert!(
+            patience.bears(PeerId(1), starved, after(500)),
+            "this machine is slow, not the reader"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The whole public API: start a host, serve until told to stop, leave nothing behind.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arrival::{Arrival, Arrivals};
 use crate::clock::Clock;
-use crate::config::{Config, JournalChoice, TokenChoice};
+use crate::config::{Config, JournalChoice, Limits, TokenChoice};
 use crate::effects::Effects;
 use crate::journal::{Journal, JournalError, JournalThread, Memory, Sqlite};
 use crate::kernel_task::KernelTask;
@@ -37,8 +37,13 @@ pub struct Ready {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {address}: {source}; choose another with --listen")]
-    Listen { address: SocketAddr, source: std::io::Error },
-    #[error("{0} is not a loopback address: without a token anyone on the network could use this host")]
+    Listen {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error(
+        "{0} is not a loopback address: without a token anyone on the network could use this host"
+    )]
     TokenNeeded(SocketAddr),
     #[error("token file {path}: {message}")]
     Token { path: PathBuf, message: String },
@@ -50,8 +55,6 @@ pub enum ServeError {
     Script(String),
     #[error("workspace {path}: {message}")]
     Workspace { path: PathBuf, message: String },
-    #[error("there is no agent to serve: leave out --no-scripted")]
-    NoAgent,
 }
 
 /// Runs a host until `shutdown` resolves: then turns end, readers are flushed, the journal is closed.
@@ -66,12 +69,19 @@ pub async fn serve(
     let agents = agents_of(&config)?;
     let facts = facts_of(&config, &agents)?;
     let journal = open_journal(&config)?;
-    let token = if config.stdio { None } else { secret::token(&config.token, &config.data)? };
+    let token = if config.stdio {
+        None
+    } else {
+        secret::token(&config.token, &config.data)?
+    };
     let listener = if config.stdio {
         None
     } else {
         let listener = TcpListener::bind(config.listen).await;
-        Some(listener.map_err(|source| ServeError::Listen { address: config.listen, source })?)
+        Some(listener.map_err(|source| ServeError::Listen {
+            address: config.listen,
+            source,
+        })?)
     };
     let clock = Clock::start();
     let (journal, boot) = JournalThread::start(journal)?;
@@ -79,13 +89,33 @@ pub async fn serve(
     let (arrivals, inbox) = mpsc::channel(config.limits.inputs_max);
     let effects = Effects::new(arrivals.clone(), journal.clone(), agents);
     let hook = config.on_log_level.clone();
-    let mut task =
-        KernelTask::new(kernel, clock, journal.clone(), inbox, effects, config.limits.batch_inputs_max, hook);
-    task.settle(first).await;
+    let mut task = KernelTask::new(
+        kernel,
+        clock,
+        journal.clone(),
+        inbox,
+        effects,
+        config.limits.batch_inputs_max,
+        hook,
+    );
+    let mut shutdown = std::pin::pin!(shutdown);
+    tokio::select! {
+        () = task.settle(first) => {}
+        () = &mut shutdown => {
+            journal.close();
+            return Ok(());
+        }
+    }
     let stop = CancellationToken::new();
-    let running = Running { task: tokio::spawn(task.run(stop.clone())), arrivals, stop };
+    let running = Running {
+        task: tokio::spawn(task.run(stop.clone())),
+        arrivals,
+        stop,
+    };
     let served = match listener {
-        Some(listener) => serve_sockets(&config, listener, token, running, on_ready, shutdown).await,
+        Some(listener) => {
+            serve_sockets(&config, listener, token, running, on_ready, shutdown).await
+        }
         None => {
             serve_stdio(&config, running, on_ready, shutdown).await;
             Ok(())
@@ -126,22 +156,43 @@ async fn serve_sockets(
     on_ready: impl FnOnce(Ready),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let address = listener.local_addr().map_err(|source| ServeError::Listen { address: config.listen, source })?;
-    let url = format!("ws://{address}/");
-    let door = door_of(config, token.clone());
+    let address = listener.local_addr().map_err(|source| ServeError::Listen {
+        address: config.listen,
+        source,
+    })?;
+    // An address that means "all of them" is no address to connect to.
+    let reachable = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    let url = format!("ws://{}/", SocketAddr::new(reachable, address.port()));
+    let door = door_of(config, token.clone(), config.limits.shutdown_ms);
     let endpoint = Endpoint {
         url: url.clone(),
         token: token.clone(),
         pid: std::process::id(),
         version: VERSION.to_owned(),
     };
-    let _endpoint = EndpointFile::write(&config.data, &endpoint)
-        .map_err(|error| ServeError::Data { path: config.data.clone(), message: error.to_string() })?;
+    let _endpoint =
+        EndpointFile::write(&config.data, &endpoint).map_err(|error| ServeError::Data {
+            path: config.data.clone(),
+            message: error.to_string(),
+        })?;
     door.set_ready(true);
     let accepting = CancellationToken::new();
     let arrivals = running.arrivals.clone();
-    let listening = tokio::spawn(net::serve(listener, Arc::clone(&door), arrivals, accepting.clone()));
-    on_ready(Ready { url, token, version: VERSION });
+    let listening = tokio::spawn(net::serve(
+        listener,
+        Arc::clone(&door),
+        arrivals,
+        accepting.clone(),
+    ));
+    on_ready(Ready {
+        url,
+        token,
+        version: VERSION,
+    });
     shutdown.await;
     door.set_ready(false);
     // Half of the time for turns and the journal, half for readers: five seconds in all by contract.
@@ -160,11 +211,21 @@ async fn serve_stdio(
     on_ready: impl FnOnce(Ready),
     shutdown: impl Future<Output = ()>,
 ) {
-    on_ready(Ready { url: "stdio:".to_owned(), token: None, version: VERSION });
-    let door = door_of(config, None);
+    on_ready(Ready {
+        url: "stdio:".to_owned(),
+        token: None,
+        version: VERSION,
+    });
+    let door = door_of(config, None, config.limits.shutdown_ms / 2);
     let stop = CancellationToken::new();
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let mut client = std::pin::pin!(net::stdio::serve(input, output, &door, running.arrivals.clone(), stop.clone()));
+    let mut client = std::pin::pin!(net::stdio::serve(
+        input,
+        output,
+        &door,
+        running.arrivals.clone(),
+        stop.clone()
+    ));
     let patience = Duration::from_millis(config.limits.shutdown_ms / 2);
     tokio::select! {
         // End of input is a graceful stop (G-31).
@@ -177,14 +238,19 @@ async fn serve_stdio(
     }
 }
 
-fn door_of(config: &Config, token: Option<String>) -> Arc<net::Door> {
+fn door_of(config: &Config, token: Option<String>, shutdown_ms: u64) -> Arc<net::Door> {
+    let limits = Limits {
+        shutdown_ms,
+        ..config.limits.clone()
+    };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
-    Arc::new(net::Door::new(config.limits.clone(), token, hosts, origins))
+    Arc::new(net::Door::new(limits, token, hosts, origins))
 }
 
 fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
     if !config.scripted {
-        return Err(ServeError::NoAgent);
+        tracing::warn!("there is no agent: sessions can be read, but none can be created");
+        return Ok(Vec::new());
     }
     let scripted = match &config.script {
         None => ScriptedAgent::builtin(),
@@ -197,25 +263,44 @@ fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
 }
 
 fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, ServeError> {
-    let roots = if config.workspaces.is_empty() {
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        [Some(PathBuf::from(".")), home].into_iter().flatten().collect()
-    } else {
-        config.workspaces.clone()
-    };
+    let mut roots = config.workspaces.clone();
+    if roots.is_empty() {
+        roots.push(PathBuf::from("."));
+        // A home that does not exist is no reason not to serve.
+        roots.extend(
+            std::env::var_os("HOME")
+                .map(PathBuf::from)
+                .filter(|home| home.is_dir()),
+        );
+    }
     let mut paths = Vec::new();
     for root in &roots {
-        let problem = |message: String| ServeError::Workspace { path: root.clone(), message };
-        let path = std::fs::canonicalize(root).map_err(|error| problem(error.to_string()))?;
-        let text = path.to_str().ok_or_else(|| problem("is not valid UTF-8".to_owned()))?;
-        paths.push(text.to_owned());
+        let problem = |message: String| ServeError::Workspace {
+            path: root.clone(),
+            message,
+        };
+        let real = std::fs::canonicalize(root).map_err(|error| problem(error.to_string()))?;
+        // As it really is, and as the user spells it: a home may be reached through a link.
+        let spelled = std::path::absolute(root).map_err(|error| problem(error.to_string()))?;
+        for path in [real, spelled] {
+            let text = path
+                .to_str()
+                .ok_or_else(|| problem("is not valid UTF-8".to_owned()))?;
+            let text = text.trim_end_matches("/.").to_owned();
+            if !paths.contains(&text) {
+                paths.push(text);
+            }
+        }
     }
-    let facts = agents.iter().map(|agent| agent.info()).map(|info| AgentFacts {
-        provider: info.provider.clone(),
-        info: info.to_wire(),
-        config_schema: info.config_schema,
-        default_model: info.default_model,
-    });
+    let facts = agents
+        .iter()
+        .map(|agent| agent.info())
+        .map(|info| AgentFacts {
+            provider: info.provider.clone(),
+            info: info.to_wire(),
+            config_schema: info.config_schema,
+            default_model: info.default_model,
+        });
     Ok(HostFacts {
         agents: facts.collect(),
         default_directory: paths.first().map(|path| kernel::file_uri_of(path)),
@@ -228,13 +313,17 @@ fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, Ser
             "enum": ["error", "warn", "info", "debug"],
             "default": "info",
         }}}),
-        config_values: [("logLevel".to_owned(), json!("info"))].into_iter().collect(),
+        config_values: [("logLevel".to_owned(), json!("info"))]
+            .into_iter()
+            .collect(),
     })
 }
 
 fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {
-    make_private_dir(&config.data)
-        .map_err(|error| ServeError::Data { path: config.data.clone(), message: error.to_string() })?;
+    make_private_dir(&config.data).map_err(|error| ServeError::Data {
+        path: config.data.clone(),
+        message: error.to_string(),
+    })?;
     Ok(match config.journal {
         JournalChoice::Sqlite => Box::new(Sqlite::open(&config.data)?),
         JournalChoice::Memory => Box::new(Memory::new()),
@@ -243,5 +332,8 @@ fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {
 
 fn make_private_dir(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }

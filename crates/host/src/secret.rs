@@ -32,6 +32,10 @@ pub fn token(choice: &TokenChoice, data: &Path) -> Result<Option<String>, ServeE
         TokenChoice::InDataDir => {
             let path = data.join(TOKEN_FILE);
             if path.exists() {
+                make_private(&path).map_err(|error| ServeError::Token {
+                    path: path.clone(),
+                    message: error.to_string(),
+                })?;
                 return read_token(&path).map(Some);
             }
             let mut bytes = [0u8; 32];
@@ -40,19 +44,28 @@ pub fn token(choice: &TokenChoice, data: &Path) -> Result<Option<String>, ServeE
                 message: format!("no randomness to be had: {error}"),
             })?;
             let token = URL_SAFE_NO_PAD.encode(bytes);
-            write_private(&path, format!("{token}\n").as_bytes())
-                .map_err(|error| ServeError::Token { path, message: error.to_string() })?;
+            write_private(&path, format!("{token}\n").as_bytes()).map_err(|error| {
+                ServeError::Token {
+                    path,
+                    message: error.to_string(),
+                }
+            })?;
             Ok(Some(token))
         }
     }
 }
 
 fn read_token(path: &Path) -> Result<String, ServeError> {
-    let problem = |message: String| ServeError::Token { path: path.to_owned(), message };
+    let problem = |message: String| ServeError::Token {
+        path: path.to_owned(),
+        message,
+    };
     let text = fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
     let token = text.trim();
     if token.is_empty() {
-        return Err(problem("is empty; put a token into it or delete it to have one made".to_owned()));
+        return Err(problem(
+            "is empty; put a token into it or delete it to have one made".to_owned(),
+        ));
     }
     Ok(token.to_owned())
 }
@@ -80,8 +93,24 @@ impl Drop for EndpointFile {
     }
 }
 
+/// A token that others could read is none: its file is put right before it is used.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        tracing::warn!("the token file was readable by others; it is not any more");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
 fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 use wire::action::ActionError;
-use wire::dispatchable::{ChannelKind, Dispatcher, channel_of, who_may};
+use wire::dispatchable::{ChatAction, ClientAction, Dispatcher, SessionAction, who_may};
 use wire::methods::Dispatch;
+use wire::published::actions::ActionType;
 use wire::{Action, ChannelUri, Origin, compat};
 
 use crate::Kernel;
@@ -26,16 +27,45 @@ impl Refusal {
     }
 }
 
+/// Deepest nesting of an action: in a snapshot it lies a few levels deeper than it came, and must still be readable by
+/// clients whose JSON readers stop at 127.
+const ACTION_DEPTH_MAX: usize = 112;
+
+fn depth_of(body: &wire::Object) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(of).max().unwrap_or(0),
+            Value::Object(fields) => 1 + fields.values().map(of).max().unwrap_or(0),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        }
+    }
+    1 + body.values().map(of).max().unwrap_or(0)
+}
+
 impl Kernel {
     /// A client's action: refused, ignored (no such channel, H-068), or recorded with all that follows from it.
     pub(crate) fn dispatch(&mut self, peer: PeerId, dispatch: Dispatch, memo: &Memo) -> Flow<()> {
-        let Dispatch { channel: uri, client_seq, mut action } = dispatch;
-        let Some(ready) = self.ready(peer) else { return Flow::Ready(()) };
+        let Dispatch {
+            channel: uri,
+            client_seq,
+            mut action,
+        } = dispatch;
+        let Some(ready) = self.ready(peer) else {
+            return Flow::Ready(());
+        };
         let generation = ready.generation;
         let client_id = ready.client_id.clone();
-        let sender = Sender { peer, origin: Origin { client_id: client_id.clone(), client_seq } };
+        let sender = Sender {
+            peer,
+            origin: Origin {
+                client_id: client_id.clone(),
+                client_seq,
+            },
+        };
         compat::up_action(generation, &mut action);
-        let Some(body) = action.as_object().cloned() else { return Flow::Ready(()) };
+        let Some(body) = action.as_object().cloned() else {
+            return Flow::Ready(());
+        };
         match self.need_channel(&uri, memo) {
             Flow::Ready(true) => {}
             Flow::Ready(false) => return Flow::Ready(()), // H-068
@@ -60,7 +90,7 @@ impl Kernel {
                 ActionError::Shapeless | ActionError::BadPayload(_) => Refusal(error.to_string()),
             })
             .and_then(|action| self.may_be_sent(action));
-        let (action, kind) = match checked {
+        let (action, verb) = match checked {
             Ok(checked) => checked,
             Err(refusal) => {
                 self.owe(owed);
@@ -68,31 +98,31 @@ impl Kernel {
                 return Flow::Ready(());
             }
         };
-        let target = self.target(&uri, kind, &action);
+        let target = self.target(&uri, verb);
         let Some(target) = target else {
             let reason = format!("`{}` does not belong on this channel", action.name());
             self.owe(owed);
             self.refuse(&sender, &uri, &body, &reason);
             return Flow::Ready(());
         };
-        if let Some(query) = self.turn_id_to_look_up(&target, &action, memo) {
+        if let Some(query) = self.turn_id_to_look_up(&target, verb, &action, memo) {
             return Flow::Ask(vec![query]);
         }
         self.owe(owed);
-        let refused = match kind {
-            ChannelKind::Root => {
-                root::validate(&self.facts.config_schema, action).map(|Permit(action)| self.act_on_root(action, &sender))
-            }
-            ChannelKind::Session => match self.session_state(&target) {
-                Some(state) => session::validate(state, &client_id, action)
-                    .map(|Permit(action)| self.act_on_session(&target, action, &sender)),
+        let refused = match verb {
+            ClientAction::Root(verb) => root::validate(&self.facts.config_schema, verb, action)
+                .map(|Permit(action)| self.act_on_root(action, &sender)),
+            ClientAction::Session(verb) => match self.session_state(&target) {
+                Some(state) => session::validate(state, &client_id, verb, action)
+                    .map(|Permit(action)| self.act_on_session(&target, verb, action, &sender)),
                 None => Ok(()),
             },
-            _ => {
+            ClientAction::Chat(verb) => {
                 let used = self.turn_id_is_used(&target, &action, memo);
-                chat::validate(self, &target, action, used)
-                    .map(|Permit(action)| self.act_on_chat(&target, action, &sender))
+                chat::validate(self, &target, verb, action, used)
+                    .map(|Permit(action)| self.act_on_chat(&target, verb, action, &sender))
             }
+            ClientAction::Elsewhere(_) => Ok(()), // no channel of such a kind is a target
         };
         if let Err(refusal) = refused {
             self.refuse(&sender, &target, &body, &refusal.0);
@@ -101,52 +131,80 @@ impl Kernel {
     }
 
     /// Known, and for clients to dispatch at all (H-069, H-070).
-    fn may_be_sent(&self, action: Action) -> Result<(Action, ChannelKind), Refusal> {
-        let Some(kind) = channel_of(&action.kind) else {
-            return Err(Refusal(format!("this host does not know the action `{}`", action.name())));
-        };
+    fn may_be_sent(&self, action: Action) -> Result<(Action, ClientAction), Refusal> {
+        if matches!(action.kind, ActionType::Unknown(_)) {
+            return Err(Refusal(format!(
+                "this host does not know the action `{}`",
+                action.name()
+            )));
+        }
+        if depth_of(&action.body) > ACTION_DEPTH_MAX {
+            return Err(Refusal(format!(
+                "an action nests at most {ACTION_DEPTH_MAX} levels deep"
+            )));
+        }
         match who_may(&action.kind) {
-            Dispatcher::Client => Ok((action, kind)),
-            Dispatcher::HostOnly => Err(Refusal(format!("only the host dispatches `{}`", action.name()))),
+            Dispatcher::Client(verb) => Ok((action, verb)),
+            Dispatcher::HostOnly => Err(Refusal(format!(
+                "only the host dispatches `{}`",
+                action.name()
+            ))),
         }
     }
 
     /// The channel an action acts on: the one it was sent to if the kinds agree. A rename sent to a chat acts on its
     /// session (G-13).
-    fn target(&self, uri: &ChannelUri, kind: ChannelKind, action: &Action) -> Option<ChannelUri> {
-        match kind {
-            ChannelKind::Root => uri.is_root().then(|| uri.clone()),
-            ChannelKind::Session => match self.chat(uri) {
-                Some(chat) if action.name() == "session/titleChanged" => Some(chat.session.clone()),
+    fn target(&self, uri: &ChannelUri, verb: ClientAction) -> Option<ChannelUri> {
+        match verb {
+            ClientAction::Root(_) => uri.is_root().then(|| uri.clone()),
+            ClientAction::Session(verb) => match self.chat(uri) {
+                Some(chat) if verb == SessionAction::TitleChanged => Some(chat.session.clone()),
                 Some(_) => None,
                 None => self.session(uri).map(|_| uri.clone()),
             },
-            ChannelKind::Chat => self.chat(uri).map(|_| uri.clone()),
-            ChannelKind::Terminal
-            | ChannelKind::Changeset
-            | ChannelKind::Annotations
-            | ChannelKind::ResourceWatch
-            | ChannelKind::Automations
-            | ChannelKind::AutomationRun
-            | ChannelKind::Canvas => None,
+            ClientAction::Chat(_) => self.chat(uri).map(|_| uri.clone()),
+            ClientAction::Elsewhere(_) => None,
         }
     }
 
     /// Whether a turn id was used before is known from memory if all turns ever are there; otherwise it is looked up
     /// at the submission, not at opening.
-    fn turn_id_to_look_up(&self, chat: &ChannelUri, action: &Action, memo: &Memo) -> Option<Query> {
-        if action.name() != "chat/turnStarted" || self.chat(chat)?.knows_all_turns() {
+    fn turn_id_to_look_up(
+        &self,
+        chat: &ChannelUri,
+        verb: ClientAction,
+        action: &Action,
+        memo: &Memo,
+    ) -> Option<Query> {
+        if verb != ClientAction::Chat(ChatAction::TurnStarted) || self.chat(chat)?.knows_all_turns()
+        {
             return None;
         }
         let turn_id = action.text("turnId")?.to_owned();
-        let query = Query::FindTurn { chat: self.channels.get(chat)?.id, turn_id };
-        memo.find(|asked| *asked == query).is_none().then_some(query)
+        let query = Query::FindTurn {
+            chat: self.channels.get(chat)?.id,
+            turn_id,
+        };
+        memo.find(|asked| *asked == query)
+            .is_none()
+            .then_some(query)
     }
 
-    fn turn_id_is_used(&self, chat: &ChannelUri, action: &Action, memo: &Memo) -> Result<bool, Refusal> {
-        let Some(turn_id) = action.get("turnId").and_then(Value::as_str) else { return Ok(false) };
-        let found = memo.find(|query| matches!(query, Query::FindTurn { turn_id: asked, .. } if asked == turn_id));
-        let in_memory = self.chat_state(chat).is_some_and(|state| state.turns.position(turn_id).is_some());
+    fn turn_id_is_used(
+        &self,
+        chat: &ChannelUri,
+        action: &Action,
+        memo: &Memo,
+    ) -> Result<bool, Refusal> {
+        let Some(turn_id) = action.get("turnId").and_then(Value::as_str) else {
+            return Ok(false);
+        };
+        let found = memo.find(
+            |query| matches!(query, Query::FindTurn { turn_id: asked, .. } if asked == turn_id),
+        );
+        let in_memory = self
+            .chat_state(chat)
+            .is_some_and(|state| state.turns.position(turn_id).is_some());
         match found {
             Some((_, Ok(Answer::FindTurn(found)))) => Ok(in_memory || found.is_some()),
             Some((_, Err(failed))) => Err(Refusal(failed.to_string())),

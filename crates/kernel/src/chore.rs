@@ -14,9 +14,20 @@ pub(crate) enum Chore {
     /// A session from before the restart: start its agent if it was being created, start grace periods afresh.
     Revive(ChannelUri),
     SessionStarted(ChannelUri, Result<(), AgentFailure>),
-    EndGrace { session: ChannelUri, client_id: String },
+    EndGrace {
+        session: ChannelUri,
+        client_id: String,
+    },
     DisposeIfEmpty(ChannelUri),
+    /// A client left a session while that could not be recorded.
+    RemoveActive {
+        session: ChannelUri,
+        client_id: String,
+    },
 }
+
+/// How long a chore that failed to read waits before it is tried again.
+const RETRY_MS: u64 = 10_000;
 
 impl Kernel {
     pub(crate) fn begin_chore(&mut self, chore: Chore) {
@@ -29,13 +40,20 @@ impl Kernel {
             | Chore::Revive(uri)
             | Chore::SessionStarted(uri, _)
             | Chore::DisposeIfEmpty(uri)
+            | Chore::RemoveActive { session: uri, .. }
             | Chore::EndGrace { session: uri, .. } => uri.clone(),
         };
         match self.need_channel(&uri, &memo) {
             Flow::Ready(true) => self.do_chore(chore, &uri),
-            // Gone or unreadable: what cannot be found needs no care; an unreadable one is tried at the next start.
-            Flow::Ready(false) | Flow::Failed(_) => {
+            // What is gone needs no care.
+            Flow::Ready(false) => {
                 self.orphans.remove(&uri);
+            }
+            // What cannot be read now is tried again, like what cannot be written.
+            Flow::Failed(_) => {
+                self.orphans.remove(&uri);
+                self.postponed.push(chore);
+                self.wake_in(Timer::Probe, self.limits.journal_retry_ms.max(RETRY_MS));
             }
             Flow::Ask(queries) => self.ask(queries, Waiter::Chore(chore), memo),
         }
@@ -52,18 +70,25 @@ impl Kernel {
                 self.orphans.remove(uri);
                 let without_agent = self.chat(uri).is_some_and(|chat| chat.run.is_none());
                 if without_agent && !self.turn_waits_for_session(uri) {
-                    self.end_without_agent(uri, "interrupted", "the host was interrupted; resume the turn to go on");
+                    self.end_without_agent(
+                        uri,
+                        "interrupted",
+                        "the host was interrupted; resume the turn to go on",
+                    );
                 }
             }
             Chore::Revive(_) => self.revive(uri),
             Chore::SessionStarted(_, result) => self.session_started(uri, result),
             Chore::EndGrace { client_id, .. } => self.end_grace(uri, &client_id),
             Chore::DisposeIfEmpty(_) => self.dispose_if_empty(uri),
+            Chore::RemoveActive { client_id, .. } => self.remove_active_client(uri, &client_id),
         }
     }
 
     fn revive(&mut self, uri: &ChannelUri) {
-        let Some(state) = self.session_state(uri) else { return };
+        let Some(state) = self.session_state(uri) else {
+            return;
+        };
         let provider = state.provider.clone();
         let creating = state.lifecycle == "creating";
         let clients: Vec<String> = state
@@ -72,18 +97,27 @@ impl Kernel {
             .filter_map(|client| client["clientId"].as_str().map(str::to_owned))
             .collect();
         if creating {
-            self.out.effects.push(Effect::StartSession { session: uri.clone(), provider });
+            self.out.effects.push(Effect::StartSession {
+                session: uri.clone(),
+                provider,
+            });
         }
         for client_id in clients {
             self.lost.insert(client_id.clone(), self.now); // grace starts afresh at boot (G-07)
-            let timer = Timer::Grace { session: uri.clone(), client_id };
+            let timer = Timer::Grace {
+                session: uri.clone(),
+                client_id,
+            };
             self.wake_in(timer, self.limits.active_client_grace_ms);
         }
     }
 
     fn end_grace(&mut self, session: &ChannelUri, client_id: &str) {
         let grace = self.limits.active_client_grace_ms;
-        let due = self.lost.get(client_id).is_none_or(|lost| lost.plus_ms(grace) <= self.now);
+        let due = self
+            .lost
+            .get(client_id)
+            .is_none_or(|lost| lost.plus_ms(grace) <= self.now);
         if self.clients.contains_key(client_id) || !due {
             return;
         }
@@ -92,7 +126,11 @@ impl Kernel {
 
     pub(crate) fn remove_active_client(&mut self, session: &ChannelUri, client_id: &str) {
         let fields = serde_json::json!({"clientId": client_id});
-        self.act(session, Action::host("session/activeClientRemoved", fields), None);
+        self.act(
+            session,
+            Action::host("session/activeClientRemoved", fields),
+            None,
+        );
         self.forget_active(session, client_id);
     }
 }

@@ -15,8 +15,13 @@ pub struct BadValue {
 pub fn known_values(schema: &Value, values: &Object) -> Result<Object, BadValue> {
     let mut known = Object::new();
     for (key, value) in values {
-        let Some(property) = schema["properties"].get(key) else { continue };
-        let bad = |problem: String| BadValue { key: key.clone(), problem };
+        let Some(property) = schema["properties"].get(key) else {
+            continue;
+        };
+        let bad = |problem: String| BadValue {
+            key: key.clone(),
+            problem,
+        };
         if property["readOnly"] == true {
             return Err(bad("is read-only".to_owned()));
         }
@@ -36,9 +41,17 @@ pub fn with_defaults(schema: &Value, values: &Object) -> Result<Object, BadValue
             }
         }
     }
-    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for key in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if !complete.contains_key(key) {
-            return Err(BadValue { key: key.to_owned(), problem: "is required".to_owned() });
+            return Err(BadValue {
+                key: key.to_owned(),
+                problem: "is required".to_owned(),
+            });
         }
     }
     Ok(complete)
@@ -78,7 +91,9 @@ fn check(property: &Value, value: &Value) -> Result<(), String> {
             return Err("has too few or too many items".to_owned());
         }
         if property["items"].is_object() {
-            items.iter().try_for_each(|item| check(&property["items"], item))?;
+            items
+                .iter()
+                .try_for_each(|item| check(&property["items"], item))?;
         }
     }
     Ok(())
@@ -98,9 +113,19 @@ mod tests {
         let values = |value: Value| value.as_object().cloned().unwrap();
         let known = known_values(&schema, &values(json!({"pace": "b", "isolation": 1}))).unwrap();
         assert_eq!(Value::Object(known), json!({"pace": "b"}));
-        assert_eq!(Value::Object(with_defaults(&schema, &Object::new()).unwrap()), json!({"pace": "a"}));
-        let told = |value: Value| known_values(&schema, &values(value)).unwrap_err().to_string();
-        assert_eq!(told(json!({"pace": "c"})), r#"`pace` must be one of "a", "b""#);
+        assert_eq!(
+            Value::Object(with_defaults(&schema, &Object::new()).unwrap()),
+            json!({"pace": "a"})
+        );
+        let told = |value: Value| {
+            known_values(&schema, &values(value))
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            told(json!({"pace": "c"})),
+            r#"`pace` must be one of "a", "b""#
+        );
         assert_eq!(told(json!({"pace": 3})), "`pace` must be of type string");
         assert_eq!(told(json!({"fixed": 3})), "`fixed` is read-only");
     }

@@ -42,7 +42,8 @@ pub fn uri_of(path: &str) -> String {
 pub fn is_inside(path: &str, roots: &[String]) -> bool {
     roots.iter().any(|root| {
         let root = root.trim_end_matches('/');
-        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        path.strip_prefix(root)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 

@@ -39,9 +39,15 @@ pub struct LateResponse {
 pub enum LateBody {
     Subscribe(Arc<Snapshot>),
     /// `InitializeResult`; `fields` without `snapshots`.
-    Initialize { fields: wire::Object, snapshots: Vec<Arc<Snapshot>> },
+    Initialize {
+        fields: wire::Object,
+        snapshots: Vec<Arc<Snapshot>>,
+    },
     ReconnectSnapshots(Vec<Arc<Snapshot>>),
-    ReconnectReplay { envelopes: Vec<Bytes>, missing: Vec<String> },
+    ReconnectReplay {
+        envelopes: Vec<Bytes>,
+        missing: Vec<String>,
+    },
 }
 
 /// The state of a channel at a seq: made in one step with the subscription, encoded at most once for all who get it.
@@ -58,12 +64,21 @@ pub enum SnapshotState {
     Root(Arc<RootState>),
     Session(Arc<SessionState>),
     /// A chat with its turns from index `first_turn` of the list on, and the cursor to the older ones.
-    Chat { chat: Arc<ChatState>, first_turn: usize, cursor: Option<String> },
+    Chat {
+        chat: Arc<ChatState>,
+        first_turn: usize,
+        cursor: Option<String>,
+    },
 }
 
 impl Snapshot {
     pub fn new(resource: ChannelUri, from_seq: Seq, state: SnapshotState) -> Self {
-        Self { resource, from_seq, state, encoded: OnceLock::new() }
+        Self {
+            resource,
+            from_seq,
+            state,
+            encoded: OnceLock::new(),
+        }
     }
 
     /// The snapshot as JSON, in pieces that are shared with every other response around it.
@@ -86,12 +101,20 @@ impl Snapshot {
                     head.push(b'}');
                     vec![Bytes::from(head)]
                 }
-                SnapshotState::Chat { chat, first_turn, cursor } => {
+                SnapshotState::Chat {
+                    chat,
+                    first_turn,
+                    cursor,
+                } => {
                     let (before, after) = chat.encode_around(cursor.as_deref());
                     head.extend_from_slice(&before);
                     let mut tail = after;
                     tail.push(b'}');
-                    vec![Bytes::from(head), chat.turns.joined_from(*first_turn), Bytes::from(tail)]
+                    vec![
+                        Bytes::from(head),
+                        chat.turns.joined_from(*first_turn),
+                        Bytes::from(tail),
+                    ]
                 }
             }
         })
@@ -101,7 +124,9 @@ impl Snapshot {
     pub fn size_hint(&self) -> usize {
         match &self.state {
             SnapshotState::Root(_) | SnapshotState::Session(_) => 4_096,
-            SnapshotState::Chat { chat, first_turn, .. } => {
+            SnapshotState::Chat {
+                chat, first_turn, ..
+            } => {
                 let turns = chat.turns.as_slice().get(*first_turn..).unwrap_or(&[]);
                 4_096 + turns.iter().map(|turn| turn.json.len() + 1).sum::<usize>()
             }
@@ -123,7 +148,8 @@ impl Frame {
             Self::Text(text) => text.len(),
             Self::Response(late) => match &late.body {
                 LateBody::Subscribe(snapshot) => snapshot.size_hint(),
-                LateBody::Initialize { snapshots, .. } | LateBody::ReconnectSnapshots(snapshots) => {
+                LateBody::Initialize { snapshots, .. }
+                | LateBody::ReconnectSnapshots(snapshots) => {
                     snapshots.iter().map(|snapshot| snapshot.size_hint()).sum()
                 }
                 LateBody::ReconnectReplay { envelopes, .. } => {

@@ -23,20 +23,42 @@ pub struct Ticket(pub u64);
 /// What happened outside.
 #[derive(Debug, Clone)]
 pub enum Input {
-    Connected { peer: PeerId },
+    Connected {
+        peer: PeerId,
+    },
     /// One message; `bytes` is what it took on the wire.
-    Received { peer: PeerId, message: Incoming, bytes: usize },
+    Received {
+        peer: PeerId,
+        message: Incoming,
+        bytes: usize,
+    },
     /// Something that was no message, to be answered in its turn.
-    Malformed { peer: PeerId, malformed: Malformed },
+    Malformed {
+        peer: PeerId,
+        malformed: Malformed,
+    },
     /// Comes after everything that was read from the peer.
-    Disconnected { peer: PeerId },
-    Read { ticket: Ticket, answer: Result<Answer, ReadFailed> },
+    Disconnected {
+        peer: PeerId,
+    },
+    Read {
+        ticket: Ticket,
+        answer: Result<Answer, ReadFailed>,
+    },
     /// The agent is ready for the session, or never will be.
-    SessionStarted { session: ChannelUri, result: Result<(), AgentFailure> },
-    Agent { run: RunId, event: TurnEvent },
+    SessionStarted {
+        session: ChannelUri,
+        result: Result<(), AgentFailure>,
+    },
+    Agent {
+        run: RunId,
+        event: TurnEvent,
+    },
     Woke(Timer),
     /// The answer to [`Effect::Probe`]: can the journal be written again?
-    Probed { writable: bool },
+    Probed {
+        writable: bool,
+    },
     /// The host is going down: running turns end as resumable errors.
     Stopping,
 }
@@ -49,9 +71,17 @@ pub struct ReadFailed(pub String);
 /// What an agent says while it works on a turn. Parts are named by numbers of the agent's own.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnEvent {
-    PartOpened { part: u64, kind: TextKind },
-    Text { part: u64, text: String },
-    Notice { text: String },
+    PartOpened {
+        part: u64,
+        kind: TextKind,
+    },
+    Text {
+        part: u64,
+        text: String,
+    },
+    Notice {
+        text: String,
+    },
     Usage(Value),
     Title(String),
     Activity(Option<String>),
@@ -83,7 +113,10 @@ pub enum Timer {
     /// Empty sessions, old actions, old clients.
     Sweep,
     /// A disconnected active client has had its grace (H-126).
-    Grace { session: ChannelUri, client_id: String },
+    Grace {
+        session: ChannelUri,
+        client_id: String,
+    },
     /// Is the journal writable again?
     Probe,
 }
@@ -91,22 +124,44 @@ pub enum Timer {
 /// What is to be done once the batch is written and spoken.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    Read { ticket: Ticket, query: Query },
-    StartSession { session: ChannelUri, provider: String },
+    Read {
+        ticket: Ticket,
+        query: Query,
+    },
+    StartSession {
+        session: ChannelUri,
+        provider: String,
+    },
     RunTurn(Box<TurnRun>),
     /// Stop the run; whatever it says from now on is dropped.
-    StopTurn { run: RunId },
-    WakeAt { timer: Timer, at: Timestamp },
-    Close { peer: PeerId, why: CloseReason },
+    StopTurn {
+        run: RunId,
+    },
+    WakeAt {
+        timer: Timer,
+        at: Timestamp,
+    },
+    Close {
+        peer: PeerId,
+        why: CloseReason,
+    },
     /// Nothing more will be said to this peer: it is gone, and all that was read from it is answered.
-    Forget { peer: PeerId },
+    Forget {
+        peer: PeerId,
+    },
     /// Read no more from the peer until it is resumed: too much of it waits.
-    Pause { peer: PeerId },
-    Resume { peer: PeerId },
+    Pause {
+        peer: PeerId,
+    },
+    Resume {
+        peer: PeerId,
+    },
     /// Try to write to the journal; answered by [`Input::Probed`].
     Probe,
     /// A host setting changed (root/configChanged); the whole values object.
-    Configure { values: wire::Object },
+    Configure {
+        values: wire::Object,
+    },
 }
 
 /// Everything an agent needs to work on a turn.
@@ -153,8 +208,16 @@ pub struct Output {
 /// A message that was handled, and how its sender is told that it was not recorded after all (G-15).
 #[derive(Debug, Clone)]
 pub enum Owed {
-    Answer { peer: PeerId, id: Id },
-    Refusal { peer: PeerId, channel: ChannelUri, action: wire::Object, origin: Origin },
+    Answer {
+        peer: PeerId,
+        id: Id,
+    },
+    Refusal {
+        peer: PeerId,
+        channel: ChannelUri,
+        action: wire::Object,
+        origin: Origin,
+    },
 }
 
 /// What the kernel is told once about the host it decides for.

@@ -19,6 +19,7 @@ use crate::peers::Peer;
 use crate::record::{Boot, ChannelId, Duty, Kind, Seq};
 use crate::rollback::{Health, Undo};
 use crate::tail::Tail;
+use crate::turn::STOPPED;
 
 /// Everything the host decides, and nothing it touches.
 pub struct Kernel {
@@ -43,6 +44,8 @@ pub struct Kernel {
     /// Sessions a client is active in, in memory or not.
     pub(crate) active: BTreeMap<String, BTreeSet<ChannelUri>>,
     pub(crate) asked: BTreeMap<Ticket, Asked>,
+    /// Channels that are being read.
+    pub(crate) loading: BTreeMap<ChannelUri, Ticket>,
     pub(crate) runs: BTreeMap<RunId, ChannelUri>,
     /// Chats whose turn has no agent any more and must be closed.
     pub(crate) orphans: BTreeSet<ChannelUri>,
@@ -50,7 +53,8 @@ pub struct Kernel {
     pub(crate) disposed: VecDeque<ChannelId>,
     pub(crate) next_ticket: u64,
     pub(crate) next_run: u64,
-    pub(crate) swept_seq: Seq,
+    /// Something was written since the last sweep.
+    pub(crate) unswept: bool,
     /// When connected clients were last recorded as seen.
     pub(crate) seen_written: Timestamp,
     /// The seq at the end of the last step.
@@ -73,22 +77,35 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel that goes on where the journal ends. The output is to be treated like that of a step.
     pub fn boot(boot: Boot, facts: HostFacts, limits: Limits, now: Timestamp) -> (Self, Output) {
-        let agents: Vec<Value> = facts.agents.iter().map(|agent| agent.info.clone()).collect();
+        let agents: Vec<Value> = facts
+            .agents
+            .iter()
+            .map(|agent| agent.info.clone())
+            .collect();
         let config = ConfigState {
             schema: facts.config_schema.clone(),
             values: facts.config_values.clone(),
             extra: Object::new(),
         };
-        let mut root =
-            RootState { agents, active_sessions: Some(0), config: Some(config), extra: Object::new() };
-        let stored = boot.root.and_then(|json| serde_json::from_slice(&json).ok());
+        let mut root = RootState {
+            agents,
+            active_sessions: Some(0),
+            config: Some(config),
+            extra: Object::new(),
+        };
+        let stored = boot
+            .root
+            .and_then(|json| serde_json::from_slice(&json).ok());
         let stored = stored.and_then(|value: Value| RootState::from_value(value).ok());
         let agents_now = std::mem::take(&mut root.agents);
         let had_root = stored.is_some();
         if let Some(stored) = stored {
             root.agents = stored.agents;
             root.active_sessions = stored.active_sessions;
-            let values = stored.config.map(|config| config.values).unwrap_or_default();
+            let values = stored
+                .config
+                .map(|config| config.values)
+                .unwrap_or_default();
             if let Ok(values) = crate::config::known_values(&facts.config_schema, &values)
                 && let Some(config) = root.config.as_mut()
             {
@@ -113,12 +130,13 @@ impl Kernel {
             lost: BTreeMap::new(),
             active: BTreeMap::new(),
             asked: BTreeMap::new(),
+            loading: BTreeMap::new(),
             runs: BTreeMap::new(),
             orphans: BTreeSet::new(),
             disposed: VecDeque::new(),
             next_ticket: 0,
             next_run: 0,
-            swept_seq: Seq(0),
+            unswept: true,
             seen_written: Timestamp(0),
             spoken_seq: boot.seq,
             health: Health::Writable,
@@ -131,14 +149,22 @@ impl Kernel {
             dirty: BTreeSet::new(),
         };
         if kernel.root.agents != agents_now {
-            kernel.act_root(Action::host("root/agentsChanged", serde_json::json!({"agents": agents_now})), None);
+            kernel.act_root(
+                Action::host(
+                    "root/agentsChanged",
+                    serde_json::json!({"agents": agents_now}),
+                ),
+                None,
+            );
         } else if !had_root {
             kernel.dirty.insert(ChannelUri::root());
         }
         if let Some(config) = &kernel.root.config
             && config.values != kernel.facts.config_values
         {
-            kernel.out.effects.push(Effect::Configure { values: config.values.clone() });
+            kernel.out.effects.push(Effect::Configure {
+                values: config.values.clone(),
+            });
         }
         for (uri, kind, duty) in boot.duties {
             kernel.take_up_duty(uri, kind, duty);
@@ -152,7 +178,9 @@ impl Kernel {
     fn take_up_duty(&mut self, uri: ChannelUri, kind: Kind, duty: Duty) {
         match kind {
             Kind::Chat if duty.open_turn => self.begin_chore(Chore::CloseOrphan(uri)),
-            Kind::Session if duty.creating || duty.active_clients => self.begin_chore(Chore::Revive(uri)),
+            Kind::Session if duty.creating || duty.active_clients => {
+                self.begin_chore(Chore::Revive(uri))
+            }
             Kind::Chat | Kind::Session | Kind::Root => {}
         }
     }
@@ -164,7 +192,11 @@ impl Kernel {
             Input::Connected { peer } => {
                 self.peers.insert(peer, Peer::new());
             }
-            Input::Received { peer, message, bytes } => self.receive(peer, message, bytes),
+            Input::Received {
+                peer,
+                message,
+                bytes,
+            } => self.receive(peer, message, bytes),
             Input::Malformed { peer, malformed } => {
                 self.say(peer, crate::Frame::error(&malformed.id, &malformed.error));
             }
@@ -190,11 +222,16 @@ impl Kernel {
             Timer::Sweep => {
                 self.sweep();
                 // There is more to trim than one step takes: come back soon.
-                let behind = self.seq.0.saturating_sub(self.limits.retention_actions) > self.log_floor.0;
+                let behind = self.is_log_long();
                 let soon = self.limits.sweep_ms.min(1_000);
-                self.wake_in(Timer::Sweep, if behind { soon } else { self.limits.sweep_ms });
+                self.wake_in(
+                    Timer::Sweep,
+                    if behind { soon } else { self.limits.sweep_ms },
+                );
             }
-            Timer::Grace { session, client_id } => self.begin_chore(Chore::EndGrace { session, client_id }),
+            Timer::Grace { session, client_id } => {
+                self.begin_chore(Chore::EndGrace { session, client_id })
+            }
             Timer::Probe => self.out.effects.push(Effect::Probe),
         }
     }
@@ -204,7 +241,7 @@ impl Kernel {
         self.stopping = true;
         let running: Vec<ChannelUri> = self.runs.values().cloned().collect();
         for chat in running {
-            self.end_without_agent(&chat, "hostStopped", "the host was stopped; resume the turn to go on");
+            self.end_without_agent(&chat, "hostStopped", STOPPED);
         }
     }
 
@@ -224,6 +261,7 @@ impl Kernel {
         out.seq = self.seq;
         out.wrote = !out.records.is_empty() || self.spoken_seq != self.seq;
         self.spoken_seq = self.seq;
+        self.unswept |= out.wrote;
         self.undo.close_step(out.wrote);
         out
     }
@@ -233,9 +271,9 @@ impl Kernel {
         self.undo = Undo::since(self.seq);
     }
 
-    /// Whether nothing is out that boot still waits for: no question, no orphan.
+    /// Whether boot has done what it can: no question is out and no turn waits to be closed, or nothing can be written.
     pub fn is_settled(&self) -> bool {
-        self.asked.is_empty() && self.orphans.is_empty()
+        self.unwritable().is_some() || (self.asked.is_empty() && self.orphans.is_empty())
     }
 
     /// Sequence number of the last step.
@@ -253,7 +291,10 @@ impl Kernel {
 
     /// Turns that run, by chat. For checkers.
     pub fn running(&self) -> Vec<(RunId, ChannelUri)> {
-        self.runs.iter().map(|(run, chat)| (*run, chat.clone())).collect()
+        self.runs
+            .iter()
+            .map(|(run, chat)| (*run, chat.clone()))
+            .collect()
     }
 
     fn receive(&mut self, peer: PeerId, message: Incoming, bytes: usize) {
@@ -263,7 +304,9 @@ impl Kernel {
                 self.say(peer, crate::Frame::value(id, &Value::Null));
             }
             Incoming::Response { .. } => {}
-            Incoming::Request { .. } | Incoming::Notification { .. } => self.take_or_park(peer, message, bytes),
+            Incoming::Request { .. } | Incoming::Notification { .. } => {
+                self.take_or_park(peer, message, bytes)
+            }
         }
     }
 }

@@ -68,6 +68,56 @@ pub struct Limits {
     pub shutdown_ms: u64,
 }
 
+impl Limits {
+    /// Names the first limit with which a host could not work.
+    pub fn check(&self) -> Result<(), String> {
+        let least: [(&str, u64, u64); 20] = [
+            ("frame_in_bytes", self.frame_in_bytes as u64, 1_024),
+            ("json_depth_max", self.json_depth_max as u64, 16),
+            ("subscriptions_max", self.subscriptions_max as u64, 1),
+            ("connections_max", self.connections_max as u64, 1),
+            (
+                "requests_in_flight_max",
+                self.requests_in_flight_max as u64,
+                2,
+            ),
+            ("parked_bytes_max", self.parked_bytes_max as u64, 1),
+            ("message_out_bytes", self.message_out_bytes as u64, 65_536),
+            ("fragment_bytes", self.fragment_bytes as u64, 1_024),
+            ("outbox_frames_max", self.outbox_frames_max as u64, 16),
+            ("outbox_bytes_max", self.outbox_bytes_max as u64, 65_536),
+            ("inputs_max", self.inputs_max as u64, 1),
+            ("batch_inputs_max", self.batch_inputs_max as u64, 1),
+            ("open_turns", self.open_turns.into(), 1),
+            ("page_turns", self.page_turns.into(), 1),
+            ("list_page_max", self.list_page_max.into(), 1),
+            ("channel_idle_ms", self.channel_idle_ms, 100),
+            ("sweep_ms", self.sweep_ms, 100),
+            ("journal_retry_ms", self.journal_retry_ms, 10),
+            ("handshake_timeout_ms", self.handshake_timeout_ms, 10),
+            ("shutdown_ms", self.shutdown_ms, 10),
+        ];
+        for (name, value, least) in least {
+            if value < least {
+                return Err(format!("limits.{name} must be at least {least}"));
+            }
+        }
+        let most = [
+            ("sweep_ms", self.sweep_ms, 30_000),
+            ("shutdown_ms", self.shutdown_ms, 4_000),
+        ];
+        for (name, value, most) in most {
+            if value > most {
+                return Err(format!("limits.{name} must be at most {most}"));
+            }
+        }
+        if self.json_depth_max > 1_024 {
+            return Err("limits.json_depth_max must be at most 1024".to_owned());
+        }
+        Ok(())
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         const KIB: usize = 1_024;

@@ -1,6 +1,7 @@
 //! Loading: sessions at rest are on disk. A message that needs a channel which is not in memory parks its peer; later
 //! messages of that peer wait in order, other peers go on, and all who wait for one channel share one question.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use wire::reduce::reduce_chat;
@@ -37,7 +38,14 @@ impl Memo {
         self.0.push((query, answer));
     }
 
-    pub fn find(&self, wanted: impl Fn(&Query) -> bool) -> Option<&(Query, Result<Answer, ReadFailed>)> {
+    pub fn count(&self, wanted: impl Fn(&Query) -> bool) -> usize {
+        self.0.iter().filter(|(query, _)| wanted(query)).count()
+    }
+
+    pub fn find(
+        &self,
+        wanted: impl Fn(&Query) -> bool,
+    ) -> Option<&(Query, Result<Answer, ReadFailed>)> {
         self.0.iter().rev().find(|(query, _)| wanted(query))
     }
 }
@@ -62,7 +70,12 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub fn new(message: Incoming) -> Self {
-        Self { message, memo: Memo::default(), tickets: Vec::new(), after: None }
+        Self {
+            message,
+            memo: Memo::default(),
+            tickets: Vec::new(),
+            after: None,
+        }
     }
 }
 
@@ -73,7 +86,12 @@ impl Kernel {
     }
 
     /// The same, with at least `turns` of its newest turns in memory if it is a chat that has them.
-    pub(crate) fn need_channel_with(&self, uri: &ChannelUri, memo: &Memo, turns: u32) -> Flow<bool> {
+    pub(crate) fn need_channel_with(
+        &self,
+        uri: &ChannelUri,
+        memo: &Memo,
+        turns: u32,
+    ) -> Flow<bool> {
         let bytes_max = self.limits.message_out_bytes as u64;
         if uri.is_root() {
             return Flow::Ready(true);
@@ -97,15 +115,24 @@ impl Kernel {
                 Body::Chat(_) | Body::Session(_) => Flow::Ready(true),
             };
         }
-        match memo.find(|query| matches!(query, Query::Channel { uri: asked, .. } if asked == uri)) {
+        match memo.find(|query| matches!(query, Query::Channel { uri: asked, .. } if asked == uri))
+        {
             Some((_, Err(failed))) => Flow::Failed(failed.clone()),
             Some((_, Ok(_))) => Flow::Ready(false),
-            None => Flow::Ask(vec![Query::Channel { uri: uri.clone(), turns_max: turns, bytes_max }]),
+            None => Flow::Ask(vec![Query::Channel {
+                uri: uri.clone(),
+                turns_max: turns,
+                bytes_max,
+            }]),
         }
     }
 
     /// All of several channels: which of them exist.
-    pub(crate) fn need_channels(&self, wanted: &[(ChannelUri, u32)], memo: &Memo) -> Flow<Vec<bool>> {
+    pub(crate) fn need_channels(
+        &self,
+        wanted: &[(ChannelUri, u32)],
+        memo: &Memo,
+    ) -> Flow<Vec<bool>> {
         let mut exist = Vec::with_capacity(wanted.len());
         let mut queries = Vec::new();
         for (uri, turns) in wanted {
@@ -115,19 +142,44 @@ impl Kernel {
                 Flow::Failed(failed) => return Flow::Failed(failed),
             }
         }
-        if queries.is_empty() { Flow::Ready(exist) } else { Flow::Ask(queries) }
+        if queries.is_empty() {
+            Flow::Ready(exist)
+        } else {
+            Flow::Ask(queries)
+        }
     }
 
     /// Puts questions for `waiter`; equal questions that are out already are shared.
     pub(crate) fn ask(&mut self, queries: Vec<Query>, waiter: Waiter, memo: Memo) {
         let mut tickets = Vec::new();
         for query in queries {
-            let same = self.asked.iter().find(|(_, asked)| is_same(&asked.query, &query)).map(|(t, _)| *t);
+            let same = match &query {
+                // A channel is asked for once, however deep: what is missing is asked for then.
+                Query::Channel { uri, .. } => self.loading.get(uri).copied(),
+                _ => self
+                    .asked
+                    .iter()
+                    .find(|(_, asked)| asked.query == query)
+                    .map(|(ticket, _)| *ticket),
+            };
             let ticket = same.unwrap_or_else(|| {
                 self.next_ticket += 1;
                 let ticket = Ticket(self.next_ticket);
-                self.out.effects.push(Effect::Read { ticket, query: query.clone() });
-                self.asked.insert(ticket, Asked { query, waiters: Vec::new(), epoch: self.epoch });
+                self.out.effects.push(Effect::Read {
+                    ticket,
+                    query: query.clone(),
+                });
+                if let Query::Channel { uri, .. } = &query {
+                    self.loading.insert(uri.clone(), ticket);
+                }
+                self.asked.insert(
+                    ticket,
+                    Asked {
+                        query,
+                        waiters: Vec::new(),
+                        epoch: self.epoch,
+                    },
+                );
                 ticket
             });
             if let Some(asked) = self.asked.get_mut(&ticket) {
@@ -136,7 +188,10 @@ impl Kernel {
             tickets.push(ticket);
         }
         if let Waiter::Peer(peer) = waiter
-            && let Some(waiting) = self.peers.get_mut(&peer).and_then(|peer| peer.waiting.as_mut())
+            && let Some(waiting) = self
+                .peers
+                .get_mut(&peer)
+                .and_then(|peer| peer.waiting.as_mut())
         {
             waiting.memo = memo;
             waiting.tickets.extend(tickets);
@@ -145,14 +200,21 @@ impl Kernel {
 
     /// An answer came: take it in, then let everyone go on who waited for it.
     pub(crate) fn read(&mut self, ticket: Ticket, answer: Result<Answer, ReadFailed>) {
-        let Some(asked) = self.asked.get_mut(&ticket) else { return };
+        let Some(asked) = self.asked.get_mut(&ticket) else {
+            return;
+        };
         if asked.epoch != self.epoch {
             asked.epoch = self.epoch;
             let query = asked.query.clone();
             self.out.effects.push(Effect::Read { ticket, query });
             return;
         }
-        let Some(Asked { query, waiters, .. }) = self.asked.remove(&ticket) else { return };
+        let Some(Asked { query, waiters, .. }) = self.asked.remove(&ticket) else {
+            return;
+        };
+        if let Query::Channel { uri, .. } = &query {
+            self.loading.remove(uri);
+        }
         // A channel that came into memory is found there from now on: nothing to remember.
         let heard = match (&query, answer) {
             (Query::Channel { uri, .. }, Ok(Answer::Channel(Some(stored)))) => {
@@ -166,7 +228,10 @@ impl Kernel {
                 }
             }
             (Query::Turns { chat, before_n, .. }, Ok(Answer::Turns(page))) => {
-                if let Some(channel) = self.channels.values_mut().find(|channel| channel.id == *chat)
+                if let Some(channel) = self
+                    .channels
+                    .values_mut()
+                    .find(|channel| channel.id == *chat)
                     && let Body::Chat(chat) = &mut channel.body
                 {
                     chat.prepend(*before_n, &page);
@@ -202,28 +267,55 @@ impl Kernel {
         if self.channels.contains_key(&stored.uri) {
             return; // another answer was quicker
         }
-        let StoredChannel { id, uri, kind, head, private, later, turns, next_n, checkpoint, parent, .. } = stored;
-        let session = parent.as_ref().map(|parent| parent.uri.clone());
+        let StoredChannel {
+            id,
+            uri,
+            kind,
+            head,
+            private,
+            later,
+            turns,
+            next_n,
+            checkpoint,
+            parent,
+            ..
+        } = stored;
+        let session = parent
+            .as_ref()
+            .map(|parent| (parent.uri.clone(), parent.id));
         if let Some(parent) = parent {
             self.install(*parent);
         }
-        let Ok(head) = serde_json::from_slice(&head) else { return };
+        let Ok(head) = serde_json::from_slice(&head) else {
+            return;
+        };
         match kind {
             Kind::Root => {}
             Kind::Session => {
-                let Ok(state) = SessionState::from_value(head) else { return };
+                let Ok(state) = SessionState::from_value(head) else {
+                    return;
+                };
                 for client in &state.active_clients {
                     if let Some(client_id) = client["clientId"].as_str() {
-                        self.active.entry(client_id.to_owned()).or_default().insert(uri.clone());
+                        self.active
+                            .entry(client_id.to_owned())
+                            .or_default()
+                            .insert(uri.clone());
                     }
                 }
                 let session = SessionChannel::stored(state, &private);
-                self.channels.insert(uri, Channel::new(id, self.now, Body::Session(session)));
+                self.channels
+                    .insert(uri, Channel::new(id, self.now, Body::Session(session)));
             }
             Kind::Chat => {
-                let (Ok(mut state), Some(session)) = (ChatState::from_value(head), session) else { return };
+                let (Ok(mut state), Some(session)) = (ChatState::from_value(head), session) else {
+                    return;
+                };
                 // The title lives in the catalogue: no chat action carries it (G-13, H-150).
-                if let Some(entry) = self.session_state(&session).and_then(|s| s.chat(uri.as_str())) {
+                if let Some(entry) = self
+                    .session_state(&session.0)
+                    .and_then(|s| s.chat(uri.as_str()))
+                {
                     state.title.clone_from(&entry.title);
                 }
                 for (_, envelope) in &later {
@@ -235,8 +327,10 @@ impl Kernel {
                 let (ns, items) = turns_of(turns);
                 state.turns = Arc::new(TurnList::new(items));
                 let open = state.active_turn.is_some();
-                let chat = ChatChannel::stored(state, session, ns, older, next_n, checkpoint, &private);
-                self.channels.insert(uri.clone(), Channel::new(id, self.now, Body::Chat(chat)));
+                let chat =
+                    ChatChannel::stored(state, session, ns, older, next_n, checkpoint, &private);
+                self.channels
+                    .insert(uri.clone(), Channel::new(id, self.now, Body::Chat(chat)));
                 if open {
                     self.orphans.insert(uri.clone());
                     self.begin_chore(Chore::CloseOrphan(uri));
@@ -254,7 +348,7 @@ impl Kernel {
             Body::Chat(chat) => !idle(channel) || chat.state.active_turn.is_some(),
             Body::Session(_) => true,
         });
-        let with_chats: Vec<ChannelUri> = self
+        let with_chats: BTreeSet<ChannelUri> = self
             .channels
             .values()
             .filter_map(|channel| match &channel.body {
@@ -271,20 +365,16 @@ impl Kernel {
     }
 }
 
-/// Whether one answer serves both. A channel is asked for once, however deep: what is missing is asked for then.
-fn is_same(one: &Query, other: &Query) -> bool {
-    match (one, other) {
-        (Query::Channel { uri: one, .. }, Query::Channel { uri: other, .. }) => one == other,
-        _ => one == other,
-    }
-}
-
 /// Turn rows as the numbers and the shared turns of a chat.
 pub(crate) fn turns_of(page: TurnPage) -> (Vec<u64>, Vec<Arc<Turn>>) {
     page.turns
         .into_iter()
         .map(|stored| {
-            let turn = Turn { id: stored.id, outcome: stored.outcome, json: stored.json };
+            let turn = Turn {
+                id: stored.id,
+                outcome: stored.outcome,
+                json: stored.json,
+            };
             (stored.n, Arc::new(turn))
         })
         .unzip()

@@ -1,6 +1,6 @@
 //! Peers: connections, what they negotiated, what they watch, and which of their messages wait.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 use wire::methods::{self, Call};
@@ -17,6 +17,9 @@ use crate::record::{Answer, ClientRecord, FloorRecord, Query, Record, Seq};
 pub(crate) struct Peer {
     pub stage: Stage,
     pub subscriptions: BTreeMap<ChannelUri, Subscription>,
+    /// What it was ever served and did not give up itself: a snapshot of it replaces an earlier one, also if the URI
+    /// names another channel by now (G-19).
+    pub served: BTreeSet<ChannelUri>,
     pub waiting: Option<Box<Waiting>>,
     /// Messages that wait behind `waiting`, in order.
     pub parked: VecDeque<(Incoming, usize)>,
@@ -60,6 +63,7 @@ impl Peer {
         Self {
             stage: Stage::New,
             subscriptions: BTreeMap::new(),
+            served: BTreeSet::new(),
             waiting: None,
             parked: VecDeque::new(),
             parked_bytes: 0,
@@ -79,8 +83,13 @@ impl Kernel {
 
     /// Handles a message now, or lets it wait behind what its peer already waits for.
     pub(crate) fn take_or_park(&mut self, peer: PeerId, message: Incoming, bytes: usize) {
-        let (in_flight_max, bytes_max) = (self.limits.requests_in_flight_max, self.limits.parked_bytes_max);
-        let Some(state) = self.peers.get_mut(&peer) else { return };
+        let (in_flight_max, bytes_max) = (
+            self.limits.requests_in_flight_max,
+            self.limits.parked_bytes_max,
+        );
+        let Some(state) = self.peers.get_mut(&peer) else {
+            return;
+        };
         if state.waiting.is_none() {
             state.waiting = Some(Box::new(Waiting::new(message)));
             return self.go_on(peer);
@@ -88,7 +97,10 @@ impl Kernel {
         if state.parked.len() >= in_flight_max
             && let Incoming::Request { id, .. } = &message
         {
-            let error = RpcError::new(code::INVALID_REQUEST, format!("more than {in_flight_max} requests in flight"));
+            let error = RpcError::new(
+                code::INVALID_REQUEST,
+                format!("more than {in_flight_max} requests in flight"),
+            );
             let id = id.clone();
             return self.fail(peer, &id, &error);
         }
@@ -103,7 +115,13 @@ impl Kernel {
     /// Handles the message a peer stands at, as far as it goes; then those behind it.
     pub(crate) fn go_on(&mut self, peer: PeerId) {
         loop {
-            let Some(waiting) = self.peers.get_mut(&peer).and_then(|state| state.waiting.as_mut()) else { return };
+            let Some(waiting) = self
+                .peers
+                .get_mut(&peer)
+                .and_then(|state| state.waiting.as_mut())
+            else {
+                return;
+            };
             if !waiting.tickets.is_empty() || waiting.after.is_some() {
                 return;
             }
@@ -115,7 +133,9 @@ impl Kernel {
                     return;
                 }
                 Flow::Ready(()) | Flow::Failed(_) => {
-                    let Some(state) = self.peers.get_mut(&peer) else { return };
+                    let Some(state) = self.peers.get_mut(&peer) else {
+                        return;
+                    };
                     if let Some(waiting) = &mut state.waiting
                         && waiting.after.is_some()
                     {
@@ -149,7 +169,13 @@ impl Kernel {
         query: &Query,
         answer: Option<&Result<Answer, ReadFailed>>,
     ) {
-        let Some(waiting) = self.peers.get_mut(&peer).and_then(|state| state.waiting.as_mut()) else { return };
+        let Some(waiting) = self
+            .peers
+            .get_mut(&peer)
+            .and_then(|state| state.waiting.as_mut())
+        else {
+            return;
+        };
         waiting.tickets.retain(|other| *other != ticket);
         if let Some(answer) = answer {
             waiting.memo.push(query.clone(), answer.clone());
@@ -165,7 +191,10 @@ impl Kernel {
                     let error = RpcError::new(code::INTERNAL_ERROR, failed.to_string());
                     self.fail(peer, &id, &error);
                 }
-                let waiting = self.peers.get(&peer).and_then(|state| state.waiting.as_ref());
+                let waiting = self
+                    .peers
+                    .get(&peer)
+                    .and_then(|state| state.waiting.as_ref());
                 let deferred = waiting.is_some_and(|waiting| waiting.after.is_some());
                 if !matches!(flow, Flow::Ask(_)) && !deferred {
                     self.owe(Owed::Answer { peer, id });
@@ -185,7 +214,14 @@ impl Kernel {
         }
     }
 
-    fn call(&mut self, peer: PeerId, id: &Id, method: &str, mut params: Value, memo: &Memo) -> Flow<()> {
+    fn call(
+        &mut self,
+        peer: PeerId,
+        id: &Id,
+        method: &str,
+        mut params: Value,
+        memo: &Memo,
+    ) -> Flow<()> {
         let generation = self.ready(peer).map(|ready| ready.generation);
         if method == "createSession"
             && let Some(generation) = generation
@@ -199,7 +235,10 @@ impl Kernel {
         let admitted = generation.is_some();
         match call {
             Call::Initialize(_) | Call::Reconnect(_) if admitted => {
-                let error = RpcError::new(code::INVALID_REQUEST, "this connection is initialized already"); // G-21
+                let error = RpcError::new(
+                    code::INVALID_REQUEST,
+                    "this connection is initialized already",
+                ); // G-21
                 self.answer_error(peer, id, &error)
             }
             Call::Initialize(params) => self.initialize(peer, id, &params, memo),
@@ -209,7 +248,10 @@ impl Kernel {
                 Flow::Ready(())
             }
             _ if !admitted => {
-                let error = RpcError::new(code::INVALID_REQUEST, "send `initialize` or `reconnect` first"); // H-020
+                let error = RpcError::new(
+                    code::INVALID_REQUEST,
+                    "send `initialize` or `reconnect` first",
+                ); // H-020
                 self.answer_error(peer, id, &error)
             }
             Call::Subscribe(params) => self.subscribe(peer, id, &params, memo),
@@ -218,7 +260,9 @@ impl Kernel {
             Call::ListSessions(params) => self.list_sessions(peer, id, &params, memo),
             Call::FetchTurns(params) => self.fetch_turns(peer, id, &params, memo),
             Call::ResolveSessionConfig(params) => self.resolve_session_config(peer, id, &params),
-            Call::SessionConfigCompletions(params) => self.session_config_completions(peer, id, &params),
+            Call::SessionConfigCompletions(params) => {
+                self.session_config_completions(peer, id, &params)
+            }
         }
     }
 
@@ -246,21 +290,38 @@ impl Kernel {
 
     /// Notes what a peer watched before this step changes it.
     pub(crate) fn remember_watch(&mut self, peer: PeerId, uri: &ChannelUri) {
-        let watcher = self.watchers.get(uri).and_then(|all| all.iter().find(|w| w.peer == peer)).cloned();
-        let subscription = self.peers.get(&peer).and_then(|state| state.subscriptions.get(uri)).cloned();
-        self.undo.watched.push((uri.clone(), peer, watcher, subscription));
+        let watcher = self
+            .watchers
+            .get(uri)
+            .and_then(|all| all.iter().find(|w| w.peer == peer))
+            .cloned();
+        let subscription = self
+            .peers
+            .get(&peer)
+            .and_then(|state| state.subscriptions.get(uri))
+            .cloned();
+        self.undo
+            .watched
+            .push((uri.clone(), peer, watcher, subscription));
     }
 
     /// Begins a subscription that was just answered with a snapshot or a replay (H-041).
     pub(crate) fn watch(&mut self, peer: PeerId, uri: &ChannelUri, subscription: Subscription) {
-        let Some(ready) = self.ready(peer).cloned() else { return };
+        let Some(ready) = self.ready(peer).cloned() else {
+            return;
+        };
         let window_ms = subscription.max_latency_ms.unwrap_or(0);
         self.remember_watch(peer, uri);
-        let watcher = Watcher { peer, generation: ready.generation, window_ms };
+        let watcher = Watcher {
+            peer,
+            generation: ready.generation,
+            window_ms,
+        };
         self.set_watcher(uri, peer, Some(watcher));
         self.record_floor(&ready, uri, &subscription);
         if let Some(state) = self.peers.get_mut(&peer) {
             state.subscriptions.insert(uri.clone(), subscription);
+            state.served.insert(uri.clone());
         }
     }
 
@@ -279,7 +340,10 @@ impl Kernel {
             view_turns: subscription.view_turns,
             max_latency_ms: subscription.max_latency_ms,
         };
-        self.out.records.push(Record::Floor { client_id: ready.client_id.clone(), floor });
+        self.out.records.push(Record::Floor {
+            client_id: ready.client_id.clone(),
+            floor,
+        });
     }
 
     pub(crate) fn mark_volatile(&mut self, client_id: &str) {
@@ -312,12 +376,20 @@ impl Kernel {
         }
         let volatile: Vec<PeerId> = self.clients.values().copied().collect();
         for peer in volatile {
-            let Some(mut ready) = self.ready(peer).filter(|ready| ready.volatile).cloned() else { continue };
+            let Some(mut ready) = self.ready(peer).filter(|ready| ready.volatile).cloned() else {
+                continue;
+            };
             ready.volatile = false;
             self.undo.rewritten.push(ready.client_id.clone());
-            self.out.records.push(Record::ClientGone { client_id: ready.client_id.clone() });
+            self.out.records.push(Record::ClientGone {
+                client_id: ready.client_id.clone(),
+            });
             self.record_client(&ready);
-            let subscriptions = self.peers.get(&peer).map(|state| state.subscriptions.clone()).unwrap_or_default();
+            let subscriptions = self
+                .peers
+                .get(&peer)
+                .map(|state| state.subscriptions.clone())
+                .unwrap_or_default();
             for (uri, subscription) in &subscriptions {
                 self.record_floor(&ready, uri, subscription);
             }
@@ -329,7 +401,13 @@ impl Kernel {
 
     /// A channel is gone: so are its subscriptions (H-054).
     pub(crate) fn end_subscriptions(&mut self, uri: &ChannelUri) {
-        let watching: Vec<PeerId> = self.watchers.get(uri).into_iter().flatten().map(|w| w.peer).collect();
+        let watching: Vec<PeerId> = self
+            .watchers
+            .get(uri)
+            .into_iter()
+            .flatten()
+            .map(|w| w.peer)
+            .collect();
         for peer in watching {
             self.remember_watch(peer, uri);
         }
@@ -343,19 +421,35 @@ impl Kernel {
     /// The place of an older connection with the same client id is taken: it is closed, and what was read from it is
     /// processed first (G-20). Returns whether the newer one has to wait for that.
     pub(crate) fn supersede(&mut self, peer: PeerId, client_id: &str) -> bool {
-        let Some(older) = self.clients.get(client_id).copied().filter(|older| *older != peer) else { return false };
+        let Some(older) = self
+            .clients
+            .get(client_id)
+            .copied()
+            .filter(|older| *older != peer)
+        else {
+            return false;
+        };
         let closing = self.peers.get(&older).is_some_and(|state| state.gone);
         if !closing {
-            self.out.effects.push(Effect::Close { peer: older, why: CloseReason::Superseded });
+            self.out.effects.push(Effect::Close {
+                peer: older,
+                why: CloseReason::Superseded,
+            });
         }
-        if let Some(waiting) = self.peers.get_mut(&peer).and_then(|state| state.waiting.as_mut()) {
+        if let Some(waiting) = self
+            .peers
+            .get_mut(&peer)
+            .and_then(|state| state.waiting.as_mut())
+        {
             waiting.after = Some(older);
         }
         true
     }
 
     pub(crate) fn disconnected(&mut self, peer: PeerId) {
-        let Some(state) = self.peers.get_mut(&peer) else { return };
+        let Some(state) = self.peers.get_mut(&peer) else {
+            return;
+        };
         state.gone = true;
         if state.waiting.is_none() {
             self.farewell(peer);
@@ -364,7 +458,9 @@ impl Kernel {
 
     /// Everything that was read from a connection is processed: now it is really gone.
     fn farewell(&mut self, peer: PeerId) {
-        let Some(state) = self.peers.remove(&peer) else { return };
+        let Some(state) = self.peers.remove(&peer) else {
+            return;
+        };
         self.out.effects.push(Effect::Forget { peer });
         for uri in state.subscriptions.keys() {
             self.set_watcher(uri, peer, None);
@@ -376,23 +472,39 @@ impl Kernel {
             } else if ready.volatile {
                 self.forgotten.insert(ready.client_id.clone());
             }
-            let sessions = self.active.get(&ready.client_id).cloned().unwrap_or_default();
+            let sessions = self
+                .active
+                .get(&ready.client_id)
+                .cloned()
+                .unwrap_or_default();
             if !sessions.is_empty() {
                 self.lost.insert(ready.client_id.clone(), self.now);
             }
             for session in sessions {
-                let timer = Timer::Grace { session, client_id: ready.client_id.clone() };
+                let timer = Timer::Grace {
+                    session,
+                    client_id: ready.client_id.clone(),
+                };
                 self.wake_in(timer, self.limits.active_client_grace_ms);
             }
         }
         let behind: Vec<PeerId> = self
             .peers
             .iter()
-            .filter(|(_, state)| state.waiting.as_ref().is_some_and(|waiting| waiting.after == Some(peer)))
+            .filter(|(_, state)| {
+                state
+                    .waiting
+                    .as_ref()
+                    .is_some_and(|waiting| waiting.after == Some(peer))
+            })
             .map(|(other, _)| *other)
             .collect();
         for other in behind {
-            if let Some(waiting) = self.peers.get_mut(&other).and_then(|state| state.waiting.as_mut()) {
+            if let Some(waiting) = self
+                .peers
+                .get_mut(&other)
+                .and_then(|state| state.waiting.as_mut())
+            {
                 waiting.after = None;
             }
             self.go_on(other);

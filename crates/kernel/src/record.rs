@@ -85,7 +85,11 @@ impl Duty {
     }
 
     pub fn from_bits(bits: u8) -> Self {
-        Self { open_turn: bits & 1 != 0, active_clients: bits & 2 != 0, creating: bits & 4 != 0 }
+        Self {
+            open_turn: bits & 1 != 0,
+            active_clients: bits & 2 != 0,
+            creating: bits & 4 != 0,
+        }
     }
 }
 
@@ -150,30 +154,70 @@ pub struct FloorRecord {
 #[derive(Debug, Clone)]
 pub enum Record {
     /// An action that subscribers see; `envelope` is the JSON of its `ActionEnvelope`.
-    Action { seq: Seq, channel: ChannelId, envelope: Bytes },
+    Action {
+        seq: Seq,
+        channel: ChannelId,
+        envelope: Bytes,
+    },
     Channel(ChannelRecord),
     /// A chat begins as a fork: it sees the source's turns up to and including `through_n` as they are visible at
     /// `as_of`. Nothing is copied; the fork's own turns go on from `through_n + 1`.
-    Fork { chat: ChannelId, source: ChannelId, through_n: u64, as_of: Seq },
+    Fork {
+        chat: ChannelId,
+        source: ChannelId,
+        through_n: u64,
+        as_of: Seq,
+    },
     /// A completed turn. `n` rises by one in a chat and is never used twice.
-    Turn { chat: ChannelId, n: u64, turn: Arc<Turn> },
+    Turn {
+        chat: ChannelId,
+        n: u64,
+        turn: Arc<Turn>,
+    },
     /// The turns of a chat from `from_n` on are not visible any more (truncate, resume).
-    HideTurns { chat: ChannelId, from_n: u64, at: Seq },
+    HideTurns {
+        chat: ChannelId,
+        from_n: u64,
+        at: Seq,
+    },
     /// The channel (and, of a session, its chats) is gone; rows are kept until `retention` passes.
-    Dispose { channel: ChannelId, at: Timestamp },
+    Dispose {
+        channel: ChannelId,
+        at: Timestamp,
+    },
     Summary(SummaryRecord),
-    SummaryGone { session: ChannelId },
+    SummaryGone {
+        session: ChannelId,
+    },
     /// The opaque checkpoint of a running turn (G-04); `None` removes it.
-    Checkpoint { chat: ChannelId, turn_id: String, data: Option<Bytes> },
+    Checkpoint {
+        chat: ChannelId,
+        turn_id: String,
+        data: Option<Bytes>,
+    },
     Client(ClientRecord),
-    ClientGone { client_id: String },
-    Floor { client_id: String, floor: FloorRecord },
-    FloorGone { client_id: String, channel: ChannelUri },
+    ClientGone {
+        client_id: String,
+    },
+    Floor {
+        client_id: String,
+        floor: FloorRecord,
+    },
+    FloorGone {
+        client_id: String,
+        channel: ChannelUri,
+    },
     /// Actions with a seq up to `through` may be forgotten; from then on a replay cannot reach below it.
-    Trim { through: Seq },
+    Trim {
+        through: Seq,
+    },
     /// Housekeeping that only the journal can do: rows of channels disposed of before `disposed_before`, clients not
     /// seen since `clients_before`, the oldest clients over `clients_max`.
-    Sweep { disposed_before: Timestamp, clients_before: Timestamp, clients_max: u32 },
+    Sweep {
+        disposed_before: Timestamp,
+        clients_before: Timestamp,
+        clients_max: u32,
+    },
 }
 
 /// What one transaction writes.
@@ -200,21 +244,40 @@ pub struct Boot {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Query {
     /// A channel with the newest turns of a chat that fit both bounds (at least one if there is any), and its session.
-    Channel { uri: ChannelUri, turns_max: u32, bytes_max: u64 },
+    Channel {
+        uri: ChannelUri,
+        turns_max: u32,
+        bytes_max: u64,
+    },
     /// The page of visible turns right before turn number `before_n`: the newest first cut off when either bound is
     /// reached, the turn that crosses `bytes_max` included (G-18).
-    Turns { chat: ChannelId, before_n: u64, turns_max: u32, bytes_max: u64 },
+    Turns {
+        chat: ChannelId,
+        before_n: u64,
+        turns_max: u32,
+        bytes_max: u64,
+    },
     /// Where a turn id stands in a chat.
     FindTurn { chat: ChannelId, turn_id: String },
     /// A client and its floors.
     Client { client_id: String },
     /// Actions of some channels, each above its own floor, in seq order, up to and including `through`; stops and says
     /// so when the envelopes exceed `bytes_max`.
-    Log { floors: Vec<(ChannelId, Seq)>, through: Seq, bytes_max: u64 },
+    Log {
+        floors: Vec<(ChannelId, Seq)>,
+        through: Seq,
+        bytes_max: u64,
+    },
     /// A page of the session list, newest first, after the row the cursor names.
-    Sessions { after: Option<(Timestamp, ChannelId)>, limit: u32 },
+    Sessions {
+        after: Option<(Timestamp, ChannelId)>,
+        limit: u32,
+    },
     /// Sessions that may be swept: empty, created before `created_before`, and their creator not seen since either.
-    EmptySessions { created_before: Timestamp, limit: u32 },
+    EmptySessions {
+        created_before: Timestamp,
+        limit: u32,
+    },
 }
 
 /// The answer to a [`Query`] of the same name.

@@ -9,7 +9,7 @@ use wire::state::RootState;
 use wire::{ChannelUri, RpcError, Timestamp};
 
 use crate::Kernel;
-use crate::channel::Watcher;
+use crate::channel::{Body, Watcher};
 use crate::chore::Chore;
 use crate::frame::Frame;
 use crate::io::{Effect, Output, Owed, PeerId, Timer};
@@ -47,7 +47,10 @@ pub(crate) struct Undo {
 impl Undo {
     /// Nothing changed yet since `seq`, which is in the journal.
     pub fn since(seq: Seq) -> Self {
-        Self { seq, ..Self::default() }
+        Self {
+            seq,
+            ..Self::default()
+        }
     }
 
     /// What was answered before the first step that must be written stands, whatever happens to the batch.
@@ -84,11 +87,29 @@ impl Kernel {
             self.root = root;
             self.root_snapshot = None;
         }
-        for uri in undo.touched {
+        let first_failing = self.health == Health::Writable;
+        let mut touched = undo.touched;
+        if first_failing {
+            // While nothing can be recorded no agent works, not even one that is silent (G-15).
+            touched.extend(self.runs.values().cloned());
+        }
+        // A chat is never in memory without its session.
+        let chats = self
+            .channels
+            .iter()
+            .filter(|(_, channel)| match &channel.body {
+                Body::Chat(chat) => touched.contains(&chat.session),
+                Body::Session(_) => false,
+            });
+        let chats: Vec<ChannelUri> = chats.map(|(uri, _)| uri.clone()).collect();
+        touched.extend(chats);
+        for uri in touched {
             self.evict(&uri);
         }
         for (uri, peer, watcher, subscription) in undo.watched.into_iter().rev() {
-            let Some(state) = self.peers.get_mut(&peer) else { continue };
+            let Some(state) = self.peers.get_mut(&peer) else {
+                continue;
+            };
             match subscription {
                 Some(subscription) => state.subscriptions.insert(uri.clone(), subscription),
                 None => state.subscriptions.remove(&uri),
@@ -122,7 +143,6 @@ impl Kernel {
         for peer in undo.admitted {
             self.dismiss(peer);
         }
-        let first_failing = self.health == Health::Writable;
         self.health = Health::Failing(why.to_owned());
         let mut nothing_lost_yet = true;
         for output in outputs {
@@ -140,9 +160,14 @@ impl Kernel {
                 self.tell_unrecorded(owed, why);
             }
             // Questions, timers and stops stand; what was to follow from a record that is not there does not.
-            self.out.effects.extend(output.effects.into_iter().filter(|effect| {
-                !matches!(effect, Effect::RunTurn(_) | Effect::StartSession { .. } | Effect::Configure { .. })
-            }));
+            self.out
+                .effects
+                .extend(output.effects.into_iter().filter(|effect| {
+                    !matches!(
+                        effect,
+                        Effect::RunTurn(_) | Effect::StartSession { .. } | Effect::Configure { .. }
+                    )
+                }));
         }
         if first_failing {
             self.wake_in(Timer::Probe, self.limits.journal_retry_ms);
@@ -155,14 +180,16 @@ impl Kernel {
 
     /// Takes a channel out of memory together with its run; a turn that was open in the journal is closed later.
     fn evict(&mut self, uri: &ChannelUri) {
-        let run = self.chat(uri).and_then(|chat| chat.run.as_ref()).map(|run| run.id);
+        let run = self
+            .chat(uri)
+            .and_then(|chat| chat.run.as_ref())
+            .map(|run| run.id);
         if let Some(run) = run {
             self.runs.remove(&run);
             self.out.effects.push(Effect::StopTurn { run });
         }
-        if self.chat(uri).is_some() {
-            self.orphans.insert(uri.clone());
-        }
+        // Its turn may be open in the journal; of a session this means nothing and does no harm.
+        self.orphans.insert(uri.clone());
         self.channels.remove(uri);
     }
 
@@ -173,6 +200,7 @@ impl Kernel {
             }
             state.stage = Stage::New;
             state.subscriptions.clear();
+            state.served.clear();
         }
     }
 
@@ -182,7 +210,12 @@ impl Kernel {
                 let error = self.unwritable_error(why);
                 self.say(peer, Frame::error(&id, &error));
             }
-            Owed::Refusal { peer, channel, action, origin } => {
+            Owed::Refusal {
+                peer,
+                channel,
+                action,
+                origin,
+            } => {
                 let reason = unwritable_reason(why);
                 self.refuse(&Sender { peer, origin }, &channel, &action, &reason);
             }

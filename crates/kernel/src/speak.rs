@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wire::action::{self, EncodedAction};
+use wire::published::actions::ActionType;
 use wire::reduce::{Reduced, reduce_chat, reduce_root, reduce_session};
 use wire::{Action, ChannelUri, Generation, Id, Object, Origin, RpcError, compat, rpc};
 
@@ -13,7 +14,8 @@ use crate::frame::{Frame, Outgoing};
 use crate::io::{Owed, PeerId};
 use crate::record::{ChannelId, ChannelRecord, Head, Kind, Record, Seq};
 
-/// The client behind an action: where its echo goes whether it is subscribed or not.
+/// The client behind an action. Its echo reaches it as a watcher of the channel (H-043, H-063); a refusal, or the answer
+/// that nothing changed, reaches it in any case.
 #[derive(Debug, Clone)]
 pub(crate) struct Sender {
     pub peer: PeerId,
@@ -21,10 +23,15 @@ pub(crate) struct Sender {
 }
 
 /// Streamed actions do not rewrite the head of their channel: they are folded over it when it is loaded.
-fn is_streamed(name: &str) -> bool {
+fn is_streamed(kind: &ActionType) -> bool {
     matches!(
-        name,
-        "chat/delta" | "chat/reasoning" | "chat/responsePart" | "chat/usage" | "chat/toolCallStart" | "chat/toolCallDelta"
+        kind,
+        ActionType::ChatDelta
+            | ActionType::ChatReasoning
+            | ActionType::ChatResponsePart
+            | ActionType::ChatUsage
+            | ActionType::ChatToolCallStart
+            | ActionType::ChatToolCallDelta
     )
 }
 
@@ -34,8 +41,15 @@ const REHEAD_BYTES: usize = 256 * 1_024;
 impl Kernel {
     /// Applies an action to a session or chat, records it and speaks it to all who watch. `Unchanged` records nothing:
     /// the sender alone is answered (G-17).
-    pub(crate) fn act(&mut self, uri: &ChannelUri, action: Action, sender: Option<&Sender>) -> Reduced {
-        let Some(channel) = self.channels.get_mut(uri) else { return Reduced::Unchanged };
+    pub(crate) fn act(
+        &mut self,
+        uri: &ChannelUri,
+        action: Action,
+        sender: Option<&Sender>,
+    ) -> Reduced {
+        let Some(channel) = self.channels.get_mut(uri) else {
+            return Reduced::Unchanged;
+        };
         let id = channel.id;
         let reduced = match &mut channel.body {
             Body::Session(session) => reduce_session(Arc::make_mut(&mut session.state), &action),
@@ -50,7 +64,9 @@ impl Kernel {
         let length = self.record(uri, id, &action, sender);
         if let Some(channel) = self.channels.get_mut(uri) {
             channel.unwritten += length;
-            if !is_streamed(action.name()) || channel.unwritten > REHEAD_BYTES.max(channel.head_bytes) {
+            if !is_streamed(&action.kind)
+                || channel.unwritten > REHEAD_BYTES.max(channel.head_bytes)
+            {
                 self.dirty.insert(uri.clone());
             }
         }
@@ -79,19 +95,38 @@ impl Kernel {
         }
     }
 
-    fn record(&mut self, uri: &ChannelUri, id: ChannelId, action: &Action, sender: Option<&Sender>) -> usize {
+    fn record(
+        &mut self,
+        uri: &ChannelUri,
+        id: ChannelId,
+        action: &Action,
+        sender: Option<&Sender>,
+    ) -> usize {
         let seq = self.next_seq();
-        let EncodedAction { frame, envelope } =
-            action::encode(uri, &action.body, seq.0, sender.map(|sender| &sender.origin), None);
+        let EncodedAction { frame, envelope } = action::encode(
+            uri,
+            &action.body,
+            seq.0,
+            sender.map(|sender| &sender.origin),
+            None,
+        );
         let length = envelope.len();
-        self.out.records.push(Record::Action { seq, channel: id, envelope: envelope.clone() });
+        self.out.records.push(Record::Action {
+            seq,
+            channel: id,
+            envelope: envelope.clone(),
+        });
         self.tail.push(seq, id, envelope);
         for watcher in self.watchers.get(uri).map(Vec::as_slice).unwrap_or(&[]) {
             // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
             let is_echo = sender.is_some_and(|sender| sender.peer == watcher.peer);
             if is_echo || compat::knows(watcher.generation, &action.kind) {
                 let frame = Frame::Text(frame.clone());
-                self.out.frames.push(Outgoing { peer: watcher.peer, frame, window_ms: watcher.window_ms });
+                self.out.frames.push(Outgoing {
+                    peer: watcher.peer,
+                    frame,
+                    window_ms: watcher.window_ms,
+                });
             }
         }
         length
@@ -112,7 +147,11 @@ impl Kernel {
     /// Sends a frame to one peer, at once and after all that was said to it before.
     pub(crate) fn say(&mut self, peer: PeerId, frame: Frame) {
         if self.peers.contains_key(&peer) {
-            self.out.frames.push(Outgoing { peer, frame, window_ms: 0 });
+            self.out.frames.push(Outgoing {
+                peer,
+                frame,
+                window_ms: 0,
+            });
         }
     }
 
@@ -125,7 +164,13 @@ impl Kernel {
     }
 
     /// Sends a refused action back to its sender alone; nothing is recorded and no seq used (H-066, H-067).
-    pub(crate) fn refuse(&mut self, sender: &Sender, uri: &ChannelUri, action: &Object, reason: &str) {
+    pub(crate) fn refuse(
+        &mut self,
+        sender: &Sender,
+        uri: &ChannelUri,
+        action: &Object,
+        reason: &str,
+    ) {
         let echo = action::encode(uri, action, self.seq.0, Some(&sender.origin), Some(reason));
         self.say(sender.peer, Frame::Text(echo.frame));
     }
@@ -134,14 +179,23 @@ impl Kernel {
     pub(crate) fn notify_root(&mut self, method: &str, params: &Value, older: Option<&Value>) {
         let text = rpc::notification(method, params);
         let older = older.map(|params| rpc::notification(method, params));
-        for watcher in self.watchers.get(&ChannelUri::root()).map(Vec::as_slice).unwrap_or(&[]) {
+        for watcher in self
+            .watchers
+            .get(&ChannelUri::root())
+            .map(Vec::as_slice)
+            .unwrap_or(&[])
+        {
             let text = match watcher.generation {
                 Generation::V1_0 => Some(&text),
                 Generation::V0_9 => older.as_ref(),
             };
             if let Some(text) = text {
                 let frame = Frame::Text(text.clone());
-                self.out.frames.push(Outgoing { peer: watcher.peer, frame, window_ms: watcher.window_ms });
+                self.out.frames.push(Outgoing {
+                    peer: watcher.peer,
+                    frame,
+                    window_ms: watcher.window_ms,
+                });
             }
         }
     }
@@ -167,12 +221,17 @@ impl Kernel {
                 }));
                 continue;
             }
-            let parent = self.chat(&uri).map(|chat| chat.session.clone());
-            let parent = parent.and_then(|session| self.channels.get(&session)).map(|channel| channel.id);
+            let parent = self.chat(&uri).map(|chat| chat.session_id);
             let seq: Seq = self.seq;
-            let Some(channel) = self.channels.get_mut(&uri) else { continue };
+            let Some(channel) = self.channels.get_mut(&uri) else {
+                continue;
+            };
             // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
-            channel.head_bytes = if channel.duty().open_turn { channel.head_bytes + channel.unwritten } else { 0 };
+            channel.head_bytes = if channel.duty().open_turn {
+                channel.head_bytes + channel.unwritten
+            } else {
+                0
+            };
             channel.unwritten = 0;
             let record = ChannelRecord {
                 id: channel.id,

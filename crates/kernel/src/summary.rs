@@ -26,8 +26,12 @@ impl Kernel {
 
     /// Records the session's summary if it changed, and tells what changed.
     pub(crate) fn publish(&mut self, uri: &ChannelUri) {
-        let Some(summary) = self.summary_of(uri) else { return };
-        let Some(session) = self.session_mut(uri) else { return };
+        let Some(summary) = self.summary_of(uri) else {
+            return;
+        };
+        let Some(session) = self.session_mut(uri) else {
+            return;
+        };
         if session.published == summary {
             return;
         }
@@ -41,17 +45,23 @@ impl Kernel {
             return;
         }
         let changes = changes_between(&before, &summary);
-        let params = |changes: &Object| {
-            json!({"channel": ChannelUri::root().as_str(), "session": uri.as_str(), "changes": changes})
-        };
+        let params = |changes: &Object| json!({"channel": ChannelUri::root().as_str(), "session": uri.as_str(), "changes": changes});
         let older = for_older(changes.clone());
         let older = (!older.is_empty()).then(|| params(&older));
-        self.notify_root("root/sessionSummaryChanged", &params(&changes), older.as_ref());
+        self.notify_root(
+            "root/sessionSummaryChanged",
+            &params(&changes),
+            older.as_ref(),
+        );
     }
 
     pub(crate) fn record_summary(&mut self, uri: &ChannelUri) {
-        let Some(id) = self.channels.get(uri).map(|channel| channel.id) else { return };
-        let Some(session) = self.session(uri) else { return };
+        let Some(id) = self.channels.get(uri).map(|channel| channel.id) else {
+            return;
+        };
+        let Some(session) = self.session(uri) else {
+            return;
+        };
         let record = SummaryRecord {
             session: id,
             uri: uri.clone(),
@@ -83,7 +93,10 @@ impl Kernel {
         if let Some(directories) = &state.working_directories {
             put("workingDirectories", json!(directories));
         }
-        put("chats", Value::Array(state.chats.iter().map(compact).collect()));
+        put(
+            "chats",
+            Value::Array(state.chats.iter().map(compact).collect()),
+        );
         if let Some(chat) = &state.default_chat {
             put("defaultChat", json!(chat));
         }
@@ -94,8 +107,16 @@ impl Kernel {
 /// Activity from the default chat (else the latest), InputNeeded and Error from any, flags of the session itself.
 fn aggregate_status(state: &SessionState) -> u32 {
     let activity = |chat: &ChatSummary| chat.status & status::ACTIVITY_MASK;
-    let default = state.default_chat.as_deref().and_then(|chat| state.chat(chat));
-    let leading = default.or_else(|| state.chats.iter().max_by(|a, b| a.modified_at.cmp(&b.modified_at)));
+    let default = state
+        .default_chat
+        .as_deref()
+        .and_then(|chat| state.chat(chat));
+    let leading = default.or_else(|| {
+        state
+            .chats
+            .iter()
+            .max_by(|a, b| a.modified_at.cmp(&b.modified_at))
+    });
     let promoted = [status::INPUT_NEEDED, status::ERROR]
         .into_iter()
         .find(|wanted| state.chats.iter().any(|chat| activity(chat) == *wanted));

@@ -21,14 +21,21 @@ const ITEM_BYTES: usize = 128;
 
 impl Tail {
     pub fn new(start: Seq, bytes_max: usize) -> Self {
-        Self { items: VecDeque::new(), bytes: 0, bytes_max, start }
+        Self {
+            items: VecDeque::new(),
+            bytes: 0,
+            bytes_max,
+            start,
+        }
     }
 
     pub fn push(&mut self, seq: Seq, channel: ChannelId, envelope: Bytes) {
         self.bytes += envelope.len() + ITEM_BYTES;
         self.items.push_back((seq, channel, envelope));
         while self.bytes > self.bytes_max {
-            let Some((seq, _, envelope)) = self.items.pop_front() else { break };
+            let Some((seq, _, envelope)) = self.items.pop_front() else {
+                break;
+            };
             self.bytes -= envelope.len() + ITEM_BYTES;
             self.start = seq;
         }
@@ -72,8 +79,18 @@ mod tests {
         }
         assert!(!tail.reaches(Seq(11)));
         assert!(tail.reaches(Seq(12)));
-        assert_eq!(tail.above(Seq(13)).map(|(seq, ..)| seq.0).collect::<Vec<_>>(), [14, 15]);
+        assert_eq!(
+            tail.above(Seq(13))
+                .map(|(seq, ..)| seq.0)
+                .collect::<Vec<_>>(),
+            [14, 15]
+        );
         tail.cut_back(Seq(13));
-        assert_eq!(tail.above(Seq(0)).map(|(seq, ..)| seq.0).collect::<Vec<_>>(), [13]);
+        assert_eq!(
+            tail.above(Seq(0))
+                .map(|(seq, ..)| seq.0)
+                .collect::<Vec<_>>(),
+            [13]
+        );
     }
 }

@@ -9,9 +9,13 @@ use wire::{Action, ChannelUri, Timestamp};
 
 use crate::Kernel;
 use crate::channel::chat::Run;
+use crate::channel::session::TITLE_BYTES_MAX;
 use crate::io::{AgentFailure, Effect, RunId, TextKind, TurnEvent, TurnRun};
 use crate::record::Record;
 use crate::speak::Sender;
+
+/// What a turn says that the host's end interrupted.
+pub(crate) const STOPPED: &str = "the host was stopped; resume the turn to go on";
 
 impl Kernel {
     /// A turn that may start is recorded; its agent starts when the session is ready (G-09).
@@ -20,7 +24,9 @@ impl Kernel {
             return;
         }
         let now = self.now;
-        let Some(chat) = self.chat_mut(uri) else { return };
+        let Some(chat) = self.chat_mut(uri) else {
+            return;
+        };
         chat.accepted = Some(now);
         let session = chat.session.clone();
         if let Some(channel) = self.session_mut(&session) {
@@ -41,12 +47,22 @@ impl Kernel {
             return;
         }
         let (seq, id) = (self.seq, self.channels.get(uri).map(|channel| channel.id));
-        let Some(chat) = self.chat_mut(uri) else { return };
+        let Some(chat) = self.chat_mut(uri) else {
+            return;
+        };
         chat.accepted = None; // its duration counts from its original `startedAt` (G-04)
         let session = chat.session.clone();
-        let checkpoint = chat.checkpoint.clone().filter(|(turn, _)| *turn == turn_id).map(|(_, data)| data);
+        let checkpoint = chat
+            .checkpoint
+            .clone()
+            .filter(|(turn, _)| *turn == turn_id)
+            .map(|(_, data)| data);
         if let (Some(n), Some(chat)) = (chat.ns.pop(), id) {
-            self.out.records.push(Record::HideTurns { chat, from_n: n, at: seq });
+            self.out.records.push(Record::HideTurns {
+                chat,
+                from_n: n,
+                at: seq,
+            });
         }
         self.catalogue_followed(uri);
         self.mark_unread(&session);
@@ -58,10 +74,17 @@ impl Kernel {
     /// Starts the agent on the active turn, unless it runs already or its session is not ready yet.
     pub(crate) fn start_run(&mut self, uri: &ChannelUri, resume: Option<Option<bytes::Bytes>>) {
         let Some(chat) = self.chat(uri) else { return };
-        let Some(session) = self.session_state(&chat.session) else { return };
-        let Some(turn) = &chat.state.active_turn else { return };
+        let Some(session) = self.session_state(&chat.session) else {
+            return;
+        };
+        let Some(turn) = &chat.state.active_turn else {
+            return;
+        };
         if chat.run.is_some() || session.lifecycle != "ready" {
             return;
+        }
+        if self.stopping {
+            return self.end_without_agent(uri, "hostStopped", STOPPED);
         }
         let run = RunId(self.next_run + 1);
         let effect = TurnRun {
@@ -70,7 +93,11 @@ impl Kernel {
             session: chat.session.clone(),
             chat: uri.clone(),
             message: turn.message.clone(),
-            config: session.config.as_ref().map(|config| config.values.clone()).unwrap_or_default(),
+            config: session
+                .config
+                .as_ref()
+                .map(|config| config.values.clone())
+                .unwrap_or_default(),
             working_directories: session.working_directories.clone().unwrap_or_default(),
             resume,
         };
@@ -78,20 +105,25 @@ impl Kernel {
         self.out.effects.push(Effect::RunTurn(Box::new(effect)));
         self.runs.insert(run, uri.clone());
         if let Some(chat) = self.chat_mut(uri) {
-            chat.run = Some(Run { id: run, parts: BTreeMap::new() });
+            chat.run = Some(Run {
+                id: run,
+                parts: BTreeMap::new(),
+            });
         }
         self.undo.touch(uri);
     }
 
     /// Whether a chat's turn has no agent because its session is still being created.
     pub(crate) fn turn_waits_for_session(&self, uri: &ChannelUri) -> bool {
-        let session = self.chat(uri).and_then(|chat| self.session_state(&chat.session));
+        let session = self
+            .chat(uri)
+            .and_then(|chat| self.session_state(&chat.session));
         session.is_some_and(|session| session.lifecycle == "creating")
     }
 
     pub(crate) fn cancel_turn(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
-        self.stop_run(uri);
         if self.act(uri, action, Some(sender)) == Reduced::Changed {
+            self.stop_run(uri);
             self.turn_ended(uri);
         }
     }
@@ -105,15 +137,23 @@ impl Kernel {
 
     /// What an agent says. A run that was stopped is not heard any more: late events change nothing.
     pub(crate) fn agent_says(&mut self, run: RunId, event: TurnEvent) {
-        let Some(uri) = self.runs.get(&run).cloned() else { return };
-        let Some(turn_id) = self.chat_state(&uri).and_then(|state| state.active_turn.as_ref()).map(|t| t.id.clone())
+        let Some(uri) = self.runs.get(&run).cloned() else {
+            return;
+        };
+        let Some(turn_id) = self
+            .chat_state(&uri)
+            .and_then(|state| state.active_turn.as_ref())
+            .map(|t| t.id.clone())
         else {
             return;
         };
         match event {
             TurnEvent::PartOpened { part, kind } => self.open_part(&uri, &turn_id, part, kind),
             TurnEvent::Text { part, text } => {
-                let Some((id, kind)) = self.chat(&uri).and_then(|chat| chat.run.as_ref()?.parts.get(&part)) else {
+                let Some((id, kind)) = self
+                    .chat(&uri)
+                    .and_then(|chat| chat.run.as_ref()?.parts.get(&part))
+                else {
                     return;
                 };
                 let action = match kind {
@@ -122,24 +162,41 @@ impl Kernel {
                 };
                 self.act(&uri, action, None);
             }
-            TurnEvent::Notice { text } => {
-                let part = json!({"kind": "systemNotification", "content": text});
-                self.act(&uri, Action::host("chat/responsePart", json!({"turnId": turn_id, "part": part})), None);
-            }
+            TurnEvent::Notice { text } => self.notice(&uri, &turn_id, &text),
             TurnEvent::Usage(usage) => {
-                self.act(&uri, Action::host("chat/usage", json!({"turnId": turn_id, "usage": usage})), None);
+                let usage = Action::host("chat/usage", json!({"turnId": turn_id, "usage": usage}));
+                // What no client could read is not sent, and not kept a secret either (H-078).
+                match Action::decode(Value::Object(usage.body)) {
+                    Ok(usage) => {
+                        self.act(&uri, usage, None);
+                    }
+                    Err(error) => self.notice(
+                        &uri,
+                        &turn_id,
+                        &format!("the agent's usage report: {error}"),
+                    ),
+                }
             }
             TurnEvent::Title(title) => self.agent_titled(&uri, &title),
             TurnEvent::Activity(activity) => self.agent_is_at(&uri, activity),
             TurnEvent::Checkpoint(data) => self.keep_checkpoint(&uri, turn_id, data),
             TurnEvent::Completed => {
-                let duration = self.turn_duration(&uri);
-                let fields = json!({"turnId": turn_id, "duration": duration});
-                self.act(&uri, Action::host("chat/turnComplete", fields), None);
-                self.turn_ended(&uri);
+                self.end_turn(&uri, "chat/turnComplete", json!({"turnId": turn_id}));
             }
             TurnEvent::Failed(failure) => self.end_turn_in_error(&uri, failure),
         }
+    }
+
+    fn notice(&mut self, uri: &ChannelUri, turn_id: &str, text: &str) {
+        let part = json!({"kind": "systemNotification", "content": text});
+        self.act(
+            uri,
+            Action::host(
+                "chat/responsePart",
+                json!({"turnId": turn_id, "part": part}),
+            ),
+            None,
+        );
     }
 
     fn open_part(&mut self, uri: &ChannelUri, turn_id: &str, part: u64, kind: TextKind) {
@@ -149,15 +206,26 @@ impl Kernel {
             TextKind::Reasoning => "reasoning",
         };
         let body = json!({"kind": name, "id": id, "content": ""});
-        self.act(uri, Action::host("chat/responsePart", json!({"turnId": turn_id, "part": body})), None);
+        self.act(
+            uri,
+            Action::host(
+                "chat/responsePart",
+                json!({"turnId": turn_id, "part": body}),
+            ),
+            None,
+        );
         if let Some(run) = self.chat_mut(uri).and_then(|chat| chat.run.as_mut()) {
             run.parts.insert(part, (id, kind));
         }
     }
 
     fn agent_titled(&mut self, uri: &ChannelUri, title: &str) {
-        let Some(session) = self.chat(uri).map(|chat| chat.session.clone()) else { return };
-        let changed = self.act(&session, Action::host("session/titleChanged", json!({"title": title})), None);
+        let Some(session) = self.chat(uri).map(|chat| chat.session.clone()) else {
+            return;
+        };
+        let end = title.floor_char_boundary(TITLE_BYTES_MAX); // it travels in every summary
+        let fields = json!({"title": &title[..end]});
+        let changed = self.act(&session, Action::host("session/titleChanged", fields), None);
         if changed == Reduced::Changed {
             self.title_followed(&session);
             self.publish(&session);
@@ -166,24 +234,48 @@ impl Kernel {
 
     /// The chat's activity, mirrored in its session's (G-05).
     fn agent_is_at(&mut self, uri: &ChannelUri, activity: Option<String>) {
-        let Some(session) = self.chat(uri).map(|chat| chat.session.clone()) else { return };
+        let Some(session) = self.chat(uri).map(|chat| chat.session.clone()) else {
+            return;
+        };
         let fields = json!({"activity": activity});
-        if self.act(uri, Action::host("chat/activityChanged", fields.clone()), None) == Reduced::Changed {
+        if self.act(
+            uri,
+            Action::host("chat/activityChanged", fields.clone()),
+            None,
+        ) == Reduced::Changed
+        {
             self.catalogue_followed(uri);
-            self.act(&session, Action::host("session/activityChanged", fields), None);
+            self.act(
+                &session,
+                Action::host("session/activityChanged", fields),
+                None,
+            );
             self.publish(&session);
         }
     }
 
     fn keep_checkpoint(&mut self, uri: &ChannelUri, turn_id: String, data: bytes::Bytes) {
         if data.len() > self.limits.checkpoint_bytes_max {
-            let message = format!("the agent's checkpoint exceeds {} bytes", self.limits.checkpoint_bytes_max);
-            let failure = AgentFailure { error_type: "checkpointTooLarge".to_owned(), message, resumable: false };
+            let message = format!(
+                "the agent's checkpoint exceeds {} bytes",
+                self.limits.checkpoint_bytes_max
+            );
+            let failure = AgentFailure {
+                error_type: "checkpointTooLarge".to_owned(),
+                message,
+                resumable: false,
+            };
             self.stop_run(uri);
             return self.end_turn_in_error(uri, failure);
         }
-        let Some(id) = self.channels.get(uri).map(|channel| channel.id) else { return };
-        self.out.records.push(Record::Checkpoint { chat: id, turn_id: turn_id.clone(), data: Some(data.clone()) });
+        let Some(id) = self.channels.get(uri).map(|channel| channel.id) else {
+            return;
+        };
+        self.out.records.push(Record::Checkpoint {
+            chat: id,
+            turn_id: turn_id.clone(),
+            data: Some(data.clone()),
+        });
         if let Some(chat) = self.chat_mut(uri) {
             chat.checkpoint = Some((turn_id, data));
         }
@@ -193,49 +285,80 @@ impl Kernel {
     /// Ends the active turn, whose agent is gone or going, in an error that can be resumed.
     pub(crate) fn end_without_agent(&mut self, uri: &ChannelUri, error_type: &str, message: &str) {
         self.stop_run(uri);
-        let failure =
-            AgentFailure { error_type: error_type.to_owned(), message: message.to_owned(), resumable: true };
+        let failure = AgentFailure {
+            error_type: error_type.to_owned(),
+            message: message.to_owned(),
+            resumable: true,
+        };
         self.end_turn_in_error(uri, failure);
     }
 
     pub(crate) fn end_turn_in_error(&mut self, uri: &ChannelUri, failure: AgentFailure) {
-        let Some(turn) = self.chat_state(uri).and_then(|state| state.active_turn.as_ref()) else { return };
+        let Some(turn) = self
+            .chat_state(uri)
+            .and_then(|state| state.active_turn.as_ref())
+        else {
+            return;
+        };
         let turn_id = turn.id.clone();
         let error = json!({"errorType": failure.error_type, "message": failure.message});
         let mut part = json!({"kind": "error", "error": error});
         if failure.resumable {
             part["resumable"] = Value::Bool(true);
         }
-        let duration = self.turn_duration(uri);
-        let fields = json!({"turnId": turn_id, "duration": duration, "part": part});
-        self.act(uri, Action::host("chat/error", fields), None);
+        self.end_turn(uri, "chat/error", json!({"turnId": turn_id, "part": part}));
+    }
+
+    /// Ends the active turn. An end that the calendar has no room for takes no time: a turn must end (H-174).
+    fn end_turn(&mut self, uri: &ChannelUri, name: &str, mut fields: Value) {
+        for duration in [self.turn_duration(uri), 0] {
+            fields["duration"] = json!(duration);
+            if self.act(uri, Action::host(name, fields.clone()), None) == Reduced::Changed {
+                break;
+            }
+        }
         self.turn_ended(uri);
     }
 
     /// Milliseconds the active turn took: by the host's clock, or since its original start if it was resumed.
     fn turn_duration(&self, uri: &ChannelUri) -> i64 {
         let Some(chat) = self.chat(uri) else { return 0 };
-        let started = chat.state.active_turn.as_ref().and_then(|turn| Timestamp::parse_rfc3339(&turn.started_at));
-        chat.accepted.or(started).map_or(0, |since| self.now.ms_since(since))
+        let started = chat
+            .state
+            .active_turn
+            .as_ref()
+            .and_then(|turn| Timestamp::parse_rfc3339(&turn.started_at));
+        chat.accepted
+            .or(started)
+            .map_or(0, |since| self.now.ms_since(since))
     }
 
     /// The active turn became a completed one: it gets its row, and its session says so.
     fn turn_ended(&mut self, uri: &ChannelUri) {
-        let Some(id) = self.channels.get(uri).map(|channel| channel.id) else { return };
+        let Some(id) = self.channels.get(uri).map(|channel| channel.id) else {
+            return;
+        };
         let run = self.chat_mut(uri).and_then(|chat| chat.run.take());
         if let Some(run) = run {
             self.runs.remove(&run.id);
         }
-        let Some(chat) = self.chat_mut(uri) else { return };
+        let Some(chat) = self.chat_mut(uri) else {
+            return;
+        };
         if chat.state.active_turn.is_some() || chat.state.turns.len() <= chat.ns.len() {
             return; // the turn did not end after all
         }
-        let Some(turn) = chat.state.turns.last().map(Arc::clone) else { return };
+        let Some(turn) = chat.state.turns.last().map(Arc::clone) else {
+            return;
+        };
         let (n, session) = (chat.next_n, chat.session.clone());
         chat.next_n += 1;
         chat.ns.push(n);
         chat.accepted = None;
-        let resumable = matches!(turn.outcome, wire::state::Outcome::Error { resumable: true });
+        let resumable = matches!(
+            turn.outcome,
+            wire::state::Outcome::Error { resumable: true }
+        );
         let had_checkpoint = chat.checkpoint.is_some();
         if !resumable {
             chat.checkpoint = None;
@@ -243,7 +366,11 @@ impl Kernel {
         let turn_id = turn.id.clone();
         self.out.records.push(Record::Turn { chat: id, n, turn });
         if had_checkpoint && !resumable {
-            self.out.records.push(Record::Checkpoint { chat: id, turn_id, data: None });
+            self.out.records.push(Record::Checkpoint {
+                chat: id,
+                turn_id,
+                data: None,
+            });
         }
         self.catalogue_followed(uri);
         self.touch_modified(&session);

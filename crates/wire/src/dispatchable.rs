@@ -29,10 +29,64 @@ pub enum ChannelKind {
 /// Who may send an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dispatcher {
-    /// The host alone; from a client it is refused (H-069).
     HostOnly,
-    /// A client too, as far as the state allows.
-    Client,
+    /// Clients too; which of their actions it is.
+    Client(ClientAction),
+}
+
+/// The actions that clients dispatch, by the channel they act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClientAction {
+    Root(RootAction),
+    Session(SessionAction),
+    Chat(ChatAction),
+    /// On a channel of this kind, which the host may not keep.
+    Elsewhere(ChannelKind),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RootAction {
+    ConfigChanged,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SessionAction {
+    DefaultChatChanged,
+    TitleChanged,
+    IsReadChanged,
+    IsArchivedChanged,
+    ActiveClientSet,
+    ActiveClientRemoved,
+    WorkingDirectorySet,
+    WorkingDirectoryRemoved,
+    WorkingDirectoryReplaced,
+    CustomizationToggled,
+    McpServerStartRequested,
+    McpServerStopRequested,
+    McpServerBackgroundRequested,
+    ConfigChanged,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChatAction {
+    TurnStarted,
+    ToolCallConfirmed,
+    ToolCallComplete,
+    ToolCallResultConfirmed,
+    ToolCallContentChanged,
+    TurnCancelled,
+    TurnResume,
+    WorkingDirectorySet,
+    WorkingDirectoryRemoved,
+    PendingMessageSet,
+    PendingMessageRemoved,
+    QueuedMessagesReordered,
+    DraftChanged,
+    IsReadChanged,
+    IsArchivedChanged,
+    InputAnswerChanged,
+    InputCompleted,
+    Truncated,
 }
 
 /// The kind of channel an action belongs on; none for an action nobody here knows.
@@ -54,55 +108,114 @@ pub fn channel_of(kind: &ActionType) -> Option<ChannelKind> {
 
 /// Who may dispatch an action of this type.
 pub fn who_may(kind: &ActionType) -> Dispatcher {
+    let client = Dispatcher::Client;
     match kind {
-        ActionType::RootConfigChanged
-        | ActionType::SessionDefaultChatChanged // G-23, against the generated map
-        | ActionType::SessionTitleChanged
-        | ActionType::SessionIsReadChanged
-        | ActionType::SessionIsArchivedChanged
-        | ActionType::SessionActiveClientSet
-        | ActionType::SessionActiveClientRemoved
-        | ActionType::SessionWorkingDirectorySet
-        | ActionType::SessionWorkingDirectoryRemoved
-        | ActionType::SessionWorkingDirectoryReplaced
-        | ActionType::SessionCustomizationToggled
-        | ActionType::SessionMcpServerStartRequested
-        | ActionType::SessionMcpServerStopRequested
-        | ActionType::SessionMcpServerBackgroundRequested
-        | ActionType::SessionConfigChanged
-        | ActionType::ChatTurnStarted
-        | ActionType::ChatToolCallConfirmed
-        | ActionType::ChatToolCallComplete // the owner of a client tool, or a failure in auth-required
-        | ActionType::ChatToolCallResultConfirmed
-        | ActionType::ChatToolCallContentChanged // the owner of a client tool
-        | ActionType::ChatTurnCancelled
-        | ActionType::ChatTurnResume
-        | ActionType::ChatWorkingDirectorySet
-        | ActionType::ChatWorkingDirectoryRemoved
-        | ActionType::ChatPendingMessageSet
-        | ActionType::ChatPendingMessageRemoved
-        | ActionType::ChatQueuedMessagesReordered
-        | ActionType::ChatDraftChanged
-        | ActionType::ChatIsReadChanged
-        | ActionType::ChatIsArchivedChanged
-        | ActionType::ChatInputAnswerChanged
-        | ActionType::ChatInputCompleted
-        | ActionType::ChatTruncated
-        | ActionType::ChangesetFilesReviewChanged
-        | ActionType::AnnotationsSet
+        ActionType::RootConfigChanged => client(ClientAction::Root(RootAction::ConfigChanged)),
+        ActionType::SessionDefaultChatChanged => {
+            client(ClientAction::Session(SessionAction::DefaultChatChanged))
+        } // G-23, against the generated map
+        ActionType::SessionTitleChanged => {
+            client(ClientAction::Session(SessionAction::TitleChanged))
+        }
+        ActionType::SessionIsReadChanged => {
+            client(ClientAction::Session(SessionAction::IsReadChanged))
+        }
+        ActionType::SessionIsArchivedChanged => {
+            client(ClientAction::Session(SessionAction::IsArchivedChanged))
+        }
+        ActionType::SessionActiveClientSet => {
+            client(ClientAction::Session(SessionAction::ActiveClientSet))
+        }
+        ActionType::SessionActiveClientRemoved => {
+            client(ClientAction::Session(SessionAction::ActiveClientRemoved))
+        }
+        ActionType::SessionWorkingDirectorySet => {
+            client(ClientAction::Session(SessionAction::WorkingDirectorySet))
+        }
+        ActionType::SessionWorkingDirectoryRemoved => client(ClientAction::Session(
+            SessionAction::WorkingDirectoryRemoved,
+        )),
+        ActionType::SessionWorkingDirectoryReplaced => client(ClientAction::Session(
+            SessionAction::WorkingDirectoryReplaced,
+        )),
+        ActionType::SessionCustomizationToggled => {
+            client(ClientAction::Session(SessionAction::CustomizationToggled))
+        }
+        ActionType::SessionMcpServerStartRequested => client(ClientAction::Session(
+            SessionAction::McpServerStartRequested,
+        )),
+        ActionType::SessionMcpServerStopRequested => {
+            client(ClientAction::Session(SessionAction::McpServerStopRequested))
+        }
+        ActionType::SessionMcpServerBackgroundRequested => client(ClientAction::Session(
+            SessionAction::McpServerBackgroundRequested,
+        )),
+        ActionType::SessionConfigChanged => {
+            client(ClientAction::Session(SessionAction::ConfigChanged))
+        }
+        ActionType::ChatTurnStarted => client(ClientAction::Chat(ChatAction::TurnStarted)),
+        ActionType::ChatToolCallConfirmed => {
+            client(ClientAction::Chat(ChatAction::ToolCallConfirmed))
+        }
+        ActionType::ChatToolCallComplete => {
+            client(ClientAction::Chat(ChatAction::ToolCallComplete))
+        } // the owner of a client tool, or a failure in auth-required
+        ActionType::ChatToolCallResultConfirmed => {
+            client(ClientAction::Chat(ChatAction::ToolCallResultConfirmed))
+        }
+        ActionType::ChatToolCallContentChanged => {
+            client(ClientAction::Chat(ChatAction::ToolCallContentChanged))
+        } // the owner of a client tool
+        ActionType::ChatTurnCancelled => client(ClientAction::Chat(ChatAction::TurnCancelled)),
+        ActionType::ChatTurnResume => client(ClientAction::Chat(ChatAction::TurnResume)),
+        ActionType::ChatWorkingDirectorySet => {
+            client(ClientAction::Chat(ChatAction::WorkingDirectorySet))
+        }
+        ActionType::ChatWorkingDirectoryRemoved => {
+            client(ClientAction::Chat(ChatAction::WorkingDirectoryRemoved))
+        }
+        ActionType::ChatPendingMessageSet => {
+            client(ClientAction::Chat(ChatAction::PendingMessageSet))
+        }
+        ActionType::ChatPendingMessageRemoved => {
+            client(ClientAction::Chat(ChatAction::PendingMessageRemoved))
+        }
+        ActionType::ChatQueuedMessagesReordered => {
+            client(ClientAction::Chat(ChatAction::QueuedMessagesReordered))
+        }
+        ActionType::ChatDraftChanged => client(ClientAction::Chat(ChatAction::DraftChanged)),
+        ActionType::ChatIsReadChanged => client(ClientAction::Chat(ChatAction::IsReadChanged)),
+        ActionType::ChatIsArchivedChanged => {
+            client(ClientAction::Chat(ChatAction::IsArchivedChanged))
+        }
+        ActionType::ChatInputAnswerChanged => {
+            client(ClientAction::Chat(ChatAction::InputAnswerChanged))
+        }
+        ActionType::ChatInputCompleted => client(ClientAction::Chat(ChatAction::InputCompleted)),
+        ActionType::ChatTruncated => client(ClientAction::Chat(ChatAction::Truncated)),
+        ActionType::ChangesetFilesReviewChanged => {
+            client(ClientAction::Elsewhere(ChannelKind::Changeset))
+        }
+        ActionType::AnnotationsSet
         | ActionType::AnnotationsUpdated
         | ActionType::AnnotationsRemoved
         | ActionType::AnnotationsEntrySet
-        | ActionType::AnnotationsEntryRemoved
-        | ActionType::TerminalInput
+        | ActionType::AnnotationsEntryRemoved => {
+            client(ClientAction::Elsewhere(ChannelKind::Annotations))
+        }
+        ActionType::TerminalInput
         | ActionType::TerminalResized
         | ActionType::TerminalClaimed
         | ActionType::TerminalTitleChanged
-        | ActionType::TerminalCleared
-        | ActionType::AutomationCreateRequested
+        | ActionType::TerminalCleared => client(ClientAction::Elsewhere(ChannelKind::Terminal)),
+        ActionType::AutomationCreateRequested
         | ActionType::AutomationUpdateRequested
-        | ActionType::AutomationRemoved
-        | ActionType::AutomationRunCancelRequested => Dispatcher::Client,
+        | ActionType::AutomationRemoved => {
+            client(ClientAction::Elsewhere(ChannelKind::Automations))
+        }
+        ActionType::AutomationRunCancelRequested => {
+            client(ClientAction::Elsewhere(ChannelKind::AutomationRun))
+        }
 
         ActionType::RootAgentsChanged
         | ActionType::RootActiveSessionsChanged
@@ -270,7 +383,10 @@ mod tests {
             "session/defaultChatChanged",
             "root/configChanged",
         ] {
-            assert_eq!(who_may(&kind_of(name)), Dispatcher::Client, "{name}");
+            assert!(
+                matches!(who_may(&kind_of(name)), Dispatcher::Client(_)),
+                "{name}"
+            );
         }
         assert_eq!(
             who_may(&kind_of("x-session/anything")),

@@ -98,7 +98,11 @@ pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
         let message = format!("JSON nested deeper than {depth_max} levels");
         return Err(malformed(Id::Null, code::INVALID_REQUEST, message));
     }
-    let value: Value = serde_json::from_str(text)
+    // Depth is bounded above, by a number that is ours.
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    let value = Value::deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| malformed(Id::Null, code::PARSE_ERROR, format!("not JSON: {error}")))?;
     let Value::Object(mut message) = value else {
         let what = if value.is_array() {
@@ -304,9 +308,9 @@ mod tests {
             let close = "]".repeat(levels - 1);
             format!(r#"{{"jsonrpc":"2.0","method":"x","params":{open}{close}}}"#)
         };
-        assert!(decode(&nested(127), 127).is_ok());
+        assert!(decode(&nested(128), 128).is_ok());
         assert_eq!(
-            decode(&nested(128), 127).unwrap_err().error.code,
+            decode(&nested(129), 128).unwrap_err().error.code,
             code::INVALID_REQUEST
         );
         assert!(decode(r#"{"jsonrpc":"2.0","method":"[[[[\"[["}"#, 1).is_ok());

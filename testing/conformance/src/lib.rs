@@ -44,7 +44,12 @@ impl TestHost {
             },
         ));
         let url = is_ready.await.expect("the host starts");
-        Self { url, stop: Some(stop), served, data: data.to_owned() }
+        Self {
+            url,
+            stop: Some(stop),
+            served,
+            data: data.to_owned(),
+        }
     }
 
     /// The directory the host was started on.
@@ -57,6 +62,9 @@ impl TestHost {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        self.served.await.expect("the host's task lives").expect("the host stops well");
+        self.served
+            .await
+            .expect("the host's task lives")
+            .expect("the host stops well");
     }
 }

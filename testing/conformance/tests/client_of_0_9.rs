@@ -15,10 +15,19 @@ const SESSION: &str = "scripted:/older";
 
 async fn ready(host: &TestHost, name: &str) -> Client {
     let transport = WebSocketTransport::connect(&host.url).await.unwrap();
-    let config = ClientConfig { subscription_buffer: 65_536, ..ClientConfig::default() };
+    let config = ClientConfig {
+        subscription_buffer: 65_536,
+        ..ClientConfig::default()
+    };
     let client = Client::connect(transport, config).await.unwrap();
-    let offered = ahp_types_09::version::SUPPORTED_PROTOCOL_VERSIONS.iter().map(|v| (*v).to_owned()).collect();
-    let init = client.initialize(name.to_owned(), offered, vec!["ahp-root://".to_owned()]).await.unwrap();
+    let offered = ahp_types_09::version::SUPPORTED_PROTOCOL_VERSIONS
+        .iter()
+        .map(|v| (*v).to_owned())
+        .collect();
+    let init = client
+        .initialize(name.to_owned(), offered, vec!["ahp-root://".to_owned()])
+        .await
+        .unwrap();
     assert_eq!(init.protocol_version, "0.9.0");
     client
 }
@@ -34,19 +43,29 @@ async fn an_older_client_lists_creates_streams_and_its_mirror_equals_a_fresh_sna
         "customizations": [{"id": "c", "uri": "file:///c", "name": "C"}]}});
     let _: Value = ann.request("createSession", params).await.unwrap();
     let (result, _) = ann.subscribe(SESSION.to_owned()).await.unwrap();
-    let SnapshotState::Session(mut session) = result.snapshot.unwrap().state else { panic!("a session") };
+    let SnapshotState::Session(mut session) = result.snapshot.unwrap().state else {
+        panic!("a session")
+    };
     let chat = session.default_chat.clone().unwrap();
     let (result, _) = ann.subscribe(chat.clone()).await.unwrap();
-    let SnapshotState::Chat(mut mirror) = result.snapshot.unwrap().state else { panic!("a chat") };
+    let SnapshotState::Chat(mut mirror) = result.snapshot.unwrap().state else {
+        panic!("a chat")
+    };
     let mut events = ann.events();
     let start = json!({"type": "chat/turnStarted", "turnId": "t", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "go", "origin": {"kind": "user"}}});
-    ann.dispatch(chat.clone(), serde_json::from_value(start).unwrap()).await.unwrap();
+    ann.dispatch(chat.clone(), serde_json::from_value(start).unwrap())
+        .await
+        .unwrap();
     let done = async {
         while mirror.turns.is_empty() || session.chats[0].status & 1 == 0 {
             match events.recv().await.unwrap().event {
                 SubscriptionEvent::Action(envelope) => {
-                    assert!(!matches!(envelope.action, StateAction::Unknown(_)), "{:?}", envelope.action);
+                    assert!(
+                        !matches!(envelope.action, StateAction::Unknown(_)),
+                        "{:?}",
+                        envelope.action
+                    );
                     if envelope.channel == SESSION {
                         apply_action_to_session(&mut session, &envelope.action);
                     } else if envelope.channel == chat {
@@ -57,18 +76,30 @@ async fn an_older_client_lists_creates_streams_and_its_mirror_equals_a_fresh_sna
             }
         }
     };
-    timeout(Duration::from_secs(20), done).await.expect("the turn ends");
+    timeout(Duration::from_secs(20), done)
+        .await
+        .expect("the turn ends");
     let fresh = ready(&host, "fresh").await;
     let (result, _) = fresh.subscribe(chat.clone()).await.unwrap();
-    let SnapshotState::Chat(mut now) = result.snapshot.unwrap().state else { panic!("a chat") };
+    let SnapshotState::Chat(mut now) = result.snapshot.unwrap().state else {
+        panic!("a chat")
+    };
     now.title.clone_from(&mirror.title); // no chat action carries it (H-150)
     assert_eq!(now, mirror);
     let (result, _) = fresh.subscribe(SESSION.to_owned()).await.unwrap();
-    let SnapshotState::Session(now) = result.snapshot.unwrap().state else { panic!("a session") };
+    let SnapshotState::Session(now) = result.snapshot.unwrap().state else {
+        panic!("a session")
+    };
     assert_eq!(now, session);
     assert_eq!(now.active_clients.len(), 1);
-    let list: Value = ann.request("listSessions", json!({"channel": "ahp-root://"})).await.unwrap();
+    let list: Value = ann
+        .request("listSessions", json!({"channel": "ahp-root://"}))
+        .await
+        .unwrap();
     assert_eq!(list["items"][0]["title"], "T");
-    assert!(list["items"][0].get("chats").is_none(), "a field of 1.0 does not reach 0.9");
+    assert!(
+        list["items"][0].get("chats").is_none(),
+        "a field of 1.0 does not reach 0.9"
+    );
     host.stop().await;
 }

@@ -6,7 +6,8 @@ use ahp::reducers::{apply_action_to_chat, apply_action_to_session};
 use ahp::{Client, ClientConfig, SubscriptionEvent};
 use ahp_types::actions::{ActionEnvelope, StateAction};
 use ahp_types::commands::{
-    CreateSessionParams, FetchTurnsParams, ListSessionsParams, ListSessionsResult, ReconnectParams, ReconnectResult,
+    CreateSessionParams, FetchTurnsParams, ListSessionsParams, ListSessionsResult, ReconnectParams,
+    ReconnectResult,
 };
 use ahp_types::state::{ChatState, SessionState, SnapshotState};
 use ahp_ws::WebSocketTransport;
@@ -30,15 +31,25 @@ fn script() -> Value {
 }
 
 async fn connect(host: &TestHost) -> Client {
-    let transport = WebSocketTransport::connect(&host.url).await.expect("the socket opens");
-    let config = ClientConfig { subscription_buffer: 65_536, ..ClientConfig::default() };
-    Client::connect(transport, config).await.expect("the client starts")
+    let transport = WebSocketTransport::connect(&host.url)
+        .await
+        .expect("the socket opens");
+    let config = ClientConfig {
+        subscription_buffer: 65_536,
+        ..ClientConfig::default()
+    };
+    Client::connect(transport, config)
+        .await
+        .expect("the client starts")
 }
 
 async fn ready(host: &TestHost, name: &str) -> Client {
     let client = connect(host).await;
     let versions = vec!["1.0.0".to_owned(), "0.9.0".to_owned()];
-    let init = client.initialize(name.to_owned(), versions, vec![ROOT.to_owned()]).await.expect("initialize");
+    let init = client
+        .initialize(name.to_owned(), versions, vec![ROOT.to_owned()])
+        .await
+        .expect("initialize");
     assert_eq!(init.protocol_version, "1.0.0");
     assert_eq!(init.snapshots.len(), 1);
     client
@@ -54,16 +65,26 @@ async fn create(client: &Client) -> (SessionState, ChatState) {
         active_client: None,
         progress_token: None,
     };
-    let _: Value = client.request("createSession", params).await.expect("createSession");
+    let _: Value = client
+        .request("createSession", params)
+        .await
+        .expect("createSession");
     open(client).await
 }
 
 async fn open(client: &Client) -> (SessionState, ChatState) {
-    let (result, _) = client.subscribe(SESSION.to_owned()).await.expect("subscribe session");
-    let SnapshotState::Session(session) = result.snapshot.expect("a snapshot").state else { panic!("a session") };
+    let (result, _) = client
+        .subscribe(SESSION.to_owned())
+        .await
+        .expect("subscribe session");
+    let SnapshotState::Session(session) = result.snapshot.expect("a snapshot").state else {
+        panic!("a session")
+    };
     let chat = session.default_chat.clone().expect("a default chat");
     let (result, _) = client.subscribe(chat).await.expect("subscribe chat");
-    let SnapshotState::Chat(chat) = result.snapshot.expect("a snapshot").state else { panic!("a chat") };
+    let SnapshotState::Chat(chat) = result.snapshot.expect("a snapshot").state else {
+        panic!("a chat")
+    };
     (*session, *chat)
 }
 
@@ -76,22 +97,35 @@ fn start(turn: &str, text: &str) -> StateAction {
 }
 
 /// Follows a client until its chat is idle again after turn `turn`.
-async fn follow(events: &mut ahp::ClientEventStream, session: &mut SessionState, chat: &mut ChatState, turn: &str) {
+async fn follow(
+    events: &mut ahp::ClientEventStream,
+    session: &mut SessionState,
+    chat: &mut ChatState,
+    turn: &str,
+) {
     let until_done = async {
         loop {
             let event = events.recv().await.expect("the stream goes on");
-            let SubscriptionEvent::Action(envelope) = event.event else { continue };
+            let SubscriptionEvent::Action(envelope) = event.event else {
+                continue;
+            };
             apply(session, chat, &envelope);
             if chat.active_turn.is_none() && chat.turns.last().is_some_and(|done| done.id == turn) {
                 return;
             }
         }
     };
-    timeout(Duration::from_secs(20), until_done).await.expect("the turn ends");
+    timeout(Duration::from_secs(20), until_done)
+        .await
+        .expect("the turn ends");
 }
 
 fn apply(session: &mut SessionState, chat: &mut ChatState, envelope: &ActionEnvelope) {
-    assert!(envelope.rejection_reason.is_none(), "{:?}", envelope.rejection_reason);
+    assert!(
+        envelope.rejection_reason.is_none(),
+        "{:?}",
+        envelope.rejection_reason
+    );
     if envelope.channel == SESSION {
         apply_action_to_session(session, &envelope.action);
     } else if envelope.channel == chat.resource {
@@ -115,11 +149,24 @@ async fn reduced_state_equals_a_fresh_snapshot_after_every_scene() {
     let mut events = ann.events();
     let (mut bobs_session, mut bobs_chat) = open(&bob).await;
     let mut bobs_events = bob.events();
-    for (turn, text) in [("t1", "hello"), ("t2", "think"), ("t3", "stream 500"), ("t4", "title"), ("t5", "fail"), ("t6", "crash")] {
-        ann.dispatch(chat.resource.clone(), start(turn, text)).await.expect("dispatch");
+    for (turn, text) in [
+        ("t1", "hello"),
+        ("t2", "think"),
+        ("t3", "stream 500"),
+        ("t4", "title"),
+        ("t5", "fail"),
+        ("t6", "crash"),
+    ] {
+        ann.dispatch(chat.resource.clone(), start(turn, text))
+            .await
+            .expect("dispatch");
         follow(&mut events, &mut session, &mut chat, turn).await;
         follow(&mut bobs_events, &mut bobs_session, &mut bobs_chat, turn).await;
-        assert_eq!(comparable(bobs_chat.clone()), comparable(chat.clone()), "after {text}");
+        assert_eq!(
+            comparable(bobs_chat.clone()),
+            comparable(chat.clone()),
+            "after {text}"
+        );
     }
     let fresh = ready(&host, "fresh").await;
     let (fresh_session, fresh_chat) = open(&fresh).await;
@@ -127,14 +174,27 @@ async fn reduced_state_equals_a_fresh_snapshot_after_every_scene() {
     // Actions on the session that follow the end of the turn may still be on their way.
     let caught_up = async {
         while session != fresh_session {
-            let SubscriptionEvent::Action(envelope) = events.recv().await.expect("goes on").event else { continue };
+            let SubscriptionEvent::Action(envelope) = events.recv().await.expect("goes on").event
+            else {
+                continue;
+            };
             apply(&mut session, &mut chat, &envelope);
         }
     };
-    timeout(Duration::from_secs(5), caught_up).await.expect("the session's mirror becomes the fresh snapshot");
+    timeout(Duration::from_secs(5), caught_up)
+        .await
+        .expect("the session's mirror becomes the fresh snapshot");
     assert_eq!(fresh_session.title, "Named");
     let list: ListSessionsResult = ann
-        .request("listSessions", ListSessionsParams { channel: ROOT.to_owned(), meta: None, limit: None, cursor: None })
+        .request(
+            "listSessions",
+            ListSessionsParams {
+                channel: ROOT.to_owned(),
+                meta: None,
+                limit: None,
+                cursor: None,
+            },
+        )
         .await
         .expect("listSessions");
     assert_eq!(list.items.len(), 1);
@@ -150,17 +210,24 @@ async fn a_client_that_lost_its_connection_is_replayed_what_it_missed_also_after
     let ann = ready(&host, "ann").await;
     let (mut session, mut chat) = create(&ann).await;
     let mut events = ann.events();
-    ann.dispatch(chat.resource.clone(), start("t1", "hello")).await.expect("dispatch");
+    ann.dispatch(chat.resource.clone(), start("t1", "hello"))
+        .await
+        .expect("dispatch");
     follow(&mut events, &mut session, &mut chat, "t1").await;
     let last_seen = i64::MAX.min({
-        let (result, _) = ann.subscribe(chat.resource.clone()).await.expect("subscribe");
+        let (result, _) = ann
+            .subscribe(chat.resource.clone())
+            .await
+            .expect("subscribe");
         result.snapshot.expect("a snapshot").from_seq
     });
     ann.shutdown().await;
     let bob = ready(&host, "bob").await;
     let (mut bobs_session, mut bobs_chat) = open(&bob).await;
     let mut bobs_events = bob.events();
-    bob.dispatch(chat.resource.clone(), start("t2", "stream 50")).await.expect("dispatch");
+    bob.dispatch(chat.resource.clone(), start("t2", "stream 50"))
+        .await
+        .expect("dispatch");
     follow(&mut bobs_events, &mut bobs_session, &mut bobs_chat, "t2").await;
     bob.shutdown().await;
     host.stop().await;
@@ -172,12 +239,23 @@ async fn a_client_that_lost_its_connection_is_replayed_what_it_missed_also_after
         meta: None,
         client_id: "ann".to_owned(),
         last_seen_server_seq: last_seen,
-        subscriptions: vec![ROOT.to_owned(), SESSION.to_owned(), chat.resource.clone(), "ahp-session:/gone".to_owned()],
+        subscriptions: vec![
+            ROOT.to_owned(),
+            SESSION.to_owned(),
+            chat.resource.clone(),
+            "ahp-session:/gone".to_owned(),
+        ],
     };
     let result: ReconnectResult = ann.request("reconnect", params).await.expect("reconnect");
-    let ReconnectResult::Replay(replay) = result else { panic!("a replay, not snapshots") };
+    let ReconnectResult::Replay(replay) = result else {
+        panic!("a replay, not snapshots")
+    };
     assert_eq!(replay.missing, ["ahp-session:/gone"]);
-    let seqs: Vec<u64> = replay.actions.iter().map(|envelope| envelope.server_seq).collect();
+    let seqs: Vec<u64> = replay
+        .actions
+        .iter()
+        .map(|envelope| envelope.server_seq)
+        .collect();
     assert!(seqs.windows(2).all(|pair| pair[0] < pair[1]), "{seqs:?}");
     for envelope in &replay.actions {
         apply(&mut session, &mut chat, envelope);
@@ -185,7 +263,9 @@ async fn a_client_that_lost_its_connection_is_replayed_what_it_missed_also_after
     assert_eq!(comparable(chat.clone()), comparable(bobs_chat));
     // And live traffic goes on from there.
     let mut events = ann.events();
-    ann.dispatch(chat.resource.clone(), start("t3", "hello")).await.expect("dispatch");
+    ann.dispatch(chat.resource.clone(), start("t3", "hello"))
+        .await
+        .expect("dispatch");
     follow(&mut events, &mut session, &mut chat, "t3").await;
     assert_eq!(chat.turns.len(), 3);
     host.stop().await;
@@ -200,21 +280,35 @@ async fn older_turns_are_paged_to_the_one_who_asks() {
     let mut events = ann.events();
     for n in 0..60 {
         let turn = format!("t{n}");
-        ann.dispatch(chat.resource.clone(), start(&turn, "hello")).await.expect("dispatch");
+        ann.dispatch(chat.resource.clone(), start(&turn, "hello"))
+            .await
+            .expect("dispatch");
         follow(&mut events, &mut session, &mut chat, &turn).await;
     }
     let bob = ready(&host, "bob").await;
     let mut bobs_events = bob.events();
     let view = Some(ahp_types::commands::SubscribeView { turns: Some(4) });
-    let (result, _) =
-        bob.subscribe_with_options(chat.resource.clone(), None, view).await.expect("subscribe with a view");
-    let SnapshotState::Chat(mut window) = result.snapshot.expect("a snapshot").state else { panic!("a chat") };
+    let (result, _) = bob
+        .subscribe_with_options(chat.resource.clone(), None, view)
+        .await
+        .expect("subscribe with a view");
+    let SnapshotState::Chat(mut window) = result.snapshot.expect("a snapshot").state else {
+        panic!("a chat")
+    };
     assert_eq!(window.turns.len(), 4);
     while let Some(cursor) = window.turns_next_cursor.clone() {
-        let params = FetchTurnsParams { channel: chat.resource.clone(), meta: None, cursor: Some(cursor) };
+        let params = FetchTurnsParams {
+            channel: chat.resource.clone(),
+            meta: None,
+            cursor: Some(cursor),
+        };
         let _: Value = bob.request("fetchTurns", params).await.expect("fetchTurns");
         loop {
-            let SubscriptionEvent::Action(envelope) = bobs_events.recv().await.expect("goes on").event else { continue };
+            let SubscriptionEvent::Action(envelope) =
+                bobs_events.recv().await.expect("goes on").event
+            else {
+                continue;
+            };
             apply_action_to_chat(&mut window, &envelope.action);
             if matches!(envelope.action, StateAction::ChatTurnsLoaded(_)) {
                 break;
@@ -232,23 +326,42 @@ async fn a_cancelled_turn_stays_cancelled_and_an_interrupted_one_can_be_resumed(
     let ann = ready(&host, "ann").await;
     let (mut session, mut chat) = create(&ann).await;
     let mut events = ann.events();
-    ann.dispatch(chat.resource.clone(), start("t1", "hang")).await.expect("dispatch");
+    ann.dispatch(chat.resource.clone(), start("t1", "hang"))
+        .await
+        .expect("dispatch");
     let cancel = json!({"type": "chat/turnCancelled", "turnId": "t1", "duration": 5});
-    ann.dispatch(chat.resource.clone(), serde_json::from_value(cancel).unwrap()).await.expect("dispatch");
+    ann.dispatch(
+        chat.resource.clone(),
+        serde_json::from_value(cancel).unwrap(),
+    )
+    .await
+    .expect("dispatch");
     follow(&mut events, &mut session, &mut chat, "t1").await;
-    ann.dispatch(chat.resource.clone(), start("t2", "fail")).await.expect("dispatch");
+    ann.dispatch(chat.resource.clone(), start("t2", "fail"))
+        .await
+        .expect("dispatch");
     follow(&mut events, &mut session, &mut chat, "t2").await;
     assert_eq!(chat.status & 2, 2);
     let resume = json!({"type": "chat/turnResume", "turnId": "t2"});
-    ann.dispatch(chat.resource.clone(), serde_json::from_value(resume).unwrap()).await.expect("dispatch");
+    ann.dispatch(
+        chat.resource.clone(),
+        serde_json::from_value(resume).unwrap(),
+    )
+    .await
+    .expect("dispatch");
     // Resuming takes the turn out of the list; it comes back completed.
     let resumed = async {
         while chat.active_turn.is_none() {
-            let SubscriptionEvent::Action(envelope) = events.recv().await.expect("goes on").event else { continue };
+            let SubscriptionEvent::Action(envelope) = events.recv().await.expect("goes on").event
+            else {
+                continue;
+            };
             apply(&mut session, &mut chat, &envelope);
         }
     };
-    timeout(Duration::from_secs(5), resumed).await.expect("the turn resumes");
+    timeout(Duration::from_secs(5), resumed)
+        .await
+        .expect("the turn resumes");
     follow(&mut events, &mut session, &mut chat, "t2").await;
     assert_eq!(chat.status & 1, 1);
     assert_eq!(chat.turns.len(), 2);

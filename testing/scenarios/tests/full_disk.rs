@@ -337,3 +337,20 @@ fn a_disk_that_comes_and_goes_loses_nothing() {
         s.all_agree();
     }
 }
+
+// A session that goes back to what the journal holds takes its chats along
+#[test]
+fn a_chat_outlives_a_failed_write_to_its_session() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.faults().then(Fault::Refuse);
+    let read = json!({"type": "session/isReadChanged", "isRead": true});
+    assert!(ann.tries(&ann.session(), read).is_err());
+    s.advances_ms(1_000);
+    let archived = json!({"type": "chat/isArchivedChanged", "isArchived": true});
+    ann.tries(&ann.chat(), archived).unwrap();
+    ann.says("hello");
+    s.host_restarts();
+    ann.reconnects();
+    s.all_agree();
+}

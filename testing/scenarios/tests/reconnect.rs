@@ -428,3 +428,41 @@ fn two_reconnects_in_a_row_leave_one_connection() {
     ann.says("heard");
     s.all_agree();
 }
+
+// H-240, G-18: what was watched from the first turn on has no older turns, also after a replay
+#[test]
+fn a_window_that_began_empty_reaches_the_beginning() {
+    let mut s = Scenario::with(|limits| limits.page_turns = 2);
+    let ann = s.client("ann").opens_chat();
+    for _ in 0..4 {
+        ann.says("more");
+    }
+    ann.loses_connection();
+    assert_eq!(ann.reconnects()["type"], "replay");
+    ann.asks("fetchTurns", json!({"channel": ann.chat()}))
+        .unwrap();
+    s.all_agree();
+}
+
+// G-19: the first snapshot of a channel that took the URI of another replaces that one's
+#[test]
+fn a_lost_snapshot_of_a_reused_uri_is_sent_again() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    bob.unwatches(&ann.session());
+    ann.says("the old life");
+    let peer = bob.with(|client| client.link).unwrap();
+    // From here on bob hears nothing, but is heard.
+    ann.requests("disposeSession", json!({"channel": ann.session()}));
+    ann.requests("createSession", json!({"channel": ann.session()}));
+    let ann_peer = ann.with(|client| client.link).unwrap();
+    while s.world().carry_to_host(ann_peer) {}
+    while s.world().batch(64) {}
+    bob.requests("subscribe", json!({"channel": ann.chat()}));
+    while s.world().carry_to_host(peer) {}
+    while s.world().batch(64) {}
+    bob.loses_connection();
+    bob.reconnects();
+    s.all_agree();
+}

@@ -328,3 +328,17 @@ fn a_host_that_stops_ends_its_turns_resumably() {
     ann.resumes(&turn).unwrap();
     s.all_agree();
 }
+
+// H-239: a turn that is named must be there
+#[test]
+fn a_resume_reaches_one_who_watches_no_turns() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["x"]).fails_resumably();
+    let turn = ann.says("go");
+    let bob = s.client("bob").joins(&ann);
+    bob.watches_turns(&ann.chat(), 0);
+    s.model().streams(["y"]).hangs();
+    ann.resumes(&turn).unwrap();
+    s.all_agree();
+}

@@ -24,7 +24,7 @@ pub(crate) struct Story {
 /// Tells the story of a seed.
 pub fn tell(seed: u64, aloud: bool) -> Ending {
     let mut story = Story::new(seed, aloud);
-    let steps = 150 + story.chance.below(250);
+    let steps = 200 + story.chance.below(500);
     for _ in 0..steps {
         story.step();
     }
@@ -65,7 +65,7 @@ impl Story {
     fn new(seed: u64, aloud: bool) -> Self {
         let mut chance = Chance::new(seed);
         let limits = limits(&mut chance);
-        let mut world = World::new(chance.next(), limits);
+        let mut world = World::new(chance.roll(), limits);
         world.trace = aloud;
         world.read_ms_max = *chance.pick(&[0, 0, 3, 40]).unwrap_or(&0);
         world.start_ms_max = *chance.pick(&[0, 5, 300]).unwrap_or(&0);
@@ -90,30 +90,47 @@ impl Story {
     }
 
     fn step(&mut self) {
-        let dice = self.chance.below(100);
-        match dice {
-            0..=39 => {
+        match self.chance.below(100) {
+            0..=34 => {
                 let client = self.chance.index(self.world.clients.len());
                 self.client_does_something(client);
             }
-            40..=54 => self.carry(true),
-            55..=74 => {
+            35..=47 => self.carry(true),
+            48..=62 => {
                 let most = 1 + self.chance.index(8);
                 self.world.batch(most);
             }
-            75..=86 => self.carry(false),
-            87..=92 => {
-                let ms = match self.chance.below(20) {
+            63..=74 => self.carry(false),
+            75..=87 => self.breathe(),
+            88..=96 => {
+                let ms = match self.chance.below(60) {
                     0 => 150_000,
-                    1..=3 => self.chance.below(8_000),
+                    1..=5 => self.chance.below(8_000),
                     _ => self.chance.below(60),
                 };
                 self.world.advance_ms(ms);
             }
             _ => self.mishap(),
         }
+        if self.chance.percent(8) {
+            self.world.faults.mend_disk();
+            self.world.faults.mend_reads();
+        }
         if !self.world.is_up() && self.chance.percent(30) {
             self.world.start();
+        }
+    }
+
+    /// Everything that is on its way arrives, and what it causes with it.
+    fn breathe(&mut self) {
+        let peers: Vec<_> = self.world.links.keys().copied().collect();
+        for peer in &peers {
+            while self.world.carry_to_host(*peer) {}
+        }
+        let most = 1 + self.chance.index(16);
+        while self.world.batch(most) {}
+        for peer in &peers {
+            while self.world.carry_to_client(*peer) {}
         }
     }
 

@@ -105,7 +105,10 @@ impl Client {
     pub fn dispatch(&mut self, channel: &str, action: Value) -> (i64, String) {
         self.client_seq += 1;
         let seq = self.client_seq;
-        if self.mirrors.contains_key(channel) {
+        // A rename sent to a chat is echoed on its session's channel, which the sender may not watch (G-13).
+        let elsewhere =
+            action["type"] == "session/titleChanged" && channel.starts_with("ahp-chat:");
+        if self.mirrors.contains_key(channel) && !elsewhere {
             self.unheard.insert(seq, channel.to_owned());
         }
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});

@@ -75,7 +75,8 @@ impl Ledger {
                 }
             }
             "chat/turnComplete" | "chat/turnCancelled" | "chat/error" => {
-                if self.open.remove(&channel).as_ref() != Some(&turn) {
+                let running = self.open.remove(&channel);
+                if running.as_ref() != Some(&turn) {
                     self.violations
                         .push(format!("a turn ends that does not run: {envelope}")); // H-174
                 }

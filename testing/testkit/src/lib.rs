@@ -9,6 +9,7 @@ pub mod checker;
 pub mod client;
 pub mod facts;
 pub mod ledger;
+pub mod link;
 pub mod mirror;
 pub mod model;
 pub mod person;

@@ -8,20 +8,26 @@ use wire::state::{ChatState, RootState, SessionState};
 /// The state of one channel on the client's side.
 #[derive(Debug, Clone)]
 pub enum Mirror {
-    Root(RootState),
-    Session(SessionState),
-    Chat(ChatState),
+    Root(Box<RootState>),
+    Session(Box<SessionState>),
+    Chat(Box<ChatState>),
 }
 
 impl Mirror {
     /// Decoded by shape, as published clients do (H-051).
     pub fn from_snapshot(state: Value) -> Self {
         if state.get("agents").is_some() {
-            Self::Root(RootState::from_value(state).expect("a root state"))
+            Self::Root(Box::new(
+                RootState::from_value(state).expect("a root state"),
+            ))
         } else if state.get("lifecycle").is_some() {
-            Self::Session(SessionState::from_value(state).expect("a session state"))
+            Self::Session(Box::new(
+                SessionState::from_value(state).expect("a session state"),
+            ))
         } else {
-            Self::Chat(ChatState::from_value(state).expect("a chat state"))
+            Self::Chat(Box::new(
+                ChatState::from_value(state).expect("a chat state"),
+            ))
         }
     }
 

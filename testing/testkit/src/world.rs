@@ -5,17 +5,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::Bytes;
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::{
     AgentFailure, Batch, CloseReason, Effect, HostFacts, Input, Kernel, Limits, Output, PeerId,
     ReadFailed, RunId,
 };
-use wire::{Timestamp, rpc};
+use wire::Timestamp;
 
 use crate::chance::Chance;
 use crate::client::Client;
 use crate::ledger::Ledger;
+use crate::link::Link;
 use crate::model::{Beat, Models};
 
 /// Where a host can die within one batch.
@@ -41,20 +41,6 @@ enum Due {
     Beat(RunId),
 }
 
-/// A connection: two queues and what is wrong with them.
-#[derive(Debug)]
-pub struct Link {
-    pub client: usize,
-    pub to_host: VecDeque<String>,
-    pub to_client: VecDeque<(Bytes, u32)>,
-    /// The host reads no more for now.
-    pub paused: bool,
-    /// Nothing moves in either direction.
-    pub stalled: bool,
-    /// The host closes it once what was said is delivered.
-    pub closing: Option<CloseReason>,
-}
-
 /// Everything outside the kernel.
 pub struct World {
     pub now: Timestamp,
@@ -65,11 +51,11 @@ pub struct World {
     pub faults: Faults,
     journal: Box<dyn Journal>,
     reader: Box<dyn JournalReader>,
-    queue: VecDeque<Input>,
+    pub(crate) queue: VecDeque<Input>,
     agenda: BTreeMap<(Timestamp, u64), Due>,
     agenda_set: u64,
     pub links: BTreeMap<PeerId, Link>,
-    next_peer: u64,
+    pub(crate) next_peer: u64,
     pub clients: Vec<Client>,
     pub models: Models,
     /// What the next sessions' starts end in; `Ok` if none is queued.
@@ -185,103 +171,6 @@ impl World {
         for _ in 0..1_000 {
             let _ = elsewhere.append(&Batch::default()); // takes one fault each
         }
-    }
-
-    // Links.
-
-    /// A new connection for a client; an older one of the same client stays what it is for the host.
-    pub fn connect(&mut self, client: usize) -> PeerId {
-        self.next_peer += 1;
-        let peer = PeerId(self.next_peer);
-        let link = Link {
-            client,
-            to_host: VecDeque::new(),
-            to_client: VecDeque::new(),
-            paused: false,
-            stalled: false,
-            closing: None,
-        };
-        self.links.insert(peer, link);
-        self.clients[client].connected(peer);
-        self.windows.remove(&client);
-        self.queue.push_back(Input::Connected { peer });
-        peer
-    }
-
-    /// The client is gone from this link; what it had sent and `read` messages of it still reach the host.
-    pub fn cut(&mut self, peer: PeerId, read: usize) {
-        for _ in 0..read {
-            self.carry_to_host(peer);
-        }
-        let Some(link) = self.links.remove(&peer) else {
-            return;
-        };
-        let client = &mut self.clients[link.client];
-        if client.link == Some(peer) {
-            client.lost();
-        }
-        self.queue.push_back(Input::Disconnected { peer });
-    }
-
-    pub fn send(&mut self, client: usize, text: String) {
-        self.say(|| format!("{} -> {text}", self.clients[client].id));
-        if let Some(link) = self.clients[client]
-            .link
-            .and_then(|peer| self.links.get_mut(&peer))
-        {
-            link.to_host.push_back(text);
-        }
-    }
-
-    /// Moves one message of a client to the host. Whether there was one.
-    pub fn carry_to_host(&mut self, peer: PeerId) -> bool {
-        let depth = self.limits.json_depth_max;
-        let Some(link) = self
-            .links
-            .get_mut(&peer)
-            .filter(|link| !link.paused && !link.stalled)
-        else {
-            return false;
-        };
-        if link.closing.is_some() {
-            return false;
-        }
-        let Some(text) = link.to_host.pop_front() else {
-            return false;
-        };
-        self.queue.push_back(match rpc::decode(&text, depth) {
-            Ok(message) => Input::Received {
-                peer,
-                message,
-                bytes: text.len(),
-            },
-            Err(malformed) => Input::Malformed { peer, malformed },
-        });
-        true
-    }
-
-    /// Moves one frame of the host to a client. Whether there was one.
-    pub fn carry_to_client(&mut self, peer: PeerId) -> bool {
-        let Some(link) = self.links.get_mut(&peer).filter(|link| !link.stalled) else {
-            return false;
-        };
-        let client = link.client;
-        let Some((frame, window)) = link.to_client.pop_front() else {
-            if let Some(why) = link.closing {
-                self.closed.push((client, why));
-                self.cut(peer, 0);
-                return true;
-            }
-            return false;
-        };
-        let text = std::str::from_utf8(&frame).expect("frames are UTF-8");
-        if self.clients[client].link == Some(peer) {
-            self.say(|| format!("{} <- {text}", self.clients[client].id));
-            let value = serde_json::from_str(text).expect("frames are JSON");
-            self.windows.entry(client).or_default().push(window);
-            self.clients[client].hears(value);
-        }
-        true
     }
 
     // The kernel task.

@@ -25,13 +25,22 @@ pub(crate) struct Effects {
 
 impl Effects {
     pub fn new(arrivals: Arrivals, journal: JournalThread, agents: Vec<Arc<dyn Agent>>) -> Self {
-        Self { arrivals, journal, agents, pace: Arc::default(), runs: HashMap::new() }
+        Self {
+            arrivals,
+            journal,
+            agents,
+            pace: Arc::default(),
+            runs: HashMap::new(),
+        }
     }
 
     pub fn read(&self, ticket: Ticket, query: Query) {
         let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
         tokio::spawn(async move {
-            let answer = journal.read(query).await.map_err(|error| ReadFailed(error.to_string()));
+            let answer = journal
+                .read(query)
+                .await
+                .map_err(|error| ReadFailed(error.to_string()));
             if let Err(failed) = &answer {
                 tracing::warn!(error = %failed, "a read failed");
             }
@@ -66,7 +75,13 @@ impl Effects {
         self.runs.retain(|_, run| !run.is_finished());
         let agent = self.agent(&turn.provider);
         let run = turn.run;
-        let task = tokio::spawn(run_turn::run(agent, turn, self.arrivals.clone(), Arc::clone(&self.pace)));
+        self.pace.began(run);
+        let task = tokio::spawn(run_turn::run(
+            agent,
+            turn,
+            self.arrivals.clone(),
+            Arc::clone(&self.pace),
+        ));
         self.runs.insert(run, task.abort_handle());
     }
 
@@ -74,10 +89,14 @@ impl Effects {
         if let Some(task) = self.runs.remove(&run) {
             task.abort();
         }
+        self.pace.ended(run);
     }
 
     fn agent(&self, provider: &str) -> Option<Arc<dyn Agent>> {
-        self.agents.iter().find(|agent| agent.info().provider == provider).cloned()
+        self.agents
+            .iter()
+            .find(|agent| agent.info().provider == provider)
+            .cloned()
     }
 }
 

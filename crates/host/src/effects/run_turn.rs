@@ -25,8 +25,19 @@ pub(super) async fn run(
     let run = turn.run;
     let Some(agent) = agent else {
         let message = format!("this host has no agent `{}` any more", turn.provider);
-        let failure = AgentFailure { error_type: "agentMissing".to_owned(), message, resumable: true };
-        return send(&arrivals, Input::Agent { run, event: TurnEvent::Failed(failure) }).await;
+        let failure = AgentFailure {
+            error_type: "agentMissing".to_owned(),
+            message,
+            resumable: true,
+        };
+        return send(
+            &arrivals,
+            Input::Agent {
+                run,
+                event: TurnEvent::Failed(failure),
+            },
+        )
+        .await;
     };
     let (events, mut heard) = mpsc::channel(AGENT_EVENTS_MAX);
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
@@ -35,7 +46,7 @@ pub(super) async fn run(
     let mut batch = Vec::with_capacity(AGENT_EVENTS_MAX);
     let mut patience = Patience::default();
     while heard.recv_many(&mut batch, AGENT_EVENTS_MAX).await > 0 {
-        pace.wait(&mut patience).await;
+        pace.wait(run, &mut patience).await;
         for event in batch.drain(..) {
             tell(&arrivals, run, event).await;
         }
@@ -54,6 +65,7 @@ pub(super) async fn run(
         }),
     };
     send(&arrivals, Input::Agent { run, event: end }).await;
+    pace.ended(run);
 }
 
 async fn play(agent: Arc<dyn Agent>, turn: TurnRun, events: EventSink) -> Result<(), AgentError> {
@@ -66,7 +78,9 @@ async fn play(agent: Arc<dyn Agent>, turn: TurnRun, events: EventSink) -> Result
         text: turn.message["text"].as_str().unwrap_or("").to_owned(), // G-06
         message: turn.message,
         config: turn.config,
-        resume: turn.resume.map(|checkpoint| checkpoint.map(|data| data.to_vec())),
+        resume: turn
+            .resume
+            .map(|checkpoint| checkpoint.map(|data| data.to_vec())),
     };
     session.turn(input, &events).await
 }

@@ -20,5 +20,5 @@ pub mod ws;
 
 pub use door::Door;
 pub use link::Link;
-pub use outbox::Strain;
 pub use listen::serve;
+pub use outbox::Strain;

@@ -154,6 +154,9 @@ impl Outbox {
         }
         state.held.push_back(Held { frame, bytes });
         state.held_bytes += bytes;
+        // A full write is worth sending, whatever the window: it is the longest wait, not the shortest (H-047).
+        let full = state.held.len() >= TAKE_FRAMES_MAX || state.held_bytes >= TAKE_BYTES;
+        let window_ms = if full { 0 } else { window_ms };
         state.due = match (state.due, window_ms) {
             (_, 0) | (Due::Now, _) => Due::Now,
             (Due::At(at), window) => Due::At(at.min(after_ms(window.into()))),
@@ -202,7 +205,10 @@ impl Outbox {
         let bytes = state.held_bytes + state.flying_bytes;
         let strained = frames > self.frames_max / 4 || bytes > self.bytes_max / 4;
         let blocked = matches!(state.writer, WriterWaits::ForEnding(_));
-        (strained && state.ending.is_none()).then_some(Strain { blocked, takes: state.takes })
+        (strained && state.ending.is_none()).then_some(Strain {
+            blocked,
+            takes: state.takes,
+        })
     }
 
     pub fn set_paused(&self, paused: bool) {

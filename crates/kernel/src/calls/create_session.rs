@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use wire::published::commands::CreateSessionParams;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use wire::published::commands::CreateSessionParams;
 use wire::rpc::code;
 use wire::state::{ChatState, ConfigState, SessionState, status};
 use wire::{Action, ChannelUri, Id, Object, RpcError};
@@ -21,7 +21,10 @@ const NEW_TITLE: &str = "New session";
 
 /// The URI of the chat that comes with a session (G-26).
 pub(crate) fn default_chat_of(session: &ChannelUri) -> String {
-    format!("ahp-chat://default/{}", URL_SAFE_NO_PAD.encode(session.as_str()))
+    format!(
+        "ahp-chat://default/{}",
+        URL_SAFE_NO_PAD.encode(session.as_str())
+    )
 }
 
 impl Kernel {
@@ -37,6 +40,13 @@ impl Kernel {
             Ok(uri) => uri,
             Err(error) => return self.answer_error(peer, id, &error),
         };
+        if uri.is_root() {
+            let error = RpcError::new(
+                code::INVALID_PARAMS,
+                "`channel` is the root; choose a URI for the session",
+            );
+            return self.answer_error(peer, id, &error);
+        }
         let chat = match self.parse_channel(&default_chat_of(&uri)) {
             Ok(chat) => chat,
             Err(error) => return self.answer_error(peer, id, &error),
@@ -50,7 +60,10 @@ impl Kernel {
             return self.answer_error(peer, id, &RpcError::new(code::INTERNAL_ERROR, reason));
         }
         let planned = if exist.contains(&true) {
-            Err(RpcError::new(code::SESSION_ALREADY_EXISTS, format!("{uri} exists already"))) // H-110
+            Err(RpcError::new(
+                code::SESSION_ALREADY_EXISTS,
+                format!("{uri} exists already"),
+            )) // H-110
         } else {
             self.plan_session(peer, params)
         };
@@ -64,7 +77,11 @@ impl Kernel {
         if let Some(client) = raw.get("activeClient").filter(|client| client.is_object())
             && let Some(client_id) = self.ready(peer).map(|ready| ready.client_id.clone())
         {
-            self.act(&uri, Action::host("session/activeClientSet", json!({"activeClient": client})), None);
+            self.act(
+                &uri,
+                Action::host("session/activeClientSet", json!({"activeClient": client})),
+                None,
+            );
             self.note_active(&uri, &client_id);
         }
         self.count_sessions(1);
@@ -80,21 +97,38 @@ impl Kernel {
         params: &CreateSessionParams,
     ) -> Result<(AgentFacts, ConfigState, Vec<String>), RpcError> {
         let agent = self.agent(params.provider.as_deref())?.clone();
-        let values = config::with_defaults(&agent.config_schema, params.config.as_ref().unwrap_or(&Object::new()))
-            .map_err(|bad| RpcError::new(code::INVALID_PARAMS, format!("config: {bad}")))?;
-        let config = ConfigState { schema: agent.config_schema.clone(), values, extra: Object::new() };
+        let values = config::with_defaults(
+            &agent.config_schema,
+            params.config.as_ref().unwrap_or(&Object::new()),
+        )
+        .map_err(|bad| RpcError::new(code::INVALID_PARAMS, format!("config: {bad}")))?;
+        let config = ConfigState {
+            schema: agent.config_schema.clone(),
+            values,
+            extra: Object::new(),
+        };
         let creator = self.ready(peer).map(|ready| ready.client_id.as_str());
-        if params.active_client.as_ref().is_some_and(|client| Some(client.client_id.as_str()) != creator) {
+        if params
+            .active_client
+            .as_ref()
+            .is_some_and(|client| Some(client.client_id.as_str()) != creator)
+        {
             let message = "`activeClient.clientId` must be the creator's own"; // H-115
             return Err(RpcError::new(code::INVALID_PARAMS, message));
         }
         // Without the capability only the first directory counts (H-114).
-        let directory = params.working_directories.as_ref().and_then(|all| all.first());
+        let directory = params
+            .working_directories
+            .as_ref()
+            .and_then(|all| all.first());
         let directory = match directory {
             None => self.facts.default_directory.clone(),
             Some(uri) => {
                 let path = directory::path_of(uri).ok_or_else(|| {
-                    RpcError::new(code::INVALID_PARAMS, "a working directory is an absolute `file:` URI")
+                    RpcError::new(
+                        code::INVALID_PARAMS,
+                        "a working directory is an absolute `file:` URI",
+                    )
                 })?;
                 if !directory::is_inside(&path, &self.facts.roots) {
                     let roots = self.facts.roots.join(", ");
@@ -111,12 +145,24 @@ impl Kernel {
     pub(crate) fn agent(&self, provider: Option<&str>) -> Result<&AgentFacts, RpcError> {
         let found = match provider {
             None => self.facts.agents.first(),
-            Some(provider) => self.facts.agents.iter().find(|agent| agent.provider == provider),
+            Some(provider) => self
+                .facts
+                .agents
+                .iter()
+                .find(|agent| agent.provider == provider),
         };
         found.ok_or_else(|| {
-            let known: Vec<&str> = self.facts.agents.iter().map(|agent| agent.provider.as_str()).collect();
+            let known: Vec<&str> = self
+                .facts
+                .agents
+                .iter()
+                .map(|agent| agent.provider.as_str())
+                .collect();
             let wanted = provider.unwrap_or("(default)");
-            RpcError::new(code::PROVIDER_NOT_FOUND, format!("no agent {wanted}; there are: {}", known.join(", ")))
+            RpcError::new(
+                code::PROVIDER_NOT_FOUND,
+                format!("no agent {wanted}; there are: {}", known.join(", ")),
+            )
         })
     }
 
@@ -159,12 +205,20 @@ impl Kernel {
         };
         let mut chat_state = ChatState::new(chat.as_str(), NEW_TITLE, status::IDLE, moment.clone());
         chat_state.working_directories = directories;
-        chat_state.extra.insert("origin".to_owned(), json!({"kind": "user"}));
+        chat_state
+            .extra
+            .insert("origin".to_owned(), json!({"kind": "user"}));
         self.undo.touch(uri);
         self.undo.touch(chat);
-        self.channels.insert(uri.clone(), Channel::new(session_id, self.now, Body::Session(session)));
-        let channel = ChatChannel::new(chat_state, uri.clone());
-        self.channels.insert(chat.clone(), Channel::new(chat_id, self.now, Body::Chat(channel)));
+        self.channels.insert(
+            uri.clone(),
+            Channel::new(session_id, self.now, Body::Session(session)),
+        );
+        let channel = ChatChannel::new(chat_state, uri.clone(), session_id);
+        self.channels.insert(
+            chat.clone(),
+            Channel::new(chat_id, self.now, Body::Chat(channel)),
+        );
         self.dirty.insert(chat.clone());
         let mut summary = json!({
             "resource": chat.as_str(),
@@ -173,13 +227,26 @@ impl Kernel {
             "modifiedAt": moment,
             "origin": {"kind": "user"},
         });
-        if let Some(directories) = self.chat_state(chat).and_then(|state| state.working_directories.as_ref()) {
+        if let Some(directories) = self
+            .chat_state(chat)
+            .and_then(|state| state.working_directories.as_ref())
+        {
             summary["workingDirectories"] = json!(directories);
         }
-        self.act(uri, Action::host("session/chatAdded", json!({"summary": summary})), None);
+        self.act(
+            uri,
+            Action::host("session/chatAdded", json!({"summary": summary})),
+            None,
+        );
         let fields = json!({"defaultChat": chat.as_str()});
-        self.act(uri, Action::host("session/defaultChatChanged", fields), None);
+        self.act(
+            uri,
+            Action::host("session/defaultChatChanged", fields),
+            None,
+        );
         let (session, provider) = (uri.clone(), agent.provider.clone());
-        self.out.effects.push(Effect::StartSession { session, provider });
+        self.out
+            .effects
+            .push(Effect::StartSession { session, provider });
     }
 }

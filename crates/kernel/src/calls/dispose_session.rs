@@ -1,7 +1,7 @@
 //! `disposeSession`: ends a session for everyone (H-118).
 
-use wire::published::commands::DisposeSessionParams;
 use serde_json::Value;
+use wire::published::commands::DisposeSessionParams;
 use wire::rpc::code;
 use wire::{Id, RpcError};
 
@@ -27,7 +27,10 @@ impl Kernel {
             Flow::Failed(failed) => return Flow::Failed(failed),
         }
         if self.session(&uri).is_none() {
-            let error = RpcError::new(code::SESSION_NOT_FOUND, format!("there is no session {uri}"));
+            let error = RpcError::new(
+                code::SESSION_NOT_FOUND,
+                format!("there is no session {uri}"),
+            );
             return self.answer_error(peer, id, &error);
         }
         if let Some(reason) = self.unwritable() {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use wire::published::commands::InitializeParams;
 use serde_json::{Value, json};
+use wire::published::commands::InitializeParams;
 use wire::rpc::code;
 use wire::version::{self, NegotiationError};
 use wire::{ChannelUri, Id, RpcError};
@@ -20,13 +20,22 @@ use crate::record::Record;
 const CLIENT_ID_BYTES_MAX: usize = 512;
 
 impl Kernel {
-    pub(crate) fn initialize(&mut self, peer: PeerId, id: &Id, params: &InitializeParams, memo: &Memo) -> Flow<()> {
+    pub(crate) fn initialize(
+        &mut self,
+        peer: PeerId,
+        id: &Id,
+        params: &InitializeParams,
+        memo: &Memo,
+    ) -> Flow<()> {
         let (version, generation) = match version::negotiate(&params.protocol_versions) {
             Ok(chosen) => chosen,
             Err(error) => {
                 self.fail(peer, id, &error.to_rpc());
                 if matches!(error, NegotiationError::None) {
-                    self.out.effects.push(Effect::Close { peer, why: CloseReason::UnsupportedVersion }); // H-023
+                    self.out.effects.push(Effect::Close {
+                        peer,
+                        why: CloseReason::UnsupportedVersion,
+                    }); // H-023
                 }
                 return Flow::Ready(());
             }
@@ -35,10 +44,11 @@ impl Kernel {
             let message = format!("`clientId` must have 1 to {CLIENT_ID_BYTES_MAX} bytes");
             return self.answer_error(peer, id, &RpcError::new(code::INVALID_PARAMS, message));
         }
-        let wanted = match self.wanted_channels(params.initial_subscriptions.as_deref().unwrap_or(&[])) {
-            Ok(wanted) => wanted,
-            Err(error) => return self.answer_error(peer, id, &error),
-        };
+        let wanted =
+            match self.wanted_channels(params.initial_subscriptions.as_deref().unwrap_or(&[])) {
+                Ok(wanted) => wanted,
+                Err(error) => return self.answer_error(peer, id, &error),
+            };
         if self.supersede(peer, &params.client_id) {
             return Flow::Ready(());
         }
@@ -59,13 +69,19 @@ impl Kernel {
         self.admit(peer, ready.clone());
         // A client that starts anew has no floors from before.
         if self.unwritable().is_none() {
-            self.out.records.push(Record::ClientGone { client_id: ready.client_id.clone() });
+            self.out.records.push(Record::ClientGone {
+                client_id: ready.client_id.clone(),
+            });
         }
         self.forgotten.remove(&ready.client_id);
         self.record_client(&ready);
         // What does not exist is left out of the snapshots (H-029).
-        let there: Vec<(ChannelUri, Option<u32>, Option<u32>)> =
-            wanted.into_iter().zip(exist).filter(|(_, there)| *there).map(|(uri, _)| (uri, None, None)).collect();
+        let there: Vec<(ChannelUri, Option<u32>, Option<u32>)> = wanted
+            .into_iter()
+            .zip(exist)
+            .filter(|(_, there)| *there)
+            .map(|(uri, _)| (uri, None, None))
+            .collect();
         let snapshots = self.snapshots_for(peer, &there, Serving::Anew);
         let mut fields = json!({
             "protocolVersion": ready.version.to_string(),
@@ -75,9 +91,17 @@ impl Kernel {
         if let Some(directory) = &self.facts.default_directory {
             fields["defaultDirectory"] = json!(directory);
         }
-        let Value::Object(fields) = fields else { return Flow::Ready(()) };
+        let Value::Object(fields) = fields else {
+            return Flow::Ready(());
+        };
         let body = LateBody::Initialize { fields, snapshots };
-        self.say(peer, Frame::Response(Arc::new(LateResponse { id: id.clone(), body })));
+        self.say(
+            peer,
+            Frame::Response(Arc::new(LateResponse {
+                id: id.clone(),
+                body,
+            })),
+        );
         Flow::Ready(())
     }
 

@@ -1,22 +1,28 @@
 //! `reconnect`: replay what was missed, from memory or from the journal, or start over with snapshots (host-rules
 //! section 5, G-19, G-20).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wire::published::commands::ReconnectParams;
 use bytes::Bytes;
+use serde::Deserialize;
+use wire::published::commands::ReconnectParams;
 use wire::rpc::code;
 use wire::version;
 use wire::{ChannelUri, Generation, Id, RpcError, action, compat};
 
 use crate::Kernel;
-use crate::calls::Serving;
+use crate::calls::{FROM_THE_BEGINNING, Serving};
+use crate::chore::Chore;
 use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::PeerId;
 use crate::load::{Flow, Memo};
 use crate::peers::{Ready, Subscription};
 use crate::record::{Answer, ChannelId, FloorRecord, Query, Record, Seq};
+
+/// How often the journal's log is read for one replay before snapshots are the better answer.
+const LOG_ROUNDS_MAX: usize = 4;
 
 /// What can be replayed: envelopes in order, or why there must be snapshots.
 enum Replay {
@@ -25,7 +31,13 @@ enum Replay {
 }
 
 impl Kernel {
-    pub(crate) fn reconnect(&mut self, peer: PeerId, id: &Id, params: &ReconnectParams, memo: &Memo) -> Flow<()> {
+    pub(crate) fn reconnect(
+        &mut self,
+        peer: PeerId,
+        id: &Id,
+        params: &ReconnectParams,
+        memo: &Memo,
+    ) -> Flow<()> {
         let wanted = match self.wanted_channels(&params.subscriptions) {
             Ok(wanted) => wanted,
             Err(error) => return self.answer_error(peer, id, &error),
@@ -34,7 +46,9 @@ impl Kernel {
         if self.supersede(peer, &params.client_id) {
             return Flow::Ready(());
         }
-        let query = Query::Client { client_id: params.client_id.clone() };
+        let query = Query::Client {
+            client_id: params.client_id.clone(),
+        };
         let client = match memo.find(|asked| *asked == query) {
             None => return Flow::Ask(vec![query]),
             Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
@@ -42,13 +56,20 @@ impl Kernel {
             Some((_, Ok(_))) => None,
         };
         let client = client.filter(|_| !self.forgotten.contains(&params.client_id));
-        let negotiated = client.as_ref().map(|(record, _)| version::negotiate(std::slice::from_ref(&record.version)));
+        let negotiated = client
+            .as_ref()
+            .map(|(record, _)| version::negotiate(std::slice::from_ref(&record.version)));
         let (Some((record, floors)), Some(Ok((version, generation)))) = (client, negotiated) else {
-            let error = RpcError::new(code::NOT_FOUND, "this host does not know the client; send `initialize`");
+            let error = RpcError::new(
+                code::NOT_FOUND,
+                "this host does not know the client; send `initialize`",
+            );
             return self.answer_error(peer, id, &error); // H-088: an error, not a close
         };
-        let floors: BTreeMap<ChannelUri, FloorRecord> =
-            floors.into_iter().map(|floor| (floor.channel.clone(), floor)).collect();
+        let floors: BTreeMap<ChannelUri, FloorRecord> = floors
+            .into_iter()
+            .map(|floor| (floor.channel.clone(), floor))
+            .collect();
         let depth = self.limits.open_turns;
         let with_views: Vec<_> = wanted.iter().map(|uri| (uri.clone(), depth)).collect();
         let exist = match self.need_channels(&with_views, memo) {
@@ -56,9 +77,18 @@ impl Kernel {
             Flow::Ask(queries) => return Flow::Ask(queries),
             Flow::Failed(failed) => return Flow::Failed(failed),
         };
-        let (ok, missing): (Vec<_>, Vec<_>) = wanted.into_iter().zip(exist).partition(|(_, there)| *there);
+        let (ok, missing): (Vec<_>, Vec<_>) =
+            wanted.into_iter().zip(exist).partition(|(_, there)| *there);
         let ok: Vec<ChannelUri> = ok.into_iter().map(|(uri, _)| uri).collect();
-        let missing: Vec<String> = missing.into_iter().map(|(uri, _)| uri.to_string()).collect();
+        let mut missing: Vec<String> = missing
+            .into_iter()
+            .map(|(uri, _)| uri.to_string())
+            .collect();
+        let no_uris = params
+            .subscriptions
+            .iter()
+            .filter(|text| ChannelUri::parse(text).is_err());
+        missing.extend(no_uris.cloned()); // H-081: every URI that cannot be resumed
         let last_seen = Seq(u64::try_from(params.last_seen_server_seq).unwrap_or(0));
         let replay = match self.replay(&ok, &floors, last_seen, memo) {
             Flow::Ready(replay) => replay,
@@ -67,7 +97,10 @@ impl Kernel {
         };
         if matches!(replay, Replay::NotPossible) {
             // The snapshot form uses the stored view (G-20), so older turns may have to come in first.
-            let views: Vec<_> = ok.iter().map(|uri| (uri.clone(), view_of(&floors, uri).unwrap_or(u32::MAX))).collect();
+            let views: Vec<_> = ok
+                .iter()
+                .map(|uri| (uri.clone(), view_of(&floors, uri).unwrap_or(u32::MAX)))
+                .collect();
             match self.need_channels(&views, memo) {
                 Flow::Ready(_) => {}
                 Flow::Ask(queries) => return Flow::Ask(queries),
@@ -94,15 +127,26 @@ impl Kernel {
         };
         self.admit(peer, ready.clone());
         self.record_client(&ready);
-        for uri in floors.keys().filter(|uri| !ok.contains(uri)) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.served.extend(floors.keys().cloned());
+        }
+        let resumed: BTreeSet<&ChannelUri> = ok.iter().collect();
+        for uri in floors.keys().filter(|uri| !resumed.contains(uri)) {
             let (client_id, channel) = (ready.client_id.clone(), uri.clone());
             if self.unwritable().is_none() {
-                self.out.records.push(Record::FloorGone { client_id, channel });
+                self.out
+                    .records
+                    .push(Record::FloorGone { client_id, channel });
             }
         }
-        if self.unwritable().is_none() {
-            for session in leaves {
-                self.remove_active_client(&session, &ready.client_id); // H-126: came back without it
+        for session in leaves {
+            // H-126: came back without it.
+            let client_id = ready.client_id.clone();
+            match self.unwritable() {
+                None => self.remove_active_client(&session, &client_id),
+                Some(_) => self
+                    .postponed
+                    .push(Chore::RemoveActive { session, client_id }),
             }
         }
         let body = match replay {
@@ -123,7 +167,13 @@ impl Kernel {
                 LateBody::ReconnectSnapshots(snapshots)
             }
         };
-        self.say(peer, Frame::Response(Arc::new(LateResponse { id: id.clone(), body })));
+        self.say(
+            peer,
+            Frame::Response(Arc::new(LateResponse {
+                id: id.clone(),
+                body,
+            })),
+        );
         Flow::Ready(())
     }
 
@@ -137,8 +187,14 @@ impl Kernel {
     ) -> Flow<Replay> {
         let mut from: BTreeMap<ChannelId, Seq> = BTreeMap::new();
         for uri in ok {
-            let id = if uri.is_root() { Some(ChannelId::ROOT) } else { self.channels.get(uri).map(|c| c.id) };
-            let (Some(id), Some(floor)) = (id, floors.get(uri)) else { return Flow::Ready(Replay::NotPossible) };
+            let id = if uri.is_root() {
+                Some(ChannelId::ROOT)
+            } else {
+                self.channels.get(uri).map(|c| c.id)
+            };
+            let (Some(id), Some(floor)) = (id, floors.get(uri)) else {
+                return Flow::Ready(Replay::NotPossible);
+            };
             let reused = id.0 > floor.floor.0;
             let unconfirmed = floor.replaced && last_seen < floor.floor;
             let start = last_seen.max(floor.floor);
@@ -147,25 +203,46 @@ impl Kernel {
             }
             from.insert(id, start);
         }
-        let Some(lowest) = from.values().min().copied() else { return Flow::Ready(Replay::Envelopes(Vec::new())) };
+        let Some(lowest) = from.values().min().copied() else {
+            return Flow::Ready(Replay::Envelopes(Vec::new()));
+        };
         let mut envelopes = Vec::new();
         let mut through = lowest;
-        if !self.tail.reaches(lowest) {
-            let floors: Vec<(ChannelId, Seq)> = from.iter().map(|(id, seq)| (*id, *seq)).collect();
-            let bytes_max = self.limits.message_out_bytes as u64;
-            let asked = memo.find(|query| match query {
-                Query::Log { floors: asked, through, .. } => *asked == floors && self.tail.reaches(*through),
-                _ => false,
+        // The tail may move on while the journal is read: then only what came since is read, a few times.
+        while !self.tail.reaches(through) {
+            let floors: Vec<(ChannelId, Seq)> = from
+                .iter()
+                .map(|(id, seq)| (*id, (*seq).max(through)))
+                .collect();
+            let further = memo.find(|query| {
+                matches!(query, Query::Log { floors: asked, through: read, .. } if *asked == floors && *read > through)
             });
-            match asked {
-                // Only what is committed for certain: the seqs of this very batch may yet be given to others.
-                None => return Flow::Ask(vec![Query::Log { floors, through: self.undo.seq, bytes_max }]),
+            match further {
+                None if memo.count(|query| matches!(query, Query::Log { .. }))
+                    >= LOG_ROUNDS_MAX =>
+                {
+                    return Flow::Ready(Replay::NotPossible);
+                }
+                None => {
+                    // Only what is committed for certain: the seqs of this very batch may yet be given to others.
+                    let (through, bytes_max) =
+                        (self.undo.seq, self.limits.message_out_bytes as u64);
+                    return Flow::Ask(vec![Query::Log {
+                        floors,
+                        through,
+                        bytes_max,
+                    }]);
+                }
                 Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
-                Some((Query::Log { through: read, .. }, Ok(Answer::Log(slice)))) => {
-                    if slice.overflowed {
-                        return Flow::Ready(Replay::NotPossible);
-                    }
-                    envelopes.extend(slice.actions.iter().map(|(_, _, envelope)| envelope.clone()));
+                Some((Query::Log { through: read, .. }, Ok(Answer::Log(slice))))
+                    if !slice.overflowed =>
+                {
+                    envelopes.extend(
+                        slice
+                            .actions
+                            .iter()
+                            .map(|(_, _, envelope)| envelope.clone()),
+                    );
                     through = *read;
                 }
                 Some(_) => return Flow::Ready(Replay::NotPossible),
@@ -193,14 +270,23 @@ impl Kernel {
         let mut oldest = BTreeMap::new();
         let mut queries = Vec::new();
         for uri in ok {
-            let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else { continue };
+            let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else {
+                continue;
+            };
             let turn = floors.get(uri).and_then(|floor| floor.oldest_turn.as_ref());
             let Some(turn_id) = turn else { continue };
+            if turn_id == FROM_THE_BEGINNING {
+                oldest.insert(uri.clone(), 0);
+                continue;
+            }
             if let Some(place) = chat.state.turns.position(turn_id) {
                 oldest.extend(chat.ns.get(place).map(|n| (uri.clone(), *n)));
                 continue;
             }
-            let query = Query::FindTurn { chat: channel.id, turn_id: turn_id.clone() };
+            let query = Query::FindTurn {
+                chat: channel.id,
+                turn_id: turn_id.clone(),
+            };
             match memo.find(|asked| *asked == query) {
                 None => queries.push(query),
                 Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
@@ -210,7 +296,11 @@ impl Kernel {
                 Some((_, Ok(_))) => {}
             }
         }
-        if queries.is_empty() { Flow::Ready(oldest) } else { Flow::Ask(queries) }
+        if queries.is_empty() {
+            Flow::Ready(oldest)
+        } else {
+            Flow::Ask(queries)
+        }
     }
 
     /// After a replay the subscriptions stand as they were, floors included.
@@ -222,7 +312,9 @@ impl Kernel {
         oldest: &BTreeMap<ChannelUri, u64>,
     ) {
         for uri in ok {
-            let Some(floor) = floors.get(uri) else { continue };
+            let Some(floor) = floors.get(uri) else {
+                continue;
+            };
             let subscription = Subscription {
                 floor: floor.floor,
                 replaced: floor.replaced,
@@ -239,7 +331,10 @@ impl Kernel {
     fn sessions_left_behind(&self, client_id: &str, ok: &[ChannelUri]) -> Vec<ChannelUri> {
         let kept: BTreeSet<&ChannelUri> = ok.iter().collect();
         let active = self.active.get(client_id).into_iter().flatten();
-        active.filter(|session| !kept.contains(session)).cloned().collect()
+        active
+            .filter(|session| !kept.contains(session))
+            .cloned()
+            .collect()
     }
 }
 
@@ -252,12 +347,37 @@ fn known_envelopes(ready: &Ready, envelopes: Vec<Bytes>) -> Vec<Bytes> {
     if ready.generation == Generation::V1_0 {
         return envelopes;
     }
-    let own = format!(r#""origin":{{"clientId":{}"#, serde_json::Value::from(ready.client_id.as_str()));
     envelopes
         .into_iter()
         .filter(|envelope| {
-            let knows = action::from_envelope(envelope).is_some_and(|a| compat::knows(ready.generation, &a.kind));
-            knows || String::from_utf8_lossy(envelope).contains(&own)
+            let Ok(outline) = serde_json::from_slice::<Outline>(envelope) else {
+                return false;
+            };
+            let own = outline
+                .origin
+                .is_some_and(|origin| origin.client_id == ready.client_id);
+            own || compat::knows(ready.generation, &action::kind_of(&outline.action.name))
         })
         .collect()
+}
+
+/// As much of an envelope as is needed to know who hears it.
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(borrow)]
+    action: OutlineAction<'a>,
+    #[serde(borrow)]
+    origin: Option<OutlineOrigin<'a>>,
+}
+
+#[derive(Deserialize)]
+struct OutlineAction<'a> {
+    #[serde(rename = "type", borrow)]
+    name: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct OutlineOrigin<'a> {
+    #[serde(rename = "clientId", borrow)]
+    client_id: Cow<'a, str>,
 }

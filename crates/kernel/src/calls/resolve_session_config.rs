@@ -1,7 +1,7 @@
 //! `resolveSessionConfig` and `sessionConfigCompletions`: the form before a session exists (H-120, H-121).
 
-use wire::published::commands::{ResolveSessionConfigParams, SessionConfigCompletionsParams};
 use serde_json::json;
+use wire::published::commands::{ResolveSessionConfigParams, SessionConfigCompletionsParams};
 use wire::rpc::code;
 use wire::{Id, Object, RpcError};
 
@@ -18,8 +18,11 @@ impl Kernel {
     ) -> Flow<()> {
         let empty = Object::new();
         let resolved = self.agent(params.provider.as_deref()).and_then(|agent| {
-            let values = config::with_defaults(&agent.config_schema, params.config.as_ref().unwrap_or(&empty))
-                .map_err(|bad| RpcError::new(code::INVALID_PARAMS, format!("config: {bad}")))?;
+            let values = config::with_defaults(
+                &agent.config_schema,
+                params.config.as_ref().unwrap_or(&empty),
+            )
+            .map_err(|bad| RpcError::new(code::INVALID_PARAMS, format!("config: {bad}")))?;
             Ok(json!({"schema": agent.config_schema, "values": values}))
         });
         match resolved {
@@ -37,8 +40,15 @@ impl Kernel {
         params: &SessionConfigCompletionsParams,
     ) -> Flow<()> {
         let known = self.agent(params.provider.as_deref()).and_then(|agent| {
-            let known = agent.config_schema["properties"].get(&params.property).is_some();
-            let unknown = || RpcError::new(code::INVALID_PARAMS, format!("no property `{}`", params.property));
+            let known = agent.config_schema["properties"]
+                .get(&params.property)
+                .is_some();
+            let unknown = || {
+                RpcError::new(
+                    code::INVALID_PARAMS,
+                    format!("no property `{}`", params.property),
+                )
+            };
             known.then_some(()).ok_or_else(unknown)
         });
         match known {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use wire::dispatchable::ChatAction;
 use wire::reduce::Reduced;
 use wire::state::{ChatState, Outcome, TurnList};
+use wire::time::add_ms_to_rfc3339;
 use wire::{Action, ChannelUri, Timestamp, rpc};
 
 use super::{Body, Channel};
@@ -14,8 +16,10 @@ use crate::Kernel;
 use crate::authority::{Permit, Refusal};
 use crate::io::{RunId, TextKind};
 use crate::load::turns_of;
-use crate::record::TurnPage;
+use crate::record::{ChannelId, TurnPage};
 use crate::speak::Sender;
+
+const CENTURY_MS: i64 = 100 * 366 * 24 * 3_600 * 1_000;
 
 /// Longest turn id taken from a client, in bytes.
 const TURN_ID_BYTES_MAX: usize = 256;
@@ -24,6 +28,7 @@ const TURN_ID_BYTES_MAX: usize = 256;
 pub(crate) struct ChatChannel {
     pub state: Arc<ChatState>,
     pub session: ChannelUri,
+    pub session_id: ChannelId,
     /// The journal's numbers of the turns in `state.turns`.
     pub ns: Vec<u64>,
     /// Visible turns lie on disk before the first of these.
@@ -44,10 +49,11 @@ pub(crate) struct Run {
 }
 
 impl ChatChannel {
-    pub fn new(state: ChatState, session: ChannelUri) -> Self {
+    pub fn new(state: ChatState, session: ChannelUri, session_id: ChannelId) -> Self {
         Self {
             state: Arc::new(state),
             session,
+            session_id,
             ns: Vec::new(),
             older: false,
             next_n: 0,
@@ -59,7 +65,7 @@ impl ChatChannel {
 
     pub fn stored(
         state: ChatState,
-        session: ChannelUri,
+        (session, session_id): (ChannelUri, ChannelId),
         ns: Vec<u64>,
         older: bool,
         next_n: u64,
@@ -68,7 +74,14 @@ impl ChatChannel {
     ) -> Self {
         let private: Value = serde_json::from_slice(private).unwrap_or(Value::Null);
         let accepted = private["accepted"].as_i64().map(Timestamp);
-        Self { ns, older, next_n, checkpoint, accepted, ..Self::new(state, session) }
+        Self {
+            ns,
+            older,
+            next_n,
+            checkpoint,
+            accepted,
+            ..Self::new(state, session, session_id)
+        }
     }
 
     pub fn turn_count(&self) -> u32 {
@@ -76,7 +89,12 @@ impl ChatChannel {
     }
 
     pub fn turn_bytes(&self) -> u64 {
-        self.state.turns.as_slice().iter().map(|turn| turn.json.len() as u64).sum()
+        self.state
+            .turns
+            .as_slice()
+            .iter()
+            .map(|turn| turn.json.len() as u64)
+            .sum()
     }
 
     /// The number of the oldest turn in memory.
@@ -111,9 +129,9 @@ impl Channel {
     pub fn private(&self) -> Bytes {
         match &self.body {
             Body::Session(session) => session.private(),
-            Body::Chat(chat) => {
-                Bytes::from(rpc::to_json(&json!({"accepted": chat.accepted.map(|moment| moment.0)})))
-            }
+            Body::Chat(chat) => Bytes::from(rpc::to_json(
+                &json!({"accepted": chat.accepted.map(|moment| moment.0)}),
+            )),
         }
     }
 }
@@ -122,39 +140,71 @@ impl Channel {
 pub(crate) fn validate(
     kernel: &Kernel,
     uri: &ChannelUri,
+    verb: ChatAction,
     action: Action,
     id_used: Result<bool, Refusal>,
 ) -> Result<Permit, Refusal> {
-    let Some(chat) = kernel.chat(uri) else { return Err(Refusal::because("this chat is gone")) };
+    let Some(chat) = kernel.chat(uri) else {
+        return Err(Refusal::because("this chat is gone"));
+    };
+    if kernel.stopping {
+        return Err(Refusal::because("the host is going down"));
+    }
     let state = &*chat.state;
-    match action.name() {
-        "chat/turnStarted" => {
+    match verb {
+        ChatAction::TurnStarted => {
             let used = id_used?;
             validate_start(kernel, chat, action, used)
         }
-        "chat/turnCancelled" => {
+        ChatAction::TurnCancelled => {
             if state.active_turn.as_ref().map(|turn| turn.id.as_str()) != action.text("turnId") {
                 return Err(Refusal::because("no turn with this id is running")); // H-177
             }
-            if action.integer("duration").is_none_or(|ms| ms < 0) {
-                return Err(Refusal::because("`duration` must be an integer of at least 0")); // G-11
+            let duration = action.integer("duration").filter(|ms| *ms >= 0);
+            let Some(duration) = duration else {
+                return Err(Refusal::because(
+                    "`duration` must be an integer of at least 0",
+                )); // G-11
+            };
+            let started_at = state
+                .active_turn
+                .as_ref()
+                .map_or("", |turn| &turn.started_at);
+            if add_ms_to_rfc3339(started_at, duration).is_none() {
+                return Err(Refusal::because("`duration` leads beyond the calendar"));
             }
             Ok(Permit(action))
         }
-        "chat/turnResume" => validate_resume(state, action),
-        "chat/draftChanged" => match action.get("draft") {
+        ChatAction::TurnResume => {
+            let session = kernel.session_state(&chat.session);
+            if session.is_none_or(|session| session.lifecycle != "ready") {
+                return Err(Refusal::because("this session is not ready"));
+            }
+            validate_resume(state, action)
+        }
+        ChatAction::DraftChanged => match action.present("draft") {
             Some(draft) if draft["origin"]["kind"] != "user" => Err(not_a_user_message()),
             _ => Ok(Permit(action)),
         },
-        "chat/isReadChanged" | "chat/isArchivedChanged" => Ok(Permit(action)),
-        "chat/toolCallConfirmed"
-        | "chat/toolCallComplete"
-        | "chat/toolCallResultConfirmed"
-        | "chat/toolCallContentChanged" => Err(Refusal::because("no tool call with this id waits for that")),
-        "chat/inputAnswerChanged" | "chat/inputCompleted" => {
+        ChatAction::IsReadChanged | ChatAction::IsArchivedChanged => Ok(Permit(action)),
+        ChatAction::ToolCallConfirmed
+        | ChatAction::ToolCallComplete
+        | ChatAction::ToolCallResultConfirmed
+        | ChatAction::ToolCallContentChanged => {
+            Err(Refusal::because("no tool call with this id waits for that"))
+        }
+        ChatAction::InputAnswerChanged | ChatAction::InputCompleted => {
             Err(Refusal::because("no input request with this id is open"))
         }
-        other => Err(Refusal(format!("`{other}` is not served by this host yet"))),
+        ChatAction::PendingMessageSet
+        | ChatAction::PendingMessageRemoved
+        | ChatAction::QueuedMessagesReordered
+        | ChatAction::Truncated
+        | ChatAction::WorkingDirectorySet
+        | ChatAction::WorkingDirectoryRemoved => Err(Refusal(format!(
+            "`{}` is not served by this host yet",
+            action.name()
+        ))),
     }
 }
 
@@ -163,42 +213,75 @@ fn not_a_user_message() -> Refusal {
 }
 
 /// H-170, G-09, G-12.
-fn validate_start(kernel: &Kernel, chat: &ChatChannel, mut action: Action, used: bool) -> Result<Permit, Refusal> {
+fn validate_start(
+    kernel: &Kernel,
+    chat: &ChatChannel,
+    mut action: Action,
+    used: bool,
+) -> Result<Permit, Refusal> {
     let state = &*chat.state;
     let turn_id = action.text("turnId").unwrap_or("");
     if turn_id.is_empty() || turn_id.len() > TURN_ID_BYTES_MAX {
-        return Err(Refusal(format!("`turnId` must have 1 to {TURN_ID_BYTES_MAX} bytes")));
+        return Err(Refusal(format!(
+            "`turnId` must have 1 to {TURN_ID_BYTES_MAX} bytes"
+        )));
     }
-    if state.active_turn.as_ref().is_some_and(|turn| turn.id == turn_id) || used {
+    if state
+        .active_turn
+        .as_ref()
+        .is_some_and(|turn| turn.id == turn_id)
+        || used
+    {
         return Err(Refusal::because("this turn id was used before"));
     }
     if state.active_turn.is_some() {
         return Err(Refusal::because("a turn is already running in this chat"));
     }
-    if action.get("queuedMessageId").is_some() {
+    if action.present("queuedMessageId").is_some() {
         return Err(Refusal::because("only the host starts queued messages"));
     }
-    if action.text("startedAt").and_then(Timestamp::parse_rfc3339).is_none() {
+    // Every end of the turn adds a duration to it, so there must be room for one (H-171).
+    if action
+        .text("startedAt")
+        .and_then(|text| add_ms_to_rfc3339(text, CENTURY_MS))
+        .is_none()
+    {
         return Err(Refusal::because("`startedAt` must be an RFC 3339 time"));
     }
-    if state.extra.get("interactivity").is_some_and(|mode| mode != "full") {
+    if state
+        .extra
+        .get("interactivity")
+        .is_some_and(|mode| mode != "full")
+    {
         return Err(Refusal::because("this chat takes no messages from clients")); // H-151
     }
     let session = kernel.session_state(&chat.session);
     let Some(session) = session.filter(|session| session.lifecycle != "failed") else {
-        return Err(Refusal::because("this session could not be created and takes no turns"));
+        return Err(Refusal::because(
+            "this session could not be created and takes no turns",
+        ));
     };
     let Some(Value::Object(message)) = action.body.get_mut("message") else {
         return Err(Refusal::because("`message` is missing"));
     };
-    if message.get("origin").is_none_or(|origin| origin["kind"] != "user") {
+    if message
+        .get("origin")
+        .is_none_or(|origin| origin["kind"] != "user")
+    {
         return Err(not_a_user_message());
     }
-    let agent = kernel.facts.agents.iter().find(|agent| agent.provider == session.provider);
-    match message.get("model") {
+    let agent = kernel
+        .facts
+        .agents
+        .iter()
+        .find(|agent| agent.provider == session.provider);
+    match message.get("model").filter(|model| !model.is_null()) {
         Some(model) => {
             let models = agent.and_then(|agent| agent.info["models"].as_array());
-            let known = models.into_iter().flatten().find(|known| known["id"] == model["id"]);
+            let known = models
+                .into_iter()
+                .flatten()
+                .find(|known| known["id"] == model["id"]);
             let Some(known) = known else {
                 return Err(Refusal::because("this agent has no model with this id"));
             };
@@ -226,19 +309,41 @@ fn validate_resume(state: &ChatState, action: Action) -> Result<Permit, Refusal>
             Err(Refusal::because("only the latest turn can be resumed"))
         }
         Some(turn) if turn.outcome == (Outcome::Error { resumable: true }) => Ok(Permit(action)),
-        Some(_) => Err(Refusal::because("this turn did not end in an error that can be resumed")),
+        Some(_) => Err(Refusal::because(
+            "this turn did not end in an error that can be resumed",
+        )),
         None => Err(Refusal::because("there is no turn to resume")),
     }
 }
 
 impl Kernel {
     /// A client's action on a chat, already permitted, and what follows from it.
-    pub(crate) fn act_on_chat(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
-        match action.name() {
-            "chat/turnStarted" => self.start_turn(uri, action, sender),
-            "chat/turnCancelled" => self.cancel_turn(uri, action, sender),
-            "chat/turnResume" => self.resume_turn(uri, action, sender),
-            _ => {
+    pub(crate) fn act_on_chat(
+        &mut self,
+        uri: &ChannelUri,
+        verb: ChatAction,
+        action: Action,
+        sender: &Sender,
+    ) {
+        match verb {
+            ChatAction::TurnStarted => self.start_turn(uri, action, sender),
+            ChatAction::TurnCancelled => self.cancel_turn(uri, action, sender),
+            ChatAction::TurnResume => self.resume_turn(uri, action, sender),
+            ChatAction::DraftChanged
+            | ChatAction::IsReadChanged
+            | ChatAction::IsArchivedChanged
+            | ChatAction::ToolCallConfirmed
+            | ChatAction::ToolCallComplete
+            | ChatAction::ToolCallResultConfirmed
+            | ChatAction::ToolCallContentChanged
+            | ChatAction::InputAnswerChanged
+            | ChatAction::InputCompleted
+            | ChatAction::PendingMessageSet
+            | ChatAction::PendingMessageRemoved
+            | ChatAction::QueuedMessagesReordered
+            | ChatAction::Truncated
+            | ChatAction::WorkingDirectorySet
+            | ChatAction::WorkingDirectoryRemoved => {
                 if self.act(uri, action, Some(sender)) == Reduced::Changed {
                     self.draft_followed(uri);
                     self.catalogue_followed(uri);
@@ -250,10 +355,15 @@ impl Kernel {
 
     /// A session with a draft is not empty (G-28).
     fn draft_followed(&mut self, chat: &ChannelUri) {
-        let Some(channel) = self.chat(chat) else { return };
+        let Some(channel) = self.chat(chat) else {
+            return;
+        };
         // Clients clear their input by syncing an empty draft: that is none.
         let has_draft = channel.state.draft.as_ref().is_some_and(|draft| {
-            draft["text"].as_str().is_some_and(|text| !text.is_empty()) || draft.get("attachments").is_some()
+            let attached = draft["attachments"]
+                .as_array()
+                .is_some_and(|all| !all.is_empty());
+            attached || draft["text"].as_str().is_some_and(|text| !text.is_empty())
         });
         let session = channel.session.clone();
         if let Some(channel) = self.session_mut(&session)
@@ -270,7 +380,12 @@ impl Kernel {
         let Some(chat) = self.chat(uri) else { return };
         let session = chat.session.clone();
         let state = Arc::clone(&chat.state);
-        let Some(entry) = self.session_state(&session).and_then(|session| session.chat(uri.as_str())) else { return };
+        let Some(entry) = self
+            .session_state(&session)
+            .and_then(|session| session.chat(uri.as_str()))
+        else {
+            return;
+        };
         if entry.activity.is_some() && state.activity.is_none() {
             // A partial entry cannot clear a field: the whole entry is sent again (H-149).
             let mut summary = entry.clone();

@@ -44,7 +44,14 @@ pub(crate) struct Watcher {
 
 impl Channel {
     pub fn new(id: ChannelId, now: Timestamp, body: Body) -> Self {
-        Self { id, used: now, body, snapshots: Vec::new(), unwritten: 0, head_bytes: 0 }
+        Self {
+            id,
+            used: now,
+            body,
+            snapshots: Vec::new(),
+            unwritten: 0,
+            head_bytes: 0,
+        }
     }
 
     pub fn kind(&self) -> Kind {
@@ -68,7 +75,10 @@ impl Channel {
                 active_clients: !session.state.active_clients.is_empty(),
                 creating: session.state.lifecycle == "creating",
             },
-            Body::Chat(chat) => Duty { open_turn: chat.state.active_turn.is_some(), ..Duty::default() },
+            Body::Chat(chat) => Duty {
+                open_turn: chat.state.active_turn.is_some(),
+                ..Duty::default()
+            },
         }
     }
 
@@ -119,8 +129,13 @@ impl crate::Kernel {
 
     /// The chats of a session that are in memory.
     pub(crate) fn chats_in_memory(&self, session: &ChannelUri) -> Vec<ChannelUri> {
-        let chats = self.session_state(session).map(|state| state.chats.as_slice()).unwrap_or(&[]);
-        let uris = chats.iter().filter_map(|chat| ChannelUri::parse(&chat.resource).ok());
+        let chats = self
+            .session_state(session)
+            .map(|state| state.chats.as_slice())
+            .unwrap_or(&[]);
+        let uris = chats
+            .iter()
+            .filter_map(|chat| ChannelUri::parse(&chat.resource).ok());
         uris.filter(|uri| self.channels.contains_key(uri)).collect()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use wire::dispatchable::SessionAction;
 use wire::reduce::Reduced;
 use wire::state::{SessionState, status};
 use wire::{Action, ChannelUri, Object, Timestamp, rpc};
@@ -15,7 +16,7 @@ use crate::io::{AgentFailure, Effect};
 use crate::speak::Sender;
 
 /// Longest title taken from a client, in bytes: it travels in every summary.
-const TITLE_BYTES_MAX: usize = 4_096;
+pub(crate) const TITLE_BYTES_MAX: usize = 4_096;
 
 /// A session in memory.
 pub(crate) struct SessionChannel {
@@ -41,7 +42,10 @@ impl SessionChannel {
             modified: Timestamp(private["modified"].as_i64().unwrap_or(0)),
             had_turn: private["hadTurn"] == true,
             has_draft: private["hasDraft"] == true,
-            published: private["published"].as_object().cloned().unwrap_or_default(),
+            published: private["published"]
+                .as_object()
+                .cloned()
+                .unwrap_or_default(),
         }
     }
 
@@ -58,38 +62,60 @@ impl SessionChannel {
 }
 
 /// May this client do this to this session?
-pub(crate) fn validate(session: &SessionState, client_id: &str, action: Action) -> Result<Permit, Refusal> {
+pub(crate) fn validate(
+    session: &SessionState,
+    client_id: &str,
+    verb: SessionAction,
+    action: Action,
+) -> Result<Permit, Refusal> {
     let permit = |action| Ok(Permit(action));
-    match action.name() {
-        "session/titleChanged" => match action.text("title") {
-            Some(title) if title.len() > TITLE_BYTES_MAX => {
-                Err(Refusal(format!("a title has at most {TITLE_BYTES_MAX} bytes")))
-            }
+    match verb {
+        SessionAction::TitleChanged => match action.text("title") {
+            Some(title) if title.len() > TITLE_BYTES_MAX => Err(Refusal(format!(
+                "a title has at most {TITLE_BYTES_MAX} bytes"
+            ))),
             _ => permit(action),
         },
-        "session/isReadChanged" | "session/isArchivedChanged" => permit(action),
+        SessionAction::IsReadChanged | SessionAction::IsArchivedChanged => permit(action),
         // A client may only set and remove itself (H-125).
-        "session/activeClientSet" => match action.get("activeClient").map(|client| &client["clientId"]) {
-            Some(id) if *id == client_id => permit(action),
-            _ => Err(Refusal::because("a client may only make itself active: `clientId` must be its own")),
-        },
-        "session/activeClientRemoved" => match action.text("clientId") {
+        SessionAction::ActiveClientSet => {
+            match action.get("activeClient").map(|client| &client["clientId"]) {
+                Some(id) if *id == client_id => permit(action),
+                _ => Err(Refusal::because(
+                    "a client may only make itself active: `clientId` must be its own",
+                )),
+            }
+        }
+        SessionAction::ActiveClientRemoved => match action.text("clientId") {
             Some(id) if id == client_id => permit(action),
-            _ => Err(Refusal::because("a client may only remove itself: `clientId` must be its own")),
+            _ => Err(Refusal::because(
+                "a client may only remove itself: `clientId` must be its own",
+            )),
         },
-        "session/configChanged" => validate_config(session, action),
-        "session/defaultChatChanged" => {
-            let known = action.text("defaultChat").is_some_and(|chat| session.chat(chat).is_some());
-            if known { permit(action) } else { Err(Refusal::because("`defaultChat` is no chat of this session")) }
+        SessionAction::ConfigChanged => validate_config(session, action),
+        SessionAction::DefaultChatChanged => {
+            let known = action
+                .text("defaultChat")
+                .is_some_and(|chat| session.chat(chat).is_some());
+            if known {
+                permit(action)
+            } else {
+                Err(Refusal::because("`defaultChat` is no chat of this session"))
+            }
         }
-        "session/workingDirectorySet" | "session/workingDirectoryRemoved" | "session/workingDirectoryReplaced" => {
-            Err(Refusal::because("this agent does not take more than one working directory"))
+        SessionAction::WorkingDirectorySet
+        | SessionAction::WorkingDirectoryRemoved
+        | SessionAction::WorkingDirectoryReplaced => Err(Refusal::because(
+            "this agent does not take more than one working directory",
+        )),
+        SessionAction::CustomizationToggled => {
+            Err(Refusal::because("no customization has this id"))
         }
-        "session/customizationToggled" => Err(Refusal::because("no customization has this id")),
-        "session/mcpServerStartRequested"
-        | "session/mcpServerStopRequested"
-        | "session/mcpServerBackgroundRequested" => Err(Refusal::because("no MCP server has this id")),
-        other => Err(Refusal(format!("`{other}` is not served by this host"))),
+        SessionAction::McpServerStartRequested
+        | SessionAction::McpServerStopRequested
+        | SessionAction::McpServerBackgroundRequested => {
+            Err(Refusal::because("no MCP server has this id"))
+        }
     }
 }
 
@@ -98,37 +124,69 @@ fn validate_config(session: &SessionState, mut action: Action) -> Result<Permit,
     let Some(current) = &session.config else {
         return Err(Refusal::because("this session has no configuration"));
     };
-    let wanted = action.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
+    let wanted = action
+        .get("config")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     for key in wanted.keys() {
         if !config::is_mutable(&current.schema, key) {
-            return Err(Refusal(format!("`{key}` cannot be changed in a session that exists")));
+            return Err(Refusal(format!(
+                "`{key}` cannot be changed in a session that exists"
+            )));
         }
     }
-    let mut values = config::known_values(&current.schema, &wanted).map_err(|bad| Refusal(bad.to_string()))?;
+    let mut values =
+        config::known_values(&current.schema, &wanted).map_err(|bad| Refusal(bad.to_string()))?;
     if action.flag("replace") == Some(true) {
-        let kept = current.values.iter().filter(|(key, _)| !config::is_mutable(&current.schema, key));
-        let kept: Object = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
-        values = config::with_defaults(&current.schema, &values).map_err(|bad| Refusal(bad.to_string()))?;
+        let kept = current
+            .values
+            .iter()
+            .filter(|(key, _)| !config::is_mutable(&current.schema, key));
+        let kept: Object = kept
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        values = config::with_defaults(&current.schema, &values)
+            .map_err(|bad| Refusal(bad.to_string()))?;
         values.extend(kept);
     }
-    action.body.insert("config".to_owned(), Value::Object(values));
+    action
+        .body
+        .insert("config".to_owned(), Value::Object(values));
     Ok(Permit(action))
 }
 
 impl Kernel {
     /// A client's action on a session, already permitted, and what follows from it.
-    pub(crate) fn act_on_session(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
-        let name = action.name().to_owned();
+    pub(crate) fn act_on_session(
+        &mut self,
+        uri: &ChannelUri,
+        verb: SessionAction,
+        action: Action,
+        sender: &Sender,
+    ) {
         if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
             return;
         }
-        match name.as_str() {
-            "session/titleChanged" => self.title_followed(uri),
-            "session/activeClientSet" => {
-                self.note_active(uri, &sender.origin.client_id.clone());
+        match verb {
+            SessionAction::TitleChanged => self.title_followed(uri),
+            SessionAction::ActiveClientSet => {
+                self.note_active(uri, &sender.origin.client_id.clone())
             }
-            "session/activeClientRemoved" => self.forget_active(uri, &sender.origin.client_id.clone()),
-            _ => {}
+            SessionAction::ActiveClientRemoved => {
+                self.forget_active(uri, &sender.origin.client_id.clone())
+            }
+            SessionAction::DefaultChatChanged
+            | SessionAction::IsReadChanged
+            | SessionAction::IsArchivedChanged
+            | SessionAction::ConfigChanged
+            | SessionAction::WorkingDirectorySet
+            | SessionAction::WorkingDirectoryRemoved
+            | SessionAction::WorkingDirectoryReplaced
+            | SessionAction::CustomizationToggled
+            | SessionAction::McpServerStartRequested
+            | SessionAction::McpServerStopRequested
+            | SessionAction::McpServerBackgroundRequested => {}
         }
         self.publish(uri);
     }
@@ -137,9 +195,13 @@ impl Kernel {
     /// action, for there is none (H-150).
     pub(crate) fn title_followed(&mut self, session: &ChannelUri) {
         self.touch_modified(session);
-        let Some(state) = self.session_state(session) else { return };
+        let Some(state) = self.session_state(session) else {
+            return;
+        };
         let title = state.title.clone();
-        let Some(chat) = state.default_chat.clone() else { return };
+        let Some(chat) = state.default_chat.clone() else {
+            return;
+        };
         let fields = json!({"chat": chat, "changes": {"title": title}});
         self.act(session, Action::host("session/chatUpdated", fields), None);
         if let Ok(chat) = ChannelUri::parse(&chat)
@@ -156,14 +218,22 @@ impl Kernel {
 
     pub(crate) fn note_active(&mut self, session: &ChannelUri, client_id: &str) {
         self.remember_active(session, client_id);
-        self.active.entry(client_id.to_owned()).or_default().insert(session.clone());
+        self.active
+            .entry(client_id.to_owned())
+            .or_default()
+            .insert(session.clone());
     }
 
     /// Notes where a client was active before this step changes it.
     fn remember_active(&mut self, session: &ChannelUri, client_id: &str) {
-        let was = self.active.get(client_id).is_some_and(|sessions| sessions.contains(session));
+        let was = self
+            .active
+            .get(client_id)
+            .is_some_and(|sessions| sessions.contains(session));
         let lost = self.lost.get(client_id).copied();
-        self.undo.active.push((session.clone(), client_id.to_owned(), was, lost));
+        self.undo
+            .active
+            .push((session.clone(), client_id.to_owned(), was, lost));
     }
 
     pub(crate) fn forget_active(&mut self, session: &ChannelUri, client_id: &str) {
@@ -179,7 +249,10 @@ impl Kernel {
 
     /// The agent is there, or never will be: turns that were waiting start or end (G-09).
     pub(crate) fn session_started(&mut self, uri: &ChannelUri, result: Result<(), AgentFailure>) {
-        if self.session_state(uri).is_none_or(|state| state.lifecycle != "creating") {
+        if self
+            .session_state(uri)
+            .is_none_or(|state| state.lifecycle != "creating")
+        {
             return;
         }
         match result {
@@ -191,9 +264,16 @@ impl Kernel {
             }
             Err(failure) => {
                 let error = json!({"errorType": failure.error_type, "message": failure.message});
-                self.act(uri, Action::host("session/creationFailed", json!({"error": error})), None);
+                self.act(
+                    uri,
+                    Action::host("session/creationFailed", json!({"error": error})),
+                    None,
+                );
                 for chat in self.chats_in_memory(uri) {
-                    let failure = AgentFailure { resumable: false, ..failure.clone() };
+                    let failure = AgentFailure {
+                        resumable: false,
+                        ..failure.clone()
+                    };
                     self.end_turn_in_error(&chat, failure);
                 }
             }
@@ -203,19 +283,32 @@ impl Kernel {
 
     /// A turn began or asked for something: who had read the session has not any more (G-24).
     pub(crate) fn mark_unread(&mut self, session: &ChannelUri) {
-        let read = self.session_state(session).is_some_and(|state| state.status & status::IS_READ != 0);
+        let read = self
+            .session_state(session)
+            .is_some_and(|state| state.status & status::IS_READ != 0);
         if read {
-            self.act(session, Action::host("session/isReadChanged", json!({"isRead": false})), None);
+            self.act(
+                session,
+                Action::host("session/isReadChanged", json!({"isRead": false})),
+                None,
+            );
         }
     }
 
     /// Ends a session: its turns, its subscriptions, its place in the list. Rows stay for a while (G-28).
     pub(crate) fn dispose_session(&mut self, uri: &ChannelUri) {
-        let Some(channel) = self.channels.get(uri) else { return };
+        let Some(channel) = self.channels.get(uri) else {
+            return;
+        };
         let id = channel.id;
-        let Some(state) = self.session_state(uri) else { return };
-        let chats: Vec<ChannelUri> =
-            state.chats.iter().filter_map(|chat| ChannelUri::parse(&chat.resource).ok()).collect();
+        let Some(state) = self.session_state(uri) else {
+            return;
+        };
+        let chats: Vec<ChannelUri> = state
+            .chats
+            .iter()
+            .filter_map(|chat| ChannelUri::parse(&chat.resource).ok())
+            .collect();
         let active: Vec<String> = state
             .active_clients
             .iter()
@@ -235,8 +328,13 @@ impl Kernel {
             self.orphans.remove(gone);
             self.end_subscriptions(gone);
         }
-        self.out.records.push(crate::Record::Dispose { channel: id, at: self.now });
-        self.out.records.push(crate::Record::SummaryGone { session: id });
+        self.out.records.push(crate::Record::Dispose {
+            channel: id,
+            at: self.now,
+        });
+        self.out
+            .records
+            .push(crate::Record::SummaryGone { session: id });
         self.undo.disposed.push(id);
         self.disposed.push_back(id);
         if self.disposed.len() > 1_024 {
@@ -249,6 +347,12 @@ impl Kernel {
 
     pub(crate) fn count_sessions(&mut self, change: i64) {
         let count = (self.root.active_sessions.unwrap_or(0) + change).max(0);
-        self.act_root(Action::host("root/activeSessionsChanged", json!({"activeSessions": count})), None);
+        self.act_root(
+            Action::host(
+                "root/activeSessionsChanged",
+                json!({"activeSessions": count}),
+            ),
+            None,
+        );
     }
 }

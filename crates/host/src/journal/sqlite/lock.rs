@@ -34,16 +34,27 @@ impl DirectoryLock {
             .mode(0o600)
             .open(&path)
             .map_err(unwritable)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(taken(&mut file, dir)),
-            Err(error) => return Err(unwritable(error.into())),
+        // Whoever only looks whether it is held holds it for a moment: that is no other host.
+        let mut tries = 0;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) if tries < TRIES_MAX => {
+                    tries += 1;
+                    std::thread::sleep(TRY_AGAIN);
+                }
+                Err(Errno::WOULDBLOCK) => return Err(taken(&mut file, dir)),
+                Err(error) => return Err(unwritable(error.into())),
+            }
         }
         // The number is for people; the lock itself is the kernel's, so a number left by a crash does no harm.
         write_pid(&mut file).map_err(unwritable)?;
         Ok(Self { _file: file })
     }
 }
+
+const TRIES_MAX: u32 = 5;
+const TRY_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
 
 fn write_pid(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
