@@ -214,13 +214,13 @@ async fn a_client_that_lost_its_connection_is_replayed_what_it_missed_also_after
         .await
         .expect("dispatch");
     follow(&mut events, &mut session, &mut chat, "t1").await;
-    let last_seen = i64::MAX.min({
+    let last_seen = {
         let (result, _) = ann
             .subscribe(chat.resource.clone())
             .await
             .expect("subscribe");
         result.snapshot.expect("a snapshot").from_seq
-    });
+    };
     ann.shutdown().await;
     let bob = ready(&host, "bob").await;
     let (mut bobs_session, mut bobs_chat) = open(&bob).await;

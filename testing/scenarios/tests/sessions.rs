@@ -63,11 +63,11 @@ fn what_cannot_be_created_is_refused_and_changes_nothing() {
             -32009,
         ),
         (
-            json!({"channel": "ahp-session:/x", "workingDirectories": ["file:///work/space/../other"]}),
+            json!({"channel": "ahp-session:/x", "workingDirectories": ["file:///home/space/../other"]}),
             -32009,
         ),
         (
-            json!({"channel": "ahp-session:/x", "workingDirectories": ["https://work/space"]}),
+            json!({"channel": "ahp-session:/x", "workingDirectories": ["https://home/space"]}),
             -32602,
         ),
         (
@@ -105,7 +105,7 @@ fn a_session_takes_its_first_directory_its_known_config_and_its_creator() {
     let ann = s.client("ann").arrives();
     let params = json!({
         "channel": "ahp-session:/one",
-        "workingDirectories": ["file:///work/space/a", "file:///work/space/b"],
+        "workingDirectories": ["file:///home/space/a", "file:///home/space/b"],
         "config": {"pace": "typing", "isolation": "folder"},
         "activeClient": {"clientId": "ann", "tools": [], "x-more": 1},
     });
@@ -113,7 +113,7 @@ fn a_session_takes_its_first_directory_its_known_config_and_its_creator() {
     let session = s.state("ahp-session:/one");
     assert_eq!(
         session["workingDirectories"],
-        json!(["file:///work/space/a"])
+        json!(["file:///home/space/a"])
     );
     assert_eq!(
         session["config"]["values"],

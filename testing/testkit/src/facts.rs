@@ -8,7 +8,7 @@ pub const PROVIDER: &str = "scripted";
 /// The model that is filled in (G-12).
 pub const DEFAULT_MODEL: &str = "plain";
 /// The only directory that sessions may work in.
-pub const WORKSPACE: &str = "/work/space";
+pub const WORKSPACE: &str = "/home/space";
 
 pub fn host_facts() -> HostFacts {
     let schema = json!({"type": "object", "properties": {
