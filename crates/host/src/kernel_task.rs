@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Batch, CloseReason, Effect, Input, Kernel, Output, PeerId, Timer};
+use kernel::{Batch, CloseReason, Effect, Frame, Input, Kernel, Output, PeerId, Timer};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,13 +19,22 @@ use crate::net::Link;
 /// However patient the hearers are, what was stepped is written after this: a crash must not cost more.
 const HOLD_MS_MAX: u32 = 25;
 
+/// Room for frames that a reader keeps between batches.
+const SPEECH_KEPT: usize = 4;
+
+/// A connection, and what the current batch says to it.
+struct Reader {
+    link: Arc<Link>,
+    speech: Vec<(Frame, u32)>,
+}
+
 /// Drives one kernel.
 pub(crate) struct KernelTask {
     kernel: Kernel,
     clock: Clock,
     journal: JournalThread,
     arrivals: mpsc::Receiver<Arrival>,
-    links: HashMap<PeerId, Arc<Link>>,
+    links: HashMap<PeerId, Reader>,
     effects: Effects,
     timers: BTreeMap<(Instant, u64), Timer>,
     timers_set: u64,
@@ -77,7 +86,7 @@ impl KernelTask {
     /// Serves until told to stop; then what has arrived is still processed, written and spoken.
     pub async fn run(mut self, stop: CancellationToken) {
         while self.turn_once(&stop).await {}
-        for (_, link) in self.links {
+        for Reader { link, .. } in self.links.into_values() {
             link.close(1001, "the host is going down");
         }
     }
@@ -144,7 +153,8 @@ impl KernelTask {
         let input = match arrival {
             Arrival::Joined { peer, link } => {
                 self.effects.pace.join(peer, Arc::clone(&link));
-                self.links.insert(peer, link);
+                let speech = Vec::new();
+                self.links.insert(peer, Reader { link, speech });
                 Input::Connected { peer }
             }
             Arrival::Input(input) => input,
@@ -191,20 +201,29 @@ impl KernelTask {
     fn speak_and_act(&mut self, outputs: Vec<Output>) {
         let mut effects = Vec::new();
         let waited_ms = u32::try_from(self.held_since.elapsed().as_millis()).unwrap_or(u32::MAX);
+        let mut spoken_to = Vec::new();
         for output in outputs {
             for outgoing in output.frames {
-                if let Some(link) = self.links.get(&outgoing.peer) {
-                    // What is left of the window; too little to be worth another timer means now.
-                    let left_ms = outgoing.window_ms.saturating_sub(waited_ms);
-                    let window_ms = if left_ms * 2 < outgoing.window_ms {
-                        0
-                    } else {
-                        left_ms
-                    };
-                    link.push(outgoing.frame, window_ms);
+                let Some(reader) = self.links.get_mut(&outgoing.peer) else {
+                    continue;
+                };
+                if reader.speech.is_empty() {
+                    spoken_to.push(outgoing.peer);
                 }
+                // What is left of the window; too little to be worth another timer means now.
+                let left_ms = outgoing.window_ms.saturating_sub(waited_ms);
+                let worth_it = left_ms * 2 >= outgoing.window_ms;
+                let window_ms = if worth_it { left_ms } else { 0 };
+                reader.speech.push((outgoing.frame, window_ms));
             }
             effects.extend(output.effects);
+        }
+        // All that a batch says to one reader is handed over at once: one lock and one wake for each.
+        for peer in spoken_to {
+            if let Some(reader) = self.links.get_mut(&peer) {
+                reader.link.push_all(reader.speech.drain(..));
+                reader.speech.shrink_to(SPEECH_KEPT);
+            }
         }
         for effect in effects {
             self.start(effect);
@@ -225,7 +244,7 @@ impl KernelTask {
                     .insert((self.clock.instant_of(at), self.timers_set), timer);
             }
             Effect::Close { peer, why } => {
-                if let Some(link) = self.links.get(&peer) {
+                if let Some(Reader { link, .. }) = self.links.get(&peer) {
                     let (code, reason) = match why {
                         CloseReason::Superseded => (1008, "another connection took this client id"),
                         CloseReason::UnsupportedVersion => (1002, "no acceptable protocol version"),
@@ -239,12 +258,12 @@ impl KernelTask {
                 self.links.remove(&peer);
             }
             Effect::Pause { peer } => {
-                if let Some(link) = self.links.get(&peer) {
+                if let Some(Reader { link, .. }) = self.links.get(&peer) {
                     link.pause();
                 }
             }
             Effect::Resume { peer } => {
-                if let Some(link) = self.links.get(&peer) {
+                if let Some(Reader { link, .. }) = self.links.get(&peer) {
                     link.resume();
                 }
             }

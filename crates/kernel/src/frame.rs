@@ -45,9 +45,45 @@ pub enum LateBody {
     },
     ReconnectSnapshots(Vec<Arc<Snapshot>>),
     ReconnectReplay {
-        envelopes: Vec<Bytes>,
+        replay: Arc<Replayed>,
         missing: Vec<String>,
     },
+}
+
+/// Actions that were missed, joined at most once for all who missed the same.
+#[derive(Debug)]
+pub struct Replayed {
+    pub envelopes: Vec<Bytes>,
+    joined: OnceLock<Bytes>,
+}
+
+impl Replayed {
+    pub fn new(envelopes: Vec<Bytes>) -> Self {
+        Self {
+            envelopes,
+            joined: OnceLock::new(),
+        }
+    }
+
+    fn size_hint(&self) -> usize {
+        self.envelopes
+            .iter()
+            .map(|envelope| envelope.len() + 1)
+            .sum()
+    }
+
+    fn joined(&self) -> &Bytes {
+        self.joined.get_or_init(|| {
+            let mut joined = Vec::with_capacity(self.size_hint());
+            for (index, envelope) in self.envelopes.iter().enumerate() {
+                if index > 0 {
+                    joined.push(b',');
+                }
+                joined.extend_from_slice(envelope);
+            }
+            Bytes::from(joined)
+        })
+    }
 }
 
 /// The state of a channel at a seq: made in one step with the subscription, encoded at most once for all who get it.
@@ -152,9 +188,7 @@ impl Frame {
                 | LateBody::ReconnectSnapshots(snapshots) => {
                     snapshots.iter().map(|snapshot| snapshot.size_hint()).sum()
                 }
-                LateBody::ReconnectReplay { envelopes, .. } => {
-                    envelopes.iter().map(|envelope| envelope.len() + 1).sum()
-                }
+                LateBody::ReconnectReplay { replay, .. } => replay.size_hint(),
             },
         }
     }
@@ -200,16 +234,11 @@ impl LateResponse {
                 pieces.text(br#""type":"snapshot","#);
                 pieces.snapshots(snapshots);
             }
-            LateBody::ReconnectReplay { envelopes, missing } => {
+            LateBody::ReconnectReplay { replay, missing } => {
                 pieces.text(br#""type":"replay","missing":"#);
                 pieces.text(&rpc::to_json(missing));
                 pieces.text(br#","actions":["#);
-                for (index, envelope) in envelopes.iter().enumerate() {
-                    if index > 0 {
-                        pieces.text(b",");
-                    }
-                    pieces.text(envelope);
-                }
+                pieces.shared(std::slice::from_ref(replay.joined()));
                 pieces.text(b"]");
             }
         }

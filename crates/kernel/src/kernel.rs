@@ -10,6 +10,7 @@ use serde_json::Value;
 use wire::state::{ConfigState, RootState};
 use wire::{Action, ChannelUri, Incoming, Object, Timestamp};
 
+use crate::calls::CachedReplay;
 use crate::channel::{Channel, Watcher};
 use crate::chore::Chore;
 use crate::io::{Effect, HostFacts, Input, Output, PeerId, RunId, Ticket, Timer};
@@ -46,6 +47,7 @@ pub struct Kernel {
     pub(crate) asked: BTreeMap<Ticket, Asked>,
     /// Channels that are being read.
     pub(crate) loading: BTreeMap<ChannelUri, Ticket>,
+    pub(crate) replays: Vec<CachedReplay>,
     pub(crate) runs: BTreeMap<RunId, ChannelUri>,
     /// Chats whose turn has no agent any more and must be closed.
     pub(crate) orphans: BTreeSet<ChannelUri>,
@@ -131,6 +133,7 @@ impl Kernel {
             active: BTreeMap::new(),
             asked: BTreeMap::new(),
             loading: BTreeMap::new(),
+            replays: Vec::new(),
             runs: BTreeMap::new(),
             orphans: BTreeSet::new(),
             disposed: VecDeque::new(),

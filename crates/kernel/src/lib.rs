@@ -24,7 +24,7 @@ mod tail;
 mod turn;
 
 pub use directory::uri_of as file_uri_of;
-pub use frame::{Frame, LateBody, LateResponse, Outgoing, Snapshot, SnapshotState};
+pub use frame::{Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState};
 pub use io::*;
 pub use kernel::Kernel;
 pub use limits::Limits;

@@ -136,7 +136,7 @@ impl Default for Limits {
             outbox_bytes_max: 64 * MIB,
             inputs_max: 4_096,
             batch_inputs_max: 512,
-            tail_bytes: MIB,
+            tail_bytes: 512 * KIB,
             open_turns: 20,
             page_turns: 50,
             page_bytes: MIB,

@@ -341,6 +341,7 @@ impl Kernel {
 
     /// Channels that nobody needs leave memory; watchers stay watchers.
     pub(crate) fn let_go_of_idle(&mut self) {
+        self.replays.clear();
         let idle_ms = self.limits.channel_idle_ms;
         let now = self.now;
         let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;

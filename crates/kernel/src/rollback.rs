@@ -140,6 +140,7 @@ impl Kernel {
             }
         }
         self.epoch += 1;
+        self.replays.clear();
         for peer in undo.admitted {
             self.dismiss(peer);
         }

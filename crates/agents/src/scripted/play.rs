@@ -156,7 +156,7 @@ impl Stage<'_> {
                         kind: TextKind::Markdown,
                     })
                     .await?;
-                    tokio::task::yield_now().await;
+                    tokio::task::consume_budget().await;
                 }
                 Ok(())
             }
@@ -194,7 +194,7 @@ impl Stage<'_> {
         for (n, chunk) in chunks.iter().enumerate() {
             match self.pace {
                 Some(pause) if n > 0 => sleep(pause).await,
-                _ => tokio::task::yield_now().await,
+                _ => tokio::task::consume_budget().await,
             }
             self.send(AgentEvent::Text {
                 part,
@@ -230,7 +230,7 @@ impl Stage<'_> {
         for n in 0..chunks {
             match &mut ticks {
                 Some(ticks) => drop(ticks.tick().await),
-                None => tokio::task::yield_now().await,
+                None => tokio::task::consume_budget().await,
             }
             self.send(AgentEvent::Text {
                 part,

@@ -31,7 +31,12 @@ impl Link {
     /// Hands over a frame that may be held back for `window_ms` to travel with others; 0 sends it, and all that was
     /// held before it, at once. Over `outbox_frames_max` or `outbox_bytes_max` the connection is cut with 1008.
     pub fn push(&self, frame: Frame, window_ms: u32) {
-        self.outbox.push(frame, window_ms);
+        self.outbox.push([(frame, window_ms)]);
+    }
+
+    /// The same for several frames in order, each with its window.
+    pub fn push_all(&self, frames: impl IntoIterator<Item = (Frame, u32)>) {
+        self.outbox.push(frames);
     }
 
     /// Closes the connection after everything pushed before is written.

@@ -136,32 +136,35 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn push(&self, frame: Frame, window_ms: u32) {
-        let bytes = frame.size_hint();
+    /// Frames in order, under one lock and with at most one wake.
+    pub fn push(&self, frames: impl IntoIterator<Item = (Frame, u32)>) {
         let mut state = self.lock();
         if state.ending.is_some() {
             return;
         }
-        let waiting = state.held.len() + state.flying_frames;
-        let waiting_bytes = state.held_bytes + state.flying_bytes;
-        // A single frame that nothing waits in front of is no sign of a slow reader, however large.
-        let over = waiting >= self.frames_max
-            || (waiting > 0 && waiting_bytes.saturating_add(bytes) > self.bytes_max);
-        if over {
-            drop(state);
-            let reason = "reading too slowly; reconnect";
-            return self.end(close::POLICY, reason, Urgency::AtOnce);
+        for (frame, window_ms) in frames {
+            let bytes = frame.size_hint();
+            let waiting = state.held.len() + state.flying_frames;
+            let waiting_bytes = state.held_bytes + state.flying_bytes;
+            // A single frame that nothing waits in front of is no sign of a slow reader, however large.
+            let over = waiting >= self.frames_max
+                || (waiting > 0 && waiting_bytes.saturating_add(bytes) > self.bytes_max);
+            if over {
+                drop(state);
+                let reason = "reading too slowly; reconnect";
+                return self.end(close::POLICY, reason, Urgency::AtOnce);
+            }
+            state.held.push_back(Held { frame, bytes });
+            state.held_bytes += bytes;
+            // A full write is worth sending, whatever the window: it is the longest wait, not the shortest (H-047).
+            let full = state.held.len() >= TAKE_FRAMES_MAX || state.held_bytes >= TAKE_BYTES;
+            let window_ms = if full { 0 } else { window_ms };
+            state.due = match (state.due, window_ms) {
+                (_, 0) | (Due::Now, _) => Due::Now,
+                (Due::At(at), window) => Due::At(at.min(after_ms(window.into()))),
+                (Due::Never, window) => Due::At(after_ms(window.into())),
+            };
         }
-        state.held.push_back(Held { frame, bytes });
-        state.held_bytes += bytes;
-        // A full write is worth sending, whatever the window: it is the longest wait, not the shortest (H-047).
-        let full = state.held.len() >= TAKE_FRAMES_MAX || state.held_bytes >= TAKE_BYTES;
-        let window_ms = if full { 0 } else { window_ms };
-        state.due = match (state.due, window_ms) {
-            (_, 0) | (Due::Now, _) => Due::Now,
-            (Due::At(at), window) => Due::At(at.min(after_ms(window.into()))),
-            (Due::Never, window) => Due::At(after_ms(window.into())),
-        };
         let waker = state.writer_to_wake();
         drop(state);
         wake(waker);

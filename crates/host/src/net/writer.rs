@@ -49,7 +49,10 @@ impl Writer<'_> {
                 batch.put_ping();
             }
             for frame in frames {
-                batch.put_message(frame.pieces(), self.fragment_bytes);
+                match frame {
+                    Frame::Text(text) if text.len() <= self.fragment_bytes => batch.put_text(text),
+                    frame => batch.put_message(frame.pieces(), self.fragment_bytes),
+                }
             }
             let ended = match &taken.ending {
                 Some(ending) => {

@@ -58,7 +58,7 @@ async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
         .map(|n| Bytes::from(format!(r#"{{"n":{n},"text":"{n:0>100}"}}"#)))
         .collect();
     let body = LateBody::ReconnectReplay {
-        envelopes,
+        replay: Arc::new(kernel::Replayed::new(envelopes)),
         missing: Vec::new(),
     };
     let frame = Frame::Response(Arc::new(LateResponse {

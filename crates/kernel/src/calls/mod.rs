@@ -9,6 +9,7 @@ mod reconnect;
 mod resolve_session_config;
 mod subscribe;
 
+pub(crate) use reconnect::CachedReplay;
 pub(crate) use subscribe::{FROM_THE_BEGINNING, Serving};
 
 use wire::rpc::code;

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use wire::published::commands::ReconnectParams;
 use wire::rpc::code;
@@ -15,18 +14,29 @@ use wire::{ChannelUri, Generation, Id, RpcError, action, compat};
 use crate::Kernel;
 use crate::calls::{FROM_THE_BEGINNING, Serving};
 use crate::chore::Chore;
-use crate::frame::{Frame, LateBody, LateResponse};
+use crate::frame::{Frame, LateBody, LateResponse, Replayed};
 use crate::io::PeerId;
 use crate::load::{Flow, Memo};
 use crate::peers::{Ready, Subscription};
 use crate::record::{Answer, ChannelId, FloorRecord, Query, Record, Seq};
+
+/// Replays kept for others who missed the same, and the largest that is.
+const CACHED_REPLAYS: usize = 2;
+const CACHED_REPLAY_BYTES: usize = 1_024 * 1_024;
+
+/// A replay that is still true: nothing was recorded since.
+pub(crate) struct CachedReplay {
+    from: BTreeMap<ChannelId, Seq>,
+    seq: Seq,
+    replay: Arc<Replayed>,
+}
 
 /// How often the journal's log is read for one replay before snapshots are the better answer.
 const LOG_ROUNDS_MAX: usize = 4;
 
 /// What can be replayed: envelopes in order, or why there must be snapshots.
 enum Replay {
-    Envelopes(Vec<Bytes>),
+    Envelopes(Arc<Replayed>),
     NotPossible,
 }
 
@@ -152,8 +162,8 @@ impl Kernel {
         let body = match replay {
             Replay::Envelopes(envelopes) => {
                 self.go_on_watching(peer, &ok, &floors, &oldest);
-                let envelopes = known_envelopes(&ready, envelopes);
-                LateBody::ReconnectReplay { envelopes, missing }
+                let replay = known_to(&ready, envelopes);
+                LateBody::ReconnectReplay { replay, missing }
             }
             Replay::NotPossible => {
                 let wanted: Vec<_> = ok
@@ -179,7 +189,7 @@ impl Kernel {
 
     /// The envelopes each channel's subscriber missed, in one order, if the rules of G-19 allow a replay at all.
     fn replay(
-        &self,
+        &mut self,
         ok: &[ChannelUri],
         floors: &BTreeMap<ChannelUri, FloorRecord>,
         last_seen: Seq,
@@ -204,8 +214,16 @@ impl Kernel {
             from.insert(id, start);
         }
         let Some(lowest) = from.values().min().copied() else {
-            return Flow::Ready(Replay::Envelopes(Vec::new()));
+            return Flow::Ready(Replay::Envelopes(Arc::new(Replayed::new(Vec::new()))));
         };
+        // After a cut of the network many come back at once, and missed the same.
+        let cached = self
+            .replays
+            .iter()
+            .find(|cached| cached.from == from && cached.seq == self.seq);
+        if let Some(cached) = cached {
+            return Flow::Ready(Replay::Envelopes(Arc::clone(&cached.replay)));
+        }
         let mut envelopes = Vec::new();
         let mut through = lowest;
         // The tail may move on while the journal is read: then only what came since is read, a few times.
@@ -257,7 +275,15 @@ impl Kernel {
         if bytes > self.limits.message_out_bytes {
             return Flow::Ready(Replay::NotPossible);
         }
-        Flow::Ready(Replay::Envelopes(envelopes))
+        let replay = Arc::new(Replayed::new(envelopes));
+        if bytes <= CACHED_REPLAY_BYTES {
+            let seq = self.seq;
+            self.replays.retain(|cached| cached.seq == seq);
+            self.replays.truncate(CACHED_REPLAYS - 1);
+            let replay = Arc::clone(&replay);
+            self.replays.push(CachedReplay { from, seq, replay });
+        }
+        Flow::Ready(Replay::Envelopes(replay))
     }
 
     /// The numbers of the oldest turns the client was sent: where its next page ends (G-18).
@@ -343,22 +369,20 @@ fn view_of(floors: &BTreeMap<ChannelUri, FloorRecord>, uri: &ChannelUri) -> Opti
 }
 
 /// An older client is replayed what it would have heard live (H-089).
-fn known_envelopes(ready: &Ready, envelopes: Vec<Bytes>) -> Vec<Bytes> {
+fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Arc<Replayed> {
     if ready.generation == Generation::V1_0 {
-        return envelopes;
+        return replay;
     }
-    envelopes
-        .into_iter()
-        .filter(|envelope| {
-            let Ok(outline) = serde_json::from_slice::<Outline>(envelope) else {
-                return false;
-            };
-            let own = outline
-                .origin
-                .is_some_and(|origin| origin.client_id == ready.client_id);
-            own || compat::knows(ready.generation, &action::kind_of(&outline.action.name))
-        })
-        .collect()
+    let known = replay.envelopes.iter().filter(|envelope| {
+        let Ok(outline) = serde_json::from_slice::<Outline>(envelope) else {
+            return false;
+        };
+        let own = outline
+            .origin
+            .is_some_and(|origin| origin.client_id == ready.client_id);
+        own || compat::knows(ready.generation, &action::kind_of(&outline.action.name))
+    });
+    Arc::new(Replayed::new(known.cloned().collect()))
 }
 
 /// As much of an envelope as is needed to know who hears it.

@@ -45,6 +45,13 @@ impl Batch {
         self.left == 0
     }
 
+    /// A text message in one frame.
+    pub fn put_text(&mut self, text: Bytes) {
+        self.put_scratch(|scratch| put_head(scratch, Opcode::Text, Fin::Last, text.len()));
+        self.put_payload(text);
+        self.ends.push_back(self.put);
+    }
+
     /// A text message, in fragments if it is larger than `fragment_bytes`.
     pub fn put_message(&mut self, pieces: Vec<Bytes>, fragment_bytes: usize) {
         let fragment_bytes = fragment_bytes.max(1);
