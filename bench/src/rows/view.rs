@@ -16,8 +16,8 @@ const SHORT: u32 = 100;
 const LONG: u32 = 10_000;
 const TURN_BYTES: usize = 2_000;
 const VIEW: u32 = 20;
-const IDLE_MS: u64 = 40;
-const UNTIL_COLD: Duration = Duration::from_millis(100);
+const IDLE_MS: u64 = 100;
+const UNTIL_COLD: Duration = Duration::from_millis(220);
 
 pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     let data = lab.directory()?;

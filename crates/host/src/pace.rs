@@ -116,6 +116,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_slow_reader_among_others_slows_nobody_down() {
+        let pace = Pace::default();
+        let run = RunId(1);
+        pace.began(run);
+        let text = || kernel::Frame::Text(bytes::Bytes::from_static(b"x"));
+        let mut frames = Vec::new();
+        for peer in 1..=3 {
+            let (link, _outbox) = Link::detached(100, 1_000_000);
+            let strained = peer > 1;
+            for _ in 0..if strained { 60 } else { 1 } {
+                link.push(text(), 1_000);
+            }
+            pace.join(PeerId(peer), Arc::new(link));
+            frames.push(Outgoing {
+                peer: PeerId(peer),
+                frame: text(),
+                window_ms: 0,
+            });
+        }
+        let waits = |pace: &Pace| pace.is_strained(run, &mut Patience::default());
+        pace.heard(run, &frames[..2]);
+        assert!(!waits(&pace), "one of two is slow");
+        pace.heard(run, &frames);
+        assert!(
+            waits(&pace),
+            "two of three are slow: the agent talks too fast"
+        );
+        pace.ended(run);
+        assert!(!waits(&pace));
+    }
+
+    #[test]
     fn a_reader_that_takes_nothing_is_waited_for_only_a_moment() {
         let mut patience = Patience::default();
         let start = Instant::now();

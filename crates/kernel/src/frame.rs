@@ -10,6 +10,9 @@ use wire::{ChannelUri, Id, rpc};
 use crate::io::PeerId;
 use crate::record::Seq;
 
+/// What a state takes beside what is counted.
+pub(crate) const HEAD_BYTES: usize = 4_096;
+
 /// One frame for one peer.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
@@ -104,6 +107,8 @@ pub enum SnapshotState {
         chat: Arc<ChatState>,
         first_turn: usize,
         cursor: Option<String>,
+        /// Roughly what the turn that runs has said so far.
+        streamed_bytes: usize,
     },
 }
 
@@ -141,6 +146,7 @@ impl Snapshot {
                     chat,
                     first_turn,
                     cursor,
+                    ..
                 } => {
                     let (before, after) = chat.encode_around(cursor.as_deref());
                     head.extend_from_slice(&before);
@@ -159,12 +165,21 @@ impl Snapshot {
     /// Roughly how many bytes it will take on the wire, without encoding it.
     pub fn size_hint(&self) -> usize {
         match &self.state {
-            SnapshotState::Root(_) | SnapshotState::Session(_) => 4_096,
+            SnapshotState::Root(_) => HEAD_BYTES,
+            SnapshotState::Session(session) => {
+                HEAD_BYTES
+                    + session.active_clients.len() * 2 * HEAD_BYTES
+                    + session.chats.len() * 512
+            }
             SnapshotState::Chat {
-                chat, first_turn, ..
+                chat,
+                first_turn,
+                streamed_bytes,
+                ..
             } => {
                 let turns = chat.turns.as_slice().get(*first_turn..).unwrap_or(&[]);
-                4_096 + turns.iter().map(|turn| turn.json.len() + 1).sum::<usize>()
+                let turns = turns.iter().map(|turn| turn.json.len() + 1).sum::<usize>();
+                HEAD_BYTES + streamed_bytes + turns
             }
         }
     }

@@ -7,6 +7,7 @@ mod authority;
 mod calls;
 mod channel;
 mod chore;
+mod clients;
 mod config;
 mod directory;
 mod frame;

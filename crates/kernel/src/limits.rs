@@ -91,7 +91,7 @@ impl Limits {
             ("open_turns", self.open_turns.into(), 1),
             ("page_turns", self.page_turns.into(), 1),
             ("list_page_max", self.list_page_max.into(), 1),
-            ("channel_idle_ms", self.channel_idle_ms, 100),
+            ("channel_idle_ms", self.channel_idle_ms, 10),
             ("sweep_ms", self.sweep_ms, 100),
             ("journal_retry_ms", self.journal_retry_ms, 10),
             ("handshake_timeout_ms", self.handshake_timeout_ms, 10),

@@ -92,7 +92,16 @@ impl Kernel {
         memo: &Memo,
         turns: u32,
     ) -> Flow<bool> {
-        let bytes_max = self.limits.message_out_bytes as u64;
+        self.need_channel_within(uri, memo, turns, self.limits.message_out_bytes as u64)
+    }
+
+    fn need_channel_within(
+        &self,
+        uri: &ChannelUri,
+        memo: &Memo,
+        turns: u32,
+        bytes_max: u64,
+    ) -> Flow<bool> {
         if uri.is_root() {
             return Flow::Ready(true);
         }
@@ -127,7 +136,8 @@ impl Kernel {
         }
     }
 
-    /// All of several channels: which of them exist.
+    /// All of several channels: which of them exist. They share the room of one message, so together they load no more
+    /// than that.
     pub(crate) fn need_channels(
         &self,
         wanted: &[(ChannelUri, u32)],
@@ -135,8 +145,9 @@ impl Kernel {
     ) -> Flow<Vec<bool>> {
         let mut exist = Vec::with_capacity(wanted.len());
         let mut queries = Vec::new();
+        let share = (self.limits.message_out_bytes / wanted.len().max(1)) as u64;
         for (uri, turns) in wanted {
-            match self.need_channel_with(uri, memo, *turns) {
+            match self.need_channel_within(uri, memo, *turns, share) {
                 Flow::Ready(there) => exist.push(there),
                 Flow::Ask(more) => queries.extend(more),
                 Flow::Failed(failed) => return Flow::Failed(failed),

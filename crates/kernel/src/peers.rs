@@ -11,7 +11,7 @@ use crate::Kernel;
 use crate::channel::Watcher;
 use crate::io::{CloseReason, Effect, Owed, PeerId, ReadFailed, Ticket, Timer};
 use crate::load::{Flow, Memo, Waiter, Waiting};
-use crate::record::{Answer, ClientRecord, FloorRecord, Query, Record, Seq};
+use crate::record::{Answer, Query, Seq};
 
 /// A connection.
 pub(crate) struct Peer {
@@ -305,97 +305,35 @@ impl Kernel {
             .push((uri.clone(), peer, watcher, subscription));
     }
 
-    /// Begins a subscription that was just answered with a snapshot or a replay (H-041).
+    /// Begins a subscription that was just answered with a snapshot (H-041).
     pub(crate) fn watch(&mut self, peer: PeerId, uri: &ChannelUri, subscription: Subscription) {
-        let Some(ready) = self.ready(peer).cloned() else {
+        if let Some(ready) = self.ready(peer).cloned() {
+            self.record_floor(&ready, uri, &subscription);
+            self.watch_again(peer, uri, subscription);
+        }
+    }
+
+    /// Goes on with a subscription that the journal already holds as it is.
+    pub(crate) fn watch_again(
+        &mut self,
+        peer: PeerId,
+        uri: &ChannelUri,
+        subscription: Subscription,
+    ) {
+        let Some(generation) = self.ready(peer).map(|ready| ready.generation) else {
             return;
         };
         let window_ms = subscription.max_latency_ms.unwrap_or(0);
         self.remember_watch(peer, uri);
         let watcher = Watcher {
             peer,
-            generation: ready.generation,
+            generation,
             window_ms,
         };
         self.set_watcher(uri, peer, Some(watcher));
-        self.record_floor(&ready, uri, &subscription);
         if let Some(state) = self.peers.get_mut(&peer) {
             state.subscriptions.insert(uri.clone(), subscription);
             state.served.insert(uri.clone());
-        }
-    }
-
-    /// What reconnect needs is durable before the snapshot is spoken (G-20); while nothing can be written, the client
-    /// is remembered only here.
-    fn record_floor(&mut self, ready: &Ready, uri: &ChannelUri, subscription: &Subscription) {
-        if self.unwritable().is_some() {
-            self.mark_volatile(&ready.client_id.clone());
-            return;
-        }
-        let floor = FloorRecord {
-            channel: uri.clone(),
-            floor: subscription.floor,
-            replaced: subscription.replaced,
-            oldest_turn: subscription.oldest_turn.clone(),
-            view_turns: subscription.view_turns,
-            max_latency_ms: subscription.max_latency_ms,
-        };
-        self.out.records.push(Record::Floor {
-            client_id: ready.client_id.clone(),
-            floor,
-        });
-    }
-
-    pub(crate) fn mark_volatile(&mut self, client_id: &str) {
-        let peer = self.clients.get(client_id).copied();
-        if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
-            && let Stage::Ready(ready) = &mut peer.stage
-        {
-            ready.volatile = true;
-        }
-    }
-
-    pub(crate) fn record_client(&mut self, ready: &Ready) {
-        if self.unwritable().is_some() {
-            return self.mark_volatile(&ready.client_id.clone());
-        }
-        self.out.records.push(Record::Client(ClientRecord {
-            client_id: ready.client_id.clone(),
-            version: ready.version.to_string(),
-            capabilities: ready.capabilities.clone(),
-            locale: ready.locale.clone(),
-            last_seen_ms: self.now.0,
-        }));
-    }
-
-    /// Writing works again: what could not be written of connected clients is written now.
-    pub(crate) fn rewrite_volatile_clients(&mut self) {
-        for client_id in std::mem::take(&mut self.forgotten) {
-            self.undo.rewritten.push(client_id.clone());
-            self.out.records.push(Record::ClientGone { client_id });
-        }
-        let volatile: Vec<PeerId> = self.clients.values().copied().collect();
-        for peer in volatile {
-            let Some(mut ready) = self.ready(peer).filter(|ready| ready.volatile).cloned() else {
-                continue;
-            };
-            ready.volatile = false;
-            self.undo.rewritten.push(ready.client_id.clone());
-            self.out.records.push(Record::ClientGone {
-                client_id: ready.client_id.clone(),
-            });
-            self.record_client(&ready);
-            let subscriptions = self
-                .peers
-                .get(&peer)
-                .map(|state| state.subscriptions.clone())
-                .unwrap_or_default();
-            for (uri, subscription) in &subscriptions {
-                self.record_floor(&ready, uri, subscription);
-            }
-            if let Some(state) = self.peers.get_mut(&peer) {
-                state.stage = Stage::Ready(ready);
-            }
         }
     }
 

@@ -67,6 +67,17 @@ async fn a_sleeping_writer_hears_of_an_earlier_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_full_write_leaves_however_long_its_window_is() {
+    let (link, outbox) = Link::detached(10_000, 1_000_000);
+    for _ in 0..TAKE_FRAMES_MAX {
+        link.push(text("x"), 10_000);
+    }
+    let start = Instant::now();
+    assert_eq!(take(&outbox).await.0.len(), TAKE_FRAMES_MAX);
+    assert!(start.elapsed() < Duration::from_millis(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn control_frames_do_not_release_what_is_held() {
     let (link, outbox) = Link::detached(100, 1_000);
     link.push(text("a"), 50);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use wire::published::commands::ReconnectParams;
 use wire::rpc::code;
 use wire::version;
-use wire::{ChannelUri, Generation, Id, RpcError, action, compat};
+use wire::{ChannelUri, Generation, Id, RpcError, Timestamp, action, compat};
 
 use crate::Kernel;
 use crate::calls::{FROM_THE_BEGINNING, Serving};
@@ -136,7 +136,12 @@ impl Kernel {
             volatile: false,
         };
         self.admit(peer, ready.clone());
-        self.record_client(&ready);
+        // A replay changes nothing that is stored of the client, so it need not wait for a commit.
+        let seen =
+            Timestamp(record.last_seen_ms).plus_ms(self.limits.client_ttl_s.saturating_mul(250));
+        if matches!(replay, Replay::NotPossible) || seen < self.now {
+            self.record_client(&ready);
+        }
         if let Some(state) = self.peers.get_mut(&peer) {
             state.served.extend(floors.keys().cloned());
         }
@@ -349,7 +354,7 @@ impl Kernel {
                 max_latency_ms: floor.max_latency_ms,
                 oldest_n: oldest.get(uri).copied(),
             };
-            self.watch(peer, uri, subscription);
+            self.watch_again(peer, uri, subscription);
         }
     }
 

@@ -10,7 +10,7 @@ use wire::{ChannelUri, Id, RpcError};
 use crate::Kernel;
 use crate::channel::Body;
 use crate::chore::Chore;
-use crate::frame::{Frame, LateBody, LateResponse, Snapshot, SnapshotState};
+use crate::frame::{Frame, HEAD_BYTES, LateBody, LateResponse, Snapshot, SnapshotState};
 use crate::io::PeerId;
 use crate::load::{Flow, Memo};
 use crate::peers::Subscription;
@@ -162,13 +162,14 @@ impl Kernel {
         let now = self.now;
         let channel = self.channels.get_mut(uri)?;
         channel.used = now;
+        let streamed_bytes = channel.head_bytes + channel.unwritten;
         let (first_turn, cursor, oldest_n) = match &channel.body {
             Body::Session(_) => (0, None, None),
             Body::Chat(chat) => {
                 let turns = chat.state.turns.as_slice();
                 let most = view.map_or(turns.len(), |view| turns.len().min(view as usize));
                 let mut first = turns.len();
-                let mut bytes = 4_096;
+                let mut bytes = HEAD_BYTES + streamed_bytes;
                 while first > turns.len() - most {
                     bytes += turns[first - 1].json.len() + 1;
                     // The latest turn is always there: a resume acts on it (H-239).
@@ -204,6 +205,7 @@ impl Kernel {
                 chat: Arc::clone(&chat.state),
                 first_turn,
                 cursor,
+                streamed_bytes,
             },
         };
         let snapshot = Arc::new(Snapshot::new(uri.clone(), seq, state));
