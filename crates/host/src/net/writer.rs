@@ -20,9 +20,6 @@ use super::ws::batch::Batch;
 /// Slices in one system call; the kernel takes up to 1,024, and this many cost little stack.
 const SLICES_MAX: usize = 128;
 
-/// Bytes in one system call.
-const WRITE_BYTES_MAX: usize = 128 * 1_024;
-
 enum Woke {
     Writable,
     Ending(Ending),
@@ -79,10 +76,6 @@ impl Writer<'_> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     batch.advance(count);
-                    // A long message must not hold up what others say: its writer steps back between two writes.
-                    if count >= WRITE_BYTES_MAX {
-                        tokio::task::yield_now().await;
-                    }
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -131,6 +124,6 @@ enum Flushed {
 
 fn write_some(socket: &TcpStream, batch: &Batch) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-    let count = batch.slices(&mut slices, WRITE_BYTES_MAX);
+    let count = batch.slices(&mut slices);
     socket.try_write_vectored(&slices[..count])
 }

@@ -98,21 +98,14 @@ impl Batch {
         self.ends.push_back(self.put);
     }
 
-    /// Fills `slices` with what is to be written next, at most `bytes_max` of it, and says how many it filled.
-    pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>], bytes_max: usize) -> usize {
+    /// Fills `slices` with what is to be written next and says how many it filled.
+    pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
-        let mut room = bytes_max;
         for (slot, part) in slices.iter_mut().zip(&self.parts) {
-            if room == 0 {
-                break;
-            }
-            let bytes: &[u8] = match part {
+            *slot = IoSlice::new(match part {
                 Part::Scratch(range) => &self.scratch[range.clone()],
                 Part::Shared(bytes) => bytes,
-            };
-            let bytes = &bytes[..bytes.len().min(room)];
-            room -= bytes.len();
-            *slot = IoSlice::new(bytes);
+            });
             count += 1;
         }
         count
@@ -206,7 +199,7 @@ mod tests {
         let mut out = Vec::new();
         while !batch.is_empty() && out.len() < at_most {
             let mut slices = [IoSlice::new(&[]); 4];
-            let count = batch.slices(&mut slices, usize::MAX);
+            let count = batch.slices(&mut slices);
             let flat: Vec<u8> = slices[..count]
                 .iter()
                 .flat_map(|slice| slice.to_vec())
