@@ -1,4 +1,4 @@
-//! `bench bare`: the floor. The host's own WebSocket code, a queue for each connection, and nothing behind it: no
+//! `bench bare-server`: the floor. The host's own WebSocket code, a queue for each connection, and nothing behind it: no
 //! kernel, no journal. It answers what the helpers and the driver ask with bytes it made before, so that the same
 //! helpers measure it and the host.
 //!
@@ -123,8 +123,14 @@ impl Bare {
             .as_ref()
             .map(|data| Scan::open(data, chat))
             .transpose()?;
-        let filler = |bytes: usize| json!({"snapshot": {"filler": "x".repeat(bytes)}});
-        let cached = |bytes: usize| rpc::response(&Id::Number(2.into()), &filler(bytes));
+        let cached = |bytes: usize| {
+            let (head, tail) = (r#"{"jsonrpc":"2.0","id":2,"result":{"filler":""#, r#""}}"#);
+            let mut text = Vec::with_capacity(head.len() + bytes + tail.len());
+            text.extend_from_slice(head.as_bytes());
+            text.resize(head.len() + bytes, b'x');
+            text.extend_from_slice(tail.as_bytes());
+            Bytes::from(text)
+        };
         let big = options.big_bytes.map(cached);
         let replay = options.replay_bytes.map(cached);
         let (links, watchers) = (HashMap::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! `bench burst`: many connections that ask the same thing at the same moment, read the answer and discard it.
+//! `bench askers`: many connections that ask the same thing at the same moment, read the answer and discard it.
 //!
 //! All connect first; `go` on standard input makes them ask; one line of JSON says when the last had its answer.
 //! They stay connected until standard input ends.

@@ -181,7 +181,7 @@ impl Lab {
 
     /// The same WebSocket code without a kernel and without a journal.
     pub fn bare(&mut self, options: &[String]) -> Result<Server> {
-        let arguments: Vec<String> = ["bare".to_owned()]
+        let arguments: Vec<String> = ["bare-server".to_owned()]
             .into_iter()
             .chain(options.iter().cloned())
             .collect();

@@ -56,15 +56,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Helper {
-    #[command(hide = true)]
+    #[command(name = "bare-server", hide = true)]
     Bare(bare::BareOptions),
-    #[command(hide = true)]
+    #[command(name = "watchers", hide = true)]
     Watch(watcher::WatchOptions),
-    #[command(hide = true)]
+    #[command(name = "askers", hide = true)]
     Burst(burst::BurstOptions),
-    #[command(hide = true)]
+    #[command(name = "guard", hide = true)]
     Guard(guard::GuardOptions),
-    #[command(hide = true)]
+    #[command(name = "opener", hide = true)]
     Open(opener::OpenOptions),
 }
 

@@ -1,4 +1,4 @@
-//! `bench open`: comes, opens a chat in full, reads it all, leaves; again and again at a steady pace.
+//! `bench opener`: comes, opens a chat in full, reads it all, leaves; again and again at a steady pace.
 //!
 //! Begins with `go` on standard input and ends with it; then one line of JSON says how many openings there were.
 

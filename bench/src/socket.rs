@@ -87,10 +87,6 @@ impl Socket {
     /// Sends a request with [`dial::ASK_ID`] and says how large its answer was; the answer is read and discarded.
     pub fn ask_and_discard(&mut self, text: &str) -> Result<usize> {
         self.send(text)?;
-        self.discard_answer()
-    }
-
-    pub fn discard_answer(&mut self) -> Result<usize> {
         self.scanner.keep(256);
         let mut size = None;
         let mut failed = false;

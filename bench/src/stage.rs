@@ -168,7 +168,7 @@ impl Watchers {
     /// All of them have joined when this returns.
     pub fn join(lab: &mut Lab, stage: &Stage, crowd: &Crowd) -> Result<Self> {
         let mut arguments = vec![
-            "watch".to_owned(),
+            "watchers".to_owned(),
             format!("--address={}", stage.server.address),
             format!("--count={}", crowd.count),
             format!("--channel={}", stage.chat),

@@ -1,4 +1,4 @@
-//! `bench watch`: many connections that subscribe, read and discard. One thread, one process for all of them.
+//! `bench watchers`: many connections that subscribe, read and discard. One thread, one process for all of them.
 //!
 //! Standard input takes `mark N` (count anew, and take the time when each watcher has N frames), `sample`, `wait`
 //! (until all have N), `stamps`; each is answered by one line of JSON. The end of standard input is the end of the

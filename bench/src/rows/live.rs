@@ -72,7 +72,7 @@ fn measured(lab: &mut Lab, subject: Subject) -> Result<Lived> {
         },
     )?;
     let mut opener = lab.helper(&[
-        "open".to_owned(),
+        "opener".to_owned(),
         format!("--address={}", stage.server.address),
         format!("--channel={big}"),
         format!("--every-ms={OPEN_EVERY_MS}"),

@@ -3,7 +3,8 @@
 //! An opening is one `subscribe` and the reading of its answer, on a connection that is there already: what both
 //! sides would pay alike for connecting is left out. "Cold" means that the chat is not in the host's memory (it is
 //! configured to let channels go after a moment); the file is in the system's cache for both sides, so that reading
-//! costs the same CPU each time.
+//! costs the same CPU each time. Both sides of a pair pause equally between openings: after a pause the same work
+//! costs a processor more.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -95,18 +96,15 @@ fn measured(lab: &mut Lab, who: Opened, data: &Path, seeded: &Seeded) -> Result<
             lab.bare(&[rows, format!("--chat-id={}", seeded.chat_id), big])?
         }
     };
-    let count = if lab.quick { 5 } else { 12 };
-    let pause = if who == Opened::Cold {
-        UNTIL_COLD
-    } else {
-        Duration::from_millis(20)
+    let (count, pause) = match who {
+        Opened::Warm | Opened::Cached => (if lab.quick { 20 } else { 60 }, Duration::ZERO),
+        Opened::Cold | Opened::FromRows => (if lab.quick { 5 } else { 12 }, UNTIL_COLD),
     };
-    let costs = openings(&server, &seeded.chat, None, count, pause, CHAT_BYTES)?;
-    Ok(median(&costs))
+    openings(&server, &seeded.chat, None, count, pause, CHAT_BYTES)
 }
 
-/// Opens a chat some times on one connection and says what each opening cost, in microseconds of CPU. The first two
-/// are not counted.
+/// Opens a chat some times on one connection and says what an opening cost, in microseconds of CPU: the median of
+/// single ones if there is a pause between them, else all together. The first two are not counted.
 pub fn openings(
     server: &Server,
     chat: &str,
@@ -114,27 +112,42 @@ pub fn openings(
     count: usize,
     pause: Duration,
     bytes_least: usize,
-) -> Result<Vec<f64>> {
+) -> Result<f64> {
     let mut socket = Socket::join(&server.address, "opener")?;
     let request = dial::subscribe(chat, view_turns, None);
-    let mut costs = Vec::new();
-    for number in 0..count + 2 {
-        std::thread::sleep(pause);
-        let before = Cpu::of(server.pid())?;
-        socket.send(&request)?;
-        std::thread::sleep(Duration::from_millis(4));
-        let bytes = socket.discard_answer()?;
+    let mut open = || -> Result<()> {
+        let bytes = socket.ask_and_discard(&request)?;
         if bytes < bytes_least {
             bail!("an opening brought {bytes} bytes");
         }
-        // What is still done after the last byte was handed over belongs to it.
-        std::thread::sleep(Duration::from_millis(5));
-        let used = Cpu::of(server.pid())?.since(before);
-        if number >= 2 {
-            costs.push(used.total_ns as f64 / 1_000.0);
-        }
+        Ok(())
+    };
+    // What is still done after the last byte was handed over belongs to an opening.
+    let settle = || std::thread::sleep(Duration::from_millis(5));
+    let us_since = |before: Cpu| -> Result<f64> {
+        Ok(Cpu::of(server.pid())?.since(before).total_ns as f64 / 1_000.0)
+    };
+    for _ in 0..2 {
+        open()?;
     }
-    Ok(costs)
+    settle();
+    if pause.is_zero() {
+        let before = Cpu::of(server.pid())?;
+        for _ in 0..count {
+            open()?;
+        }
+        settle();
+        return Ok(us_since(before)? / count as f64);
+    }
+    let mut costs = Vec::new();
+    for _ in 0..count {
+        std::thread::sleep(pause);
+        let before = Cpu::of(server.pid())?;
+        open()?;
+        settle();
+        costs.push(us_since(before)?);
+    }
+    Ok(median(&costs))
 }
 
 /// The most memory that fifty openings of a cold chat at the same moment add, in KiB.
@@ -143,7 +156,7 @@ fn at_once(lab: &mut Lab, data: &Path, seeded: &Seeded) -> Result<Figure> {
         let server = lab.host(data, HostSetup::SHIPPED)?;
         let pid = server.pid();
         let mut crowd = lab.helper(&[
-            "burst".to_owned(),
+            "askers".to_owned(),
             format!("--address={}", server.address),
             format!("--count={AT_ONCE}"),
             "--name=o".to_owned(),

@@ -212,7 +212,7 @@ fn prepare(lab: &mut Lab, log: u32) -> Result<(Past, Server)> {
 fn come_back(lab: &mut Lab, past: &Past, server: &Server) -> Result<Back> {
     let subscriptions = [dial::root(), past.chat.clone()];
     let mut crowd = lab.helper(&[
-        "burst".to_owned(),
+        "askers".to_owned(),
         format!("--address={}", server.address),
         format!("--count={WATCHERS}"),
         format!(

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::open::openings;
 use super::{median_of, values};
 use crate::lab::{HostSetup, Lab};
-use crate::measure::{median, spread};
+use crate::measure::spread;
 use crate::seed_data::{Seeder, Shape};
 use crate::table::Figure;
 
@@ -45,14 +45,7 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
         };
         let count = if lab.quick { 8 } else { 20 };
         let least = VIEW as usize * TURN_BYTES;
-        Ok(median(&openings(
-            &server,
-            chat,
-            Some(VIEW),
-            count,
-            UNTIL_COLD,
-            least,
-        )?))
+        openings(&server, chat, Some(VIEW), count, UNTIL_COLD, least)
     })?;
     let cost = |us: &f64| *us;
     let figures = (

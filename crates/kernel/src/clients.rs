@@ -1,5 +1,7 @@
 //! What the journal holds of clients for their reconnect (G-20), and what happens while it cannot be written.
 
+use std::collections::BTreeMap;
+
 use wire::ChannelUri;
 
 use crate::Kernel;
@@ -7,7 +9,45 @@ use crate::io::PeerId;
 use crate::peers::{Ready, Stage, Subscription};
 use crate::record::{ClientRecord, FloorRecord, Record};
 
+/// Clients that left a moment ago and are remembered in memory: most who lose a connection come back at once.
+const REMEMBERED_MAX: usize = 256;
+
 impl Kernel {
+    /// Keeps what the journal holds of a client that leaves, so that its reconnect need not read it.
+    pub(crate) fn remember(
+        &mut self,
+        ready: &Ready,
+        subscriptions: &BTreeMap<ChannelUri, Subscription>,
+    ) {
+        if ready.volatile || self.unwritable().is_some() {
+            return;
+        }
+        let floors = subscriptions
+            .iter()
+            .map(|(uri, subscription)| floor_of(uri, subscription))
+            .collect();
+        self.forget(&ready.client_id);
+        self.remembered.push_back((self.client_of(ready), floors));
+        if self.remembered.len() > REMEMBERED_MAX {
+            self.remembered.pop_front();
+        }
+    }
+
+    pub(crate) fn forget(&mut self, client_id: &str) {
+        self.remembered
+            .retain(|(client, _)| client.client_id != client_id);
+    }
+
+    fn client_of(&self, ready: &Ready) -> ClientRecord {
+        ClientRecord {
+            client_id: ready.client_id.clone(),
+            version: ready.version.to_string(),
+            capabilities: ready.capabilities.clone(),
+            locale: ready.locale.clone(),
+            last_seen_ms: self.now.0,
+        }
+    }
+
     /// What reconnect needs is durable before the snapshot is spoken (G-20); while nothing can be written, the client
     /// is remembered only here.
     pub(crate) fn record_floor(
@@ -20,14 +60,7 @@ impl Kernel {
             self.mark_volatile(&ready.client_id.clone());
             return;
         }
-        let floor = FloorRecord {
-            channel: uri.clone(),
-            floor: subscription.floor,
-            replaced: subscription.replaced,
-            oldest_turn: subscription.oldest_turn.clone(),
-            view_turns: subscription.view_turns,
-            max_latency_ms: subscription.max_latency_ms,
-        };
+        let floor = floor_of(uri, subscription);
         self.out.records.push(Record::Floor {
             client_id: ready.client_id.clone(),
             floor,
@@ -47,13 +80,8 @@ impl Kernel {
         if self.unwritable().is_some() {
             return self.mark_volatile(&ready.client_id.clone());
         }
-        self.out.records.push(Record::Client(ClientRecord {
-            client_id: ready.client_id.clone(),
-            version: ready.version.to_string(),
-            capabilities: ready.capabilities.clone(),
-            locale: ready.locale.clone(),
-            last_seen_ms: self.now.0,
-        }));
+        let client = self.client_of(ready);
+        self.out.records.push(Record::Client(client));
     }
 
     /// Writing works again: what could not be written of connected clients is written now.
@@ -85,5 +113,16 @@ impl Kernel {
                 state.stage = Stage::Ready(ready);
             }
         }
+    }
+}
+
+fn floor_of(uri: &ChannelUri, subscription: &Subscription) -> FloorRecord {
+    FloorRecord {
+        channel: uri.clone(),
+        floor: subscription.floor,
+        replaced: subscription.replaced,
+        oldest_turn: subscription.oldest_turn.clone(),
+        view_turns: subscription.view_turns,
+        max_latency_ms: subscription.max_latency_ms,
     }
 }

@@ -17,7 +17,7 @@ use crate::io::{Effect, HostFacts, Input, Output, PeerId, RunId, Ticket, Timer};
 use crate::limits::Limits;
 use crate::load::Asked;
 use crate::peers::Peer;
-use crate::record::{Boot, ChannelId, Duty, Kind, Seq};
+use crate::record::{Boot, ChannelId, ClientRecord, Duty, FloorRecord, Kind, Seq};
 use crate::rollback::{Health, Undo};
 use crate::tail::Tail;
 use crate::turn::STOPPED;
@@ -48,6 +48,8 @@ pub struct Kernel {
     /// Channels that are being read.
     pub(crate) loading: BTreeMap<ChannelUri, Ticket>,
     pub(crate) replays: Vec<CachedReplay>,
+    /// Clients that left a moment ago, with their floors, as the journal holds them.
+    pub(crate) remembered: VecDeque<(ClientRecord, Vec<FloorRecord>)>,
     pub(crate) runs: BTreeMap<RunId, ChannelUri>,
     /// Chats whose turn has no agent any more and must be closed.
     pub(crate) orphans: BTreeSet<ChannelUri>,
@@ -134,6 +136,7 @@ impl Kernel {
             asked: BTreeMap::new(),
             loading: BTreeMap::new(),
             replays: Vec::new(),
+            remembered: VecDeque::new(),
             runs: BTreeMap::new(),
             orphans: BTreeSet::new(),
             disposed: VecDeque::new(),

@@ -405,6 +405,7 @@ impl Kernel {
         }
         if let Stage::Ready(ready) = state.stage {
             self.clients.remove(&ready.client_id);
+            self.remember(&ready, &state.subscriptions);
             if self.unwritable().is_none() {
                 self.record_client(&ready);
             } else if ready.volatile {

@@ -141,6 +141,7 @@ impl Kernel {
         }
         self.epoch += 1;
         self.replays.clear();
+        self.remembered.clear();
         for peer in undo.admitted {
             self.dismiss(peer);
         }

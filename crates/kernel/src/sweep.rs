@@ -28,6 +28,7 @@ impl Kernel {
                 clients_before: before(self.limits.client_ttl_s),
                 clients_max: self.limits.clients_max,
             };
+            self.remembered.clear(); // the journal decides who is remembered for longer
             self.see_connected_clients();
             self.out.records.push(record);
         }

@@ -74,6 +74,7 @@ impl Kernel {
             });
         }
         self.forgotten.remove(&ready.client_id);
+        self.forget(&ready.client_id);
         self.record_client(&ready);
         // What does not exist is left out of the snapshots (H-029).
         let there: Vec<(ChannelUri, Option<u32>, Option<u32>)> = wanted

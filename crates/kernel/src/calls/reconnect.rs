@@ -56,14 +56,23 @@ impl Kernel {
         if self.supersede(peer, &params.client_id) {
             return Flow::Ready(());
         }
-        let query = Query::Client {
-            client_id: params.client_id.clone(),
-        };
-        let client = match memo.find(|asked| *asked == query) {
-            None => return Flow::Ask(vec![query]),
-            Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
-            Some((_, Ok(Answer::Client(client)))) => client.clone(),
-            Some((_, Ok(_))) => None,
+        let remembered = self
+            .remembered
+            .iter()
+            .find(|(client, _)| client.client_id == params.client_id);
+        let client = match remembered.cloned() {
+            Some(client) => Some(client),
+            None => {
+                let query = Query::Client {
+                    client_id: params.client_id.clone(),
+                };
+                match memo.find(|asked| *asked == query) {
+                    None => return Flow::Ask(vec![query]),
+                    Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
+                    Some((_, Ok(Answer::Client(client)))) => client.clone(),
+                    Some((_, Ok(_))) => None,
+                }
+            }
         };
         let client = client.filter(|_| !self.forgotten.contains(&params.client_id));
         let negotiated = client
@@ -136,6 +145,7 @@ impl Kernel {
             volatile: false,
         };
         self.admit(peer, ready.clone());
+        self.forget(&ready.client_id);
         // A replay changes nothing that is stored of the client, so it need not wait for a commit.
         let seen =
             Timestamp(record.last_seen_ms).plus_ms(self.limits.client_ttl_s.saturating_mul(250));
