@@ -12,7 +12,6 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -22,15 +21,12 @@ use kernel::{Frame, Input, Limits, PeerId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
-use wire::{Action, ChannelUri, Id, Incoming, Origin, action, rpc};
+use wire::{ChannelUri, Id, Incoming, Origin, action, rpc};
 
 use crate::dial::{STAMP_BYTES, Stamp};
 use crate::disk::{Rows, Scan};
-
-/// Frames pushed to each connection at a time where the stream has no pace: what its writer takes at a time.
-const PUSH_MAX: u64 = 256;
+use crate::schedule::{Stream, next_push};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct BareOptions {
@@ -57,13 +53,6 @@ struct Watcher {
     peer: PeerId,
     link: Arc<Link>,
     window_ms: u32,
-}
-
-/// A stream that is being pushed.
-struct Stream {
-    frame: Bytes,
-    left: u64,
-    ticks: Option<Interval>,
 }
 
 struct Bare {
@@ -232,14 +221,9 @@ impl Bare {
         let Some(stream) = &mut self.stream else {
             return;
         };
-        let now = if stream.ticks.is_some() {
-            1
-        } else {
-            stream.left.min(PUSH_MAX)
-        };
-        stream.left -= now;
+        let now = stream.due();
         let frame = stream.frame.clone();
-        if stream.left == 0 {
+        if stream.is_over() {
             self.stream = None;
         }
         // One connection after the other: its writer finds as much as possible when it wakes.
@@ -258,41 +242,6 @@ impl Bare {
                 .link
                 .push(Frame::Text(frame.clone()), watcher.window_ms);
         }
-    }
-}
-
-impl Stream {
-    /// Three frames more than deltas: the host says that a turn and its part begin, and that the turn is over.
-    fn parse(params: &Value, text: &str) -> Option<Self> {
-        let mut words = text
-            .strip_prefix("stream ")?
-            .split(' ')
-            .map(|word| word.parse::<u64>().ok());
-        let (chunks, size, every_ms) = (words.next()??, words.next()??, words.next()??);
-        let turn_id = params["action"]["turnId"].as_str()?;
-        let channel = ChannelUri::parse(params["channel"].as_str()?).ok()?;
-        let content = "x".repeat(usize::try_from(size).ok()?);
-        let delta = Action::delta(turn_id, "p123", content);
-        let frame = action::encode(&channel, &delta.body, 1_234, None, None).frame;
-        let ticks = (every_ms > 0).then(|| {
-            let mut ticks = interval(Duration::from_millis(every_ms));
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            ticks
-        });
-        Some(Self {
-            frame,
-            left: chunks + 3,
-            ticks,
-        })
-    }
-}
-
-async fn next_push(stream: &mut Option<Stream>) {
-    match stream {
-        Some(Stream {
-            ticks: Some(ticks), ..
-        }) => drop(ticks.tick().await),
-        _ => tokio::task::yield_now().await,
     }
 }
 

@@ -204,7 +204,8 @@ impl Drop for Lab {
     }
 }
 
-/// A host older than this program may be of other sources: it is built again, which costs nothing if it is not.
+/// A host older than this program may be of other sources: in a build directory it is built again, which costs nothing
+/// if it is not. Where somebody put copies of both, they are taken as they are.
 fn build_if_older(greenroom: &Path, bench: &Path, target: &Path) -> Result<()> {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     if let (Some(host), Some(own)) = (changed(greenroom), changed(bench))
@@ -212,6 +213,13 @@ fn build_if_older(greenroom: &Path, bench: &Path, target: &Path) -> Result<()> {
     {
         return Ok(());
     }
+    let is_build = bench
+        .parent()
+        .is_some_and(|release| release.join(".fingerprint").exists());
+    if greenroom.exists() && !is_build {
+        return Ok(());
+    }
+    eprintln!("bench: building `greenroom`");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--release", "--quiet", "-p", "cli", "--target-dir"])

@@ -5,6 +5,7 @@
 //! and openers are other processes (this program again, under names that `--help` does not show). Figures are
 //! medians over rounds; in each round every subject runs once, in an order that seeded dice decide.
 
+mod affinity;
 mod bare;
 mod burst;
 mod dial;
@@ -16,6 +17,7 @@ mod measure;
 mod opener;
 mod process;
 mod rows;
+mod schedule;
 mod seed_data;
 mod socket;
 mod stage;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::{median_of, values};
+use crate::affinity::Apart;
 use crate::dial;
 use crate::lab::{HostSetup, Lab};
 use crate::measure::{Cpu, median, rss_anon_kib, spread};
@@ -113,6 +114,7 @@ pub fn openings(
     pause: Duration,
     bytes_least: usize,
 ) -> Result<f64> {
+    let _apart = Apart::from(server.pid())?;
     let mut socket = Socket::join(&server.address, "opener")?;
     let request = dial::subscribe(chat, view_turns, None);
     let mut open = || -> Result<()> {
