@@ -87,8 +87,119 @@ pub enum TurnEvent {
     Activity(Option<String>),
     /// Opaque, at most `checkpoint_bytes_max`; handed back when the turn is resumed (G-04).
     Checkpoint(Bytes),
+    /// A reference to content that is kept already: the fields of a `contentRef` part without its `kind`.
+    ContentRef(wire::Object),
+    /// A tool call begins. Calls are named by numbers of the agent's own, once in a run.
+    ToolStarted {
+        call: u64,
+        start: ToolStart,
+    },
+    /// More of the input of a call that is not ready yet.
+    ToolInput {
+        call: u64,
+        text: String,
+    },
+    /// The fields of `chat/toolCallReady` without its ids. With `confirmed` the call runs; without, someone is asked
+    /// and [`AgentReply::ToolDecided`] follows. May be said again while the call runs or waits (H-192, H-205).
+    ToolReady {
+        call: u64,
+        fields: wire::Object,
+    },
+    /// Output so far, replaced whole.
+    ToolContent {
+        call: u64,
+        content: Vec<Value>,
+    },
+    /// A `ToolCallResult`. With `review` someone is asked first and [`AgentReply::ResultDecided`] follows (H-200).
+    ToolCompleted {
+        call: u64,
+        result: Value,
+        review: bool,
+    },
+    /// A call to a tool that an active client offers; [`AgentReply::ToolEnded`] follows in any case (G-07).
+    ClientTool {
+        call: u64,
+        name: String,
+        input: Value,
+        timeout_ms: u64,
+    },
+    /// A `ChatInputRequest` without its id; [`AgentReply::Answered`] follows.
+    Asked {
+        ask: u64,
+        request: wire::Object,
+    },
+    /// The agent can take a steering message now; [`AgentReply::Steered`] follows at once.
+    SteerPoint {
+        steer: u64,
+    },
+    /// A tool call that starts a worker chat; [`AgentReply::ToolEnded`] follows when the worker's turn is over.
+    Spawned {
+        call: u64,
+        worker: Worker,
+    },
     Completed,
     Failed(AgentFailure),
+}
+
+/// How a tool call is announced.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolStart {
+    pub name: String,
+    pub display_name: String,
+    pub intention: Option<String>,
+    /// An MCP server; client tools are called by [`TurnEvent::ClientTool`].
+    pub contributor: Option<Value>,
+    pub meta: Option<wire::Object>,
+}
+
+/// A worker chat to be started.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Worker {
+    pub title: String,
+    /// `ChatInteractivity`; read-only if absent.
+    pub interactivity: Option<String>,
+    /// The worker's name inside the agent.
+    pub agent_name: Option<String>,
+    /// What the worker is to do: the text of its first message.
+    pub task: String,
+    /// Opaque, at most `checkpoint_bytes_max`; handed to the worker's turns.
+    pub brief: Bytes,
+}
+
+/// What an agent that waits in the middle of a turn is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentReply {
+    ToolDecided {
+        call: u64,
+        approved: bool,
+        /// The input as it is now, edited or not; absent if it never had an inline one.
+        input: Option<String>,
+        /// The `ConfirmationOption` that was chosen.
+        selected_option: Option<Value>,
+        /// The `Message` of who denied, and the reason given in words.
+        suggestion: Option<Value>,
+        reason: Option<Value>,
+    },
+    ResultDecided {
+        call: u64,
+        approved: bool,
+    },
+    /// A client's tool or a worker is done: the `ToolCallResult`.
+    ToolEnded {
+        call: u64,
+        result: Value,
+    },
+    /// `ChatInputResponseKind` and the answers by question.
+    Answered {
+        ask: u64,
+        response: String,
+        answers: wire::Object,
+    },
+    /// The steering `Message`, if one was waiting.
+    Steered {
+        steer: u64,
+        message: Option<Value>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +248,11 @@ pub enum Effect {
     StopTurn {
         run: RunId,
     },
+    /// What a run waits for.
+    Reply {
+        run: RunId,
+        reply: AgentReply,
+    },
     WakeAt {
         timer: Timer,
         at: Timestamp,
@@ -178,6 +294,8 @@ pub struct TurnRun {
     pub working_directories: Vec<String>,
     /// Set when the turn is resumed.
     pub resume: Option<Option<Bytes>>,
+    /// What a worker chat was spawned with.
+    pub brief: Option<Bytes>,
 }
 
 /// Why a peer is closed; decides the WebSocket close code.

@@ -100,6 +100,7 @@ impl Kernel {
                 .unwrap_or_default(),
             working_directories: session.working_directories.clone().unwrap_or_default(),
             resume,
+            brief: chat.brief.clone(),
         };
         self.next_run += 1;
         self.out.effects.push(Effect::RunTurn(Box::new(effect)));
@@ -180,11 +181,27 @@ impl Kernel {
             TurnEvent::Title(title) => self.agent_titled(&uri, &title),
             TurnEvent::Activity(activity) => self.agent_is_at(&uri, activity),
             TurnEvent::Checkpoint(data) => self.keep_checkpoint(&uri, turn_id, data),
+            TurnEvent::ContentRef(fields) => self.content_ref(&uri, &turn_id, fields),
+            TurnEvent::ToolStarted { .. }
+            | TurnEvent::ToolInput { .. }
+            | TurnEvent::ToolReady { .. }
+            | TurnEvent::ToolContent { .. }
+            | TurnEvent::ToolCompleted { .. }
+            | TurnEvent::ClientTool { .. }
+            | TurnEvent::Asked { .. }
+            | TurnEvent::SteerPoint { .. }
+            | TurnEvent::Spawned { .. } => {}
             TurnEvent::Completed => {
                 self.end_turn(&uri, "chat/turnComplete", json!({"turnId": turn_id}));
             }
             TurnEvent::Failed(failure) => self.end_turn_in_error(&uri, failure),
         }
+    }
+
+    fn content_ref(&mut self, uri: &ChannelUri, turn_id: &str, mut part: wire::Object) {
+        part.insert("kind".to_owned(), json!("contentRef"));
+        let fields = json!({"turnId": turn_id, "part": part});
+        self.act(uri, Action::host("chat/responsePart", fields), None);
     }
 
     fn notice(&mut self, uri: &ChannelUri, turn_id: &str, text: &str) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use kernel::{AgentFailure, RunId, TextKind, TurnEvent, TurnRun};
+use kernel::{AgentFailure, AgentReply, RunId, TextKind, TurnEvent, TurnRun};
 
 /// One thing a model does.
 #[derive(Debug, Clone)]
@@ -106,6 +106,8 @@ pub struct Models {
     /// Every turn the host ever asked for, in order.
     pub asked: Vec<TurnRun>,
     pub stopped: Vec<RunId>,
+    /// What runs were told while they waited.
+    pub heard: Vec<(RunId, AgentReply)>,
 }
 
 impl Models {

@@ -319,6 +319,7 @@ impl World {
                 self.at(self.now, Due::Beat(run));
             }
             Effect::StopTurn { run } => self.models.stop(run),
+            Effect::Reply { run, reply } => self.models.heard.push((run, reply)),
             Effect::WakeAt { timer, at } => self.at(at, Due::Timer(timer)),
             Effect::Close { peer, why } => {
                 if let Some(link) = self.links.get_mut(&peer) {

@@ -39,6 +39,8 @@ pub(crate) struct ChatChannel {
     pub checkpoint: Option<(String, Bytes)>,
     /// When the active turn was accepted, by the host's clock; `None` once it was resumed.
     pub accepted: Option<Timestamp>,
+    /// What a worker was spawned with; handed to its turns.
+    pub brief: Option<Bytes>,
 }
 
 /// The agent's work on the active turn.
@@ -60,6 +62,7 @@ impl ChatChannel {
             run: None,
             checkpoint: None,
             accepted: None,
+            brief: None,
         }
     }
 
