@@ -6,6 +6,7 @@
 
 mod doctor;
 mod exit;
+mod export;
 mod logs;
 mod screen;
 mod send;
@@ -44,6 +45,7 @@ enum Verb {
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
+    Export(export::ExportOptions),
     Doctor(doctor::DoctorOptions),
 }
 
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
             Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
+            Verb::Export(options) => export::run(&options),
             Verb::Doctor(options) => doctor::run(options).await,
         }
     });

@@ -4,6 +4,7 @@
 //! again as soon as the disk is. Opening costs the same however much the file holds.
 //! Must not know: what the bytes it keeps mean.
 
+mod archive;
 mod lock;
 mod read;
 mod schema;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use kernel::{Answer, Batch, Boot, Query};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
 use self::lock::DirectoryLock;
 use super::{Journal, JournalError, JournalReader};
 

@@ -1,0 +1,214 @@
+//! `greenroom export`: a session as JSON Lines, read from the data directory; no host is needed, and one may run.
+//!
+//! Promises: every line is `{"type": "session" | "message" | "part", "data": {...}}`: the session first, then each message
+//! in order, each followed by its parts. What was recorded comes out as it is, fields nobody here knows included.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use client::endpoint;
+use host::journal::{Archive, ArchivedChat, ArchivedSession, JournalError};
+use serde_json::{Map, Value, json};
+use wire::ChannelUri;
+use wire::state::ActiveTurn;
+
+use crate::exit::Exit;
+use crate::terminal::clean_line;
+
+/// Write a session, its messages and their parts as JSON Lines
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  greenroom export scripted:/0190... > session.jsonl
+  greenroom export scripted:/0190... | jq -r 'select(.data.type == \"markdown\").data.data.content'
+
+Reads the data directory: no host has to run, and one that does is not disturbed. A turn that is running is written as far \
+as it got, without a `state`. `greenroom sessions` lists the URIs.")]
+pub(crate) struct ExportOptions {
+    /// The session; or one chat of it
+    #[arg(value_parser = ChannelUri::parse)]
+    uri: ChannelUri,
+    /// Data directory [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+/// Why an export stopped.
+#[derive(Debug, thiserror::Error)]
+enum ExportError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("standard output cannot be written: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+pub(crate) fn run(options: &ExportOptions) -> anyhow::Result<Exit> {
+    let data = endpoint::data_directory(options.data.as_deref())?;
+    let (archive, session) = find(&data, &options.uri)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    match write(&mut out, &archive, &session).and_then(|()| Ok(out.flush()?)) {
+        // Whoever closed the pipe has seen enough.
+        Err(ExportError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            Ok(Exit::Complete)
+        }
+        written => {
+            written?;
+            Ok(Exit::Complete)
+        }
+    }
+}
+
+fn find(data: &Path, uri: &ChannelUri) -> anyhow::Result<(Archive, ArchivedSession)> {
+    if !data.join("journal.sqlite").exists() {
+        return Err(anyhow!(
+            "there is no journal in {}; name the data directory with --data",
+            data.display()
+        ));
+    }
+    let archive = Archive::open(data)
+        .with_context(|| format!("the journal in {} cannot be used", data.display()))?;
+    let session = archive.session(uri)?.ok_or_else(|| {
+        anyhow!(
+            "{} holds no session {}; `greenroom sessions` lists those of a running host",
+            data.display(),
+            clean_line(uri.as_str())
+        )
+    })?;
+    Ok((archive, session))
+}
+
+fn write(
+    out: &mut impl Write,
+    archive: &Archive,
+    session: &ArchivedSession,
+) -> Result<(), ExportError> {
+    let mut data = Map::new();
+    data.insert("resource".to_owned(), json!(session.uri.as_str()));
+    if let Value::Object(state) = wire::action::to_value(&session.state) {
+        data.extend(state);
+    }
+    line(out, "session", data)?;
+    for chat in &session.chats {
+        archive.turns(chat, |turn| write_turn(out, &chat.state.resource, turn))?;
+        if let Some(turn) = running(chat) {
+            write_turn(out, &chat.state.resource, turn)?;
+        }
+    }
+    Ok(())
+}
+
+/// The turn that runs, or ran when its host died.
+fn running(chat: &ArchivedChat) -> Option<Value> {
+    let turn: &ActiveTurn = chat.state.active_turn.as_ref()?;
+    Some(wire::action::to_value(turn))
+}
+
+/// A turn is two messages: what was asked, and what was answered.
+fn write_turn(out: &mut impl Write, chat: &str, turn: Value) -> Result<(), ExportError> {
+    let Value::Object(mut answer) = turn else {
+        return Ok(());
+    };
+    let id = match answer.shift_remove("id") {
+        Some(Value::String(id)) => id,
+        _ => String::new(),
+    };
+    let started_at = answer.shift_remove("startedAt").unwrap_or(Value::Null);
+    let parts = answer.shift_remove("responseParts");
+    let row = |role: &str| {
+        let mut row = Map::new();
+        row.insert("id".to_owned(), json!(format!("{id}/{role}")));
+        row.insert("chat".to_owned(), json!(chat));
+        row.insert("turnId".to_owned(), json!(id));
+        row.insert("role".to_owned(), json!(role));
+        row.insert("createdAt".to_owned(), started_at.clone());
+        row
+    };
+    if let Some(Value::Object(mut message)) = answer.shift_remove("message") {
+        let text = message.shift_remove("text").unwrap_or(Value::Null);
+        let attachments = message.shift_remove("attachments");
+        let mut user = row("user");
+        user.extend(message);
+        let owner = user["id"].clone();
+        line(out, "message", user)?;
+        let typed = json!({"type": "text", "text": text});
+        let attached = into_list(attachments).into_iter();
+        write_parts(out, &owner, "type", std::iter::once(typed).chain(attached))?;
+    }
+    let mut assistant = row("assistant");
+    assistant.extend(answer);
+    let owner = assistant["id"].clone();
+    line(out, "message", assistant)?;
+    write_parts(out, &owner, "kind", into_list(parts).into_iter())
+}
+
+fn write_parts(
+    out: &mut impl Write,
+    message: &Value,
+    discriminant: &str,
+    parts: impl Iterator<Item = Value>,
+) -> Result<(), ExportError> {
+    for (index, part) in parts.enumerate() {
+        let mut row = Map::new();
+        row.insert("message".to_owned(), message.clone());
+        row.insert("index".to_owned(), json!(index));
+        row.insert("type".to_owned(), part[discriminant].clone());
+        row.insert("data".to_owned(), part);
+        line(out, "part", row)?;
+    }
+    Ok(())
+}
+
+fn into_list(value: Option<Value>) -> Vec<Value> {
+    match value {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
+fn line(out: &mut impl Write, kind: &str, data: Map<String, Value>) -> Result<(), ExportError> {
+    writeln!(out, "{}", json!({"type": kind, "data": data}))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_turn_is_a_question_and_an_answer_with_their_parts() {
+        let turn = json!({
+            "id": "t1", "startedAt": "2026-11-15T08:00:00Z", "duration": 5,
+            "message": {
+                "text": "look", "origin": {"kind": "user"},
+                "attachments": [{"type": "simple", "label": "a", "new": 1}],
+            },
+            "responseParts": [
+                {"kind": "reasoning", "id": "p1", "content": "hm"},
+                {"kind": "markdown", "id": "p2", "content": "seen"},
+            ],
+            "usage": {"inputTokens": 1},
+            "state": "complete",
+        });
+        let mut out = Vec::new();
+        write_turn(&mut out, "ahp-chat:/c", turn).unwrap();
+        expect![[r#"
+            {"type":"message","data":{"id":"t1/user","chat":"ahp-chat:/c","turnId":"t1","role":"user","createdAt":"2026-11-15T08:00:00Z","origin":{"kind":"user"}}}
+            {"type":"part","data":{"message":"t1/user","index":0,"type":"text","data":{"type":"text","text":"look"}}}
+            {"type":"part","data":{"message":"t1/user","index":1,"type":"simple","data":{"type":"simple","label":"a","new":1}}}
+            {"type":"message","data":{"id":"t1/assistant","chat":"ahp-chat:/c","turnId":"t1","role":"assistant","createdAt":"2026-11-15T08:00:00Z","duration":5,"usage":{"inputTokens":1},"state":"complete"}}
+            {"type":"part","data":{"message":"t1/assistant","index":0,"type":"reasoning","data":{"kind":"reasoning","id":"p1","content":"hm"}}}
+            {"type":"part","data":{"message":"t1/assistant","index":1,"type":"markdown","data":{"kind":"markdown","id":"p2","content":"seen"}}}
+        "#]]
+        .assert_eq(&String::from_utf8(out).unwrap());
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_what_to_do() {
+        let data = tempfile::tempdir().unwrap();
+        let uri = ChannelUri::parse("scripted:/none").unwrap();
+        let error = find(data.path(), &uri).unwrap_err();
+        assert!(error.to_string().contains("--data"), "{error}");
+    }
+}

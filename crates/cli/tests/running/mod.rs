@@ -1,0 +1,129 @@
+//! A host in a process of its own, and the verbs run against it, for the tests of the door.
+
+// Every test binary uses a part of it.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A data directory, and the host that serves it; both are gone when the test is.
+pub struct Host {
+    pub data: TempDir,
+    pub ready: Value,
+    child: Child,
+}
+
+impl Host {
+    /// Plays the built-in script.
+    pub fn start() -> Self {
+        Self::start_with(tempfile::tempdir().unwrap(), &[])
+    }
+
+    pub fn start_with(data: TempDir, more: &[&str]) -> Self {
+        let mut child = greenroom(data.path())
+            .args(["serve", "--listen", "127.0.0.1:0", "--ready-json"])
+            .args(["--workspace", "."])
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        Self {
+            ready: serde_json::from_str(&line).unwrap(),
+            data,
+            child,
+        }
+    }
+
+    pub fn greenroom(&self) -> Command {
+        greenroom(self.data.path())
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.greenroom().args(arguments).output().unwrap()
+    }
+
+    /// Runs a verb that reads `input`.
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = self
+            .greenroom()
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A verb that ends early does not read all of it.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    /// Sends one message in a new session; the session's URI.
+    pub fn new_session(&self, message: &str) -> String {
+        let sent = self.run(&["send", "--json", message]);
+        let result: Value = serde_json::from_slice(&sent.stdout).unwrap();
+        result["session"].as_str().unwrap().to_owned()
+    }
+
+    /// SIGKILL; the data directory stays.
+    pub fn kill(mut self) -> TempDir {
+        self.stop();
+        std::mem::replace(&mut self.data, tempfile::tempdir().unwrap())
+    }
+
+    fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The binary, away from the data directory and the settings of whoever runs the tests.
+pub fn greenroom(data: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
+    for variable in [
+        "GREENROOM_TOKEN",
+        "GREENROOM_LOG",
+        "NO_COLOR",
+        "EDITOR",
+        "VISUAL",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+        .env("XDG_DATA_HOME", data)
+        .current_dir(data)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Where the host keeps its things.
+pub fn data_directory(data: &Path) -> PathBuf {
+    data.join("greenroom")
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// JSON Lines.
+pub fn lines(bytes: &[u8]) -> Vec<Value> {
+    text(bytes)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}

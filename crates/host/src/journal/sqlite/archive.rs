@@ -1,0 +1,249 @@
+//! A session read out of a data directory, whether or not a host serves it.
+//!
+//! Promises: everything comes from one moment, also beside a running host; memory holds one page of turns at a time.
+//! Must not know: what becomes of what is read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kernel::{Answer, ChannelId, Kind, Query, StoredChannel, TurnPage};
+use rusqlite::Connection;
+use serde_json::Value;
+use wire::reduce::reduce_chat;
+use wire::state::{ChatState, SessionState};
+use wire::{ChannelUri, action};
+
+use super::{SqliteReader, read, unread};
+use crate::journal::JournalError;
+
+/// Turns and bytes of a page.
+const PAGE_TURNS: u32 = 50;
+const PAGE_BYTES: u64 = 1 << 20;
+
+/// The journal of a data directory as it was when it was opened.
+#[derive(Debug)]
+pub struct Archive {
+    conn: Connection,
+}
+
+/// A session, and those of its chats that were asked for.
+#[derive(Debug)]
+pub struct ArchivedSession {
+    pub uri: ChannelUri,
+    pub state: SessionState,
+    pub chats: Vec<ArchivedChat>,
+}
+
+/// A chat without its completed turns: see [`Archive::turns`].
+#[derive(Debug)]
+pub struct ArchivedChat {
+    pub state: ChatState,
+    id: ChannelId,
+}
+
+impl Archive {
+    pub fn open(dir: &Path) -> Result<Self, JournalError> {
+        let SqliteReader { conn } = SqliteReader::open(dir)?;
+        // The first read fixes the moment; the transaction ends with the connection.
+        conn.execute_batch("BEGIN").map_err(unread)?;
+        Ok(Self { conn })
+    }
+
+    /// The session that a URI names: with all its chats, or with the one chat that was named.
+    pub fn session(&self, uri: &ChannelUri) -> Result<Option<ArchivedSession>, JournalError> {
+        let Some(found) = self.channel(uri)? else {
+            return Ok(None);
+        };
+        let (session, chats) = match (found.kind, found.parent.clone()) {
+            (Kind::Session, _) => {
+                let state = session_of(&found)?;
+                let listed = state.chats.iter().map(|chat| &chat.resource);
+                let chats = listed.filter_map(|chat| self.chat(chat).transpose());
+                (found, chats.collect::<Result<_, _>>()?)
+            }
+            (Kind::Chat, Some(session)) => (*session, vec![chat_of(&found)?]),
+            (Kind::Root | Kind::Chat, _) => return Ok(None),
+        };
+        Ok(Some(ArchivedSession {
+            state: session_of(&session)?,
+            uri: session.uri,
+            chats,
+        }))
+    }
+
+    /// Hands over the completed turns of a chat, the oldest first.
+    pub fn turns<E: From<JournalError>>(
+        &self,
+        chat: &ArchivedChat,
+        mut take: impl FnMut(Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // Pages are read newest first: note where each ends, then read them once more the other way round.
+        let mut ends = vec![u64::MAX];
+        loop {
+            let end = ends.last().copied().unwrap_or(u64::MAX);
+            let page = self.page(chat.id, end)?;
+            match page.turns.first() {
+                Some(first) if page.older => ends.push(first.n),
+                _ => break,
+            }
+        }
+        for end in ends.into_iter().rev() {
+            for turn in self.page(chat.id, end)?.turns {
+                take(json_of(&turn.json, "a turn")?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn page(&self, chat: ChannelId, before_n: u64) -> Result<TurnPage, JournalError> {
+        let query = Query::Turns {
+            chat,
+            before_n,
+            turns_max: PAGE_TURNS,
+            bytes_max: PAGE_BYTES,
+        };
+        match read::answer(&self.conn, &query)? {
+            Answer::Turns(page) => Ok(page),
+            _ => Ok(TurnPage::default()),
+        }
+    }
+
+    fn channel(&self, uri: &ChannelUri) -> Result<Option<StoredChannel>, JournalError> {
+        let query = Query::Channel {
+            uri: uri.clone(),
+            turns_max: 1,
+            bytes_max: 0,
+        };
+        match read::answer(&self.conn, &query)? {
+            Answer::Channel(found) => Ok(found.map(|found| *found)),
+            _ => Ok(None),
+        }
+    }
+
+    fn chat(&self, uri: &str) -> Result<Option<ArchivedChat>, JournalError> {
+        let Ok(uri) = ChannelUri::parse(uri) else {
+            return Ok(None);
+        };
+        self.channel(&uri)?.as_ref().map(chat_of).transpose()
+    }
+}
+
+fn session_of(stored: &StoredChannel) -> Result<SessionState, JournalError> {
+    SessionState::from_value(json_of(&stored.head, "a session")?).map_err(damaged)
+}
+
+fn chat_of(stored: &StoredChannel) -> Result<ArchivedChat, JournalError> {
+    let mut state = ChatState::from_value(json_of(&stored.head, "a chat")?).map_err(damaged)?;
+    for (_, envelope) in &stored.later {
+        if let Some(action) = action::from_envelope(envelope) {
+            reduce_chat(&mut state, &action);
+        }
+    }
+    state.turns = Arc::default(); // they have rows of their own
+    Ok(ArchivedChat {
+        state,
+        id: stored.id,
+    })
+}
+
+fn json_of(bytes: &[u8], what: &str) -> Result<Value, JournalError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| JournalError::Unreadable(format!("{what} is damaged: {error}")))
+}
+
+fn damaged(error: wire::state::StateError) -> JournalError {
+    JournalError::Unreadable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use kernel::{Batch, ChannelRecord, Duty, Head, Record, Seq};
+    use serde_json::json;
+    use wire::state::Turn;
+
+    use super::*;
+    use crate::journal::{Journal, Sqlite};
+
+    fn uri(text: &str) -> ChannelUri {
+        ChannelUri::parse(text).unwrap()
+    }
+
+    fn channel(id: u64, name: &str, parent: Option<u64>) -> Record {
+        let state = json!({
+            "provider": "p", "title": "", "status": 1, "lifecycle": "ready", "activeClients": [],
+            "resource": "test:/chat", "modifiedAt": "", "chats": [
+                {"resource": "test:/chat", "title": "", "status": 1, "modifiedAt": ""},
+            ],
+        });
+        let (kind, head) = match parent {
+            None => (
+                Kind::Session,
+                Head::Session(Arc::new(SessionState::from_value(state).unwrap())),
+            ),
+            Some(_) => (
+                Kind::Chat,
+                Head::Chat(Arc::new(ChatState::from_value(state).unwrap())),
+            ),
+        };
+        Record::Channel(ChannelRecord {
+            id: ChannelId(id),
+            uri: uri(name),
+            kind,
+            parent: parent.map(ChannelId),
+            head,
+            head_seq: Seq(id),
+            duty: Duty::default(),
+            private: Bytes::new(),
+        })
+    }
+
+    fn turn(n: u64) -> Record {
+        let json = json!({"id": format!("t{n}"), "state": "complete", "responseParts": []});
+        Record::Turn {
+            chat: ChannelId(2),
+            n,
+            turn: Arc::new(Turn::from_value(&json).unwrap()),
+        }
+    }
+
+    fn ids(archive: &Archive, chat: &ArchivedChat) -> Vec<String> {
+        let mut ids = Vec::new();
+        let taken: Result<(), JournalError> = archive.turns(chat, |turn| {
+            ids.push(turn["id"].as_str().unwrap().to_owned());
+            Ok(())
+        });
+        taken.unwrap();
+        ids
+    }
+
+    #[test]
+    fn all_turns_come_in_order_and_from_one_moment() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Sqlite::open(dir.path()).unwrap();
+        let mut records = vec![
+            channel(1, "test:/session", None),
+            channel(2, "test:/chat", Some(1)),
+        ];
+        records.extend((0..120).map(turn));
+        let seq = Seq(9);
+        journal.append(&Batch { seq, records }).unwrap();
+
+        let archive = Archive::open(dir.path()).unwrap();
+        let session = archive.session(&uri("test:/session")).unwrap().unwrap();
+        let [chat] = &session.chats[..] else {
+            panic!("{session:?}")
+        };
+        // The host goes on; what is being read does not change.
+        let records = vec![turn(120)];
+        journal.append(&Batch { seq, records }).unwrap();
+        let expected: Vec<String> = (0..120).map(|n| format!("t{n}")).collect();
+        assert_eq!(ids(&archive, chat), expected);
+
+        let archive = Archive::open(dir.path()).unwrap();
+        let by_chat = archive.session(&uri("test:/chat")).unwrap().unwrap();
+        assert_eq!(by_chat.uri, session.uri);
+        assert_eq!(ids(&archive, &by_chat.chats[0]).len(), 121);
+        assert!(archive.session(&uri("test:/none")).unwrap().is_none());
+    }
+}
