@@ -6,7 +6,8 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+
+use crate::sink::EventSink;
 
 /// What an agent says about itself before any session exists.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,37 +89,8 @@ pub struct TurnInput {
     pub config: wire::Object,
     /// Set when the turn is resumed, with the last checkpoint if one was made (G-04).
     pub resume: Option<Option<Vec<u8>>>,
-}
-
-/// What an agent says while it works on a turn. Parts are named by numbers that occur once in a turn, resumes
-/// included.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AgentEvent {
-    PartOpened {
-        part: u64,
-        kind: TextKind,
-    },
-    /// More text for an open part. One event is one action on the wire: events are never merged.
-    Text {
-        part: u64,
-        text: String,
-    },
-    /// A system notification.
-    Notice {
-        text: String,
-    },
-    /// `UsageInfo` of AHP 1.0.
-    Usage(Value),
-    Title(String),
-    Activity(Option<String>),
-    /// Opaque; handed back when the turn is resumed (G-04).
-    Checkpoint(Vec<u8>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextKind {
-    Markdown,
-    Reasoning,
+    /// What a worker was spawned with: the `brief` of its [`crate::Worker`].
+    pub brief: Option<Vec<u8>>,
 }
 
 /// Why a turn failed, or a session could not be opened. The user reads the message.
@@ -128,25 +100,6 @@ pub struct AgentError {
     pub error_type: String,
     pub message: String,
     pub resumable: bool,
-}
-
-/// Where a turn's events go. Bounded: a slow host slows the agent down.
-#[derive(Debug, Clone)]
-pub struct EventSink(mpsc::Sender<AgentEvent>);
-
-/// Nobody listens any more. The turn is over whatever the agent still does: return quietly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the turn is over")]
-pub struct TurnOver;
-
-impl EventSink {
-    pub fn new(sender: mpsc::Sender<AgentEvent>) -> Self {
-        Self(sender)
-    }
-
-    pub async fn send(&self, event: AgentEvent) -> Result<(), TurnOver> {
-        self.0.send(event).await.map_err(|_| TurnOver)
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! Must not know: channels, peers, sequence numbers.
 
 pub mod agent;
+pub mod event;
 pub mod scripted;
+pub mod sink;
 
-pub use agent::{
-    Agent, AgentError, AgentEvent, AgentInfo, AgentSession, EventSink, ModelInfo, SessionFacts,
-    TextKind, TurnInput, TurnOver,
-};
+pub use agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts, TurnInput};
+pub use event::{AgentEvent, AgentReply, TextKind, ToolStart, Worker};
 pub use scripted::{Script, ScriptError, ScriptedAgent};
+pub use sink::{EventSink, NobodyWaits, Replies, TurnOver};

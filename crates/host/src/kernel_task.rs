@@ -238,9 +238,7 @@ impl KernelTask {
             }
             Effect::RunTurn(turn) => self.effects.run_turn(*turn),
             Effect::StopTurn { run } => self.effects.stop_turn(run),
-            Effect::Reply { run, reply } => {
-                tracing::debug!(?run, ?reply, "no agent of this host waits for replies");
-            }
+            Effect::Reply { run, reply } => self.effects.reply(run, reply),
             Effect::WakeAt { timer, at } => {
                 self.timers_set += 1;
                 self.timers

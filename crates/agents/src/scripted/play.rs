@@ -15,9 +15,9 @@ use super::number::Number;
 use super::script::Script;
 use super::step::{Fail, Step, Stream, UsageField};
 use super::substitute::Scope;
-use crate::agent::{
-    AgentError, AgentEvent, AgentSession, EventSink, TextKind, TurnInput, TurnOver,
-};
+use crate::agent::{AgentError, AgentSession, TurnInput};
+use crate::event::{AgentEvent, TextKind};
+use crate::sink::{EventSink, TurnOver};
 use wire::Object;
 
 /// Between the chunks of `say` and `think` where the session's pace is "typing".

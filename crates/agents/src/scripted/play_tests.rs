@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::agent::{Agent, SessionFacts};
 use crate::scripted::ScriptedAgent;
+use crate::sink::Replies;
 
 fn input(text: &str) -> TurnInput {
     TurnInput {
@@ -14,6 +15,7 @@ fn input(text: &str) -> TurnInput {
         message: json!({"text": text}),
         config: Object::new(),
         resume: None,
+        brief: None,
     }
 }
 
@@ -44,7 +46,7 @@ async fn told(steps: Value, input: TurnInput) -> (String, Result<(), AgentError>
         lines
     };
     let turn = async {
-        let events = EventSink::new(sender);
+        let events = EventSink::new(sender, Replies::default());
         session.turn(input, &events).await
     };
     tokio::join!(listen, turn)
@@ -246,7 +248,7 @@ async fn a_script_without_a_matching_scene_says_so() {
     let (sender, mut receiver) = mpsc::channel(8);
     let mut session = ScriptedSession::new(Arc::new(script));
     session
-        .turn(input("x"), &EventSink::new(sender))
+        .turn(input("x"), &EventSink::new(sender, Replies::default()))
         .await
         .unwrap();
     assert_eq!(line(&receiver.recv().await.unwrap()), "open 0.0 Markdown");
@@ -262,7 +264,7 @@ async fn a_turn_nobody_listens_to_ends_quietly() {
     ] {
         let mut session = session(steps).await;
         let (sender, mut receiver) = mpsc::channel(1);
-        let events = EventSink::new(sender);
+        let events = EventSink::new(sender, Replies::default());
         let listen = async move {
             receiver.recv().await;
         };
@@ -275,7 +277,7 @@ async fn a_turn_nobody_listens_to_ends_quietly() {
 async fn a_cancel_stops_a_stream_between_two_chunks() {
     let mut session = session(json!([{"stream": {"chunks": 1_000_000_000}}])).await;
     let (sender, mut receiver) = mpsc::channel(4_096);
-    let events = EventSink::new(sender.clone());
+    let events = EventSink::new(sender.clone(), Replies::default());
     let turn = tokio::spawn(async move { session.turn(input("x"), &events).await });
     for _ in 0..10 {
         receiver.recv().await.unwrap();
@@ -294,7 +296,7 @@ async fn a_cancel_stops_a_stream_between_two_chunks() {
 async fn a_hang_ends_with_its_future_and_a_crash_kills_its_task() {
     let mut session_that_hangs = session(json!([{"hang": true}])).await;
     let (sender, _receiver) = mpsc::channel(8);
-    let events = EventSink::new(sender);
+    let events = EventSink::new(sender, Replies::default());
     let turn = session_that_hangs.turn(input("x"), &events);
     let waited = tokio::time::timeout(Duration::from_secs(3_600), turn).await;
     assert!(waited.is_err(), "it hangs as long as anyone waits");

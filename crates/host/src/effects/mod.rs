@@ -1,12 +1,13 @@
 //! What the kernel wants done. Each effect ends as an input to the kernel, or in silence where none is owed.
 
 mod run_turn;
+mod words;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use agents::Agent;
-use kernel::{AgentFailure, Input, Query, ReadFailed, RunId, Ticket, TurnRun};
+use agents::{Agent, Replies};
+use kernel::{AgentFailure, AgentReply, Input, Query, ReadFailed, RunId, Ticket, TurnRun};
 use tokio::task::AbortHandle;
 use wire::ChannelUri;
 
@@ -20,7 +21,13 @@ pub(crate) struct Effects {
     pub journal: JournalThread,
     pub agents: Vec<Arc<dyn Agent>>,
     pub pace: Arc<Pace>,
-    runs: HashMap<RunId, AbortHandle>,
+    runs: HashMap<RunId, Running>,
+}
+
+/// A turn that runs, and what its agent waits for.
+struct Running {
+    task: AbortHandle,
+    replies: Replies,
 }
 
 impl Effects {
@@ -72,22 +79,35 @@ impl Effects {
     }
 
     pub fn run_turn(&mut self, turn: TurnRun) {
-        self.runs.retain(|_, run| !run.is_finished());
+        self.runs.retain(|_, run| !run.task.is_finished());
         let agent = self.agent(&turn.provider);
         let run = turn.run;
         self.pace.began(run);
+        let replies = Replies::default();
         let task = tokio::spawn(run_turn::run(
             agent,
             turn,
+            replies.clone(),
             self.arrivals.clone(),
             Arc::clone(&self.pace),
         ));
-        self.runs.insert(run, task.abort_handle());
+        let task = task.abort_handle();
+        self.runs.insert(run, Running { task, replies });
+    }
+
+    /// Tells a run what it waits for. A run that is gone, or waits no more, hears nothing.
+    pub fn reply(&self, run: RunId, reply: AgentReply) {
+        let Some(running) = self.runs.get(&run) else {
+            return tracing::debug!(?run, "a reply for a run that is gone");
+        };
+        if running.replies.deliver(words::reply(reply)).is_err() {
+            tracing::debug!(?run, "a reply that nobody waits for");
+        }
     }
 
     pub fn stop_turn(&mut self, run: RunId) {
-        if let Some(task) = self.runs.remove(&run) {
-            task.abort();
+        if let Some(running) = self.runs.remove(&run) {
+            running.task.abort();
         }
         self.pace.ended(run);
     }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use agents::{Agent, AgentError, AgentEvent, EventSink, SessionFacts, TurnInput};
-use bytes::Bytes;
-use kernel::{AgentFailure, Input, RunId, TextKind, TurnEvent, TurnRun};
+use agents::{Agent, AgentError, AgentEvent, EventSink, Replies, SessionFacts, TurnInput};
+use kernel::{AgentFailure, Input, RunId, TurnEvent, TurnRun};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::send;
+use super::{send, words};
 use crate::arrival::Arrivals;
 use crate::pace::{Pace, Patience};
 
@@ -19,6 +18,7 @@ const AGENT_EVENTS_MAX: usize = 256;
 pub(super) async fn run(
     agent: Option<Arc<dyn Agent>>,
     turn: TurnRun,
+    replies: Replies,
     arrivals: Arrivals,
     pace: Arc<Pace>,
 ) {
@@ -42,7 +42,7 @@ pub(super) async fn run(
     let (events, mut heard) = mpsc::channel(AGENT_EVENTS_MAX);
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
     let mut work = JoinSet::new();
-    work.spawn(play(agent, turn, EventSink::new(events)));
+    work.spawn(play(agent, turn, EventSink::new(events, replies)));
     let mut batch = Vec::with_capacity(AGENT_EVENTS_MAX);
     let mut patience = Patience::default();
     while heard.recv_many(&mut batch, AGENT_EVENTS_MAX).await > 0 {
@@ -81,25 +81,25 @@ async fn play(agent: Arc<dyn Agent>, turn: TurnRun, events: EventSink) -> Result
         resume: turn
             .resume
             .map(|checkpoint| checkpoint.map(|data| data.to_vec())),
+        brief: turn.brief.map(|brief| brief.to_vec()),
     };
     session.turn(input, &events).await
 }
 
+/// Hands what the agent said to the kernel. What must be kept before it can be recorded is kept first (G-32).
 async fn tell(arrivals: &Arrivals, run: RunId, event: AgentEvent) {
     let event = match event {
-        AgentEvent::PartOpened { part, kind } => TurnEvent::PartOpened {
-            part,
-            kind: match kind {
-                agents::TextKind::Markdown => TextKind::Markdown,
-                agents::TextKind::Reasoning => TextKind::Reasoning,
-            },
-        },
-        AgentEvent::Text { part, text } => TurnEvent::Text { part, text },
-        AgentEvent::Notice { text } => TurnEvent::Notice { text },
-        AgentEvent::Usage(usage) => TurnEvent::Usage(usage),
-        AgentEvent::Title(title) => TurnEvent::Title(title),
-        AgentEvent::Activity(activity) => TurnEvent::Activity(activity),
-        AgentEvent::Checkpoint(data) => TurnEvent::Checkpoint(Bytes::from(data)),
+        AgentEvent::Content { body, content_type } => keep_content(body, content_type).await,
+        event => words::event(event),
     };
     send(arrivals, Input::Agent { run, event }).await;
+}
+
+/// The reference to a body that was kept.
+async fn keep_content(body: Vec<u8>, content_type: String) -> TurnEvent {
+    let text = format!(
+        "This version cannot keep content: {} bytes of {content_type} are left out.",
+        body.len()
+    );
+    TurnEvent::Notice { text }
 }

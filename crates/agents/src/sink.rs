@@ -1,0 +1,159 @@
+//! Where a turn's events go, and where the replies to some of them come from.
+//!
+//! Promises: who asks is registered before the question leaves, so no reply can come too early. Several may wait at
+//! once. A wait that is dropped, or whose turn is over, leaves nothing behind.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::event::{AgentEvent, AgentReply, Awaited};
+
+/// Where a turn's events go. Bounded: a slow host slows the agent down.
+#[derive(Debug, Clone)]
+pub struct EventSink {
+    events: mpsc::Sender<AgentEvent>,
+    replies: Replies,
+}
+
+/// Nobody listens any more. The turn is over whatever the agent still does: return quietly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the turn is over")]
+pub struct TurnOver;
+
+/// A reply came for something that nobody waits for, or not any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nobody waits for this reply")]
+pub struct NobodyWaits;
+
+/// The host's end of what an agent waits for. Clones share the same waits.
+#[derive(Debug, Clone, Default)]
+pub struct Replies(Arc<Mutex<HashMap<Awaited, oneshot::Sender<AgentReply>>>>);
+
+/// One registered wait; gone when it is dropped.
+struct Wait<'a> {
+    replies: &'a Replies,
+    awaited: Awaited,
+}
+
+impl EventSink {
+    pub fn new(events: mpsc::Sender<AgentEvent>, replies: Replies) -> Self {
+        Self { events, replies }
+    }
+
+    pub async fn send(&self, event: AgentEvent) -> Result<(), TurnOver> {
+        self.events.send(event).await.map_err(|_| TurnOver)
+    }
+
+    /// Says something that is answered, and waits for the answer.
+    pub async fn ask(&self, event: AgentEvent) -> Result<AgentReply, TurnOver> {
+        let Some(awaited) = event.awaits() else {
+            panic!("nobody answers {event:?}");
+        };
+        let (told, reply) = oneshot::channel();
+        self.replies.lock().insert(awaited, told);
+        let _wait = Wait {
+            replies: &self.replies,
+            awaited,
+        };
+        self.send(event).await?;
+        tokio::select! {
+            reply = reply => reply.map_err(|_| TurnOver),
+            () = self.events.closed() => Err(TurnOver),
+        }
+    }
+}
+
+impl Replies {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Awaited, oneshot::Sender<AgentReply>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a reply to who waits for it.
+    pub fn deliver(&self, reply: AgentReply) -> Result<(), NobodyWaits> {
+        let waiting = self.lock().remove(&reply.answers()).ok_or(NobodyWaits)?;
+        waiting.send(reply).map_err(|_| NobodyWaits)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.replies.lock().remove(&self.awaited);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sink() -> (EventSink, Replies, mpsc::Receiver<AgentEvent>) {
+        let (events, heard) = mpsc::channel(8);
+        let replies = Replies::default();
+        (EventSink::new(events, replies.clone()), replies, heard)
+    }
+
+    fn steered(steer: u64) -> AgentReply {
+        let message = None;
+        AgentReply::Steered { steer, message }
+    }
+
+    #[tokio::test]
+    async fn several_wait_at_once_and_each_hears_its_own() {
+        let (sink, replies, mut heard) = sink();
+        let host = async {
+            for _ in 0..2 {
+                heard.recv().await.unwrap();
+            }
+            let ended = AgentReply::ResultDecided {
+                call: 1,
+                approved: true,
+            };
+            // The same number for something else is another wait.
+            for reply in [steered(1), ended, steered(1)] {
+                let _ = replies.deliver(reply);
+            }
+        };
+        let steer = sink.ask(AgentEvent::SteerPoint { steer: 1 });
+        let call = sink.ask(AgentEvent::ToolCompleted {
+            call: 1,
+            result: serde_json::json!({}),
+            review: true,
+        });
+        let (steer, call, ()) = tokio::join!(steer, call, host);
+        assert_eq!(steer, Ok(steered(1)));
+        assert!(matches!(
+            call,
+            Ok(AgentReply::ResultDecided { call: 1, .. })
+        ));
+        assert!(replies.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_was_dropped_is_not_answered() {
+        let (sink, replies, mut heard) = sink();
+        let wait = sink.ask(AgentEvent::SteerPoint { steer: 7 });
+        tokio::select! {
+            biased;
+            _ = wait => unreachable!("nobody answered"),
+            event = heard.recv() => assert_eq!(event, Some(AgentEvent::SteerPoint { steer: 7 })),
+        }
+        assert_eq!(replies.deliver(steered(7)), Err(NobodyWaits));
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_host_that_is_gone() {
+        let (sink, replies, heard) = sink();
+        let host = async move { drop(heard) };
+        let (reply, ()) = tokio::join!(sink.ask(AgentEvent::SteerPoint { steer: 7 }), host);
+        assert_eq!(reply, Err(TurnOver));
+        assert!(replies.lock().is_empty());
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "nobody answers")]
+    async fn an_event_that_nobody_answers_cannot_be_asked() {
+        let (sink, ..) = sink();
+        let _ = sink.ask(AgentEvent::Title("t".to_owned())).await;
+    }
+}

@@ -1,0 +1,105 @@
+//! The same events and replies in the kernel's words and in the agents': neither knows the other.
+
+use agents::AgentEvent;
+use bytes::Bytes;
+use kernel::{AgentReply, TextKind, ToolStart, TurnEvent, Worker};
+
+/// What an agent said, for the kernel. Content must have been kept before.
+pub(super) fn event(event: AgentEvent) -> TurnEvent {
+    match event {
+        AgentEvent::PartOpened { part, kind } => TurnEvent::PartOpened {
+            part,
+            kind: match kind {
+                agents::TextKind::Markdown => TextKind::Markdown,
+                agents::TextKind::Reasoning => TextKind::Reasoning,
+            },
+        },
+        AgentEvent::Text { part, text } => TurnEvent::Text { part, text },
+        AgentEvent::Notice { text } => TurnEvent::Notice { text },
+        AgentEvent::Usage(usage) => TurnEvent::Usage(usage),
+        AgentEvent::Title(title) => TurnEvent::Title(title),
+        AgentEvent::Activity(activity) => TurnEvent::Activity(activity),
+        AgentEvent::Checkpoint(data) => TurnEvent::Checkpoint(Bytes::from(data)),
+        AgentEvent::Content { .. } => unreachable!("content is kept before it is told"),
+        AgentEvent::ToolStarted { call, start } => TurnEvent::ToolStarted {
+            call,
+            start: ToolStart {
+                name: start.name,
+                display_name: start.display_name,
+                intention: start.intention,
+                contributor: start.contributor,
+                meta: start.meta,
+            },
+        },
+        AgentEvent::ToolInput { call, text } => TurnEvent::ToolInput { call, text },
+        AgentEvent::ToolReady { call, fields } => TurnEvent::ToolReady { call, fields },
+        AgentEvent::ToolContent { call, content } => TurnEvent::ToolContent { call, content },
+        AgentEvent::ToolCompleted {
+            call,
+            result,
+            review,
+        } => TurnEvent::ToolCompleted {
+            call,
+            result,
+            review,
+        },
+        AgentEvent::ClientTool {
+            call,
+            name,
+            input,
+            timeout_ms,
+        } => TurnEvent::ClientTool {
+            call,
+            name,
+            input,
+            timeout_ms,
+        },
+        AgentEvent::Asked { ask, request } => TurnEvent::Asked { ask, request },
+        AgentEvent::SteerPoint { steer } => TurnEvent::SteerPoint { steer },
+        AgentEvent::Spawned { call, worker } => TurnEvent::Spawned {
+            call,
+            worker: Worker {
+                title: worker.title,
+                interactivity: worker.interactivity,
+                agent_name: worker.agent_name,
+                task: worker.task,
+                brief: Bytes::from(worker.brief),
+            },
+        },
+    }
+}
+
+/// What the kernel answers, for an agent.
+pub(super) fn reply(reply: AgentReply) -> agents::AgentReply {
+    match reply {
+        AgentReply::ToolDecided {
+            call,
+            approved,
+            input,
+            selected_option,
+            suggestion,
+            reason,
+        } => agents::AgentReply::ToolDecided {
+            call,
+            approved,
+            input,
+            selected_option,
+            suggestion,
+            reason,
+        },
+        AgentReply::ResultDecided { call, approved } => {
+            agents::AgentReply::ResultDecided { call, approved }
+        }
+        AgentReply::ToolEnded { call, result } => agents::AgentReply::ToolEnded { call, result },
+        AgentReply::Answered {
+            ask,
+            response,
+            answers,
+        } => agents::AgentReply::Answered {
+            ask,
+            response,
+            answers,
+        },
+        AgentReply::Steered { steer, message } => agents::AgentReply::Steered { steer, message },
+    }
+}
