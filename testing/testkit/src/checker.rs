@@ -7,7 +7,9 @@ use kernel::{Effect, Input, Kernel, Output, PeerId, ReadFailed};
 use serde_json::{Value, json};
 
 use crate::client::{Client, ROOT};
+use crate::mirror::Mirror;
 use crate::world::World;
+use crate::{blocks, derive};
 
 /// Everything that is wrong, in words. Settles the world first.
 pub fn violations(world: &mut World) -> Vec<String> {
@@ -15,12 +17,51 @@ pub fn violations(world: &mut World) -> Vec<String> {
     let mut wrong = Vec::new();
     nothing_is_owed(world, &mut wrong);
     said_by_the_watchful(world, &mut wrong);
-    let host = host_states(world);
+    world.bury_the_dead();
+    let (host, listed) = look_around(world);
     mirrors_agree(world, &host, &mut wrong);
     memory_agrees(world, &host, &mut wrong);
     journal_agrees(world, &host, &mut wrong);
     runs_have_turns(world, &host, &mut wrong);
+    agents_are_not_forgotten(world, &host, &mut wrong);
+    wrong.extend(derive::wrong(&host, &listed));
     wrong
+}
+
+impl World {
+    /// Mirrors of channels that are gone: who does not watch their session is told nothing (H-054).
+    fn bury_the_dead(&mut self) {
+        let ledger = &self.ledger;
+        for client in &mut self.clients {
+            let served = &client.served;
+            let lives = |uri: &String| !ledger.is_gone(uri, served.get(uri).copied().unwrap_or(0));
+            client.mirrors.retain(|uri, _| lives(uri));
+        }
+    }
+}
+
+/// An agent that waits to be told something waits for what somebody is asked.
+fn agents_are_not_forgotten(
+    world: &World,
+    host: &BTreeMap<String, Value>,
+    wrong: &mut Vec<String>,
+) {
+    for (run, question) in world.models.waiting() {
+        if world.models.is_halted(run) {
+            continue;
+        }
+        let Some(uri) = world.models.chat_of(run) else {
+            continue;
+        };
+        let asked = host
+            .get(uri)
+            .is_some_and(|chat| blocks::waits_for(chat, question));
+        if !asked {
+            wrong.push(format!(
+                "{run:?} in {uri} waits for {question:?}, which nobody is asked"
+            ));
+        }
+    }
 }
 
 /// Every request has its one response, every action its echo or its refusal (H-004, H-063, H-066).
@@ -35,8 +76,8 @@ fn nothing_is_owed(world: &World, wrong: &mut Vec<String>) {
         if !client.ready {
             continue;
         }
-        for (seq, channel) in &client.unheard {
-            if client.mirrors.contains_key(channel) {
+        for (seq, (channel, served)) in &client.unheard {
+            if client.mirrors.contains_key(channel) && !world.ledger.is_gone(channel, *served) {
                 wrong.push(format!(
                     "{}: action {seq} on {channel} was neither echoed nor refused",
                     client.id
@@ -49,6 +90,7 @@ fn nothing_is_owed(world: &World, wrong: &mut Vec<String>) {
 /// What clients and the ledger noticed on the way; and no refused action is in the journal.
 fn said_by_the_watchful(world: &World, wrong: &mut Vec<String>) {
     wrong.extend(world.ledger.violations.iter().cloned());
+    wrong.extend(world.models.violations.iter().cloned());
     for client in &world.clients {
         wrong.extend(client.violations.iter().cloned());
         for refusal in &client.refusals {
@@ -62,6 +104,11 @@ fn said_by_the_watchful(world: &World, wrong: &mut Vec<String>) {
 
 /// Every channel there is, as a client that joins now is told.
 pub fn host_states(world: &mut World) -> BTreeMap<String, Value> {
+    look_around(world).0
+}
+
+/// Every channel there is, and the list of sessions.
+fn look_around(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>) {
     let index = world.clients.len();
     world.clients.push(Client::new("checker", "1.0.0"));
     let peer = world.connect(index);
@@ -73,35 +120,35 @@ pub fn host_states(world: &mut World) -> BTreeMap<String, Value> {
     world.settle();
     let listed = world.clients[index].responses.get(&list).cloned();
     let listed = listed.and_then(Result::ok).unwrap_or(Value::Null);
-    let mut wanted = BTreeSet::new();
-    for item in listed["items"].as_array().into_iter().flatten() {
-        let session = item["resource"].as_str().unwrap_or("").to_owned();
-        wanted.insert(crate::default_chat(&session));
-        wanted.insert(session);
-    }
+    let listed = listed["items"].as_array().cloned().unwrap_or_default();
+    let of = |item: &Value| item["resource"].as_str().unwrap_or("").to_owned();
+    let mut wanted: BTreeSet<String> = listed.iter().map(of).collect();
     for client in &world.clients {
-        wanted.extend(
-            client
-                .mirrors
-                .keys()
-                .filter(|channel| *channel != ROOT)
-                .cloned(),
-        );
+        wanted.extend(client.mirrors.keys().cloned());
     }
-    for channel in wanted {
-        let (_, text) = world.clients[index].request("subscribe", json!({"channel": channel}));
-        world.send(index, text);
+    let mut watched = BTreeSet::from([ROOT.to_owned()]);
+    // Sessions first; they tell which chats there are.
+    for _ in 0..2 {
+        for channel in wanted.difference(&watched) {
+            let (_, text) = world.clients[index].request("subscribe", json!({"channel": channel}));
+            world.send(index, text);
+        }
+        world.settle();
+        watched.extend(wanted.iter().cloned());
+        for mirror in world.clients[index].mirrors.values() {
+            if let Mirror::Session(session) = mirror {
+                wanted.extend(session.chats.iter().map(|chat| chat.resource.clone()));
+            }
+        }
     }
-    world.settle();
-    let states = world.clients[index]
-        .mirrors
-        .iter()
+    let mirrors = world.clients[index].mirrors.iter();
+    let states = mirrors
         .map(|(uri, mirror)| (uri.clone(), mirror.value()))
         .collect();
     world.cut(peer, 0);
     world.settle();
     world.clients.pop();
-    states
+    (states, listed)
 }
 
 /// Fields that no chat action carries (H-150), and the window, which is compared apart.

@@ -33,13 +33,16 @@ pub struct Client {
     /// It was admitted at least once, so it comes back with `reconnect`.
     pub known: bool,
     pub mirrors: BTreeMap<String, Mirror>,
+    /// The seq at which a mirror was last known to be of a channel that is there.
+    pub served: BTreeMap<String, u64>,
     pub last_seen: u64,
     pub next_id: u64,
     pub pending: BTreeMap<u64, Pending>,
     pub responses: BTreeMap<u64, Response>,
     pub client_seq: i64,
-    /// Actions sent on this connection, on channels it watched then, that were neither echoed nor refused yet.
-    pub unheard: BTreeMap<i64, String>,
+    /// Actions sent on this connection, on channels it watched then (and since when), that were neither echoed nor
+    /// refused yet.
+    pub unheard: BTreeMap<i64, (String, u64)>,
     /// Refused envelopes.
     pub refusals: Vec<Value>,
     /// Envelopes that came, refused ones left out; emptied on request.
@@ -62,6 +65,7 @@ impl Client {
             ready: false,
             known: false,
             mirrors: BTreeMap::new(),
+            served: BTreeMap::new(),
             last_seen: 0,
             next_id: 0,
             pending: BTreeMap::new(),
@@ -109,7 +113,8 @@ impl Client {
         let elsewhere =
             action["type"] == "session/titleChanged" && channel.starts_with("ahp-chat:");
         if self.mirrors.contains_key(channel) && !elsewhere {
-            self.unheard.insert(seq, channel.to_owned());
+            let served = self.served.get(channel).copied().unwrap_or(0);
+            self.unheard.insert(seq, (channel.to_owned(), served));
         }
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
         (
@@ -195,6 +200,16 @@ impl Client {
         if let Some(mirror) = self.mirrors.get_mut(channel) {
             mirror.apply(&envelope["action"]);
         }
+        if envelope["action"]["type"] == "session/chatRemoved"
+            && let Some(chat) = envelope["action"]["chat"].as_str()
+        {
+            self.forget(chat); // H-054
+        }
+    }
+
+    fn forget(&mut self, gone: &str) {
+        self.mirrors.remove(gone);
+        self.unheard.retain(|_, (channel, _)| channel != gone);
     }
 
     fn notified(&mut self, frame: Value) {
@@ -206,12 +221,15 @@ impl Client {
         self.notifications.push(frame);
     }
 
-    /// A session that is gone takes its chats with it (H-054).
+    /// A session that is gone takes its chats with it (H-054), those that the client can know to be in it.
     pub fn forget_session(&mut self, session: &str) {
-        let chat = crate::default_chat(session);
-        let gone = BTreeSet::from([session.to_owned(), chat]);
-        self.mirrors.retain(|channel, _| !gone.contains(channel));
-        self.unheard.retain(|_, channel| !gone.contains(channel));
+        let mut gone = BTreeSet::from([session.to_owned(), crate::default_chat(session)]);
+        if let Some(Mirror::Session(state)) = self.mirrors.get(session) {
+            gone.extend(state.chats.iter().map(|chat| chat.resource.clone()));
+        }
+        for channel in gone {
+            self.forget(&channel);
+        }
     }
 
     fn answered(&mut self, frame: Value) {
@@ -272,6 +290,10 @@ impl Client {
                 {
                     self.mirrors.remove(missing);
                 }
+                for channel in self.mirrors.keys() {
+                    let served = self.served.entry(channel.clone()).or_default();
+                    *served = self.last_seen.max(*served);
+                }
             }
             "reconnect" => {
                 self.admitted();
@@ -295,7 +317,9 @@ impl Client {
         let mut top = 0;
         for snapshot in snapshots.as_array().into_iter().flatten() {
             let resource = snapshot["resource"].as_str().unwrap_or("").to_owned();
-            top = top.max(snapshot["fromSeq"].as_u64().unwrap_or(0));
+            let from = snapshot["fromSeq"].as_u64().unwrap_or(0);
+            top = top.max(from);
+            self.served.insert(resource.clone(), from);
             self.mirrors
                 .insert(resource, Mirror::from_snapshot(snapshot["state"].clone()));
         }

@@ -1,10 +1,14 @@
-//! The host that the world is about: one agent with two models and a small configuration.
+//! The host that the world is about: an agent with two models and a small configuration, and two that can do less.
 
 use kernel::{AgentFacts, HostFacts};
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// The provider id of the only agent.
+/// The provider id of the agent that is taken if none is named: many chats, forks, side chats (G-01).
 pub const PROVIDER: &str = "scripted";
+/// An agent with many chats, but without forks and side chats.
+pub const FORKLESS: &str = "forkless";
+/// An agent with one chat for each session.
+pub const SINGLE: &str = "single";
 /// The model that is filled in (G-12).
 pub const DEFAULT_MODEL: &str = "plain";
 /// The only directory that sessions may work in.
@@ -16,25 +20,37 @@ pub fn host_facts() -> HostFacts {
             "sessionMutable": true},
         "fixed": {"type": "string", "title": "Fixed", "default": "f"},
     }});
-    let info = json!({
-        "provider": PROVIDER,
-        "displayName": "Scripted",
-        "description": "Says what its script says.",
-        "models": [
-            {"id": DEFAULT_MODEL, "name": "Plain", "provider": PROVIDER},
-            {"id": "fancy", "name": "Fancy", "provider": PROVIDER, "configSchema": {
-                "type": "object",
-                "properties": {"heat": {"type": "integer", "title": "Heat"}},
-            }},
-        ],
-    });
-    HostFacts {
-        agents: vec![AgentFacts {
-            provider: PROVIDER.to_owned(),
-            info,
-            config_schema: schema,
+    let agent = |provider: &str, capabilities: Value| {
+        json!({
+            "provider": provider,
+            "displayName": "Scripted",
+            "description": "Says what its script says.",
+            "capabilities": capabilities,
+            "models": [
+                {"id": DEFAULT_MODEL, "name": "Plain", "provider": provider},
+                {"id": "fancy", "name": "Fancy", "provider": provider, "configSchema": {
+                    "type": "object",
+                    "properties": {"heat": {"type": "integer", "title": "Heat"}},
+                }},
+            ],
+        })
+    };
+    let many = json!({"multipleChats": {"fork": true, "sideChat": true}});
+    let kinds = [
+        (PROVIDER, many),
+        (FORKLESS, json!({"multipleChats": {}})),
+        (SINGLE, json!({})),
+    ];
+    let agents = kinds
+        .into_iter()
+        .map(|(provider, capabilities)| AgentFacts {
+            provider: provider.to_owned(),
+            info: agent(provider, capabilities),
+            config_schema: schema.clone(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
-        }],
+        });
+    HostFacts {
+        agents: agents.collect(),
         default_directory: Some(kernel::file_uri_of(WORKSPACE)),
         roots: vec![WORKSPACE.to_owned()],
         version: "0.0.0".to_owned(),

@@ -2,40 +2,66 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{Batch, ChannelId, Record};
+use kernel::{AgentReply, Batch, ChannelId, Record};
 use serde_json::Value;
+
+use crate::queue_book::QueueBook;
+
+/// What an agent can be told that somebody else must have said before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    Allowed,
+    Denied,
+    Reviewed,
+    Ended,
+    Answered,
+    Steered,
+}
 
 /// Follows every batch that reached the journal.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// The live channel of a URI.
     channels: BTreeMap<String, ChannelId>,
+    uris: BTreeMap<ChannelId, String>,
+    parents: BTreeMap<ChannelId, ChannelId>,
+    /// URIs whose channel was disposed of, and the seq by then.
+    gone: BTreeMap<String, u64>,
     /// Chats with an open turn.
     open: BTreeMap<ChannelId, String>,
     /// How often a turn was started or resumed in a chat, and how often an agent was.
     starts: BTreeMap<ChannelId, u64>,
     runs: BTreeMap<ChannelId, u64>,
+    /// How often something was recorded in a chat, and how often agents in it were told.
+    words: BTreeMap<(ChannelId, Word), (u64, u64)>,
+    queues: BTreeMap<ChannelId, QueueBook>,
     /// Client actions that were recorded, by client and its own number.
     pub origins: BTreeSet<(String, i64)>,
+    /// URIs of the channels that the last batch touched.
+    pub touched: BTreeSet<String>,
     pub seq: u64,
     pub violations: Vec<String>,
 }
 
 impl Ledger {
     pub fn written(&mut self, batch: &Batch) {
+        self.touched.clear();
         for record in &batch.records {
             match record {
                 Record::Channel(channel) => {
                     self.channels.insert(channel.uri.to_string(), channel.id);
+                    self.uris.insert(channel.id, channel.uri.to_string());
+                    if let Some(parent) = channel.parent {
+                        self.parents.insert(channel.id, parent);
+                    }
+                    self.touched.insert(channel.uri.to_string());
                 }
                 Record::Action {
                     seq,
                     channel,
                     envelope,
                 } => self.action(seq.0, *channel, envelope),
-                Record::Dispose { channel, .. } => {
-                    self.open.remove(channel);
-                }
+                Record::Dispose { channel, .. } => self.dispose(*channel, batch.seq.0),
                 _ => {}
             }
         }
@@ -46,6 +72,39 @@ impl Ledger {
             )); // H-062
         }
         self.seq = self.seq.max(batch.seq.0);
+        let unsent = self.queues.values().filter_map(QueueBook::unsent);
+        self.violations.extend(unsent);
+    }
+
+    fn dispose(&mut self, channel: ChannelId, seq: u64) {
+        let chats = self
+            .parents
+            .iter()
+            .filter(|(_, parent)| **parent == channel);
+        let gone: Vec<ChannelId> = chats.map(|(chat, _)| *chat).chain([channel]).collect();
+        for id in gone {
+            self.open.remove(&id);
+            self.queues.remove(&id);
+            if let Some(uri) = self.uris.get(&id)
+                && self.channels.get(uri) == Some(&id)
+            {
+                self.gone.insert(uri.clone(), seq);
+            }
+        }
+    }
+
+    /// Sessions that the last batch touched, themselves or by their chats.
+    pub fn touched_sessions(&self) -> BTreeSet<String> {
+        let session_of = |uri: &String| {
+            let id = self.channels.get(uri)?;
+            self.uris.get(self.parents.get(id).unwrap_or(id)).cloned()
+        };
+        self.touched.iter().filter_map(session_of).collect()
+    }
+
+    /// Whether what a client was served of this URI at this seq is of a channel that is gone.
+    pub fn is_gone(&self, uri: &str, served: u64) -> bool {
+        self.gone.get(uri).is_some_and(|gone| served <= *gone)
     }
 
     fn action(&mut self, seq: u64, channel: ChannelId, envelope: &[u8]) {
@@ -55,6 +114,9 @@ impl Ledger {
         }
         self.seq = self.seq.max(seq);
         let envelope: Value = serde_json::from_slice(envelope).expect("an envelope is JSON");
+        if let Some(uri) = envelope["channel"].as_str() {
+            self.touched.insert(uri.to_owned());
+        }
         if let (Some(client), Some(number)) = (
             envelope["origin"]["clientId"].as_str(),
             envelope["origin"]["clientSeq"].as_i64(),
@@ -62,11 +124,19 @@ impl Ledger {
         {
             self.violations.push(format!("recorded twice: {envelope}"));
         }
-        let turn = envelope["action"]["turnId"]
-            .as_str()
-            .unwrap_or("")
-            .to_owned();
-        match envelope["action"]["type"].as_str().unwrap_or("") {
+        if let Some(wrong) = self.queues.entry(channel).or_default().follow(&envelope) {
+            self.violations.push(wrong);
+        }
+        self.turn(channel, &envelope);
+        if let Some(word) = word_of(&envelope) {
+            self.words.entry((channel, word)).or_default().0 += 1;
+        }
+    }
+
+    fn turn(&mut self, channel: ChannelId, envelope: &Value) {
+        let action = &envelope["action"];
+        let turn = action["turnId"].as_str().unwrap_or("").to_owned();
+        match action["type"].as_str().unwrap_or("") {
             "chat/turnStarted" | "chat/turnResume" => {
                 *self.starts.entry(channel).or_default() += 1;
                 if let Some(running) = self.open.insert(channel, turn) {
@@ -81,18 +151,71 @@ impl Ledger {
                         .push(format!("a turn ends that does not run: {envelope}")); // H-174
                 }
             }
+            "chat/truncated" => {
+                self.open.remove(&channel); // H-237
+            }
+            "chat/toolCallConfirmed" | "chat/toolCallResultConfirmed" | "chat/toolCallComplete"
+                if self.open.get(&channel) != Some(&turn) =>
+            {
+                self.violations
+                    .push(format!("a tool call of a turn that is over: {envelope}")); // G-10
+            }
             _ => {}
         }
     }
 
+    fn id(&self, chat: &str) -> ChannelId {
+        self.channels.get(chat).copied().unwrap_or_default()
+    }
+
     /// An agent is being started: is the turn it works on in the journal?
     pub fn runs(&mut self, chat: &str) {
-        let id = self.channels.get(chat).copied().unwrap_or_default();
+        let id = self.id(chat);
         let runs = self.runs.entry(id).or_default();
         *runs += 1;
         if *runs > self.starts.get(&id).copied().unwrap_or(0) {
             self.violations
                 .push(format!("an agent runs in {chat} without a recorded turn"));
         }
+    }
+
+    /// An agent is told something: is it in the journal?
+    pub fn replied(&mut self, chat: &str, reply: &AgentReply) {
+        let word = match reply {
+            AgentReply::ToolDecided { approved: true, .. } => Word::Allowed,
+            AgentReply::ToolDecided { .. } => Word::Denied,
+            AgentReply::ResultDecided { .. } => Word::Reviewed,
+            AgentReply::ToolEnded { .. } => Word::Ended,
+            AgentReply::Answered { .. } => Word::Answered,
+            AgentReply::Steered { message: None, .. } => return,
+            AgentReply::Steered { .. } => Word::Steered,
+        };
+        let (recorded, told) = self.words.entry((self.id(chat), word)).or_default();
+        *told += 1;
+        if told > recorded {
+            self.violations
+                .push(format!("{chat}: told without a record: {reply:?}"));
+        }
+    }
+
+    /// A tool does its work, unstopped: does its turn run?
+    pub fn executes(&mut self, chat: &str) {
+        if !self.open.contains_key(&self.id(chat)) {
+            self.violations
+                .push(format!("a tool runs in {chat}, where no turn runs"));
+        }
+    }
+}
+
+fn word_of(envelope: &Value) -> Option<Word> {
+    let action = &envelope["action"];
+    match action["type"].as_str()? {
+        "chat/toolCallConfirmed" if action["approved"] == true => Some(Word::Allowed),
+        "chat/toolCallConfirmed" => Some(Word::Denied),
+        "chat/toolCallResultConfirmed" => Some(Word::Reviewed),
+        "chat/toolCallComplete" => Some(Word::Ended),
+        "chat/inputCompleted" => Some(Word::Answered),
+        "chat/pendingMessageRemoved" if action["kind"] == "steering" => Some(Word::Steered),
+        _ => None,
     }
 }

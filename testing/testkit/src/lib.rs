@@ -4,22 +4,31 @@
 //! Promises: everything is deterministic; the same seed gives the same bytes.
 //! Must not know: sockets, files, threads, the clock.
 
+pub mod blocks;
 pub mod chance;
+pub mod chats;
 pub mod checker;
 pub mod client;
+pub mod consent;
+pub mod derive;
 pub mod facts;
 pub mod ledger;
 pub mod link;
 pub mod mirror;
 pub mod model;
 pub mod person;
+pub mod queue_book;
 pub mod scenario;
+pub mod script;
+pub mod tool;
+pub mod waiting;
 pub mod world;
 
 pub use client::ROOT;
-pub use model::Script;
 pub use person::{Person, Sent};
 pub use scenario::Scenario;
+pub use script::Script;
+pub use tool::Tool;
 pub use world::{Kill, World};
 
 /// The URI of the chat that comes with a session (G-26).

@@ -1,141 +1,282 @@
 //! The model: plays one script per turn. Scripts are queued; a turn without one gets a short answer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use kernel::{AgentFailure, AgentReply, RunId, TextKind, TurnEvent, TurnRun};
+use kernel::{AgentReply, RunId, TurnEvent, TurnRun};
+use serde_json::{Value, json};
 
-/// One thing a model does.
-#[derive(Debug, Clone)]
-pub enum Beat {
+use crate::script::{Beat, Question, Script, is_yes};
+
+/// A script that is being played.
+#[derive(Debug)]
+struct Playing {
+    script: Script,
+    /// Replies it has not listened to yet.
+    inbox: VecDeque<AgentReply>,
+    listens: bool,
+    /// Inputs as they were allowed.
+    inputs: BTreeMap<u64, String>,
+    /// What it was told last.
+    told: Option<AgentReply>,
+}
+
+/// A tool that did its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Execution {
+    pub run: RunId,
+    pub call: u64,
+    pub input: String,
+}
+
+/// What becomes of a beat.
+#[derive(Debug)]
+pub enum Played {
     Says(TurnEvent),
     Waits(u64),
-    /// Goes silent for good.
-    Hangs,
-}
-
-/// What a turn's model does, beat by beat.
-#[derive(Debug, Clone, Default)]
-pub struct Script {
-    pub beats: VecDeque<Beat>,
-    /// Goes on talking after it was stopped: nobody may hear it.
-    pub deaf: bool,
-    parts: u64,
-}
-
-impl Script {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    pub fn says(mut self, event: TurnEvent) -> Self {
-        self.beats.push_back(Beat::Says(event));
-        self
-    }
-
-    fn writes<'a>(mut self, kind: TextKind, chunks: impl IntoIterator<Item = &'a str>) -> Self {
-        self.parts += 1;
-        let part = self.parts;
-        self = self.says(TurnEvent::PartOpened { part, kind });
-        for text in chunks {
-            self = self.says(TurnEvent::Text {
-                part,
-                text: text.to_owned(),
-            });
-        }
-        self
-    }
-
-    pub fn streams<'a>(self, chunks: impl IntoIterator<Item = &'a str>) -> Self {
-        self.writes(TextKind::Markdown, chunks)
-    }
-
-    pub fn thinks<'a>(self, chunks: impl IntoIterator<Item = &'a str>) -> Self {
-        self.writes(TextKind::Reasoning, chunks)
-    }
-
-    pub fn keeps(self, checkpoint: &'static str) -> Self {
-        self.says(TurnEvent::Checkpoint(Bytes::from_static(
-            checkpoint.as_bytes(),
-        )))
-    }
-
-    pub fn waits_ms(mut self, ms: u64) -> Self {
-        self.beats.push_back(Beat::Waits(ms));
-        self
-    }
-
-    pub fn hangs(mut self) -> Self {
-        self.beats.push_back(Beat::Hangs);
-        self
-    }
-
-    pub fn completes(self) -> Self {
-        self.says(TurnEvent::Completed)
-    }
-
-    pub fn fails(self, resumable: bool) -> Self {
-        let failure = AgentFailure {
-            error_type: "modelFailed".to_owned(),
-            message: "the model gave up".to_owned(),
-            resumable,
-        };
-        self.says(TurnEvent::Failed(failure))
-    }
-
-    pub fn deaf(mut self) -> Self {
-        self.deaf = true;
-        self
-    }
-
-    fn ends(&self) -> bool {
-        self.beats.iter().any(|beat| {
-            matches!(
-                beat,
-                Beat::Hangs | Beat::Says(TurnEvent::Completed | TurnEvent::Failed(_))
-            )
-        })
-    }
+    Executes(Execution),
+    /// Silent until it is told something, or for good.
+    Silent,
 }
 
 /// All scripts, waiting and playing.
 #[derive(Debug, Default)]
 pub struct Models {
     pub next: VecDeque<Script>,
-    pub playing: BTreeMap<RunId, Script>,
+    playing: BTreeMap<RunId, Playing>,
+    /// Scripts of workers to come, by their brief.
+    workers: BTreeMap<Bytes, Script>,
     /// Every turn the host ever asked for, in order.
     pub asked: Vec<TurnRun>,
     pub stopped: Vec<RunId>,
     /// What runs were told while they waited.
     pub heard: Vec<(RunId, AgentReply)>,
+    /// Every tool that ran, in order.
+    pub executed: Vec<Execution>,
+    /// Questions that are out, and runs that were stopped, in the life of the present process.
+    open: BTreeSet<(RunId, Question)>,
+    halted: BTreeSet<RunId>,
+    spawned: u64,
+    pub violations: Vec<String>,
 }
 
 impl Models {
     pub fn begin(&mut self, run: TurnRun) {
-        let mut script = self
-            .next
-            .pop_front()
+        let worker = run
+            .brief
+            .as_ref()
+            .and_then(|brief| self.workers.remove(brief));
+        let mut script = worker
+            .or_else(|| self.next.pop_front())
             .unwrap_or_else(|| Script::new().streams(["ok"]));
         if !script.ends() {
             script = script.completes();
         }
-        self.playing.insert(run.run, script);
+        let playing = Playing {
+            script,
+            inbox: VecDeque::new(),
+            listens: false,
+            inputs: BTreeMap::new(),
+            told: None,
+        };
+        self.playing.insert(run.run, playing);
         self.asked.push(run);
+    }
+
+    /// The process that played them is gone.
+    pub fn die(&mut self) {
+        self.playing.clear();
+        self.open.clear();
+        self.halted.clear();
     }
 
     pub fn stop(&mut self, run: RunId) {
         self.stopped.push(run);
-        if self.playing.get(&run).is_some_and(|script| !script.deaf) {
+        self.halted.insert(run);
+        self.open.retain(|(asked, _)| *asked != run);
+        if self
+            .playing
+            .get(&run)
+            .is_some_and(|playing| !playing.script.deaf)
+        {
             self.playing.remove(&run);
         }
     }
 
+    /// A reply for a run. Whether it goes on now.
+    pub fn hear(&mut self, run: RunId, reply: AgentReply) -> bool {
+        let question = Question::answered_by(&reply);
+        if self.halted.contains(&run) {
+            self.violations
+                .push(format!("{run:?} was stopped and is told {reply:?}"));
+        } else if !self.open.remove(&(run, question)) {
+            self.violations
+                .push(format!("{run:?} is told what it did not ask: {reply:?}"));
+        }
+        self.heard.push((run, reply.clone()));
+        let Some(playing) = self.playing.get_mut(&run) else {
+            return false;
+        };
+        playing.inbox.push_back(reply);
+        std::mem::take(&mut playing.listens)
+    }
+
+    /// The chat a run of the present process works in.
+    pub fn chat_of(&self, run: RunId) -> Option<&str> {
+        let asked = self.asked.iter().rev().find(|asked| asked.run == run);
+        asked.map(|asked| asked.chat.as_str())
+    }
+
+    /// Whether a run was stopped.
+    pub fn is_halted(&self, run: RunId) -> bool {
+        self.halted.contains(&run)
+    }
+
+    /// Runs that wait to be told something, and what.
+    pub fn waiting(&self) -> impl Iterator<Item = (RunId, Question)> {
+        self.playing
+            .iter()
+            .filter_map(|(run, playing)| match playing.script.beats.front() {
+                Some(Beat::Listens { to, .. }) if playing.listens => Some((*run, *to)),
+                _ => None,
+            })
+    }
+
     /// The next beat of a run, if it plays on.
-    pub fn beat(&mut self, run: RunId) -> Option<Beat> {
-        let beat = self.playing.get_mut(&run)?.beats.pop_front();
-        if !matches!(beat, Some(Beat::Says(_) | Beat::Waits(_))) {
+    pub fn play(&mut self, run: RunId) -> Played {
+        let Some(playing) = self.playing.get_mut(&run) else {
+            return Played::Silent;
+        };
+        let Some(beat) = playing.script.beats.pop_front() else {
+            self.playing.remove(&run);
+            return Played::Silent;
+        };
+        match beat {
+            Beat::Says(event) => self.says(run, event),
+            Beat::Waits(ms) => Played::Waits(ms),
+            Beat::Listens { to, yes, no } => self.listen(run, to, yes, no),
+            Beat::Runs { call, input } => {
+                let input = playing.inputs.get(&call).cloned().unwrap_or(input);
+                playing.inputs.insert(call, input.clone());
+                let execution = Execution { run, call, input };
+                if !self.halted.contains(&run) {
+                    self.executed.push(execution.clone());
+                }
+                Played::Executes(execution)
+            }
+            Beat::Reports {
+                call,
+                result,
+                review,
+            } => {
+                let input = playing.inputs.get(&call).cloned().unwrap_or_default();
+                let result = result.unwrap_or_else(|| ran_with(&input));
+                let event = TurnEvent::ToolCompleted {
+                    call,
+                    result,
+                    review,
+                };
+                self.says(run, event)
+            }
+            Beat::Spawns {
+                call,
+                mut worker,
+                script,
+            } => {
+                self.spawned += 1;
+                worker.brief = Bytes::from(format!("brief {}", self.spawned));
+                self.workers.insert(worker.brief.clone(), *script);
+                self.says(run, TurnEvent::Spawned { call, worker })
+            }
+            Beat::Repeats { part } => {
+                let text = playing.told.as_ref().map(words).unwrap_or_default();
+                self.says(run, TurnEvent::Text { part, text })
+            }
+            Beat::Hangs => {
+                self.playing.remove(&run);
+                Played::Silent
+            }
+        }
+    }
+
+    fn says(&mut self, run: RunId, event: TurnEvent) -> Played {
+        if let Some(question) = Question::asked_by(&event)
+            && !self.halted.contains(&run)
+        {
+            self.open.insert((run, question));
+        }
+        if let TurnEvent::ToolCompleted { call, .. } = &event {
+            self.open.remove(&(run, Question::Decision(*call))); // it does not wait any more
+        }
+        let over = matches!(event, TurnEvent::Completed | TurnEvent::Failed(_));
+        let deaf = self
+            .playing
+            .get(&run)
+            .is_some_and(|playing| playing.script.deaf);
+        if over && !deaf {
             self.playing.remove(&run);
         }
-        beat
+        Played::Says(event)
+    }
+
+    fn listen(
+        &mut self,
+        run: RunId,
+        to: Question,
+        yes: VecDeque<Beat>,
+        no: VecDeque<Beat>,
+    ) -> Played {
+        let Some(playing) = self.playing.get_mut(&run) else {
+            return Played::Silent;
+        };
+        let answer = playing
+            .inbox
+            .iter()
+            .position(|reply| Question::answered_by(reply) == to);
+        let Some(reply) = answer.and_then(|at| playing.inbox.remove(at)) else {
+            playing.listens = true;
+            playing
+                .script
+                .beats
+                .push_front(Beat::Listens { to, yes, no });
+            return Played::Silent;
+        };
+        if let AgentReply::ToolDecided {
+            call,
+            input: Some(input),
+            ..
+        } = &reply
+        {
+            playing.inputs.insert(*call, input.clone());
+        }
+        let mut branch = if is_yes(&reply) { yes } else { no };
+        branch.append(&mut playing.script.beats);
+        playing.script.beats = branch;
+        playing.told = Some(reply);
+        Played::Waits(0)
+    }
+}
+
+/// A result that tells what the tool ran with.
+fn ran_with(input: &str) -> Value {
+    json!({"success": true, "pastTenseMessage": "ran", "content": [{"type": "text", "text": input}]})
+}
+
+/// A reply as a model would put it.
+fn words(reply: &AgentReply) -> String {
+    match reply {
+        AgentReply::ToolDecided { approved, .. } => format!("decided {approved}"),
+        AgentReply::ResultDecided { approved, .. } => format!("reviewed {approved}"),
+        AgentReply::ToolEnded { result, .. } => {
+            let text = result["content"][0]["text"].as_str().unwrap_or("");
+            format!("ended {} {text}", result["success"])
+        }
+        AgentReply::Answered {
+            response, answers, ..
+        } => format!("answered {response} {}", json!(answers)),
+        AgentReply::Steered { message, .. } => match message {
+            Some(message) => format!("steered {}", message["text"].as_str().unwrap_or("")),
+            None => "not steered".to_owned(),
+        },
     }
 }

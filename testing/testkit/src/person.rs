@@ -14,6 +14,8 @@ pub struct Person {
     world: Rc<RefCell<World>>,
     index: usize,
     session: Rc<RefCell<String>>,
+    /// The chat it is in, if not the one its session began with.
+    chat: Option<String>,
 }
 
 /// An action or a request that was sent; ask later what became of it.
@@ -26,6 +28,7 @@ impl Person {
             world,
             index,
             session: Rc::default(),
+            chat: None,
         }
     }
 
@@ -145,8 +148,20 @@ impl Person {
         self.session.borrow().clone()
     }
 
+    /// The chat it is in.
     pub fn chat(&self) -> String {
-        crate::default_chat(&self.session())
+        match &self.chat {
+            Some(chat) => chat.clone(),
+            None => crate::default_chat(&self.session()),
+        }
+    }
+
+    /// The same client, in another chat.
+    pub fn in_chat(&self, chat: &str) -> Self {
+        Self {
+            chat: Some(chat.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// Creates a session under this URI and remembers it as its own.
@@ -161,6 +176,20 @@ impl Person {
     pub fn opens_chat(self) -> Self {
         let session = format!("ahp-session:/{}", self.with(|client| client.id.clone()));
         let person = self.arrives().creates(&session);
+        person.watches(&person.session());
+        person.watches(&person.chat());
+        person
+    }
+
+    /// The same with an agent of its choice.
+    pub fn opens_chat_with(self, provider: &str) -> Self {
+        let session = format!("ahp-session:/{}", self.with(|client| client.id.clone()));
+        let person = self.arrives();
+        let params = json!({"channel": session, "provider": provider});
+        person
+            .asks("createSession", params)
+            .expect("the session is created");
+        *person.session.borrow_mut() = session;
         person.watches(&person.session());
         person.watches(&person.chat());
         person
@@ -278,17 +307,23 @@ impl Person {
         })
     }
 
+    /// The latest turn of its chat, running or done.
+    pub fn latest_turn(&self) -> Value {
+        let chat = self.sees(&self.chat());
+        match chat.get("activeTurn") {
+            Some(turn) => turn.clone(),
+            None => {
+                let turns = chat["turns"].as_array();
+                turns
+                    .and_then(|turns| turns.last().cloned())
+                    .unwrap_or(Value::Null)
+            }
+        }
+    }
+
     /// All markdown of the latest turn of its chat, running or done.
     pub fn reads(&self) -> String {
-        let chat = self.sees(&self.chat());
-        let turn = match chat.get("activeTurn") {
-            Some(turn) => turn.clone(),
-            None => chat["turns"]
-                .as_array()
-                .and_then(|turns| turns.last().cloned())
-                .unwrap_or(Value::Null),
-        };
-        let parts = turn["responseParts"]
+        let parts = self.latest_turn()["responseParts"]
             .as_array()
             .cloned()
             .unwrap_or_default();

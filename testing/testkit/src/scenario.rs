@@ -5,12 +5,13 @@ use std::rc::Rc;
 
 use host::journal::Faults;
 use kernel::Limits;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::checker;
 use crate::client::Client;
-use crate::model::Script;
 use crate::person::Person;
+use crate::script::Script;
+use crate::tool::Tool;
 use crate::world::{Kill, World};
 
 /// One story.
@@ -102,6 +103,20 @@ impl Scenario {
         self.settles();
     }
 
+    /// Inputs of the tools that really ran, in order.
+    pub fn executed(&self) -> Vec<String> {
+        let world = self.look();
+        let executed = world.models.executed.iter();
+        executed.map(|execution| execution.input.clone()).collect()
+    }
+
+    /// Texts of the messages that agents were given, in order.
+    pub fn asked(&self) -> Vec<String> {
+        let world = self.look();
+        let text = |run: &kernel::TurnRun| run.message["text"].as_str().unwrap_or("").to_owned();
+        world.models.asked.iter().map(text).collect()
+    }
+
     pub fn faults(&self) -> Faults {
         self.look().faults.clone()
     }
@@ -178,6 +193,49 @@ impl ModelTalk<'_> {
 
     pub fn talks_on_after_stop(self) -> Self {
         self.with(Script::deaf)
+    }
+
+    pub fn calls(self, tool: Tool) -> Self {
+        self.with(|script| script.calls(tool))
+    }
+
+    pub fn runs_tool(self, name: &str, input: &str) -> Self {
+        self.with(|script| script.runs_tool(name, input))
+    }
+
+    pub fn asks_tool(self, name: &str, input: &str) -> Self {
+        self.with(|script| script.asks_tool(name, input))
+    }
+
+    /// Calls a client's tool and waits half a minute at most.
+    pub fn calls_client(self, name: &str) -> Self {
+        self.with(|script| script.calls_client(name, json!({"path": "a"}), 30_000))
+    }
+
+    pub fn asks(self, request: Value) -> Self {
+        self.with(|script| script.asks(request))
+    }
+
+    pub fn asks_for_text(self, question: &str) -> Self {
+        self.with(|script| script.asks_for_text(question))
+    }
+
+    pub fn steers(self) -> Self {
+        self.with(Script::steers)
+    }
+
+    pub fn spawns(self, title: &str, script: Script) -> Self {
+        self.with(|own| own.spawns(title, script))
+    }
+
+    /// Says what it was told last.
+    pub fn repeats(self) -> Self {
+        self.with(Script::repeats)
+    }
+
+    /// Whatever a script can do.
+    pub fn plays(self, change: impl FnOnce(Script) -> Script) -> Self {
+        self.with(change)
     }
 }
 

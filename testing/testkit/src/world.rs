@@ -16,7 +16,7 @@ use crate::chance::Chance;
 use crate::client::Client;
 use crate::ledger::Ledger;
 use crate::link::Link;
-use crate::model::{Beat, Models};
+use crate::model::{Models, Played};
 
 /// Where a host can die within one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl World {
         self.kill_at = None;
         self.queue.clear();
         self.agenda.clear();
-        self.models.playing.clear();
+        self.models.die();
         let links = std::mem::take(&mut self.links);
         for (_, link) in links {
             self.clients[link.client].lost();
@@ -224,6 +224,7 @@ impl World {
                 if let Some(kernel) = self.kernel.as_mut() {
                     kernel.committed();
                 }
+                self.look_at_blocks();
                 if !self.dies_at(Kill::BeforeSpeak) {
                     let dies = self.kill_at == Some(Kill::BeforeAct);
                     self.speak_and_act(
@@ -319,7 +320,14 @@ impl World {
                 self.at(self.now, Due::Beat(run));
             }
             Effect::StopTurn { run } => self.models.stop(run),
-            Effect::Reply { run, reply } => self.models.heard.push((run, reply)),
+            Effect::Reply { run, reply } => {
+                if let Some(chat) = self.models.chat_of(run) {
+                    self.ledger.replied(chat, &reply);
+                }
+                if self.models.hear(run, reply) {
+                    self.at(self.now, Due::Beat(run));
+                }
+            }
             Effect::WakeAt { timer, at } => self.at(at, Due::Timer(timer)),
             Effect::Close { peer, why } => {
                 if let Some(link) = self.links.get_mut(&peer) {
@@ -365,13 +373,24 @@ impl World {
     }
 
     fn beat(&mut self, run: RunId) {
-        match self.models.beat(run) {
-            Some(Beat::Says(event)) => {
+        match self.models.play(run) {
+            Played::Says(event) => {
                 self.queue.push_back(Input::Agent { run, event });
                 self.at(self.now, Due::Beat(run));
             }
-            Some(Beat::Waits(ms)) => self.at(self.now.plus_ms(ms), Due::Beat(run)),
-            Some(Beat::Hangs) | None => {}
+            Played::Executes(execution) => {
+                self.say(|| format!("{execution:?}"));
+                if let Some(chat) = self
+                    .models
+                    .chat_of(run)
+                    .filter(|_| !self.models.is_halted(run))
+                {
+                    self.ledger.executes(chat);
+                }
+                self.at(self.now, Due::Beat(run));
+            }
+            Played::Waits(ms) => self.at(self.now.plus_ms(ms), Due::Beat(run)),
+            Played::Silent => {}
         }
     }
 

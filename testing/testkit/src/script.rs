@@ -1,0 +1,296 @@
+//! A script: what a model does in one turn, beat by beat; it can wait for replies and go on as they have it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use kernel::{AgentFailure, AgentReply, TextKind, TurnEvent, Worker};
+use serde_json::{Value, json};
+
+use crate::tool::Tool;
+
+/// What a run waits to be told, named by the agent's own numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// May this call run?
+    Decision(u64),
+    /// May this result be used?
+    Review(u64),
+    /// What did the client or the worker make of it?
+    End(u64),
+    Answer(u64),
+    Steering(u64),
+}
+
+impl Question {
+    pub fn answered_by(reply: &AgentReply) -> Self {
+        match reply {
+            AgentReply::ToolDecided { call, .. } => Self::Decision(*call),
+            AgentReply::ResultDecided { call, .. } => Self::Review(*call),
+            AgentReply::ToolEnded { call, .. } => Self::End(*call),
+            AgentReply::Answered { ask, .. } => Self::Answer(*ask),
+            AgentReply::Steered { steer, .. } => Self::Steering(*steer),
+        }
+    }
+
+    /// The question an event asks, if it asks one.
+    pub fn asked_by(event: &TurnEvent) -> Option<Self> {
+        match event {
+            TurnEvent::ToolReady { call, fields } => {
+                (!fields.contains_key("confirmed")).then_some(Self::Decision(*call))
+            }
+            TurnEvent::ToolCompleted { call, review, .. } => review.then_some(Self::Review(*call)),
+            TurnEvent::ClientTool { call, .. } | TurnEvent::Spawned { call, .. } => {
+                Some(Self::End(*call))
+            }
+            TurnEvent::Asked { ask, .. } => Some(Self::Answer(*ask)),
+            TurnEvent::SteerPoint { steer } => Some(Self::Steering(*steer)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a reply is what one hopes for.
+pub fn is_yes(reply: &AgentReply) -> bool {
+    match reply {
+        AgentReply::ToolDecided { approved, .. } | AgentReply::ResultDecided { approved, .. } => {
+            *approved
+        }
+        AgentReply::ToolEnded { result, .. } => result["success"] == true,
+        AgentReply::Answered { response, .. } => response == "accept",
+        AgentReply::Steered { message, .. } => message.is_some(),
+    }
+}
+
+/// One thing a model does.
+#[derive(Debug, Clone)]
+pub enum Beat {
+    Says(TurnEvent),
+    Waits(u64),
+    /// Waits for the reply, plays one branch or the other, then what follows.
+    Listens {
+        to: Question,
+        yes: VecDeque<Beat>,
+        no: VecDeque<Beat>,
+    },
+    /// The tool does its work, now: with the input it was allowed to have.
+    Runs {
+        call: u64,
+        input: String,
+    },
+    /// Tells what the tool did; without a result, that it ran with its input.
+    Reports {
+        call: u64,
+        result: Option<Value>,
+        review: bool,
+    },
+    /// Starts a worker that plays a script of its own.
+    Spawns {
+        call: u64,
+        worker: Worker,
+        script: Box<Script>,
+    },
+    /// Says the text of what it was told last.
+    Repeats {
+        part: u64,
+    },
+    /// Goes silent for good.
+    Hangs,
+}
+
+/// What a turn's model does, beat by beat.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    pub beats: VecDeque<Beat>,
+    /// Goes on talking after it was stopped: nobody may hear it.
+    pub deaf: bool,
+    /// Parts, calls and questions are numbered together.
+    numbers: u64,
+}
+
+impl Script {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    pub fn beat(mut self, beat: Beat) -> Self {
+        self.beats.push_back(beat);
+        self
+    }
+
+    pub fn says(self, event: TurnEvent) -> Self {
+        self.beat(Beat::Says(event))
+    }
+
+    fn writes<'a>(mut self, kind: TextKind, chunks: impl IntoIterator<Item = &'a str>) -> Self {
+        let part = self.number();
+        self = self.says(TurnEvent::PartOpened { part, kind });
+        for text in chunks {
+            let text = text.to_owned();
+            self = self.says(TurnEvent::Text { part, text });
+        }
+        self
+    }
+
+    pub fn streams<'a>(self, chunks: impl IntoIterator<Item = &'a str>) -> Self {
+        self.writes(TextKind::Markdown, chunks)
+    }
+
+    pub fn thinks<'a>(self, chunks: impl IntoIterator<Item = &'a str>) -> Self {
+        self.writes(TextKind::Reasoning, chunks)
+    }
+
+    pub fn keeps(self, checkpoint: &'static str) -> Self {
+        let bytes = Bytes::from_static(checkpoint.as_bytes());
+        self.says(TurnEvent::Checkpoint(bytes))
+    }
+
+    pub fn waits_ms(self, ms: u64) -> Self {
+        self.beat(Beat::Waits(ms))
+    }
+
+    pub fn hangs(self) -> Self {
+        self.beat(Beat::Hangs)
+    }
+
+    pub fn completes(self) -> Self {
+        self.says(TurnEvent::Completed)
+    }
+
+    pub fn fails(self, resumable: bool) -> Self {
+        let failure = AgentFailure {
+            error_type: "modelFailed".to_owned(),
+            message: "the model gave up".to_owned(),
+            resumable,
+        };
+        self.says(TurnEvent::Failed(failure))
+    }
+
+    pub fn deaf(mut self) -> Self {
+        self.deaf = true;
+        self
+    }
+
+    // Questions.
+
+    /// Waits for a reply and goes on the same way whatever it is.
+    pub fn listens(self, to: Question) -> Self {
+        self.branches(to, |yes| yes, |no| no)
+    }
+
+    /// Waits for a reply; plays one of two continuations, then what follows.
+    pub fn branches(
+        mut self,
+        to: Question,
+        yes: impl FnOnce(Self) -> Self,
+        no: impl FnOnce(Self) -> Self,
+    ) -> Self {
+        let from = |numbers| Self {
+            numbers,
+            ..Self::default()
+        };
+        let yes = yes(from(self.numbers));
+        let no = no(from(yes.numbers));
+        self.numbers = no.numbers;
+        self.beat(Beat::Listens {
+            to,
+            yes: yes.beats,
+            no: no.beats,
+        })
+    }
+
+    /// Says as text what it was told last: what a test wants to see arrive.
+    pub fn repeats(mut self) -> Self {
+        let part = self.number();
+        let kind = TextKind::Markdown;
+        self.says(TurnEvent::PartOpened { part, kind })
+            .beat(Beat::Repeats { part })
+    }
+
+    /// Calls a tool of its own, from the announcement to the result.
+    pub fn calls(self, tool: Tool) -> Self {
+        tool.played_by(self)
+    }
+
+    /// Calls a tool that nobody is asked about.
+    pub fn runs_tool(self, name: &str, input: &str) -> Self {
+        self.calls(Tool::running(name, input))
+    }
+
+    /// Calls a tool that runs only if someone allows it.
+    pub fn asks_tool(self, name: &str, input: &str) -> Self {
+        self.calls(Tool::asking(name, input))
+    }
+
+    /// Calls a tool that an active client offers, and waits for what becomes of it.
+    pub fn calls_client(mut self, name: &str, input: Value, timeout_ms: u64) -> Self {
+        let call = self.number();
+        self.says(TurnEvent::ClientTool {
+            call,
+            name: name.to_owned(),
+            input,
+            timeout_ms,
+        })
+        .listens(Question::End(call))
+    }
+
+    /// Asks the user something, and waits.
+    pub fn asks(mut self, request: Value) -> Self {
+        let ask = self.number();
+        let Value::Object(request) = request else {
+            panic!("a request is an object")
+        };
+        self.says(TurnEvent::Asked { ask, request })
+            .listens(Question::Answer(ask))
+    }
+
+    /// One question that takes any text, and must have one.
+    pub fn asks_for_text(self, question: &str) -> Self {
+        let question = json!({"kind": "text", "id": "q", "message": question, "required": true});
+        self.asks(json!({"message": "a question", "questions": [question]}))
+    }
+
+    /// Can take a steering message now; says what it was.
+    pub fn steers(mut self) -> Self {
+        let steer = self.number();
+        self.says(TurnEvent::SteerPoint { steer })
+            .listens(Question::Steering(steer))
+    }
+
+    /// Starts a read-only worker and waits for its end.
+    pub fn spawns(self, title: &str, script: Self) -> Self {
+        self.spawns_worker(
+            Worker {
+                title: title.to_owned(),
+                task: format!("do: {title}"),
+                ..Worker::default()
+            },
+            script,
+        )
+    }
+
+    pub fn spawns_worker(mut self, worker: Worker, script: Self) -> Self {
+        let call = self.number();
+        let script = Box::new(script);
+        self.beat(Beat::Spawns {
+            call,
+            worker,
+            script,
+        })
+        .listens(Question::End(call))
+    }
+
+    pub(crate) fn ends(&self) -> bool {
+        let ends = |beat: &Beat| {
+            matches!(
+                beat,
+                Beat::Hangs | Beat::Says(TurnEvent::Completed | TurnEvent::Failed(_))
+            )
+        };
+        self.beats.iter().any(ends)
+    }
+}
