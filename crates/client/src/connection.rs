@@ -18,9 +18,9 @@ use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 use wire::rpc;
-use wire::{ChannelUri, RpcError};
+use wire::{ChannelUri, Object, RpcError};
 
-use crate::pump::{self, Shared};
+use crate::pump::{self, Said, Shared};
 use crate::{ClientError, Envelope, Snapshot};
 
 /// Protocol versions this client speaks, the best first.
@@ -84,7 +84,7 @@ pub struct Connection {
 /// The host's notifications, in order.
 #[derive(Debug)]
 pub struct Events {
-    receiver: mpsc::Receiver<Notification>,
+    receiver: mpsc::Receiver<Said>,
     shared: Arc<Shared>,
 }
 
@@ -92,8 +92,17 @@ impl Events {
     /// The next notification; an error once the connection is closed and everything before that was read.
     /// May be dropped and called again: nothing is lost.
     pub async fn next(&mut self) -> Result<Notification, ClientError> {
+        loop {
+            if let Said::Notification(notification) = self.next_said().await? {
+                return Ok(notification);
+            }
+        }
+    }
+
+    /// The next notification, or the answer to a request that was made by [`Slot::ask`].
+    pub(crate) async fn next_said(&mut self) -> Result<Said, ClientError> {
         match self.receiver.recv().await {
-            Some(notification) => Ok(notification),
+            Some(said) => Ok(said),
             None => Err(self.shared.why_closed()),
         }
     }
@@ -168,17 +177,31 @@ impl Connection {
         client_id: &str,
         initial_subscriptions: &[ChannelUri],
     ) -> Result<Initialized, ClientError> {
+        self.initialize_with(client_id, initial_subscriptions, &Object::new())
+            .await
+    }
+
+    /// The same, with further params: `locale`, `capabilities`, `_meta`.
+    pub async fn initialize_with(
+        &self,
+        client_id: &str,
+        initial_subscriptions: &[ChannelUri],
+        further: &Object,
+    ) -> Result<Initialized, ClientError> {
         let subscriptions: Vec<&str> = initial_subscriptions
             .iter()
             .map(ChannelUri::as_str)
             .collect();
-        let params = json!({
+        let mut params = json!({
             "channel": ChannelUri::root().as_str(),
             "protocolVersions": PROTOCOL_VERSIONS,
             "clientId": client_id,
             "clientInfo": {"name": "greenroom", "version": env!("CARGO_PKG_VERSION")},
             "initialSubscriptions": subscriptions,
         });
+        for (field, value) in further {
+            params[field] = value.clone();
+        }
         let mut result = self.request("initialize", params).await?;
         let info = &result["serverInfo"];
         let server_info = info["name"]
@@ -244,10 +267,7 @@ impl Connection {
         let mut result = self
             .request("subscribe", json!({"channel": channel.as_str()}))
             .await?;
-        match result.get_mut("snapshot").map(Value::take) {
-            None | Some(Value::Null) => Ok(None),
-            Some(snapshot) => Snapshot::from_value(snapshot).map(Some),
-        }
+        Snapshot::of_subscription(&mut result)
     }
 
     /// Asks whether the host is there.
@@ -289,12 +309,28 @@ impl Connection {
         }
     }
 
+    /// A place among the messages to be sent, so that what takes it can be chosen at the last moment.
+    pub(crate) async fn reserve(&self) -> Result<Slot<'_>, ClientError> {
+        match self.outgoing.reserve().await {
+            Ok(permit) => Ok(Slot {
+                permit,
+                shared: &self.shared,
+            }),
+            Err(_) => Err(self.shared.why_closed()),
+        }
+    }
+
     async fn send(&self, encoded: &[u8]) -> Result<(), ClientError> {
         let message = pump::text_message(encoded);
         self.outgoing
             .send(message)
             .await
             .map_err(|_| self.shared.why_closed())
+    }
+
+    /// Ends it for everyone who waits on it, for this reason.
+    pub(crate) fn give_up(&self, why: ClientError) {
+        self.shared.close(why);
     }
 
     /// Says goodbye, and waits a moment for what was sent to be on its way.
@@ -310,6 +346,27 @@ impl Connection {
             let ended = async { while tasks.join_next().await.is_some() {} };
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, ended).await;
         }
+    }
+}
+
+/// Room for one message on its way out.
+pub(crate) struct Slot<'a> {
+    permit: mpsc::Permit<'a, Message>,
+    shared: &'a Shared,
+}
+
+impl Slot<'_> {
+    pub(crate) fn notify(self, method: &str, params: &Value) {
+        self.permit
+            .send(pump::text_message(&rpc::notification(method, params)));
+    }
+
+    /// Asks with the answer to come as a [`Said::Answer`] under the id returned.
+    pub(crate) fn ask(self, method: &str, params: &Value) -> u64 {
+        let id = self.shared.expect_among_events();
+        self.permit
+            .send(pump::text_message(&rpc::request(id, method, params)));
+        id
     }
 }
 

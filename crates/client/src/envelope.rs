@@ -45,6 +45,14 @@ impl Snapshot {
         })
     }
 
+    /// The snapshot in the answer to a `subscribe`, if the channel has state.
+    pub(crate) fn of_subscription(result: &mut Value) -> Result<Option<Self>, ClientError> {
+        match result.get_mut("snapshot").map(Value::take) {
+            None | Some(Value::Null) => Ok(None),
+            Some(snapshot) => Self::from_value(snapshot).map(Some),
+        }
+    }
+
     /// The list of snapshots under a key of a result.
     pub(crate) fn list(result: &mut Value, key: &str) -> Result<Vec<Self>, ClientError> {
         match result.get_mut(key).map(Value::take) {

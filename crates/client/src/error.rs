@@ -1,6 +1,10 @@
 //! What can go wrong between a client and its host, in words that say what to do next.
 
 use wire::RpcError;
+use wire::action::ActionError;
+
+use crate::EndpointError;
+use crate::replica::TooManyPending;
 
 /// Why a connection or a request failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -23,10 +27,18 @@ pub enum ClientError {
     TimedOut { method: String, seconds: u64 },
     #[error("the connection is closed: {0}")]
     Closed(String),
+    #[error("the connection is closed: another one took this client's id")]
+    Superseded,
     #[error("the connection was closed because {events} messages of the host waited unread")]
     Overflow { events: usize },
     #[error("the host said something this client cannot read: {0}")]
     Unreadable(String),
+    #[error(transparent)]
+    NotFound(#[from] EndpointError),
+    #[error(transparent)]
+    BadAction(#[from] ActionError),
+    #[error(transparent)]
+    TooManyPending(#[from] TooManyPending),
 }
 
 impl ClientError {

@@ -7,8 +7,10 @@ pub mod connection;
 pub mod endpoint;
 pub mod envelope;
 pub mod error;
+pub mod live;
 pub mod mirror;
 mod pump;
+pub mod replica;
 
 pub use connection::{
     Connection, Events, Handler, HostRequest, Initialized, Notification, Reconnected, Target,
@@ -16,4 +18,6 @@ pub use connection::{
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;
+pub use live::{Back, Link, Live, Options, Place, Update, Updates};
 pub use mirror::{Applied, Mirror};
+pub use replica::{GivenUp, Heard, Pending, Replica, Resumed, TooManyPending, WhyNot};

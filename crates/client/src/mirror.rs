@@ -4,7 +4,9 @@
 //! Must not know: connections; actions that are not confirmed yet.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use wire::Action;
 use wire::reduce::{Reduced, reduce_chat, reduce_root, reduce_session};
 use wire::state::{ChatState, RootState, SessionState, StateError};
 
@@ -20,14 +22,62 @@ pub struct Mirror {
 #[derive(Debug)]
 struct Mirrored {
     state: State,
-    from_seq: u64,
+    /// The newest seq that is in the state.
+    seq: u64,
 }
 
-#[derive(Debug)]
-enum State {
-    Root(Box<RootState>),
-    Session(Box<SessionState>),
-    Chat(Box<ChatState>),
+/// The state of one channel. A clone shares everything until one of the two changes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum State {
+    Root(Arc<RootState>),
+    Session(Arc<SessionState>),
+    Chat(Arc<ChatState>),
+}
+
+impl State {
+    /// What a snapshot holds; none of a kind that is not mirrored.
+    fn read(state: serde_json::Value) -> Result<Option<Self>, StateError> {
+        let has = |field: &str| state.get(field).is_some();
+        Ok(if has("turns") {
+            Some(Self::Chat(Arc::new(ChatState::from_value(state)?)))
+        } else if has("lifecycle") {
+            Some(Self::Session(Arc::new(SessionState::from_value(state)?)))
+        } else if has("agents") {
+            Some(Self::Root(Arc::new(RootState::from_value(state)?)))
+        } else {
+            None
+        })
+    }
+
+    /// Applies an action; what others share of the state stays as it is.
+    pub(crate) fn reduce(&mut self, action: &Action) -> Reduced {
+        match self {
+            Self::Root(state) => reduce_root(Arc::make_mut(state), action),
+            Self::Session(state) => reduce_session(Arc::make_mut(state), action),
+            Self::Chat(state) => reduce_chat(Arc::make_mut(state), action),
+        }
+    }
+
+    pub(crate) fn root(&self) -> Option<&Arc<RootState>> {
+        match self {
+            Self::Root(state) => Some(state),
+            Self::Session(_) | Self::Chat(_) => None,
+        }
+    }
+
+    pub(crate) fn session(&self) -> Option<&Arc<SessionState>> {
+        match self {
+            Self::Session(state) => Some(state),
+            Self::Root(_) | Self::Chat(_) => None,
+        }
+    }
+
+    pub(crate) fn chat(&self) -> Option<&Arc<ChatState>> {
+        match self {
+            Self::Chat(state) => Some(state),
+            Self::Root(_) | Self::Session(_) => None,
+        }
+    }
 }
 
 /// What an envelope did to the mirror.
@@ -37,7 +87,7 @@ pub enum Applied {
     Unchanged,
     /// The host refused the action.
     Rejected,
-    /// No snapshot of the channel was taken, or the action is older than it.
+    /// No snapshot of the channel was taken, or the action is in its state already.
     NotHeld,
 }
 
@@ -49,18 +99,11 @@ impl Mirror {
             state,
             from_seq,
         } = snapshot;
-        let has = |field: &str| state.get(field).is_some();
-        let state = if has("turns") {
-            State::Chat(Box::new(ChatState::from_value(state)?))
-        } else if has("lifecycle") {
-            State::Session(Box::new(SessionState::from_value(state)?))
-        } else if has("agents") {
-            State::Root(Box::new(RootState::from_value(state)?))
-        } else {
-            return Ok(());
-        };
-        self.last_seen = self.last_seen.max(from_seq);
-        self.channels.insert(resource, Mirrored { state, from_seq });
+        if let Some(state) = State::read(state)? {
+            self.last_seen = self.last_seen.max(from_seq);
+            let seq = from_seq;
+            self.channels.insert(resource, Mirrored { state, seq });
+        }
         Ok(())
     }
 
@@ -70,15 +113,12 @@ impl Mirror {
         }
         self.last_seen = self.last_seen.max(envelope.server_seq);
         let held = self.channels.get_mut(&envelope.channel);
-        let Some(mirrored) = held.filter(|held| envelope.server_seq > held.from_seq) else {
+        // Seqs rise strictly over what is recorded (G-17): anything else is in the state already.
+        let Some(mirrored) = held.filter(|held| envelope.server_seq > held.seq) else {
             return Applied::NotHeld;
         };
-        let reduced = match &mut mirrored.state {
-            State::Root(state) => reduce_root(state, &envelope.action),
-            State::Session(state) => reduce_session(state, &envelope.action),
-            State::Chat(state) => reduce_chat(state, &envelope.action),
-        };
-        match reduced {
+        mirrored.seq = envelope.server_seq;
+        match mirrored.state.reduce(&envelope.action) {
             Reduced::Changed => Applied::Changed,
             Reduced::Unchanged => Applied::Unchanged,
         }
@@ -95,26 +135,24 @@ impl Mirror {
     }
 
     pub fn root(&self) -> Option<&RootState> {
-        self.channels
-            .values()
-            .find_map(|mirrored| match &mirrored.state {
-                State::Root(state) => Some(&**state),
-                State::Session(_) | State::Chat(_) => None,
-            })
+        let mut states = self.channels.values();
+        states.find_map(|mirrored| mirrored.state.root().map(|state| &**state))
     }
 
     pub fn session(&self, channel: &str) -> Option<&SessionState> {
-        match &self.channels.get(channel)?.state {
-            State::Session(state) => Some(state),
-            State::Root(_) | State::Chat(_) => None,
-        }
+        self.state(channel)?.session().map(|state| &**state)
     }
 
     pub fn chat(&self, channel: &str) -> Option<&ChatState> {
-        match &self.channels.get(channel)?.state {
-            State::Chat(state) => Some(state),
-            State::Root(_) | State::Session(_) => None,
-        }
+        self.state(channel)?.chat().map(|state| &**state)
+    }
+
+    pub(crate) fn state(&self, channel: &str) -> Option<&State> {
+        self.channels.get(channel).map(|mirrored| &mirrored.state)
+    }
+
+    pub(crate) fn channels(&self) -> impl Iterator<Item = &str> {
+        self.channels.keys().map(String::as_str)
     }
 }
 

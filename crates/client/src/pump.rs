@@ -14,6 +14,8 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use wire::rpc::{self, code};
@@ -23,12 +25,28 @@ use crate::ClientError;
 use crate::connection::{Handler, HostRequest, Notification};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
-type Answer = Result<Value, RpcError>;
+pub(crate) type Answer = Result<Value, RpcError>;
 
 /// Deeper nesting than any host sends.
 const DEPTH_MAX: usize = 256;
 /// Requests of the host that are being answered at once.
 const HOST_REQUESTS_MAX: usize = 64;
+
+/// Who gets an answer.
+enum Waiter {
+    /// Whoever asked, as soon as it is there.
+    Asker(oneshot::Sender<Answer>),
+    /// The events, in its place among the notifications.
+    Events,
+}
+
+/// What the host said, in order.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Notification(Notification),
+    /// The answer to a request whose id came from [`Shared::expect_among_events`].
+    Answer(u64, Answer),
+}
 
 /// What the connection and its tasks share.
 #[derive(Default)]
@@ -40,7 +58,7 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 struct Inner {
-    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    waiting: HashMap<u64, Waiter>,
     closed: Option<ClientError>,
     handler: Option<Handler>,
 }
@@ -92,8 +110,15 @@ impl Shared {
         if let Some(why) = &inner.closed {
             return Err(why.clone());
         }
-        inner.waiting.insert(id, sender);
+        inner.waiting.insert(id, Waiter::Asker(sender));
         Ok(Waiting { id, shared: self })
+    }
+
+    /// The id of a request whose answer takes its place among the events.
+    pub(crate) fn expect_among_events(&self) -> u64 {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        self.lock().waiting.insert(id, Waiter::Events);
+        id
     }
 
     pub(crate) fn why_closed(&self) -> ClientError {
@@ -102,21 +127,25 @@ impl Shared {
     }
 
     /// Keeps the first reason; requests that wait hear it.
-    fn close(&self, why: ClientError) {
+    pub(crate) fn close(&self, why: ClientError) {
         let mut inner = self.lock();
         inner.closed.get_or_insert(why);
         inner.waiting.clear();
     }
 
-    fn answered(&self, id: &Id, answer: Answer) {
+    /// Hands an answer to who asked, or back if its place is among the events.
+    fn answered(&self, id: &Id, answer: Answer) -> Option<Said> {
         let Id::Number(number) = id else {
-            return;
+            return None;
         };
-        let sender = number
-            .as_u64()
-            .and_then(|id| self.lock().waiting.remove(&id));
-        if let Some(sender) = sender {
-            let _ = sender.send(answer);
+        let id = number.as_u64()?;
+        let waiter = self.lock().waiting.remove(&id)?;
+        match waiter {
+            Waiter::Asker(sender) => {
+                let _ = sender.send(answer);
+                None
+            }
+            Waiter::Events => Some(Said::Answer(id, answer)),
         }
     }
 }
@@ -144,7 +173,7 @@ pub(crate) async fn write(
 
 pub(crate) async fn read(
     mut stream: SplitStream<Socket>,
-    events: mpsc::Sender<Notification>,
+    events: mpsc::Sender<Said>,
     outgoing: mpsc::Sender<Message>,
     shared: Arc<Shared>,
 ) {
@@ -158,28 +187,15 @@ pub(crate) async fn read(
         };
         let text = match message {
             Message::Text(text) => text,
-            Message::Close(frame) => {
-                let why = frame.map(|frame| format!("{} (code {})", frame.reason, frame.code));
-                break ClientError::Closed(
-                    why.unwrap_or_else(|| "the host said goodbye".to_owned()),
-                );
-            }
+            Message::Close(frame) => break goodbye(frame),
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
                 continue;
             }
         };
-        match rpc::decode(&text, DEPTH_MAX) {
+        let said = match rpc::decode(&text, DEPTH_MAX) {
             Ok(Incoming::Response { id, result }) => shared.answered(&id, result),
             Ok(Incoming::Notification { method, params }) => {
-                match events.try_send(Notification { method, params }) {
-                    // An application that gave the events up does not want them.
-                    Ok(()) | Err(TrySendError::Closed(_)) => {}
-                    Err(TrySendError::Full(_)) => {
-                        break ClientError::Overflow {
-                            events: events.max_capacity(),
-                        };
-                    }
-                }
+                Some(Said::Notification(Notification { method, params }))
             }
             Ok(Incoming::Request { id, method, params }) => {
                 let handler = shared.lock().handler.clone();
@@ -203,11 +219,33 @@ pub(crate) async fn read(
                     };
                     let _ = outgoing.send(text_message(&message)).await;
                 });
+                None
             }
             Err(malformed) => break ClientError::Unreadable(malformed.error.message),
+        };
+        match said.map(|said| events.try_send(said)) {
+            // An application that gave the events up does not want them.
+            None | Some(Ok(()) | Err(TrySendError::Closed(_))) => {}
+            Some(Err(TrySendError::Full(_))) => {
+                break ClientError::Overflow {
+                    events: events.max_capacity(),
+                };
+            }
         }
     };
     shared.close(why);
+}
+
+/// What a close frame says.
+fn goodbye(frame: Option<CloseFrame>) -> ClientError {
+    let Some(frame) = frame else {
+        return ClientError::Closed("the host said goodbye".to_owned());
+    };
+    // H-036. Limits have the same code, so the words must do.
+    if frame.code == CloseCode::Policy && frame.reason.contains("client id") {
+        return ClientError::Superseded;
+    }
+    ClientError::Closed(format!("{} (code {})", frame.reason, frame.code))
 }
 
 /// A text frame of what `rpc` encoded, which is UTF-8 by construction.

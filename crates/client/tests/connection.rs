@@ -1,55 +1,16 @@
 //! The connection against a small host of its own over a real socket.
 
+mod peer;
+
 use std::sync::Arc;
 
 use client::{ClientError, Connection, Reconnected, Target};
 use futures_util::{SinkExt, StreamExt};
-use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_tungstenite::WebSocketStream;
+use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 use wire::{ChannelUri, RpcError};
 
-type Peer = WebSocketStream<TcpStream>;
-
-async fn listener() -> (TcpListener, Target) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("ws://{}/", listener.local_addr().unwrap());
-    (
-        listener,
-        Target {
-            url,
-            token: Some("secret".to_owned()),
-        },
-    )
-}
-
-async fn accept(listener: &TcpListener) -> Peer {
-    let (stream, _) = listener.accept().await.unwrap();
-    tokio_tungstenite::accept_async(stream).await.unwrap()
-}
-
-async fn read(peer: &mut Peer) -> Value {
-    loop {
-        if let Message::Text(text) = peer.next().await.unwrap().unwrap() {
-            return serde_json::from_str(&text).unwrap();
-        }
-    }
-}
-
-async fn write(peer: &mut Peer, value: Value) {
-    peer.send(Message::text(value.to_string())).await.unwrap();
-}
-
-async fn answer(peer: &mut Peer, result: Value) -> Value {
-    let request = read(peer).await;
-    write(
-        peer,
-        json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
-    )
-    .await;
-    request
-}
+use peer::{accept, answer, listener, read, write};
 
 #[tokio::test]
 async fn a_handshake_is_read_and_events_follow_in_order() {

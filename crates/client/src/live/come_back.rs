@@ -1,0 +1,292 @@
+//! Getting a connection: introducing the client, and taking up what a lost connection left (`reconnect`; `initialize` on
+//! the same socket if the host does not know the client any more, H-088).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wire::state::StateError;
+use wire::{ChannelUri, Object};
+
+use crate::{
+    ClientError, Connection, Envelope, Events, Initialized, Reconnected, Resumed, Snapshot,
+};
+
+use super::shared::{Inner, Shared, subscribe_params};
+use super::supervise::{End, Supervisor, update_of};
+use super::{Back, HostInfo, Link, Options, Place, Update};
+
+type Watched = BTreeMap<ChannelUri, Object>;
+
+/// What a new connection brought.
+enum News {
+    Replay {
+        actions: Vec<Envelope>,
+        missing: Vec<String>,
+    },
+    Snapshots {
+        states: States,
+        /// Set if the client had to introduce itself anew.
+        host: Option<HostInfo>,
+    },
+}
+
+/// The channels that are there.
+struct States {
+    snapshots: Vec<Snapshot>,
+    stateless: Vec<ChannelUri>,
+}
+
+impl States {
+    fn has(&self, channel: &ChannelUri) -> bool {
+        self.stateless.contains(channel)
+            || self
+                .snapshots
+                .iter()
+                .any(|snapshot| snapshot.resource == channel.as_str())
+    }
+}
+
+impl Supervisor {
+    /// The first connection of a client.
+    pub(super) async fn introduce(
+        shared: &Shared,
+        place: &Place,
+        options: &Options,
+    ) -> Result<(Arc<Connection>, Events), ClientError> {
+        let (connection, events) = open(shared, place).await?;
+        let client_id = shared.lock().replica.client_id().to_owned();
+        let wanted = options.subscriptions.iter().cloned();
+        let watched: Watched = wanted.map(|channel| (channel, Object::new())).collect();
+        let (states, host) =
+            introduce(&connection, &client_id, &watched, &options.introduction).await?;
+        let connection = Arc::new(connection);
+        let mut inner = shared.lock();
+        inner.watched = watched;
+        inner.watched.retain(|channel, _| states.has(channel));
+        inner
+            .replica
+            .snapshots(states.snapshots)
+            .map_err(unreadable)?;
+        inner.host = host;
+        inner.connection = Some(Arc::clone(&connection));
+        drop(inner);
+        Ok((connection, events))
+    }
+
+    /// Tries until there is a connection; an error if the client is over first.
+    pub(super) async fn come_back(&mut self) -> Result<(), ClientError> {
+        let shared = Arc::clone(&self.shared);
+        let mut why = None;
+        loop {
+            let (attempt, wait) = self.backoff.next();
+            let trying = Link::Trying { attempt, wait, why };
+            if let Err(End::Over(why) | End::Lost(why)) =
+                self.emit(Update::Connection(trying)).await
+            {
+                return Err(why);
+            }
+            let waiting = async {
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = shared.retry.notified() => {}
+                }
+                self.attempt().await
+            };
+            let attempted = tokio::select! {
+                attempted = waiting => attempted,
+                () = shared.closing.notified() => Err(End::closed()),
+            };
+            match attempted {
+                Ok(()) => return Ok(()),
+                Err(End::Over(over)) => return Err(over),
+                Err(End::Lost(failed)) => why = Some(failed),
+            }
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<(), End> {
+        let (connection, events) = open(&self.shared, &self.place).await.map_err(End::of)?;
+        let (client_id, last_seen, watched) = {
+            let inner = self.shared.lock();
+            let replica = &inner.replica;
+            let client_id = replica.client_id().to_owned();
+            (client_id, replica.last_seen(), inner.watched.clone())
+        };
+        let channels: Vec<ChannelUri> = watched.keys().cloned().collect();
+        let reconnected = connection.reconnect(&client_id, last_seen, &channels).await;
+        let news = match reconnected {
+            Ok(Reconnected::Replay { actions, missing }) => News::Replay { actions, missing },
+            Ok(Reconnected::Snapshot(snapshots)) => {
+                let states = subscribe_rest(&connection, snapshots, &watched).await;
+                News::Snapshots {
+                    states: states.map_err(End::of)?,
+                    host: None,
+                }
+            }
+            Err(ClientError::Rpc(_)) => {
+                let introduction = &self.options.introduction;
+                let introduced = introduce(&connection, &client_id, &watched, introduction).await;
+                let (states, host) = introduced.map_err(End::of)?;
+                News::Snapshots {
+                    states,
+                    host: Some(host),
+                }
+            }
+            Err(why) => return Err(End::of(why)),
+        };
+        self.connection = Arc::new(connection);
+        self.events = events;
+        let updates = {
+            let mut inner = self.shared.lock();
+            let updates =
+                take_news(&mut inner, news).map_err(|error| End::Lost(unreadable(error)))?;
+            inner.connection = Some(Arc::clone(&self.connection));
+            updates
+        };
+        self.leave_unwanted(&channels).await;
+        for update in updates {
+            self.emit(update).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the subscriptions that were given up while they were being taken up again.
+    async fn leave_unwanted(&self, asked: &[ChannelUri]) {
+        let unwanted: Vec<&ChannelUri> = {
+            let inner = self.shared.lock();
+            let is_unwanted = |channel: &&ChannelUri| !inner.watched.contains_key(*channel);
+            asked.iter().filter(is_unwanted).collect()
+        };
+        for channel in unwanted {
+            let params = subscribe_params(channel, &Object::new());
+            // A connection that fails is noticed by who reads from it.
+            let _ = self.connection.notify("unsubscribe", params).await;
+        }
+    }
+}
+
+async fn open(shared: &Shared, place: &Place) -> Result<(Connection, Events), ClientError> {
+    let target = place.find()?;
+    let (connection, events) = Connection::connect(&target).await?;
+    if let Some(handler) = shared.lock().handler.clone() {
+        connection.answer_with(handler);
+    }
+    Ok((connection, events))
+}
+
+/// Introduces the client and watches its channels from where they are now.
+async fn introduce(
+    connection: &Connection,
+    client_id: &str,
+    watched: &Watched,
+    introduction: &Object,
+) -> Result<(States, HostInfo), ClientError> {
+    // `initialize` has no room for further params of a subscription.
+    let plain = watched.iter().filter(|(_, further)| further.is_empty());
+    let plain: Vec<ChannelUri> = plain.map(|(channel, _)| channel.clone()).collect();
+    let Initialized {
+        protocol_version,
+        server_info: software,
+        snapshots,
+        ..
+    } = connection
+        .initialize_with(client_id, &plain, introduction)
+        .await?;
+    let states = subscribe_rest(connection, snapshots, watched).await?;
+    let host = HostInfo {
+        protocol_version,
+        software,
+    };
+    Ok((states, host))
+}
+
+/// Subscribes to what came without a snapshot: it has none, or the host left it out (H-029, H-082).
+async fn subscribe_rest(
+    connection: &Connection,
+    snapshots: Vec<Snapshot>,
+    watched: &Watched,
+) -> Result<States, ClientError> {
+    let mut states = States {
+        snapshots,
+        stateless: Vec::new(),
+    };
+    for (channel, further) in watched {
+        if states.has(channel) {
+            continue;
+        }
+        let params = subscribe_params(channel, further);
+        match connection.request("subscribe", params).await {
+            Ok(mut result) => match Snapshot::of_subscription(&mut result)? {
+                Some(snapshot) => states.snapshots.push(snapshot),
+                None => states.stateless.push(channel.clone()),
+            },
+            Err(ClientError::Rpc(_)) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(states)
+}
+
+/// Brings the replica up to date; what the application is told of it.
+fn take_news(inner: &mut Inner, news: News) -> Result<Vec<Update>, StateError> {
+    let (how, heard, resumed) = match news {
+        News::Replay { actions, missing } => {
+            let mut resumed = inner.replica.replayed(&actions, &missing);
+            let heard = actions.into_iter().zip(std::mem::take(&mut resumed.heard));
+            let heard: Vec<Update> = heard
+                .filter_map(|(envelope, heard)| update_of(inner, envelope, heard))
+                .collect();
+            (Back::Replay, heard, resumed)
+        }
+        News::Snapshots { states, host } => {
+            let mut resumed = inner.replica.snapshots(states.snapshots)?;
+            let how = match host {
+                Some(host) => {
+                    inner.host = host;
+                    Back::Anew
+                }
+                None => Back::Snapshot,
+            };
+            let is_there = |channel: &ChannelUri| {
+                states.stateless.contains(channel)
+                    || resumed.reset.iter().any(|held| held == channel.as_str())
+            };
+            let lost = inner.watched.keys().filter(|channel| !is_there(channel));
+            let lost: Vec<String> = lost.map(ChannelUri::to_string).collect();
+            resumed.gone = lost;
+            // Left while it was on its way.
+            let watched = &inner.watched;
+            let is_watched = |held: &String| watched.keys().any(|channel| channel.as_str() == held);
+            let (reset, left): (Vec<_>, Vec<_>) = resumed.reset.into_iter().partition(is_watched);
+            resumed.reset = reset;
+            for channel in left {
+                inner.replica.drop_channel(&channel);
+            }
+            (how, Vec::new(), resumed)
+        }
+    };
+    let Resumed {
+        reset,
+        gone,
+        not_resent,
+        heard: _,
+    } = resumed;
+    inner
+        .watched
+        .retain(|channel, _| !gone.iter().any(|gone| gone == channel.as_str()));
+    let mut updates = vec![Update::Connection(Link::Back { how })];
+    updates.extend(heard);
+    updates.extend(reset.into_iter().map(|channel| Update::Reset { channel }));
+    updates.extend(gone.into_iter().map(|channel| Update::Gone { channel }));
+    updates.extend(not_resent.into_iter().map(|given_up| Update::NotResent {
+        channel: given_up.channel,
+        client_seq: given_up.client_seq,
+        action: given_up.action,
+        why: given_up.why,
+    }));
+    Ok(updates)
+}
+
+fn unreadable(error: StateError) -> ClientError {
+    ClientError::Unreadable(error.to_string())
+}

@@ -1,0 +1,265 @@
+//! The client that applications use: it shows what is dispatched at once, keeps its channels up to date, and comes back by
+//! itself when the connection is lost.
+//!
+//! ```no_run
+//! # use client::{Link, Live, Options, Place, Update};
+//! # use wire::ChannelUri;
+//! # async fn demo(chat: ChannelUri) -> Result<(), client::ClientError> {
+//! let place = Place::of_data("data".into());
+//! let (live, mut updates) = Live::connect(place, "my-client-id", Options::default()).await?;
+//! live.subscribe(&chat).await?;
+//! live.dispatch(&chat, serde_json::json!({"type": "chat/isReadChanged", "isRead": true}))?;
+//! assert!(live.chat(&chat).is_some()); // the flag is set already
+//! while let Some(update) = updates.next().await {
+//!     match update {
+//!         Update::Changed { channel, .. } | Update::Reset { channel } => println!("{channel} changed"),
+//!         Update::Refused { reason, .. } => println!("no: {reason}"),
+//!         Update::Connection(Link::Lost { why }) => println!("{why}; trying again"),
+//!         _ => {}
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Promises: the state is always readable, connected or not; when all answers have come it is the host's. Nothing is
+//! sent twice that could take effect twice, nothing is given up in silence (G-30). Actions and requests of one caller
+//! reach the host in the order they were made.
+//! Must not know: what the actions are for.
+
+mod backoff;
+mod come_back;
+mod place;
+mod shared;
+mod supervise;
+mod update;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use wire::state::{ChatState, RootState, SessionState};
+use wire::{Action, ChannelUri, Object};
+
+use crate::connection::Handler;
+use crate::{ClientError, Replica};
+
+use self::shared::Shared;
+use self::supervise::Supervisor;
+
+pub use self::place::Place;
+pub use self::update::{Back, Link, Update, Updates};
+
+/// How a client connects and stays connected.
+#[derive(Clone)]
+pub struct Options {
+    /// Channels to watch from the start.
+    pub subscriptions: Vec<ChannelUri>,
+    /// Further params of `initialize`: `locale`, `capabilities`, `_meta`.
+    pub introduction: Object,
+    /// Answers the host's own requests; without one each is answered with -32601.
+    pub handler: Option<Handler>,
+    /// How long nothing may be heard before the host is asked whether it is there.
+    pub ping_after: Duration,
+    /// The longest wait before the connection is tried again.
+    pub retry_max: Duration,
+}
+
+impl Default for Options {
+    /// The root channel, and nothing special.
+    fn default() -> Self {
+        Self {
+            subscriptions: vec![ChannelUri::root()],
+            introduction: Object::new(),
+            handler: None,
+            ping_after: Duration::from_secs(20),
+            retry_max: Duration::from_secs(10),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("subscriptions", &self.subscriptions)
+            .field("ping_after", &self.ping_after)
+            .field("retry_max", &self.retry_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the host said of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostInfo {
+    pub protocol_version: String,
+    /// Name and version of its software, if it tells.
+    pub software: Option<String>,
+}
+
+/// A client that stays connected. Clones are the same client; when the last is dropped, the connection ends.
+#[derive(Clone, Debug)]
+pub struct Live {
+    shared: Arc<Shared>,
+    task: Arc<Task>,
+}
+
+/// The task behind a client; ends with its last handle.
+#[derive(Debug)]
+struct Task(Mutex<Option<JoinHandle<()>>>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let task = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = task.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Live {
+    /// Connects and introduces the client. The state of `options.subscriptions` is there when this returns; a channel
+    /// among them that does not exist is left out. Fails if the first attempt does; only later losses are mended.
+    ///
+    /// `client_id` names this client towards the host: one per running client, since a second connection with the same
+    /// id ends the first ([`ClientError::Superseded`]).
+    pub async fn connect(
+        place: impl Into<Place>,
+        client_id: &str,
+        options: Options,
+    ) -> Result<(Self, Updates), ClientError> {
+        let shared = Arc::new(Shared::new(client_id, options.handler.clone()));
+        let (supervisor, updates) =
+            Supervisor::start(Arc::clone(&shared), place.into(), options).await?;
+        let task = tokio::spawn(supervisor.run());
+        let task = Arc::new(Task(Mutex::new(Some(task))));
+        Ok((Self { shared, task }, updates))
+    }
+
+    pub fn client_id(&self) -> String {
+        self.shared.lock().replica.client_id().to_owned()
+    }
+
+    /// The host as it introduced itself last.
+    pub fn host(&self) -> HostInfo {
+        self.shared.lock().host.clone()
+    }
+
+    /// Whether the connection is there, as far as is known.
+    pub fn is_connected(&self) -> bool {
+        self.shared.lock().connection.is_some()
+    }
+
+    /// Watches a channel from now on, over losses of the connection too. Its state is there when this returns, if it
+    /// has any. Given up while it waits, the subscription may still come to be.
+    pub async fn subscribe(&self, channel: &ChannelUri) -> Result<(), ClientError> {
+        self.subscribe_with(channel, Object::new()).await
+    }
+
+    /// The same with further params, `view` and `delivery`, which are kept for later connections.
+    pub async fn subscribe_with(
+        &self,
+        channel: &ChannelUri,
+        further: Object,
+    ) -> Result<(), ClientError> {
+        self.shared.subscribe(channel, further).await
+    }
+
+    /// Watches a channel no more; its state is forgotten at once.
+    pub async fn unsubscribe(&self, channel: &ChannelUri) {
+        {
+            let mut inner = self.shared.lock();
+            inner.watched.remove(channel);
+            inner.replica.drop_channel(channel.as_str());
+        }
+        // Without a connection there is nothing to end: the next one does not ask for the channel.
+        let _ = self
+            .notify("unsubscribe", json!({"channel": channel.as_str()}))
+            .await;
+    }
+
+    /// Dispatches an action: it shows in the state at once, and is sent now or when the connection is back. What becomes
+    /// of it comes as [`Update::Changed`] with this client's id and the number returned as its `origin`, as
+    /// [`Update::Refused`], or as [`Update::NotResent`].
+    pub fn dispatch(&self, channel: &ChannelUri, action: Value) -> Result<i64, ClientError> {
+        let action = Action::decode(action)?;
+        let client_seq = {
+            let mut inner = self.shared.lock();
+            if let Some(why) = &inner.over {
+                return Err(why.clone());
+            }
+            inner.replica.dispatch(channel.as_str(), action)?
+        };
+        self.shared.unsent.notify_one();
+        Ok(client_seq)
+    }
+
+    /// Asks the host, after everything that was dispatched before. Fails at once while there is no connection.
+    ///
+    /// Not for `subscribe`: its answer must be taken in its place among the actions ([`Live::subscribe`] does).
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
+        let connection = self.shared.flush().await?;
+        connection.request(method, params).await
+    }
+
+    /// Tells the host something, after everything that was dispatched before. Fails at once while there is no
+    /// connection.
+    pub async fn notify(&self, method: &str, params: Value) -> Result<(), ClientError> {
+        let connection = self.shared.flush().await?;
+        connection.notify(method, params).await
+    }
+
+    /// Sets who answers the host's own requests from now on, over losses of the connection too.
+    pub fn answer_with(&self, handler: Handler) {
+        let mut inner = self.shared.lock();
+        if let Some(connection) = &inner.connection {
+            connection.answer_with(Arc::clone(&handler));
+        }
+        inner.handler = Some(handler);
+    }
+
+    /// The root channel, ahead of the host by what is pending. A snapshot: cheap to take, never changes.
+    pub fn root(&self) -> Option<Arc<RootState>> {
+        self.read(|replica| replica.root().cloned())
+    }
+
+    /// A session, ahead of the host by what is pending. A snapshot: cheap to take, never changes.
+    pub fn session(&self, channel: &ChannelUri) -> Option<Arc<SessionState>> {
+        self.read(|replica| replica.session(channel.as_str()).cloned())
+    }
+
+    /// A chat, ahead of the host by what is pending. A snapshot: cheap to take, never changes. While it is held, each
+    /// change has to copy the list of the active turn's parts: drop it after drawing.
+    pub fn chat(&self, channel: &ChannelUri) -> Option<Arc<ChatState>> {
+        self.read(|replica| replica.chat(channel.as_str()).cloned())
+    }
+
+    /// Reads anything else of the state: confirmed states, what is pending. Nothing is heard or dispatched meanwhile, so
+    /// it should be short and must not call this client.
+    pub fn read<T>(&self, read: impl FnOnce(&Replica) -> T) -> T {
+        read(&self.shared.lock().replica)
+    }
+
+    /// Tries to reconnect now instead of at the end of the wait.
+    pub fn retry_now(&self) {
+        self.shared.retry.notify_one();
+    }
+
+    /// Why nothing comes any more, once the client is over.
+    pub fn why_over(&self) -> Option<ClientError> {
+        self.shared.lock().over.clone()
+    }
+
+    /// Sends what is unsent, says goodbye and ends the client for all its handles.
+    pub async fn close(self) {
+        let task = {
+            let mut task = self.task.0.lock().unwrap_or_else(PoisonError::into_inner);
+            task.take()
+        };
+        if let Some(task) = task {
+            self.shared.closing.notify_one();
+            let _ = task.await;
+        }
+    }
+}

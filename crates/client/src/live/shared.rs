@@ -1,0 +1,195 @@
+//! What the handles of a client and its task share: the replica, the connection there is, and who waits for what.
+//!
+//! Promises: an action is taken from the replica and put on the current connection in one step, so that no two are
+//! swapped and none goes to a connection that is over.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+use wire::{ChannelUri, Object};
+
+use crate::connection::Handler;
+use crate::pump::Answer;
+use crate::{ClientError, Connection, Replica, Snapshot};
+
+use super::HostInfo;
+
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(super) struct Shared {
+    inner: Mutex<Inner>,
+    /// Something may have to be sent.
+    pub(super) unsent: Notify,
+    /// The wait before the next attempt is cut short.
+    pub(super) retry: Notify,
+    /// The client is to end.
+    pub(super) closing: Notify,
+}
+
+pub(super) struct Inner {
+    pub(super) replica: Replica,
+    /// Every channel that is to be watched, with the further params of its subscription; not all have state.
+    pub(super) watched: BTreeMap<ChannelUri, Object>,
+    pub(super) connection: Option<Arc<Connection>>,
+    /// Why there is no connection.
+    pub(super) down: ClientError,
+    pub(super) over: Option<ClientError>,
+    pub(super) handler: Option<Handler>,
+    pub(super) host: HostInfo,
+    subscribing: HashMap<u64, Subscribing>,
+}
+
+/// A subscription that waits for its answer.
+struct Subscribing {
+    channel: ChannelUri,
+    further: Object,
+    done: oneshot::Sender<Result<(), ClientError>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(client_id: &str, handler: Option<Handler>) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                replica: Replica::new(client_id),
+                watched: BTreeMap::new(),
+                connection: None,
+                down: ClientError::Closed("it was never there".to_owned()),
+                over: None,
+                handler,
+                host: HostInfo {
+                    protocol_version: String::new(),
+                    software: None,
+                },
+                subscribing: HashMap::new(),
+            }),
+            unsent: Notify::new(),
+            retry: Notify::new(),
+            closing: Notify::new(),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A reader's closure may panic under this lock; it cannot have changed anything.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn current(&self) -> Result<Arc<Connection>, ClientError> {
+        let inner = self.lock();
+        match (&inner.over, &inner.connection) {
+            (Some(why), _) => Err(why.clone()),
+            (None, Some(connection)) => Ok(Arc::clone(connection)),
+            (None, None) => Err(inner.down.clone()),
+        }
+    }
+
+    /// Sends what is unsent, in dispatch order; returns the connection it was sent on.
+    pub(super) async fn flush(&self) -> Result<Arc<Connection>, ClientError> {
+        let connection = self.current()?;
+        while self.lock().replica.has_unsent() {
+            let slot = connection.reserve().await?;
+            let mut inner = self.lock();
+            inner.must_be_on(&connection)?;
+            if let Some(params) = inner.replica.take_unsent() {
+                slot.notify("dispatchAction", &params);
+            }
+        }
+        Ok(connection)
+    }
+
+    pub(super) async fn subscribe(
+        &self,
+        channel: &ChannelUri,
+        further: Object,
+    ) -> Result<(), ClientError> {
+        let connection = self.flush().await?;
+        let slot = connection.reserve().await?;
+        let (done, answer) = oneshot::channel();
+        {
+            let mut inner = self.lock();
+            inner.must_be_on(&connection)?;
+            let id = slot.ask("subscribe", &subscribe_params(channel, &further));
+            let channel = channel.clone();
+            inner.subscribing.insert(
+                id,
+                Subscribing {
+                    channel,
+                    further,
+                    done,
+                },
+            );
+        }
+        match tokio::time::timeout(SUBSCRIBE_TIMEOUT, answer).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(self.lock().down.clone()),
+            Err(_) => Err(ClientError::TimedOut {
+                method: "subscribe".to_owned(),
+                seconds: SUBSCRIBE_TIMEOUT.as_secs(),
+            }),
+        }
+    }
+}
+
+impl Inner {
+    fn must_be_on(&self, connection: &Arc<Connection>) -> Result<(), ClientError> {
+        match &self.connection {
+            Some(current) if Arc::ptr_eq(current, connection) => Ok(()),
+            Some(_) | None => Err(self.down.clone()),
+        }
+    }
+
+    /// Takes the answer to a subscription in its place among the actions; the channel whose state was replaced.
+    pub(super) fn subscribed(&mut self, id: u64, answer: Answer) -> Option<ChannelUri> {
+        let subscribing = self.subscribing.remove(&id)?;
+        let was_held = self
+            .replica
+            .channels()
+            .any(|held| held == subscribing.channel.as_str());
+        let taken = answer
+            .map_err(ClientError::Rpc)
+            .and_then(|result| self.take_snapshot(result));
+        let is_reset = matches!(taken, Ok(true)) && was_held;
+        let channel = subscribing.channel;
+        if taken.is_ok() {
+            self.watched.insert(channel.clone(), subscribing.further);
+        }
+        let _ = subscribing.done.send(taken.map(drop));
+        is_reset.then_some(channel)
+    }
+
+    /// Whether the answer held a state.
+    fn take_snapshot(&mut self, mut result: Value) -> Result<bool, ClientError> {
+        let Some(snapshot) = Snapshot::of_subscription(&mut result)? else {
+            return Ok(false);
+        };
+        self.replica
+            .take_snapshot(snapshot)
+            .map(|()| true)
+            .map_err(|error| ClientError::Unreadable(error.to_string()))
+    }
+
+    /// There is no connection any more; who waits on it hears why.
+    pub(super) fn lost(&mut self, why: &ClientError) {
+        self.connection = None;
+        self.down = why.clone();
+        self.subscribing.clear();
+    }
+}
+
+/// The params of a `subscribe`.
+pub(super) fn subscribe_params(channel: &ChannelUri, further: &Object) -> Value {
+    let mut params = json!({"channel": channel.as_str()});
+    for (field, value) in further {
+        params[field] = value.clone();
+    }
+    params
+}

@@ -1,0 +1,242 @@
+//! The task behind a client: hears the host while there is a connection, and gets a new one when there is none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::{Instant, timeout};
+
+use crate::pump::Said;
+use crate::{Applied, ClientError, Connection, Envelope, Events, Heard, Notification};
+
+use super::backoff::Backoff;
+use super::shared::{Inner, Shared};
+use super::update::UPDATES_MAX;
+use super::{Link, Options, Place, Update, Updates};
+
+/// How long an application whose updates are full may take to read one.
+const UPDATE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the last actions may take to be sent when the client is closed.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(super) struct Supervisor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) place: Place,
+    pub(super) options: Options,
+    pub(super) backoff: Backoff,
+    updates: mpsc::Sender<Update>,
+    pub(super) connection: Arc<Connection>,
+    pub(super) events: Events,
+}
+
+/// Why the client stopped listening.
+pub(super) enum End {
+    /// The connection is lost; another may be had.
+    Lost(ClientError),
+    /// Nothing more is wanted.
+    Over(ClientError),
+}
+
+impl End {
+    /// Why an attempt or a connection ended; a client whose id was taken does not take it back.
+    pub(super) fn of(why: ClientError) -> Self {
+        match why {
+            ClientError::Superseded => Self::Over(why),
+            why => Self::Lost(why),
+        }
+    }
+
+    pub(super) fn closed() -> Self {
+        Self::Over(ClientError::Closed("this client was closed".to_owned()))
+    }
+}
+
+impl Supervisor {
+    /// Connects for the first time.
+    pub(super) async fn start(
+        shared: Arc<Shared>,
+        place: Place,
+        options: Options,
+    ) -> Result<(Self, Updates), ClientError> {
+        let (connection, events) = Self::introduce(&shared, &place, &options).await?;
+        let (updates, receiver) = mpsc::channel(UPDATES_MAX);
+        let supervisor = Self {
+            shared,
+            place,
+            backoff: Backoff::new(options.retry_max),
+            options,
+            updates,
+            connection,
+            events,
+        };
+        Ok((supervisor, Updates { receiver }))
+    }
+
+    pub(super) async fn run(mut self) {
+        let why = loop {
+            let connected = Instant::now();
+            let why = match self.listen().await {
+                End::Over(why) => break why,
+                End::Lost(why) => why,
+            };
+            self.backoff.lasted(connected.elapsed());
+            self.shared.lock().lost(&why);
+            self.connection.give_up(why.clone());
+            if let Err(End::Over(why) | End::Lost(why)) =
+                self.emit(Update::Connection(Link::Lost { why })).await
+            {
+                break why;
+            }
+            if let Err(why) = self.come_back().await {
+                break why;
+            }
+        };
+        self.end(why).await;
+    }
+
+    /// Hears the host until the connection ends or the client is closed.
+    async fn listen(&mut self) -> End {
+        let shared = Arc::clone(&self.shared);
+        let connection = Arc::clone(&self.connection);
+        let heard = AtomicU64::new(0);
+        let sending = async {
+            loop {
+                // A connection that fails is noticed by who reads from it.
+                let _ = shared.flush().await;
+                shared.unsent.notified().await;
+            }
+        };
+        let silence = watch_silence(&connection, &heard, self.options.ping_after);
+        tokio::pin!(sending, silence);
+        loop {
+            let said = tokio::select! {
+                said = self.events.next_said() => said,
+                why = &mut silence => Err(why),
+                () = &mut sending => continue,
+                () = shared.closing.notified() => return End::closed(),
+            };
+            heard.fetch_add(1, Ordering::Relaxed);
+            let taken = match said {
+                Ok(Said::Notification(notification)) => self.take(notification).await,
+                Ok(Said::Answer(id, answer)) => {
+                    let reset = self.shared.lock().subscribed(id, answer);
+                    match reset {
+                        Some(channel) => {
+                            let channel = channel.to_string();
+                            self.emit(Update::Reset { channel }).await
+                        }
+                        None => Ok(()),
+                    }
+                }
+                Err(why) => Err(End::of(why)),
+            };
+            if let Err(end) = taken {
+                return end;
+            }
+        }
+    }
+
+    async fn take(&self, notification: Notification) -> Result<(), End> {
+        if notification.method != "action" {
+            return self.emit(Update::Notification(notification)).await;
+        }
+        // What cannot be read cannot be mirrored: better a fresh start than a state that is wrong.
+        let envelope = Envelope::from_value(notification.params).map_err(End::Lost)?;
+        let update = {
+            let mut inner = self.shared.lock();
+            let heard = inner.replica.hear(&envelope);
+            update_of(&inner, envelope, heard)
+        };
+        match update {
+            Some(update) => self.emit(update).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the application. One that wants no updates gets none; one that does not read them ends the client.
+    pub(super) async fn emit(&self, update: Update) -> Result<(), End> {
+        let update = match self.updates.try_send(update) {
+            Ok(()) | Err(TrySendError::Closed(_)) => return Ok(()),
+            Err(TrySendError::Full(update)) => update,
+        };
+        match timeout(UPDATE_TIMEOUT, self.updates.send(update)).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(End::Over(ClientError::Overflow {
+                events: UPDATES_MAX,
+            })),
+        }
+    }
+
+    async fn end(self, why: ClientError) {
+        let _ = timeout(FLUSH_TIMEOUT, self.shared.flush()).await;
+        {
+            let mut inner = self.shared.lock();
+            inner.lost(&why);
+            inner.over = Some(why.clone());
+        }
+        let _ = self
+            .updates
+            .try_send(Update::Connection(Link::Over { why: why.clone() }));
+        match Arc::try_unwrap(self.connection) {
+            Ok(connection) => connection.close().await,
+            // Somebody waits for an answer on it: it ends when they have heard why.
+            Err(connection) => connection.give_up(why),
+        }
+    }
+}
+
+/// What the application is told of an envelope.
+pub(super) fn update_of(inner: &Inner, envelope: Envelope, heard: Heard) -> Option<Update> {
+    let is_news = match heard {
+        Heard::Refused {
+            channel,
+            client_seq,
+            action,
+            reason,
+        } => {
+            return Some(Update::Refused {
+                channel,
+                client_seq,
+                action,
+                reason,
+            });
+        }
+        Heard::NotForUs => false,
+        Heard::Own { .. } => true,
+        // An action that was in the state already, or one of a channel that was left meanwhile, is no news; one of a
+        // watched channel whose kind has no state here is for the application.
+        Heard::Foreign(Applied::NotHeld | Applied::Rejected) => {
+            let watched = inner.watched.keys();
+            let mut watched = watched.map(wire::ChannelUri::as_str);
+            watched.any(|channel| channel == envelope.channel)
+                && inner
+                    .replica
+                    .channels()
+                    .all(|held| held != envelope.channel)
+        }
+        Heard::Foreign(Applied::Changed | Applied::Unchanged) => true,
+    };
+    is_news.then(|| Update::Changed {
+        channel: envelope.channel.clone(),
+        envelope: Arc::new(envelope),
+    })
+}
+
+/// Asks a host that says nothing whether it is there; returns when it is not.
+async fn watch_silence(
+    connection: &Connection,
+    heard: &AtomicU64,
+    ping_after: Duration,
+) -> ClientError {
+    loop {
+        let before = heard.load(Ordering::Relaxed);
+        tokio::time::sleep(ping_after).await;
+        if heard.load(Ordering::Relaxed) == before
+            && let Err(why) = connection.ping().await
+        {
+            return why;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Coming back: what was missed is taken in, and what is pending is sent again or given up (G-30).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use wire::Action;
+use wire::published::actions::ActionType;
+use wire::state::{ChatState, StateError};
+
+use super::resend::{Resend, WhyNot, resend};
+use super::{Heard, Pending, Replica, Sending, Watch};
+use crate::{Envelope, Mirror, Snapshot};
+
+/// Connections that an action may go down with. One that every connection ends at is likely what ends them.
+const SENDS_MAX: u32 = 5;
+
+/// What a reconnect did.
+#[derive(Debug, Default, PartialEq)]
+pub struct Resumed {
+    /// What each replayed envelope meant, in order.
+    pub heard: Vec<Heard>,
+    /// Channels whose state was replaced.
+    pub reset: Vec<String>,
+    /// Channels that are not there any more.
+    pub gone: Vec<String>,
+    /// For the caller to decide about.
+    pub not_resent: Vec<GivenUp>,
+}
+
+/// An action that is neither confirmed nor refused nor sent again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenUp {
+    pub channel: String,
+    pub client_seq: i64,
+    pub action: Arc<Action>,
+    pub why: WhyNot,
+}
+
+impl Replica {
+    /// Takes the `replay` form of a reconnect. What is to be sent again is unsent from now on.
+    pub fn replayed(&mut self, envelopes: &[Envelope], missing: &[String]) -> Resumed {
+        let heard = envelopes
+            .iter()
+            .map(|envelope| self.hear(envelope))
+            .collect();
+        let touched: BTreeSet<&str> = envelopes
+            .iter()
+            .map(|envelope| envelope.channel.as_str())
+            .collect();
+        for channel in missing {
+            self.confirmed.drop_channel(channel);
+        }
+        let not_resent = self.settle(|_, pending| {
+            if missing.contains(&pending.channel) {
+                return Err(WhyNot::ChannelGone);
+            }
+            match (pending.watch, pending.sending) {
+                (Watch::NotWatched, Sending::Sent) => Err(WhyNot::NotWatched),
+                (Watch::NotWatched, Sending::Unsent) => Ok(()),
+                (Watch::Watched, _) => match resend(&pending.action) {
+                    Resend::IfNothingHappened if touched.contains(pending.channel.as_str()) => {
+                        Err(WhyNot::MovedOn)
+                    }
+                    Resend::IfNothingHappened | Resend::Freely => Ok(()),
+                },
+            }
+        });
+        Resumed {
+            heard,
+            gone: missing.to_vec(),
+            not_resent,
+            ..Resumed::default()
+        }
+    }
+
+    /// Takes the `snapshot` form of a reconnect, or the answer to a new `initialize`: every channel that is not in it is
+    /// gone. Nothing is changed on an error.
+    pub fn snapshots(&mut self, snapshots: Vec<Snapshot>) -> Result<Resumed, StateError> {
+        let mut fresh = Mirror::default();
+        for snapshot in snapshots {
+            fresh.take_snapshot(snapshot)?;
+        }
+        let before = std::mem::replace(&mut self.confirmed, fresh);
+        let is_held = |channel: &&str| self.confirmed.state(channel).is_some();
+        let reset = self.confirmed.channels().map(str::to_owned).collect();
+        let gone: Vec<String> = before
+            .channels()
+            .filter(|channel| !is_held(channel))
+            .map(str::to_owned)
+            .collect();
+        let not_resent = self.settle(|confirmed, pending| {
+            if gone.contains(&pending.channel) {
+                return Err(WhyNot::ChannelGone);
+            }
+            let Some(state) = confirmed.state(&pending.channel) else {
+                return Err(WhyNot::NotWatched);
+            };
+            let is_new_turn = state
+                .chat()
+                .is_some_and(|chat| starts_unknown_turn(&pending.action, chat));
+            if is_new_turn {
+                Ok(())
+            } else {
+                Err(WhyNot::StateReplaced)
+            }
+        });
+        Ok(Resumed {
+            heard: Vec::new(),
+            reset,
+            gone,
+            not_resent,
+        })
+    }
+
+    /// Decides about each pending action: to be sent again, or given up and why.
+    fn settle(&mut self, decide: impl Fn(&Mirror, &Pending) -> Result<(), WhyNot>) -> Vec<GivenUp> {
+        self.ahead.clear();
+        let mut given_up = Vec::new();
+        for mut pending in std::mem::take(&mut self.pending) {
+            let decided = match decide(&self.confirmed, &pending) {
+                Ok(()) if pending.sends >= SENDS_MAX => Err(WhyNot::SentTooOften),
+                decided => decided,
+            };
+            match decided {
+                Ok(()) => {
+                    pending.sending = Sending::Unsent;
+                    pending.watch = self.watch_of(&pending.channel, &pending.action);
+                    self.pending.push_back(pending);
+                }
+                Err(why) => given_up.push(GivenUp {
+                    channel: pending.channel,
+                    client_seq: pending.client_seq,
+                    action: pending.action,
+                    why,
+                }),
+            }
+        }
+        let channels: BTreeSet<String> = self
+            .pending
+            .iter()
+            .map(|pending| pending.channel.clone())
+            .collect();
+        for channel in channels {
+            self.rebase(&channel);
+        }
+        given_up
+    }
+}
+
+fn starts_unknown_turn(action: &Action, chat: &ChatState) -> bool {
+    let Some(id) = action
+        .text("turnId")
+        .filter(|_| action.kind == ActionType::ChatTurnStarted)
+    else {
+        return false;
+    };
+    let is_active = chat.active_turn.as_ref().is_some_and(|turn| turn.id == id);
+    !is_active && chat.turns.position(id).is_none()
+}
