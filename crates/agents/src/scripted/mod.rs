@@ -4,9 +4,11 @@
 //! Must not know: channels, peers, sequence numbers; that it is used in tests.
 
 mod builtin;
+mod locale;
 mod number;
 mod play;
 mod script;
+mod shape;
 mod step;
 mod substitute;
 
@@ -17,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
 
+pub use locale::Locale;
 pub use script::{Script, ScriptError};
 
 /// The provider id.
@@ -26,12 +29,19 @@ pub const PROVIDER: &str = "scripted";
 #[derive(Debug, Clone)]
 pub struct ScriptedAgent {
     script: Arc<Script>,
+    locale: Locale,
 }
 
 impl ScriptedAgent {
+    /// The agent with a script, in the language of the process.
     pub fn new(script: Script) -> Self {
+        Self::speaking(script, Locale::of_environment())
+    }
+
+    pub fn speaking(script: Script, locale: Locale) -> Self {
         Self {
             script: Arc::new(script),
+            locale,
         }
     }
 
@@ -58,9 +68,8 @@ impl Agent for ScriptedAgent {
     }
 
     async fn open(&self, _session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
-        Ok(Box::new(play::ScriptedSession::new(Arc::clone(
-            &self.script,
-        ))))
+        let script = Arc::clone(&self.script);
+        Ok(Box::new(play::ScriptedSession::new(script, self.locale)))
     }
 }
 

@@ -107,11 +107,10 @@ impl Scene {
             Some(_) => return Err(at(&when_place, "must be a string: a regular expression")),
         };
         let steps_place = format!("{place}.steps");
-        let steps = list(scene.get("steps"), &steps_place)?.iter().enumerate();
-        let steps = steps.map(|(n, step)| Step::parse(step, &format!("{steps_place}[{n}]")));
+        let steps = list(scene.get("steps"), &steps_place)?;
         Ok(Self {
             when,
-            steps: steps.collect::<Result<_, _>>()?,
+            steps: Step::parse_all(steps, &steps_place)?,
         })
     }
 

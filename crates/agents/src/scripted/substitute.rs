@@ -2,14 +2,19 @@
 //!
 //! Promises: one pass, so what a user wrote is never taken for a placeholder. Unknown placeholders stay as they are.
 
+use serde_json::Value;
+use wire::Object;
+
 /// What the placeholders of a scene stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Scope {
     /// Capture groups from `$1` on; a group that took no part is empty.
-    groups: Vec<String>,
-    text: String,
-    last: String,
-    steering: String,
+    pub(super) groups: Vec<String>,
+    pub(super) text: String,
+    /// JSON of the last answer, confirmation or tool result.
+    pub(super) last: String,
+    /// The text of the last steering message that was taken.
+    pub(super) steering: String,
 }
 
 impl Scope {
@@ -45,6 +50,23 @@ impl Scope {
         out
     }
 
+    /// Substitution is in values only, never in keys (G-03).
+    pub(super) fn substitute_in(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.substitute(text)),
+            Value::Array(items) => items.iter().map(|item| self.substitute_in(item)).collect(),
+            Value::Object(fields) => Value::Object(self.substitute_fields(fields)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    pub(super) fn substitute_fields(&self, fields: &Object) -> Object {
+        let fields = fields.iter();
+        fields
+            .map(|(key, value)| (key.clone(), self.substitute_in(value)))
+            .collect()
+    }
+
     /// The meaning and the length of the placeholder that `from` begins with.
     fn placeholder<'a>(&'a self, from: &str) -> Option<(&'a str, usize)> {
         let names = [
@@ -73,14 +95,17 @@ impl Scope {
 
 /// Could this string be another one after substitution?
 pub(super) fn may_change(text: &str) -> bool {
-    let group = text
-        .split('$')
-        .skip(1)
-        .any(|after| after.starts_with(|c: char| c.is_ascii_digit()));
-    group
+    uses_groups(text)
         || ["{{text}}", "{{last}}", "{{steering}}"]
             .iter()
             .any(|name| text.contains(name))
+}
+
+/// Does this string name a capture group?
+pub(super) fn uses_groups(text: &str) -> bool {
+    text.split('$')
+        .skip(1)
+        .any(|after| after.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 //! How scenes are played, told as tables over paused time.
 
+mod ask;
+mod tool;
+mod worker;
+
 use expect_test::{Expect, expect};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -21,7 +26,7 @@ fn input(text: &str) -> TurnInput {
 
 async fn session(steps: Value) -> Box<dyn AgentSession> {
     let script = json!({"scenes": [{"when": "^(\\w*) ?(\\w*)", "steps": steps}]}).to_string();
-    let agent = ScriptedAgent::new(Script::parse(&script).unwrap());
+    let agent = ScriptedAgent::speaking(Script::parse(&script).unwrap(), Locale::English);
     let facts = SessionFacts {
         conversation: "c".to_owned(),
         working_directories: Vec::new(),
@@ -31,22 +36,38 @@ async fn session(steps: Value) -> Box<dyn AgentSession> {
 
 /// Plays a whole turn; one line per event with the milliseconds since the turn began.
 async fn told(steps: Value, input: TurnInput) -> (String, Result<(), AgentError>) {
+    answered(steps, input, Vec::new()).await
+}
+
+/// The same, with a host that answers what is asked, one reply after the other, each 10 ms later.
+async fn answered(
+    steps: Value,
+    input: TurnInput,
+    answers: Vec<AgentReply>,
+) -> (String, Result<(), AgentError>) {
     let mut session = session(steps).await;
     let (sender, mut receiver) = mpsc::channel(1);
+    let replies = Replies::default();
     let began = Instant::now();
     let listen = async {
         let mut lines = String::new();
+        let mut answers = answers.into_iter();
         while let Some(event) = receiver.recv().await {
             lines.push_str(&format!(
                 "{} {}\n",
                 began.elapsed().as_millis(),
                 line(&event)
             ));
+            if event.awaits().is_some() {
+                tokio::time::advance(Duration::from_millis(10)).await;
+                replies.deliver(answers.next().unwrap()).unwrap();
+            }
         }
+        assert_eq!(answers.next(), None, "everything was asked");
         lines
     };
     let turn = async {
-        let events = EventSink::new(sender, Replies::default());
+        let events = EventSink::new(sender, replies.clone());
         session.turn(input, &events).await
     };
     tokio::join!(listen, turn)
@@ -54,16 +75,69 @@ async fn told(steps: Value, input: TurnInput) -> (String, Result<(), AgentError>
 
 fn line(event: &AgentEvent) -> String {
     let name = |part: &u64| format!("{}.{}", part >> 32, part & 0xffff_ffff);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match event {
         AgentEvent::PartOpened { part, kind } => format!("open {} {kind:?}", name(part)),
         AgentEvent::Text { part, text } => format!("text {} {text:?}", name(part)),
-        AgentEvent::Checkpoint(bytes) => format!("checkpoint {}", String::from_utf8_lossy(bytes)),
-        other => format!("{other:?}"),
+        AgentEvent::Checkpoint(bytes) => format!("checkpoint {}", text(bytes)),
+        AgentEvent::Content { body, content_type } => {
+            format!("content {content_type} {:?}", text(body))
+        }
+        AgentEvent::ToolStarted { call, start } => {
+            format!(
+                "start {} {} {:?}",
+                name(call),
+                start.name,
+                start.display_name
+            )
+        }
+        AgentEvent::ToolInput { call, text } => format!("input {} {text:?}", name(call)),
+        AgentEvent::ToolReady { call, fields } => {
+            format!("ready {} {}", name(call), Value::Object(fields.clone()))
+        }
+        AgentEvent::ToolContent { call, content } => {
+            format!("update {} {}", name(call), Value::from(content.clone()))
+        }
+        AgentEvent::ToolCompleted {
+            call,
+            result,
+            review,
+        } => {
+            let review = if *review { " for review" } else { "" };
+            format!("completed {} {result}{review}", name(call))
+        }
+        AgentEvent::ClientTool {
+            call,
+            name: tool,
+            input,
+            timeout_ms,
+        } => format!("client tool {} {tool} {input} {timeout_ms} ms", name(call)),
+        AgentEvent::Asked { ask, request } => {
+            format!("ask {} {}", name(ask), Value::Object(request.clone()))
+        }
+        AgentEvent::SteerPoint { steer } => format!("steer {}", name(steer)),
+        AgentEvent::Spawned { call, worker } => format!(
+            "spawn {} {:?} {:?} {:?} {:?} {}",
+            name(call),
+            worker.title,
+            worker.interactivity,
+            worker.agent_name,
+            worker.task,
+            text(&worker.brief)
+        ),
+        AgentEvent::Notice { .. }
+        | AgentEvent::Usage(_)
+        | AgentEvent::Title(_)
+        | AgentEvent::Activity(_) => format!("{event:?}"),
     }
 }
 
 async fn check(steps: Value, text: &str, expected: Expect) {
-    let (mut lines, result) = told(steps, input(text)).await;
+    check_answered(steps, text, Vec::new(), expected).await;
+}
+
+async fn check_answered(steps: Value, text: &str, answers: Vec<AgentReply>, expected: Expect) {
+    let (mut lines, result) = answered(steps, input(text), answers).await;
     lines.push_str(&match result {
         Ok(()) => "complete\n".to_owned(),
         Err(error) => {
@@ -246,11 +320,12 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
 async fn a_script_without_a_matching_scene_says_so() {
     let script = Script::parse(r#"{"scenes": []}"#).unwrap();
     let (sender, mut receiver) = mpsc::channel(8);
-    let mut session = ScriptedSession::new(Arc::new(script));
+    let mut session = ScriptedSession::new(Arc::new(script), Locale::English);
     session
         .turn(input("x"), &EventSink::new(sender, Replies::default()))
         .await
         .unwrap();
+    assert!(line(&receiver.recv().await.unwrap()).starts_with("checkpoint"));
     assert_eq!(line(&receiver.recv().await.unwrap()), "open 0.0 Markdown");
     assert!(line(&receiver.recv().await.unwrap()).contains("No scene"));
 }
@@ -261,6 +336,7 @@ async fn a_turn_nobody_listens_to_ends_quietly() {
         json!([{"say": ["a"]}, {"fail": {}}]),
         json!([{"stream": {"chunks": 1_000_000_000_000_u64}}]),
         json!([{"parts": 1_000_000_000_000_u64}]),
+        json!([{"ask": {"message": "?"}}, {"fail": {}}]),
     ] {
         let mut session = session(steps).await;
         let (sender, mut receiver) = mpsc::channel(1);

@@ -1,0 +1,115 @@
+//! The few words that the host puts into shared state itself, in the host's own language (G-14): all clients see the
+//! same ones.
+
+/// A language of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Locale {
+    #[default]
+    English,
+    German,
+}
+
+/// The words of one language; `{}` stands for a tool's name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) approve: &'static str,
+    pub(super) deny: &'static str,
+    run: &'static str,
+    ran: &'static str,
+    failed: &'static str,
+}
+
+const ENGLISH: Words = Words {
+    approve: "Allow",
+    deny: "Deny",
+    run: "Run {}",
+    ran: "Ran {}",
+    failed: "{} failed",
+};
+
+const GERMAN: Words = Words {
+    approve: "Erlauben",
+    deny: "Ablehnen",
+    run: "{} ausführen",
+    ran: "{} ausgeführt",
+    failed: "{} ist fehlgeschlagen",
+};
+
+impl Locale {
+    /// The locale of the process, by the variables that POSIX names for messages, the strongest first.
+    pub fn of_environment() -> Self {
+        Self::chosen(|variable| std::env::var(variable).ok())
+    }
+
+    fn chosen(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let names = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter();
+        let set = names.filter_map(variable).find(|name| !name.is_empty());
+        Self::named(set.as_deref().unwrap_or(""))
+    }
+
+    /// By a name such as `de_AT.UTF-8`; English where the language is not spoken here.
+    fn named(name: &str) -> Self {
+        let language = name.split(['_', '-', '.', '@']).next().unwrap_or("");
+        if language.eq_ignore_ascii_case("de") {
+            Self::German
+        } else {
+            Self::English
+        }
+    }
+
+    pub(super) fn words(self) -> &'static Words {
+        match self {
+            Self::English => &ENGLISH,
+            Self::German => &GERMAN,
+        }
+    }
+}
+
+impl Words {
+    pub(super) fn run(&self, name: &str) -> String {
+        self.run.replace("{}", name)
+    }
+
+    pub(super) fn ran(&self, name: &str) -> String {
+        self.ran.replace("{}", name)
+    }
+
+    pub(super) fn failed(&self, name: &str) -> String {
+        self.failed.replace("{}", name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_variable_that_is_set_decides() {
+        let chosen = |variables: &[(&str, &str)]| {
+            Locale::chosen(|name| {
+                let found = variables.iter().find(|(variable, _)| *variable == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(chosen(&[]), Locale::English);
+        assert_eq!(chosen(&[("LANG", "de_DE.UTF-8")]), Locale::German);
+        assert_eq!(
+            chosen(&[("LC_ALL", ""), ("LC_MESSAGES", "de"), ("LANG", "en_GB")]),
+            Locale::German
+        );
+        assert_eq!(
+            chosen(&[("LC_ALL", "C.UTF-8"), ("LANG", "de_DE")]),
+            Locale::English
+        );
+    }
+
+    #[test]
+    fn a_name_says_its_language_first() {
+        for name in ["de", "de_AT.UTF-8", "DE-ch", "de@euro"] {
+            assert_eq!(Locale::named(name), Locale::German, "{name}");
+        }
+        for name in ["", "C", "POSIX", "en_US", "den_XX", "fr_FR"] {
+            assert_eq!(Locale::named(name), Locale::English, "{name}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The steps that call a tool. A denied call is over: it is not completed, and the scene goes on.
+
+use serde_json::{Value, json};
+
+use super::super::shape::Shaped;
+use super::super::step::{ClientTool, Confirm, Confirmation, Outcome, Tool};
+use super::{Stage, Stop, out_of_place, put};
+use crate::event::{AgentEvent, AgentReply, ToolStart};
+use wire::Object;
+
+/// A call with everything in it substituted, before anything of it is said: no call is left half played.
+struct Call {
+    number: u64,
+    name: String,
+    display: String,
+    chunks: Vec<String>,
+    /// What it runs with; a user may have edited it.
+    input: String,
+    /// What is shown when someone is asked.
+    confirmation: Object,
+    reconfirm: Option<Value>,
+    updates: Vec<Vec<Value>>,
+    result: Option<Object>,
+    /// Who decided what, as `{{last}}` tells it.
+    approved: bool,
+    selected_option: Option<Value>,
+    suggestion: Option<Value>,
+}
+
+impl Stage<'_> {
+    pub(super) async fn tool(&mut self, tool: &Tool) -> Result<(), Stop> {
+        let mut call = self.call(tool)?;
+        let number = call.number;
+        let start = ToolStart {
+            name: call.name.clone(),
+            display_name: call.display.clone(),
+            ..ToolStart::default()
+        };
+        self.send(AgentEvent::ToolStarted {
+            call: number,
+            start,
+        })
+        .await?;
+        for (n, chunk) in std::mem::take(&mut call.chunks).into_iter().enumerate() {
+            self.breathe(n).await;
+            self.send(AgentEvent::ToolInput {
+                call: number,
+                text: chunk,
+            })
+            .await?;
+        }
+        let intent = json!(self.words.run(&call.display));
+        match tool.confirm {
+            Confirm::Auto => {
+                let mut fields = call.ready(intent);
+                fields.insert("confirmed".to_owned(), json!("not-needed"));
+                self.send(AgentEvent::ToolReady {
+                    call: number,
+                    fields,
+                })
+                .await?;
+            }
+            Confirm::Ask => self.confirm(&mut call, intent).await?,
+        }
+        if call.approved {
+            self.run(&mut call, tool.confirm_result).await?;
+        }
+        self.answered(call.last());
+        Ok(())
+    }
+
+    /// From the first output to the result. A call that is denied on the way ends there.
+    async fn run(&self, call: &mut Call, review: bool) -> Result<(), Stop> {
+        let number = call.number;
+        for content in std::mem::take(&mut call.updates) {
+            self.send(AgentEvent::ToolContent {
+                call: number,
+                content,
+            })
+            .await?;
+        }
+        if let Some(message) = call.reconfirm.take() {
+            self.confirm(call, message).await?;
+            if !call.approved {
+                return Ok(());
+            }
+        }
+        let result = call.result.get_or_insert_with(|| {
+            let text = json!({"type": "text", "text": call.input});
+            let message = self.words.ran(&call.display);
+            let result = json!({"success": true, "pastTenseMessage": message, "content": [text]});
+            result.as_object().cloned().unwrap_or_default()
+        });
+        let completed = AgentEvent::ToolCompleted {
+            call: number,
+            result: Value::Object(result.clone()),
+            review,
+        };
+        if !review {
+            return self.send(completed).await;
+        }
+        match self.ask(completed).await? {
+            AgentReply::ResultDecided { approved, .. } => {
+                call.approved = approved;
+                Ok(())
+            }
+            reply => Err(out_of_place(&reply)),
+        }
+    }
+
+    /// Asks whether the call may run, or go on.
+    async fn confirm(&self, call: &mut Call, message: Value) -> Result<(), Stop> {
+        let mut fields = call.ready(message);
+        fields.extend(call.confirmation.clone());
+        let asked = AgentEvent::ToolReady {
+            call: call.number,
+            fields,
+        };
+        match self.ask(asked).await? {
+            AgentReply::ToolDecided {
+                approved,
+                input,
+                selected_option,
+                suggestion,
+                ..
+            } => {
+                call.approved = approved;
+                call.input = input.unwrap_or_else(|| std::mem::take(&mut call.input));
+                call.selected_option = selected_option.or_else(|| call.selected_option.take());
+                call.suggestion = suggestion;
+                Ok(())
+            }
+            reply => Err(out_of_place(&reply)),
+        }
+    }
+
+    fn call(&self, tool: &Tool) -> Result<Call, Stop> {
+        let name = self.scope.substitute(&tool.name);
+        let display = tool.display.as_ref();
+        let display = display.map_or_else(|| name.clone(), |text| self.scope.substitute(text));
+        let chunks = tool.input_chunks.iter();
+        let chunks: Vec<String> = chunks.map(|chunk| self.scope.substitute(chunk)).collect();
+        let input = match &tool.input {
+            None if !chunks.is_empty() => chunks.concat(),
+            None => "{}".to_owned(),
+            Some(input) => Value::Object(self.scope.substitute_fields(input)).to_string(),
+        };
+        let updates = tool.updates.iter().enumerate();
+        let updates = updates.map(|(n, update)| self.values(update, &format!("tool.updates[{n}]")));
+        let result = tool.result.as_ref();
+        Ok(Call {
+            number: self.part(0),
+            confirmation: self.confirmation(&tool.confirmation)?,
+            reconfirm: self.value(tool.reconfirm.as_ref(), "tool.reconfirm")?,
+            updates: updates.collect::<Result<_, _>>()?,
+            result: result
+                .map(|outcome| self.result(outcome, &display))
+                .transpose()?,
+            name,
+            display,
+            chunks,
+            input,
+            approved: true,
+            selected_option: None,
+            suggestion: None,
+        })
+    }
+
+    fn confirmation(&self, confirmation: &Confirmation) -> Result<Object, Stop> {
+        let mut fields = Object::new();
+        let title = self.value(confirmation.title.as_ref(), "tool.title")?;
+        put(&mut fields, "confirmationTitle", title);
+        if !confirmation.edits.is_empty() {
+            let items = self.values(&confirmation.edits, "tool.edits")?;
+            fields.insert("edits".to_owned(), json!({"items": items}));
+        }
+        if confirmation.editable {
+            fields.insert("editable".to_owned(), json!(true));
+        }
+        let options = if confirmation.options.is_empty() {
+            vec![
+                json!({"id": "approve", "label": self.words.approve, "kind": "approve"}),
+                json!({"id": "deny", "label": self.words.deny, "kind": "deny"}),
+            ]
+        } else {
+            self.values(&confirmation.options, "tool.options")?
+        };
+        fields.insert("options".to_owned(), Value::Array(options));
+        Ok(fields)
+    }
+
+    /// A `ToolCallResult` (H-208).
+    fn result(&self, outcome: &Outcome, display: &str) -> Result<Object, Stop> {
+        let message = self.value(outcome.message.as_ref(), "tool.result.message")?;
+        let message = message.unwrap_or_else(|| match outcome.success {
+            true => json!(self.words.ran(display)),
+            false => json!(self.words.failed(display)),
+        });
+        let mut result = Object::new();
+        result.insert("success".to_owned(), json!(outcome.success));
+        result.insert("pastTenseMessage".to_owned(), message);
+        if let Some(content) = &outcome.content {
+            let content = self.values(content, "tool.result.content")?;
+            result.insert("content".to_owned(), Value::Array(content));
+        }
+        let structured = outcome.structured.as_ref();
+        let structured = structured.map(|fields| self.scope.substitute_fields(fields));
+        put(
+            &mut result,
+            "structuredContent",
+            structured.map(Value::Object),
+        );
+        let error = outcome.error.as_ref();
+        put(
+            &mut result,
+            "error",
+            error.map(|error| self.scope.substitute_in(error)),
+        );
+        Ok(result)
+    }
+
+    pub(super) async fn client_tool(&mut self, tool: &ClientTool) -> Result<(), Stop> {
+        let input = self.scope.substitute_fields(&tool.input);
+        let text = Value::Object(input.clone()).to_string();
+        let asked = AgentEvent::ClientTool {
+            call: self.part(0),
+            name: self.scope.substitute(&tool.name),
+            input: Value::Object(input),
+            timeout_ms: self.number(&tool.timeout_ms, "client_tool.timeout_ms")?,
+        };
+        let mut last = Object::new();
+        match self.ask(asked).await? {
+            AgentReply::ToolEnded { result, .. } => {
+                last.insert("approved".to_owned(), json!(true));
+                last.insert("input".to_owned(), json!(text));
+                put(&mut last, "success", result.get("success").cloned());
+                put(&mut last, "content", result.get("content").cloned());
+            }
+            // A client may deny what it was to run itself (H-199).
+            AgentReply::ToolDecided {
+                approved: false,
+                suggestion,
+                ..
+            } => {
+                last.insert("approved".to_owned(), json!(false));
+                last.insert("input".to_owned(), json!(text));
+                put(&mut last, "suggestion", suggestion);
+            }
+            reply => return Err(out_of_place(&reply)),
+        }
+        self.answered(last);
+        Ok(())
+    }
+
+    fn value(&self, shaped: Option<&Shaped>, field: &str) -> Result<Option<Value>, Stop> {
+        let value = shaped.map(|shaped| shaped.value(&self.scope));
+        value
+            .transpose()
+            .map_err(|what| self.unplayable(field, &what))
+    }
+
+    pub(super) fn values(&self, shaped: &[Shaped], field: &str) -> Result<Vec<Value>, Stop> {
+        let values = shaped.iter().enumerate().map(|(n, shaped)| {
+            let place = format!("{field}[{n}]");
+            let value = shaped.value(&self.scope);
+            value.map_err(|what| self.unplayable(&place, &what))
+        });
+        values.collect()
+    }
+}
+
+impl Call {
+    /// The fields of `chat/toolCallReady` that every call has.
+    fn ready(&self, message: Value) -> Object {
+        let mut fields = Object::new();
+        fields.insert("invocationMessage".to_owned(), message);
+        fields.insert("toolInput".to_owned(), json!(self.input));
+        fields
+    }
+
+    /// What `{{last}}` tells (G-03). A denied result is told to nobody (H-200).
+    fn last(self) -> Object {
+        let result = self.result.filter(|_| self.approved);
+        let field = |key: &str| result.as_ref().and_then(|result| result.get(key)).cloned();
+        let mut last = Object::new();
+        last.insert("approved".to_owned(), json!(self.approved));
+        last.insert("input".to_owned(), json!(self.input));
+        put(&mut last, "selectedOption", self.selected_option);
+        put(&mut last, "suggestion", self.suggestion);
+        put(&mut last, "success", field("success"));
+        put(&mut last, "content", field("content"));
+        last
+    }
+}

@@ -1,0 +1,37 @@
+//! The step that asks the user.
+
+use serde_json::Value;
+
+use super::super::script::{ScriptError, at};
+use super::super::shape::{Shape, Shaped};
+use super::field::{Fields, each, text};
+use super::tool::unique;
+
+/// An input request.
+#[derive(Debug, Clone, PartialEq)]
+pub(in super::super) struct Ask {
+    pub(in super::super) message: Option<String>,
+    pub(in super::super) url: Option<String>,
+    pub(in super::super) questions: Vec<Shaped>,
+}
+
+impl Ask {
+    pub(super) fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, place, &["message", "questions", "url"])?;
+        if fields.object.is_empty() {
+            return Err(at(place, "asks nothing: needs message, questions or url"));
+        }
+        Ok(Self {
+            message: fields.optional("message", text)?,
+            url: fields.optional("url", text)?,
+            questions: fields.optional("questions", questions)?.unwrap_or_default(),
+        })
+    }
+}
+
+fn questions(value: &Value, place: &str) -> Result<Vec<Shaped>, ScriptError> {
+    let read = |value: &Value, place: &str| Shaped::parse(Shape::Question, value, place);
+    let questions = each(value, place, read)?;
+    unique(&questions, "id", place)?;
+    Ok(questions)
+}

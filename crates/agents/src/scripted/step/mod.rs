@@ -1,0 +1,199 @@
+//! One step of a scene, as its script says it.
+//!
+//! Promises: every field is checked when the script is loaded. A step that the contract knows and this version does
+//! not build is refused by name, so that no scene is played with a hole in it.
+
+mod ask;
+mod field;
+mod spawn;
+mod tool;
+
+use serde_json::Value;
+
+use super::number::Number;
+use super::script::{ScriptError, at, object};
+use field::{Fields, flag, name, number, only_true, text, texts};
+
+pub(super) use ask::Ask;
+pub(super) use spawn::Spawn;
+pub(super) use tool::{ClientTool, Confirm, Confirmation, Outcome, Tool};
+
+/// What is done next. Strings and numbers are still as written: substitution comes when the scene is played.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    Say(Vec<String>),
+    Think(Vec<String>),
+    Stream(Stream),
+    Parts(Number),
+    WaitMs(Number),
+    Usage(Vec<(String, UsageField)>),
+    Title(String),
+    /// `None` clears it.
+    Activity(Option<String>),
+    Notify(String),
+    ContentRef(ContentRef),
+    Tool(Box<Tool>),
+    ClientTool(ClientTool),
+    Ask(Ask),
+    Spawn(Spawn),
+    Steer,
+    Fail(Fail),
+    Hang,
+    Crash,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stream {
+    pub(super) chunks: Number,
+    pub(super) size: Number,
+    pub(super) every_ms: Number,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fail {
+    pub(super) error_type: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) resumable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum UsageField {
+    Count(Number),
+    /// Handed on, with its strings substituted.
+    Other(Value),
+}
+
+const BUILT: [&str; 18] = [
+    "say",
+    "think",
+    "stream",
+    "parts",
+    "wait_ms",
+    "tool",
+    "client_tool",
+    "ask",
+    "spawn",
+    "steer",
+    "notify",
+    "content_ref",
+    "usage",
+    "title",
+    "activity",
+    "fail",
+    "hang",
+    "crash",
+];
+const LATER: [&str; 2] = ["show_prompt", "show_lowered"];
+/// The type of a content reference that names none.
+const CONTENT_TYPE_DEFAULT: &str = "text/plain";
+/// The size of a streamed chunk that names none.
+const STREAM_SIZE_DEFAULT: u64 = 40;
+
+impl Step {
+    /// The steps of a scene or of a worker; `place` is the list's.
+    pub(super) fn parse_all(steps: &[Value], place: &str) -> Result<Vec<Self>, ScriptError> {
+        let steps = steps.iter().enumerate();
+        steps
+            .map(|(n, step)| Self::parse(step, &format!("{place}[{n}]")))
+            .collect()
+    }
+
+    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
+        let step = object(value, place)?;
+        let mut keys = step.iter();
+        let (Some((name, value)), None) = (keys.next(), keys.next()) else {
+            let what = format!("a step has exactly one key; this one has {}", step.len());
+            return Err(at(place, what));
+        };
+        if LATER.contains(&name.as_str()) {
+            return Err(at(place, format!("the step `{name}` is not built yet")));
+        }
+        let inner = format!("{place}.{name}");
+        let place_of_step = place;
+        let place = inner.as_str();
+        match name.as_str() {
+            "say" => texts(value, place).map(Self::Say),
+            "think" => texts(value, place).map(Self::Think),
+            "stream" => Stream::parse(value, place).map(Self::Stream),
+            "parts" => number(value, place).map(Self::Parts),
+            "wait_ms" => number(value, place).map(Self::WaitMs),
+            "usage" => usage(value, place).map(Self::Usage),
+            "title" => text(value, place).map(Self::Title),
+            "activity" if value.is_null() => Ok(Self::Activity(None)),
+            "activity" => text(value, place).map(|text| Self::Activity(Some(text))),
+            "notify" => text(value, place).map(Self::Notify),
+            "content_ref" => ContentRef::parse(value, place).map(Self::ContentRef),
+            "tool" => Tool::parse(value, place).map(|tool| Self::Tool(Box::new(tool))),
+            "client_tool" => ClientTool::parse(value, place).map(Self::ClientTool),
+            "ask" => Ask::parse(value, place).map(Self::Ask),
+            "spawn" => Spawn::parse(value, place).map(Self::Spawn),
+            "steer" => only_true(value, place).map(|()| Self::Steer),
+            "fail" => Fail::parse(value, place).map(Self::Fail),
+            "hang" => only_true(value, place).map(|()| Self::Hang),
+            "crash" => only_true(value, place).map(|()| Self::Crash),
+            _ => {
+                let what = format!("unknown step `{name}`; known here: {}", BUILT.join(", "));
+                Err(at(place_of_step, what))
+            }
+        }
+    }
+}
+
+impl Stream {
+    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, place, &["chunks", "size", "every_ms"])?;
+        let size = fields.optional("size", number)?;
+        let every_ms = fields.optional("every_ms", number)?;
+        Ok(Self {
+            chunks: fields.required("chunks", number)?,
+            size: size.unwrap_or(Number::Fixed(STREAM_SIZE_DEFAULT)),
+            every_ms: every_ms.unwrap_or(Number::Fixed(0)),
+        })
+    }
+}
+
+impl Fail {
+    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, place, &["type", "message", "resumable"])?;
+        Ok(Self {
+            error_type: fields.optional("type", text)?,
+            message: fields.optional("message", text)?,
+            resumable: fields.optional("resumable", flag)?.unwrap_or(false), // G-04
+        })
+    }
+}
+
+fn usage(value: &Value, place: &str) -> Result<Vec<(String, UsageField)>, ScriptError> {
+    let fields = object(value, place)?.iter();
+    let fields = fields.map(|(key, value)| {
+        let field = match key.as_str() {
+            "inputTokens" | "outputTokens" | "cacheReadTokens" => {
+                UsageField::Count(number(value, &format!("{place}.{key}"))?)
+            }
+            _ => UsageField::Other(value.clone()),
+        };
+        Ok((key.clone(), field))
+    });
+    fields.collect()
+}
+
+/// A part that clients fetch by reference.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ContentRef {
+    pub(super) text: String,
+    pub(super) content_type: String,
+}
+
+impl ContentRef {
+    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, place, &["text", "type"])?;
+        let content_type = fields.optional("type", name)?;
+        Ok(Self {
+            text: fields.required("text", text)?,
+            content_type: content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
