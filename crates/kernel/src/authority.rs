@@ -108,6 +108,11 @@ impl Kernel {
         if let Some(query) = self.turn_id_to_look_up(&target, verb, &action, memo) {
             return Flow::Ask(vec![query]);
         }
+        if let ClientAction::Chat(verb) = verb
+            && let Flow::Ask(queries) = self.need_for(&target, verb, &action, memo)
+        {
+            return Flow::Ask(queries);
+        }
         self.owe(owed);
         let refused = match verb {
             ClientAction::Root(verb) => root::validate(&self.facts.config_schema, verb, action)
@@ -118,9 +123,8 @@ impl Kernel {
                 None => Ok(()),
             },
             ClientAction::Chat(verb) => {
-                let used = self.turn_id_is_used(&target, &action, memo);
-                chat::validate(self, &target, verb, action, used)
-                    .map(|Permit(action)| self.act_on_chat(&target, verb, action, &sender))
+                chat::validate(self, &target, verb, action, &client_id, memo)
+                    .map(|Permit(action)| self.act_on_chat(&target, verb, action, &sender, memo))
             }
             ClientAction::Elsewhere(_) => Ok(()), // no channel of such a kind is a target
         };
@@ -190,7 +194,24 @@ impl Kernel {
             .then_some(query)
     }
 
-    fn turn_id_is_used(
+    /// What must be read before an action can be checked. What cannot be read is told when it is checked.
+    fn need_for(
+        &self,
+        chat: &ChannelUri,
+        verb: ChatAction,
+        action: &Action,
+        memo: &Memo,
+    ) -> Flow<()> {
+        match verb {
+            ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
+                self.need_attached_chats(action, memo)
+            }
+            ChatAction::Truncated => self.need_cut(chat, action, memo),
+            _ => Flow::Ready(()),
+        }
+    }
+
+    pub(crate) fn turn_id_is_used(
         &self,
         chat: &ChannelUri,
         action: &Action,

@@ -3,7 +3,7 @@
 use wire::{Action, ChannelUri};
 
 use crate::Kernel;
-use crate::io::{AgentFailure, Effect, Timer};
+use crate::io::{AgentFailure, Effect, RunId, Timer, Worker};
 use crate::load::{Flow, Memo, Waiter};
 
 /// A piece of work that may have to wait for the journal's answer.
@@ -19,6 +19,13 @@ pub(crate) enum Chore {
         client_id: String,
     },
     DisposeIfEmpty(ChannelUri),
+    /// An agent wants a worker, under a URI that must be free.
+    Spawn {
+        chat: ChannelUri,
+        run: RunId,
+        call: u64,
+        worker: Box<Worker>,
+    },
     /// A client left a session while that could not be recorded.
     RemoveActive {
         session: ChannelUri,
@@ -40,10 +47,23 @@ impl Kernel {
             | Chore::Revive(uri)
             | Chore::SessionStarted(uri, _)
             | Chore::DisposeIfEmpty(uri)
+            | Chore::Spawn { chat: uri, .. }
             | Chore::RemoveActive { session: uri, .. }
             | Chore::EndGrace { session: uri, .. } => uri.clone(),
         };
-        match self.need_channel(&uri, &memo) {
+        let flow = self.need_channel(&uri, &memo);
+        if let Chore::Spawn {
+            run, call, worker, ..
+        } = &chore
+            && let Flow::Ready(taken) = flow
+        {
+            let (run, call, worker) = (*run, *call, Worker::clone(worker));
+            return match taken {
+                true => self.try_spawn(run, call, worker, format!("{uri}-1")),
+                false => self.found_worker(uri, run, call, worker),
+            };
+        }
+        match flow {
             Flow::Ready(true) => self.do_chore(chore, &uri),
             // What is gone needs no care.
             Flow::Ready(false) => {
@@ -81,6 +101,7 @@ impl Kernel {
             Chore::SessionStarted(_, result) => self.session_started(uri, result),
             Chore::EndGrace { client_id, .. } => self.end_grace(uri, &client_id),
             Chore::DisposeIfEmpty(_) => self.dispose_if_empty(uri),
+            Chore::Spawn { .. } => {} // done above: it wants what is not there
             Chore::RemoveActive { client_id, .. } => self.remove_active_client(uri, &client_id),
         }
     }
@@ -132,5 +153,6 @@ impl Kernel {
             None,
         );
         self.forget_active(session, client_id);
+        self.client_left(session, client_id);
     }
 }

@@ -228,6 +228,8 @@ pub enum Timer {
         session: ChannelUri,
         client_id: String,
     },
+    /// A client had its time to carry out a tool (G-07).
+    ClientTool { run: RunId, tool_call_id: String },
     /// Is the journal writable again?
     Probe,
 }

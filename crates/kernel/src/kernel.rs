@@ -238,6 +238,11 @@ impl Kernel {
             Timer::Grace { session, client_id } => {
                 self.begin_chore(Chore::EndGrace { session, client_id })
             }
+            Timer::ClientTool { run, tool_call_id } => {
+                if self.unwritable().is_none() {
+                    self.client_tool_timed_out(run, &tool_call_id);
+                }
+            }
             Timer::Probe => self.out.effects.push(Effect::Probe),
         }
     }

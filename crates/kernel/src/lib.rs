@@ -4,8 +4,10 @@
 //! Must not know: clock, disk, network, tasks, randomness.
 
 mod authority;
+mod call;
 mod calls;
 mod channel;
+mod chats;
 mod chore;
 mod clients;
 mod config;
@@ -15,14 +17,21 @@ mod io;
 mod kernel;
 mod limits;
 mod load;
+mod message;
+mod needs;
 mod peers;
+mod pending;
+mod question;
 mod record;
 mod rollback;
 mod speak;
 mod summary;
 mod sweep;
 mod tail;
+mod tool;
+mod truncate;
 mod turn;
+mod worker;
 
 pub use directory::uri_of as file_uri_of;
 pub use frame::{Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState};

@@ -58,6 +58,11 @@ pub struct Limits {
     pub client_ttl_s: u64,
     /// Largest agent checkpoint (G-04).
     pub checkpoint_bytes_max: usize,
+    /// Messages that may wait in the queue of one chat.
+    pub queued_messages_max: usize,
+    /// How deep workers may spawn workers, and how many of a session may work at once (H-153).
+    pub worker_depth_max: usize,
+    pub workers_max: usize,
     /// How often a journal that cannot be written is tried again (G-15).
     pub journal_retry_ms: u64,
     /// How long a connection may take to send its HTTP request.
@@ -150,6 +155,9 @@ impl Default for Limits {
             clients_max: 10_000,
             client_ttl_s: 7 * 24 * 3_600,
             checkpoint_bytes_max: 64 * KIB,
+            queued_messages_max: 256,
+            worker_depth_max: 4,
+            workers_max: 16,
             journal_retry_ms: 1_000,
             handshake_timeout_ms: 10_000,
             keep_alive_ms: 30_000,

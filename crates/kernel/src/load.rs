@@ -270,7 +270,7 @@ impl Kernel {
     /// Whether a channel was disposed of since it was read.
     fn is_disposed(&self, stored: &StoredChannel) -> bool {
         let session = stored.parent.as_ref().map_or(stored.id, |parent| parent.id);
-        self.disposed.contains(&session)
+        self.disposed.contains(&session) || self.disposed.contains(&stored.id)
     }
 
     /// Puts a stored channel, and its session, into memory.
@@ -340,8 +340,10 @@ impl Kernel {
                 let open = state.active_turn.is_some();
                 let chat =
                     ChatChannel::stored(state, session, ns, older, next_n, checkpoint, &private);
-                self.channels
-                    .insert(uri.clone(), Channel::new(id, self.now, Body::Chat(chat)));
+                self.channels.insert(
+                    uri.clone(),
+                    Channel::new(id, self.now, Body::Chat(Box::new(chat))),
+                );
                 if open {
                     self.orphans.insert(uri.clone());
                     self.begin_chore(Chore::CloseOrphan(uri));

@@ -256,6 +256,8 @@ impl Kernel {
             }
             Call::Subscribe(params) => self.subscribe(peer, id, &params, memo),
             Call::CreateSession(params, raw) => self.create_session(peer, id, &params, &raw, memo),
+            Call::CreateChat(params, raw) => self.create_chat(peer, id, &params, &raw, memo),
+            Call::DisposeChat(params) => self.dispose_chat_call(peer, id, &params, memo),
             Call::DisposeSession(params) => self.dispose_session_call(peer, id, &params, memo),
             Call::ListSessions(params) => self.list_sessions(peer, id, &params, memo),
             Call::FetchTurns(params) => self.fetch_turns(peer, id, &params, memo),

@@ -167,7 +167,10 @@ impl Kernel {
                 .extend(output.effects.into_iter().filter(|effect| {
                     !matches!(
                         effect,
-                        Effect::RunTurn(_) | Effect::StartSession { .. } | Effect::Configure { .. }
+                        Effect::RunTurn(_)
+                            | Effect::Reply { .. }
+                            | Effect::StartSession { .. }
+                            | Effect::Configure { .. }
                     )
                 }));
         }

@@ -221,29 +221,34 @@ impl Kernel {
                 }));
                 continue;
             }
-            let parent = self.chat(&uri).map(|chat| chat.session_id);
-            let seq: Seq = self.seq;
-            let Some(channel) = self.channels.get_mut(&uri) else {
-                continue;
-            };
-            // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
-            channel.head_bytes = if channel.duty().open_turn {
-                channel.head_bytes + channel.unwritten
-            } else {
-                0
-            };
-            channel.unwritten = 0;
-            let record = ChannelRecord {
-                id: channel.id,
-                uri: uri.clone(),
-                kind: channel.kind(),
-                parent,
-                head: channel.head(),
-                head_seq: seq,
-                duty: channel.duty(),
-                private: channel.private(),
-            };
-            self.out.records.push(Record::Channel(record));
+            self.write_head(&uri);
         }
+    }
+
+    /// The head of one session or chat as it is now.
+    pub(crate) fn write_head(&mut self, uri: &ChannelUri) {
+        let parent = self.chat(uri).map(|chat| chat.session_id);
+        let seq: Seq = self.seq;
+        let Some(channel) = self.channels.get_mut(uri) else {
+            return;
+        };
+        // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
+        channel.head_bytes = if channel.duty().open_turn {
+            channel.head_bytes + channel.unwritten
+        } else {
+            0
+        };
+        channel.unwritten = 0;
+        let record = ChannelRecord {
+            id: channel.id,
+            uri: uri.clone(),
+            kind: channel.kind(),
+            parent,
+            head: channel.head(),
+            head_seq: seq,
+            duty: channel.duty(),
+            private: channel.private(),
+        };
+        self.out.records.push(Record::Channel(record));
     }
 }

@@ -67,7 +67,7 @@ impl Kernel {
             uri: uri.clone(),
             modified: session.modified,
             created: session.created,
-            empty: !session.had_turn && !session.has_draft,
+            empty: !session.had_turn && session.waiting.is_empty(),
             creator: session.creator.clone(),
             json: rpc::to_json(&session.published).into(),
         };

@@ -117,7 +117,7 @@ impl Kernel {
             .iter()
             .filter_map(|chat| ChannelUri::parse(&chat.resource).ok());
         let busy = session.had_turn
-            || session.has_draft
+            || !session.waiting.is_empty()
             || !session.state.active_clients.is_empty()
             || session
                 .creator

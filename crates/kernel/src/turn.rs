@@ -11,6 +11,7 @@ use crate::Kernel;
 use crate::channel::chat::Run;
 use crate::channel::session::TITLE_BYTES_MAX;
 use crate::io::{AgentFailure, Effect, RunId, TextKind, TurnEvent, TurnRun};
+use crate::pending;
 use crate::record::Record;
 use crate::speak::Sender;
 
@@ -23,22 +24,41 @@ impl Kernel {
         if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
             return;
         }
+        let (turn_id, seq) = (self.active_turn_id(uri).unwrap_or_default(), self.seq.0);
+        if let Some(chat) = self.chat_mut(uri) {
+            chat.foreseen.retain(|id| pending::is_foreseen(id, seq));
+            if pending::is_foreseen(&turn_id, seq) {
+                chat.foreseen.insert(turn_id);
+            }
+        }
+        self.turn_started(uri, Some(sender.origin.client_id.clone()));
+    }
+
+    /// What follows when a turn began, whoever began it.
+    pub(crate) fn turn_started(&mut self, uri: &ChannelUri, author: Option<String>) {
         let now = self.now;
         let Some(chat) = self.chat_mut(uri) else {
             return;
         };
         chat.accepted = Some(now);
+        chat.author = author;
         let session = chat.session.clone();
         if let Some(channel) = self.session_mut(&session) {
             channel.had_turn = true;
         }
         self.dirty.insert(session.clone());
         self.undo.touch(&session);
+        self.waiting_followed(uri);
         self.catalogue_followed(uri);
         self.mark_unread(&session);
         self.touch_modified(&session);
         self.publish(&session);
         self.start_run(uri, None);
+    }
+
+    pub(crate) fn active_turn_id(&self, uri: &ChannelUri) -> Option<String> {
+        let turn = self.chat_state(uri)?.active_turn.as_ref()?;
+        Some(turn.id.clone())
     }
 
     pub(crate) fn resume_turn(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
@@ -109,6 +129,8 @@ impl Kernel {
             chat.run = Some(Run {
                 id: run,
                 parts: BTreeMap::new(),
+                calls: BTreeMap::new(),
+                asks: BTreeMap::new(),
             });
         }
         self.undo.touch(uri);
@@ -126,13 +148,6 @@ impl Kernel {
         if self.act(uri, action, Some(sender)) == Reduced::Changed {
             self.stop_run(uri);
             self.turn_ended(uri);
-        }
-    }
-
-    fn stop_run(&mut self, uri: &ChannelUri) {
-        if let Some(run) = self.chat_mut(uri).and_then(|chat| chat.run.take()) {
-            self.runs.remove(&run.id);
-            self.out.effects.push(Effect::StopTurn { run: run.id });
         }
     }
 
@@ -182,17 +197,18 @@ impl Kernel {
             TurnEvent::Activity(activity) => self.agent_is_at(&uri, activity),
             TurnEvent::Checkpoint(data) => self.keep_checkpoint(&uri, turn_id, data),
             TurnEvent::ContentRef(fields) => self.content_ref(&uri, &turn_id, fields),
+            TurnEvent::Asked { ask, request } => self.ask_user(&uri, ask, request),
+            TurnEvent::SteerPoint { steer } => self.take_steering(&uri, run, steer),
+            TurnEvent::Spawned { call, worker } => self.spawn(run, call, worker),
             TurnEvent::ToolStarted { .. }
             | TurnEvent::ToolInput { .. }
             | TurnEvent::ToolReady { .. }
             | TurnEvent::ToolContent { .. }
             | TurnEvent::ToolCompleted { .. }
-            | TurnEvent::ClientTool { .. }
-            | TurnEvent::Asked { .. }
-            | TurnEvent::SteerPoint { .. }
-            | TurnEvent::Spawned { .. } => {}
+            | TurnEvent::ClientTool { .. } => self.tool_event(&uri, &turn_id, run, event),
             TurnEvent::Completed => {
                 self.end_turn(&uri, "chat/turnComplete", json!({"turnId": turn_id}));
+                self.start_queued(&uri); // a natural end: the next one is due (G-08)
             }
             TurnEvent::Failed(failure) => self.end_turn_in_error(&uri, failure),
         }
@@ -327,7 +343,7 @@ impl Kernel {
     }
 
     /// Ends the active turn. An end that the calendar has no room for takes no time: a turn must end (H-174).
-    fn end_turn(&mut self, uri: &ChannelUri, name: &str, mut fields: Value) {
+    pub(crate) fn end_turn(&mut self, uri: &ChannelUri, name: &str, mut fields: Value) {
         for duration in [self.turn_duration(uri), 0] {
             fields["duration"] = json!(duration);
             if self.act(uri, Action::host(name, fields.clone()), None) == Reduced::Changed {
@@ -358,6 +374,7 @@ impl Kernel {
         let run = self.chat_mut(uri).and_then(|chat| chat.run.take());
         if let Some(run) = run {
             self.runs.remove(&run.id);
+            self.end_workers(&run);
         }
         let Some(chat) = self.chat_mut(uri) else {
             return;
@@ -390,7 +407,9 @@ impl Kernel {
             });
         }
         self.catalogue_followed(uri);
+        self.needs_followed(uri);
         self.touch_modified(&session);
         self.publish(&session);
+        self.worker_ended(uri);
     }
 }

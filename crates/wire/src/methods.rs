@@ -3,9 +3,9 @@
 //! Errors name the field that is wrong and never repeat what was in it.
 
 use ahp_types::commands::{
-    CreateSessionParams, DisposeSessionParams, FetchTurnsParams, InitializeParams,
-    ListSessionsParams, ReconnectParams, ResolveSessionConfigParams,
-    SessionConfigCompletionsParams, SubscribeParams,
+    CreateChatParams, CreateSessionParams, DisposeChatParams, DisposeSessionParams,
+    FetchTurnsParams, InitializeParams, ListSessionsParams, ReconnectParams,
+    ResolveSessionConfigParams, SessionConfigCompletionsParams, SubscribeParams,
 };
 use ahp_types::common::ROOT_RESOURCE_URI;
 use serde::de::DeserializeOwned;
@@ -127,6 +127,9 @@ pub enum Call {
     /// With the params as they came: an active client in them has fields that the typed ones drop.
     CreateSession(Box<CreateSessionParams>, Value),
     DisposeSession(DisposeSessionParams),
+    /// With the params as they came, likewise: a message, and where the chat comes from.
+    CreateChat(Box<CreateChatParams>, Value),
+    DisposeChat(DisposeChatParams),
     ListSessions(ListSessionsParams),
     FetchTurns(FetchTurnsParams),
     ResolveSessionConfig(ResolveSessionConfigParams),
@@ -157,10 +160,13 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
             Ok(Call::CreateSession(Box::new(typed), params))
         }
         Method::DisposeSession => typed(params).map(Call::DisposeSession),
+        Method::CreateChat => {
+            let typed = typed(params.clone())?;
+            Ok(Call::CreateChat(Box::new(typed), params))
+        }
+        Method::DisposeChat => typed(params).map(Call::DisposeChat),
         Method::FetchTurns => typed(params).map(Call::FetchTurns),
-        Method::CreateChat
-        | Method::DisposeChat
-        | Method::MoveChat
+        Method::MoveChat
         | Method::CreateTerminal
         | Method::DisposeTerminal
         | Method::CreateResourceWatch

@@ -1,5 +1,6 @@
 //! `createSession`: under whatever URI the client chose, ready when its agent is (H-110 to H-116).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -200,7 +201,7 @@ impl Kernel {
             created: self.now,
             modified: self.now,
             had_turn: false,
-            has_draft: false,
+            waiting: BTreeSet::new(),
             published: Object::new(),
         };
         let mut chat_state = ChatState::new(chat.as_str(), NEW_TITLE, status::IDLE, moment.clone());
@@ -217,7 +218,7 @@ impl Kernel {
         let channel = ChatChannel::new(chat_state, uri.clone(), session_id);
         self.channels.insert(
             chat.clone(),
-            Channel::new(chat_id, self.now, Body::Chat(channel)),
+            Channel::new(chat_id, self.now, Body::Chat(Box::new(channel))),
         );
         self.dirty.insert(chat.clone());
         let mut summary = json!({

@@ -114,7 +114,7 @@ impl Kernel {
         }
     }
 
-    fn send_page(&mut self, peer: PeerId, uri: &ChannelUri, page: &TurnPage) {
+    pub(crate) fn send_page(&mut self, peer: PeerId, uri: &ChannelUri, page: &TurnPage) {
         let Some(first) = page.turns.first() else {
             return;
         };

@@ -1,6 +1,8 @@
 //! Requests: one file per method, named as on the wire.
 
+mod create_chat;
 mod create_session;
+mod dispose_chat;
 mod dispose_session;
 mod fetch_turns;
 mod initialize;

@@ -114,6 +114,12 @@ impl Kernel {
             Flow::Ask(queries) => return Flow::Ask(queries),
             Flow::Failed(failed) => return Flow::Failed(failed),
         };
+        let replay = match self.cuts_below_window(&replay, &floors, last_seen, memo) {
+            Flow::Ready(true) => Replay::NotPossible,
+            Flow::Ready(false) => replay,
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => return Flow::Failed(failed),
+        };
         if matches!(replay, Replay::NotPossible) {
             // The snapshot form uses the stored view (G-20), so older turns may have to come in first.
             let views: Vec<_> = ok
@@ -299,6 +305,74 @@ impl Kernel {
             self.replays.push(CachedReplay { from, seq, replay });
         }
         Flow::Ready(Replay::Envelopes(replay))
+    }
+
+    /// Whether a truncate in the gap names a turn older than the oldest in the client's last snapshot: its reducer would
+    /// not know the turn, for pages are not replayed (G-19).
+    fn cuts_below_window(
+        &self,
+        replay: &Replay,
+        floors: &BTreeMap<ChannelUri, FloorRecord>,
+        last_seen: Seq,
+        memo: &Memo,
+    ) -> Flow<bool> {
+        let Replay::Envelopes(replay) = replay else {
+            return Flow::Ready(false);
+        };
+        let mut chats = floors.keys().filter_map(|uri| self.chat(uri));
+        if !chats.any(|chat| chat.truncated_at > last_seen) {
+            return Flow::Ready(false);
+        }
+        let mut queries = Vec::new();
+        for (uri, turn_id) in replay.truncates() {
+            let oldest = floors.get(uri).and_then(|floor| floor.oldest_turn.as_ref());
+            let Some(oldest) = oldest.filter(|oldest| *oldest != FROM_THE_BEGINNING) else {
+                continue;
+            };
+            let (named, oldest) = (
+                self.number_of(uri, turn_id, memo),
+                self.number_of(uri, oldest, memo),
+            );
+            match (named, oldest) {
+                (Flow::Ready(Some(named)), Flow::Ready(Some(oldest))) if named >= oldest => {}
+                (Flow::Failed(failed), _) | (_, Flow::Failed(failed)) => {
+                    return Flow::Failed(failed);
+                }
+                (Flow::Ready(_), Flow::Ready(_)) => return Flow::Ready(true),
+                (named, oldest) => {
+                    for flow in [named, oldest] {
+                        if let Flow::Ask(more) = flow {
+                            queries.extend(more);
+                        }
+                    }
+                }
+            }
+        }
+        if queries.is_empty() {
+            Flow::Ready(false)
+        } else {
+            Flow::Ask(queries)
+        }
+    }
+
+    /// The number a turn has or had in a chat, cut off or not.
+    fn number_of(&self, uri: &ChannelUri, turn_id: &str, memo: &Memo) -> Flow<Option<u64>> {
+        let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else {
+            return Flow::Ready(None);
+        };
+        if let Some(place) = chat.state.turns.position(turn_id) {
+            return Flow::Ready(chat.ns.get(place).copied());
+        }
+        let query = Query::FindTurn {
+            chat: channel.id,
+            turn_id: turn_id.to_owned(),
+        };
+        match memo.find(|asked| *asked == query) {
+            None => Flow::Ask(vec![query]),
+            Some((_, Err(failed))) => Flow::Failed(failed.clone()),
+            Some((_, Ok(Answer::FindTurn(found)))) => Flow::Ready(found.map(|found| found.n)),
+            Some((_, Ok(_))) => Flow::Ready(None),
+        }
     }
 
     /// The numbers of the oldest turns the client was sent: where its next page ends (G-18).

@@ -1,9 +1,10 @@
 //! A chat: its window of turns in memory, what a client may do in it, and what follows in its session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wire::dispatchable::ChatAction;
 use wire::reduce::Reduced;
@@ -14,10 +15,13 @@ use wire::{Action, ChannelUri, Timestamp, rpc};
 use super::{Body, Channel};
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
+use crate::chats::summary_of;
 use crate::io::{RunId, TextKind};
-use crate::load::turns_of;
-use crate::record::{ChannelId, TurnPage};
+use crate::load::{Memo, turns_of};
+use crate::message::not_a_user_message;
+use crate::record::{ChannelId, Seq, TurnPage};
 use crate::speak::Sender;
+use crate::{pending, question, tool};
 
 const CENTURY_MS: i64 = 100 * 366 * 24 * 3_600 * 1_000;
 
@@ -41,6 +45,16 @@ pub(crate) struct ChatChannel {
     pub accepted: Option<Timestamp>,
     /// What a worker was spawned with; handed to its turns.
     pub brief: Option<Bytes>,
+    /// Of a side chat: the turn that was running when it was made, as it stood (H-144).
+    pub context: Option<Value>,
+    /// The client whose message the active turn answers.
+    pub author: Option<String>,
+    /// Who put which message into the queue.
+    pub authors: BTreeMap<String, String>,
+    /// The seq of the last truncate: only a replay from before it need look for one.
+    pub truncated_at: Seq,
+    /// Turn ids of clients that look like ones the host will make (G-26).
+    pub foreseen: BTreeSet<String>,
 }
 
 /// The agent's work on the active turn.
@@ -48,6 +62,42 @@ pub(crate) struct Run {
     pub id: RunId,
     /// Response part ids by the agent's own numbers.
     pub parts: BTreeMap<u64, (String, TextKind)>,
+    /// Tool calls, likewise.
+    pub calls: BTreeMap<u64, Call>,
+    /// Ids of input requests, likewise.
+    pub asks: BTreeMap<u64, String>,
+}
+
+/// A tool call of a run, and who carries it out.
+pub(crate) struct Call {
+    pub id: String,
+    pub by: Executor,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Executor {
+    Agent,
+    Client,
+    /// The worker chat.
+    Worker(ChannelUri),
+}
+
+/// What only the host knows of a chat, as the journal keeps it.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Private {
+    accepted: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    brief: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    authors: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    foreseen: BTreeSet<String>,
+    truncated_at: u64,
 }
 
 impl ChatChannel {
@@ -63,6 +113,11 @@ impl ChatChannel {
             checkpoint: None,
             accepted: None,
             brief: None,
+            context: None,
+            author: None,
+            authors: BTreeMap::new(),
+            foreseen: BTreeSet::new(),
+            truncated_at: Seq(0),
         }
     }
 
@@ -75,16 +130,37 @@ impl ChatChannel {
         checkpoint: Option<(String, Bytes)>,
         private: &[u8],
     ) -> Self {
-        let private: Value = serde_json::from_slice(private).unwrap_or(Value::Null);
-        let accepted = private["accepted"].as_i64().map(Timestamp);
+        let private: Private = serde_json::from_slice(private).unwrap_or_default();
         Self {
             ns,
             older,
             next_n,
             checkpoint,
-            accepted,
+            accepted: private.accepted.map(Timestamp),
+            brief: private.brief.map(Bytes::from),
+            author: private.author,
+            context: private.context,
+            authors: private.authors,
+            foreseen: private.foreseen,
+            truncated_at: Seq(private.truncated_at),
             ..Self::new(state, session, session_id)
         }
+    }
+
+    fn private(&self) -> Bytes {
+        let private = Private {
+            accepted: self.accepted.map(|moment| moment.0),
+            brief: self
+                .brief
+                .as_ref()
+                .map(|brief| String::from_utf8_lossy(brief).into_owned()),
+            author: self.author.clone(),
+            context: self.context.clone(),
+            authors: self.authors.clone(),
+            foreseen: self.foreseen.clone(),
+            truncated_at: self.truncated_at.0,
+        };
+        Bytes::from(rpc::to_json(&private))
     }
 
     pub fn turn_count(&self) -> u32 {
@@ -132,9 +208,7 @@ impl Channel {
     pub fn private(&self) -> Bytes {
         match &self.body {
             Body::Session(session) => session.private(),
-            Body::Chat(chat) => Bytes::from(rpc::to_json(
-                &json!({"accepted": chat.accepted.map(|moment| moment.0)}),
-            )),
+            Body::Chat(chat) => chat.private(),
         }
     }
 }
@@ -145,7 +219,8 @@ pub(crate) fn validate(
     uri: &ChannelUri,
     verb: ChatAction,
     action: Action,
-    id_used: Result<bool, Refusal>,
+    client_id: &str,
+    memo: &Memo,
 ) -> Result<Permit, Refusal> {
     let Some(chat) = kernel.chat(uri) else {
         return Err(Refusal::because("this chat is gone"));
@@ -156,8 +231,8 @@ pub(crate) fn validate(
     let state = &*chat.state;
     match verb {
         ChatAction::TurnStarted => {
-            let used = id_used?;
-            validate_start(kernel, chat, action, used)
+            let used = kernel.turn_id_is_used(uri, &action, memo)?;
+            validate_start(kernel, chat, action, used, memo)
         }
         ChatAction::TurnCancelled => {
             if state.active_turn.as_ref().map(|turn| turn.id.as_str()) != action.text("turnId") {
@@ -190,29 +265,29 @@ pub(crate) fn validate(
             _ => Ok(Permit(action)),
         },
         ChatAction::IsReadChanged | ChatAction::IsArchivedChanged => Ok(Permit(action)),
-        ChatAction::ToolCallConfirmed
-        | ChatAction::ToolCallComplete
-        | ChatAction::ToolCallResultConfirmed
-        | ChatAction::ToolCallContentChanged => {
-            Err(Refusal::because("no tool call with this id waits for that"))
+        ChatAction::ToolCallConfirmed => tool::validate_confirmed(state, action),
+        ChatAction::ToolCallComplete => tool::validate_complete(state, action, client_id),
+        ChatAction::ToolCallResultConfirmed => tool::validate_result_confirmed(state, action),
+        ChatAction::ToolCallContentChanged => tool::validate_content(state, action, client_id),
+        ChatAction::InputAnswerChanged => question::validate_answer(state, action),
+        ChatAction::InputCompleted => question::validate_completed(state, action),
+        ChatAction::PendingMessageSet => pending::validate_set(kernel, chat, action, memo),
+        ChatAction::PendingMessageRemoved => pending::validate_removed(state, action),
+        ChatAction::QueuedMessagesReordered => pending::validate_reordered(state, action),
+        ChatAction::Truncated => kernel.validate_truncated(uri, action, memo),
+        ChatAction::WorkingDirectorySet => {
+            let session = kernel.session_state(&chat.session);
+            let wanted = action.text("directory").unwrap_or("");
+            let known = session.and_then(|session| session.working_directories.as_ref());
+            match known.is_some_and(|known| known.iter().any(|uri| uri == wanted)) {
+                true => Ok(Permit(action)),
+                false => Err(Refusal::because(
+                    "a chat's working directories are among its session's",
+                )), // H-146
+            }
         }
-        ChatAction::InputAnswerChanged | ChatAction::InputCompleted => {
-            Err(Refusal::because("no input request with this id is open"))
-        }
-        ChatAction::PendingMessageSet
-        | ChatAction::PendingMessageRemoved
-        | ChatAction::QueuedMessagesReordered
-        | ChatAction::Truncated
-        | ChatAction::WorkingDirectorySet
-        | ChatAction::WorkingDirectoryRemoved => Err(Refusal(format!(
-            "`{}` is not served by this host yet",
-            action.name()
-        ))),
+        ChatAction::WorkingDirectoryRemoved => Ok(Permit(action)),
     }
-}
-
-fn not_a_user_message() -> Refusal {
-    Refusal::because("a client may only send messages whose origin is the user") // H-071
 }
 
 /// H-170, G-09, G-12.
@@ -221,6 +296,7 @@ fn validate_start(
     chat: &ChatChannel,
     mut action: Action,
     used: bool,
+    memo: &Memo,
 ) -> Result<Permit, Refusal> {
     let state = &*chat.state;
     let turn_id = action.text("turnId").unwrap_or("");
@@ -251,54 +327,10 @@ fn validate_start(
     {
         return Err(Refusal::because("`startedAt` must be an RFC 3339 time"));
     }
-    if state
-        .extra
-        .get("interactivity")
-        .is_some_and(|mode| mode != "full")
-    {
-        return Err(Refusal::because("this chat takes no messages from clients")); // H-151
-    }
-    let session = kernel.session_state(&chat.session);
-    let Some(session) = session.filter(|session| session.lifecycle != "failed") else {
-        return Err(Refusal::because(
-            "this session could not be created and takes no turns",
-        ));
-    };
     let Some(Value::Object(message)) = action.body.get_mut("message") else {
         return Err(Refusal::because("`message` is missing"));
     };
-    if message
-        .get("origin")
-        .is_none_or(|origin| origin["kind"] != "user")
-    {
-        return Err(not_a_user_message());
-    }
-    let agent = kernel
-        .facts
-        .agents
-        .iter()
-        .find(|agent| agent.provider == session.provider);
-    match message.get("model").filter(|model| !model.is_null()) {
-        Some(model) => {
-            let models = agent.and_then(|agent| agent.info["models"].as_array());
-            let known = models
-                .into_iter()
-                .flatten()
-                .find(|known| known["id"] == model["id"]);
-            let Some(known) = known else {
-                return Err(Refusal::because("this agent has no model with this id"));
-            };
-            if let Some(values) = model["config"].as_object() {
-                let checked = crate::config::known_values(&known["configSchema"], values);
-                checked.map_err(|bad| Refusal(format!("the model's {bad}")))?;
-            }
-        }
-        None => {
-            if let Some(model) = agent.and_then(|agent| agent.default_model.clone()) {
-                message.insert("model".to_owned(), json!({"id": model}));
-            }
-        }
-    }
+    kernel.check_message(chat, message, memo)?;
     Ok(Permit(action))
 }
 
@@ -327,52 +359,65 @@ impl Kernel {
         verb: ChatAction,
         action: Action,
         sender: &Sender,
+        memo: &Memo,
     ) {
         match verb {
             ChatAction::TurnStarted => self.start_turn(uri, action, sender),
             ChatAction::TurnCancelled => self.cancel_turn(uri, action, sender),
             ChatAction::TurnResume => self.resume_turn(uri, action, sender),
+            ChatAction::PendingMessageSet => self.set_pending(uri, action, sender),
+            ChatAction::Truncated => self.truncate(uri, action, sender, memo),
+            ChatAction::ToolCallConfirmed => self.confirm_tool(uri, action, sender),
+            ChatAction::ToolCallComplete => self.client_completed(uri, action, sender),
+            ChatAction::ToolCallResultConfirmed => self.confirm_result(uri, action, sender),
+            ChatAction::InputCompleted => self.answer_question(uri, action, sender),
             ChatAction::DraftChanged
             | ChatAction::IsReadChanged
             | ChatAction::IsArchivedChanged
-            | ChatAction::ToolCallConfirmed
-            | ChatAction::ToolCallComplete
-            | ChatAction::ToolCallResultConfirmed
             | ChatAction::ToolCallContentChanged
             | ChatAction::InputAnswerChanged
-            | ChatAction::InputCompleted
-            | ChatAction::PendingMessageSet
             | ChatAction::PendingMessageRemoved
             | ChatAction::QueuedMessagesReordered
-            | ChatAction::Truncated
             | ChatAction::WorkingDirectorySet
             | ChatAction::WorkingDirectoryRemoved => {
                 if self.act(uri, action, Some(sender)) == Reduced::Changed {
-                    self.draft_followed(uri);
-                    self.catalogue_followed(uri);
-                    self.publish_session_of(uri);
+                    self.chat_followed(uri);
                 }
             }
         }
     }
 
-    /// A session with a draft is not empty (G-28).
-    fn draft_followed(&mut self, chat: &ChannelUri) {
-        let Some(channel) = self.chat(chat) else {
-            return;
-        };
+    /// What every change of a chat may mean for its session, in this order (G-24).
+    pub(crate) fn chat_followed(&mut self, uri: &ChannelUri) {
+        self.waiting_followed(uri);
+        self.catalogue_followed(uri);
+        self.needs_followed(uri);
+        self.publish_session_of(uri);
+    }
+
+    /// A session with a draft or a message that waits is not empty (G-28).
+    pub(crate) fn waiting_followed(&mut self, uri: &ChannelUri) {
+        let Some(chat) = self.chat(uri) else { return };
+        let state = &*chat.state;
         // Clients clear their input by syncing an empty draft: that is none.
-        let has_draft = channel.state.draft.as_ref().is_some_and(|draft| {
+        let has_draft = state.draft.as_ref().is_some_and(|draft| {
             let attached = draft["attachments"]
                 .as_array()
                 .is_some_and(|all| !all.is_empty());
             attached || draft["text"].as_str().is_some_and(|text| !text.is_empty())
         });
-        let session = channel.session.clone();
-        if let Some(channel) = self.session_mut(&session)
-            && channel.has_draft != has_draft
-        {
-            channel.has_draft = has_draft;
+        let waits =
+            has_draft || state.steering_message.is_some() || !state.queued_messages.is_empty();
+        let session = chat.session.clone();
+        let Some(channel) = self.session_mut(&session) else {
+            return;
+        };
+        let changed = if waits {
+            channel.waiting.insert(uri.as_str().to_owned())
+        } else {
+            channel.waiting.remove(uri.as_str())
+        };
+        if changed {
             self.undo.touch(&session);
             self.record_summary(&session);
         }
@@ -389,13 +434,13 @@ impl Kernel {
         else {
             return;
         };
-        if entry.activity.is_some() && state.activity.is_none() {
+        let directories = state.working_directories.as_ref().map(|all| json!(all));
+        let cleared = entry.activity.is_some() && state.activity.is_none();
+        if cleared || entry.extra.get("workingDirectories") != directories.as_ref() {
             // A partial entry cannot clear a field: the whole entry is sent again (H-149).
-            let mut summary = entry.clone();
-            summary.status = state.status;
-            summary.activity = None;
-            summary.modified_at.clone_from(&state.modified_at);
-            let fields = json!({"summary": wire::action::to_value(&summary)});
+            let mut summary = summary_of(&state);
+            summary["title"] = json!(entry.title);
+            let fields = json!({"summary": summary});
             self.act(&session, Action::host("session/chatAdded", fields), None);
             return;
         }

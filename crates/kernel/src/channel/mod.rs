@@ -31,7 +31,7 @@ pub(crate) struct Channel {
 
 pub(crate) enum Body {
     Session(SessionChannel),
-    Chat(ChatChannel),
+    Chat(Box<ChatChannel>),
 }
 
 /// A subscription, as fan-out needs it.

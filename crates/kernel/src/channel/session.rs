@@ -1,5 +1,6 @@
 //! A session: what a client may do in it, and what follows for its summary and its chats.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,8 +27,8 @@ pub(crate) struct SessionChannel {
     pub modified: Timestamp,
     /// It had a turn, at least once: it is nobody's leftover (G-28).
     pub had_turn: bool,
-    /// Some chat holds a draft.
-    pub has_draft: bool,
+    /// Chats that hold a draft or a message that waits.
+    pub waiting: BTreeSet<String>,
     /// The summary as it was last published.
     pub published: Object,
 }
@@ -41,7 +42,12 @@ impl SessionChannel {
             created: Timestamp(private["created"].as_i64().unwrap_or(0)),
             modified: Timestamp(private["modified"].as_i64().unwrap_or(0)),
             had_turn: private["hadTurn"] == true,
-            has_draft: private["hasDraft"] == true,
+            waiting: private["waiting"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|chat| chat.as_str().map(str::to_owned))
+                .collect(),
             published: private["published"]
                 .as_object()
                 .cloned()
@@ -55,7 +61,7 @@ impl SessionChannel {
             "created": self.created.0,
             "modified": self.modified.0,
             "hadTurn": self.had_turn,
-            "hasDraft": self.has_draft,
+            "waiting": self.waiting,
             "published": self.published,
         })))
     }
@@ -174,7 +180,8 @@ impl Kernel {
                 self.note_active(uri, &sender.origin.client_id.clone())
             }
             SessionAction::ActiveClientRemoved => {
-                self.forget_active(uri, &sender.origin.client_id.clone())
+                self.forget_active(uri, &sender.origin.client_id);
+                self.client_left(uri, &sender.origin.client_id);
             }
             SessionAction::DefaultChatChanged
             | SessionAction::IsReadChanged
@@ -260,6 +267,7 @@ impl Kernel {
                 self.act(uri, Action::host("session/ready", json!({})), None);
                 for chat in self.chats_in_memory(uri) {
                     self.start_run(&chat, None);
+                    self.start_queued(&chat);
                 }
             }
             Err(failure) => {
@@ -335,11 +343,7 @@ impl Kernel {
         self.out
             .records
             .push(crate::Record::SummaryGone { session: id });
-        self.undo.disposed.push(id);
-        self.disposed.push_back(id);
-        if self.disposed.len() > 1_024 {
-            self.disposed.pop_front();
-        }
+        self.forget_disposed(id);
         self.count_sessions(-1);
         let params = json!({"channel": ChannelUri::root().as_str(), "session": uri.as_str()});
         self.notify_root("root/sessionRemoved", &params, Some(&params));

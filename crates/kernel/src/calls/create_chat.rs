@@ -1,0 +1,290 @@
+//! `createChat`: another chat in a session, empty, forked from a turn, or beside one (H-140 to H-147).
+
+use serde_json::{Value, json};
+use wire::published::commands::CreateChatParams;
+use wire::reduce::Reduced;
+use wire::rpc::code;
+use wire::{Action, ChannelUri, Id, Object, RpcError};
+
+use crate::Kernel;
+use crate::channel::ChatChannel;
+use crate::chats::{NewChat, Source};
+use crate::io::PeerId;
+use crate::load::{Flow, Memo};
+use crate::record::{Answer, Query, StoredTurn, TurnPage};
+
+/// What a new chat is called until somebody names it.
+const NEW_TITLE: &str = "New chat";
+
+fn bad(message: impl Into<String>) -> RpcError {
+    RpcError::new(code::INVALID_PARAMS, message.into())
+}
+
+impl Kernel {
+    pub(crate) fn create_chat(
+        &mut self,
+        peer: PeerId,
+        id: &Id,
+        params: &CreateChatParams,
+        raw: &Value,
+        memo: &Memo,
+    ) -> Flow<()> {
+        let parse = |name: &str, text: &str| {
+            ChannelUri::parse(text).map_err(|error| bad(format!("`{name}`: {error}")))
+        };
+        let (session, chat) = match (
+            parse("channel", &params.channel),
+            parse("chat", &params.chat),
+        ) {
+            (Ok(session), Ok(chat)) => (session, chat),
+            (Err(error), _) | (_, Err(error)) => return self.answer_error(peer, id, &error),
+        };
+        let source = raw.get("source").filter(|source| !source.is_null());
+        let from = source.and_then(|source| source["chat"].as_str());
+        let from = from.and_then(|text| ChannelUri::parse(text).ok());
+        let mut wanted = vec![(session.clone(), 1), (chat.clone(), 1)];
+        wanted.extend(from.clone().map(|from| (from, self.limits.open_turns)));
+        let exist = match self.need_channels(&wanted, memo) {
+            Flow::Ready(exist) => exist,
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => return Flow::Failed(failed),
+        };
+        if self.session(&session).is_none() {
+            let error = self.not_found(&session);
+            return self.answer_error(peer, id, &error);
+        }
+        if chat.is_root() || exist.get(1) == Some(&true) {
+            let message = format!("{chat} exists already");
+            let error = RpcError::new(code::ALREADY_EXISTS, message);
+            return self.answer_error(peer, id, &error);
+        }
+        let message = raw.get("initialMessage").and_then(Value::as_object);
+        if let Flow::Ask(queries) = self.need_chats_of(message, memo) {
+            return Flow::Ask(queries);
+        }
+        let source = match source {
+            None => Flow::Ready(Ok(None)),
+            Some(source) => self.source_of(&session, &chat, source, from.as_ref(), memo),
+        };
+        let planned = match source {
+            Flow::Ready(source) => source.and_then(|source| {
+                let new = self.plan_chat(&session, &chat, params, raw, source)?;
+                let message = self.plan_message(&session, message, memo)?;
+                Ok((new, message))
+            }),
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => return Flow::Failed(failed),
+        };
+        if let Some(reason) = self.unwritable() {
+            return self.answer_error(peer, id, &RpcError::new(code::INTERNAL_ERROR, reason));
+        }
+        let (new, message) = match planned {
+            Ok(planned) => planned,
+            Err(error) => return self.answer_error(peer, id, &error),
+        };
+        self.found_chat(&session, new);
+        self.touch_modified(&session);
+        if let Some(message) = message {
+            self.begin_with(peer, &chat, message);
+        }
+        self.publish(&session);
+        self.respond(peer, id, &Value::Null);
+        Flow::Ready(())
+    }
+
+    /// The first turn, of the client that made the chat (H-147).
+    fn begin_with(&mut self, peer: PeerId, chat: &ChannelUri, message: Object) {
+        let fields = json!({
+            "turnId": self.free_turn_id(chat),
+            "startedAt": self.now.to_rfc3339(),
+            "message": message,
+        });
+        if self.act(chat, Action::host("chat/turnStarted", fields), None) == Reduced::Changed {
+            let author = self.ready(peer).map(|ready| ready.client_id.clone());
+            self.turn_started(chat, author);
+        }
+    }
+
+    fn plan_message(
+        &self,
+        session: &ChannelUri,
+        message: Option<&Object>,
+        memo: &Memo,
+    ) -> Result<Option<Object>, RpcError> {
+        let Some(mut message) = message.cloned() else {
+            return Ok(None);
+        };
+        if self.stopping {
+            return Err(bad("the host is going down"));
+        }
+        let Some(id) = self.channels.get(session).map(|channel| channel.id) else {
+            return Ok(None);
+        };
+        let empty = wire::state::ChatState::new("", "", 0, String::new());
+        let chat = ChatChannel::new(empty, session.clone(), id);
+        self.check_message(&chat, &mut message, memo)
+            .map_err(|refusal| bad(format!("`initialMessage`: {}", refusal.0)))?;
+        Ok(Some(message))
+    }
+
+    /// Everything but the source that can be wrong with the request.
+    fn plan_chat(
+        &self,
+        session: &ChannelUri,
+        chat: &ChannelUri,
+        params: &CreateChatParams,
+        raw: &Value,
+        source: Option<(Source, ChannelUri)>,
+    ) -> Result<NewChat, RpcError> {
+        let state = self.session_state(session);
+        let Some(state) = state.filter(|state| state.lifecycle != "failed") else {
+            return Err(bad("this session could not be created and takes no chats"));
+        };
+        let agent = self.agent(Some(&state.provider)).ok();
+        let several = agent.map(|agent| &agent.info["capabilities"]["multipleChats"]);
+        if several.is_none_or(|several| !several.is_object()) {
+            return Err(bad("this agent has only one chat in a session")); // H-141
+        }
+        let own = state.working_directories.clone();
+        let (title, directories, origin) = match &source {
+            Some((_, from)) => {
+                let from = self.chat_state(from);
+                let title = from.map_or(NEW_TITLE, |from| from.title.as_str());
+                let directories = from.and_then(|from| from.working_directories.clone()); // H-143
+                let mut origin = raw["source"].clone();
+                if let Some(origin) = origin.as_object_mut() {
+                    origin.retain(|key, value| {
+                        ["kind", "chat", "turnId", "selection"].contains(&key.as_str())
+                            && !value.is_null()
+                    });
+                }
+                (title.to_owned(), directories, origin)
+            }
+            None => {
+                let wanted = params.working_directories.clone();
+                let known = own.as_deref().unwrap_or(&[]);
+                let mut strange = wanted.iter().flatten();
+                if strange.any(|directory| !known.contains(directory)) {
+                    return Err(bad(
+                        "`workingDirectories` must be among those of the session",
+                    )); // H-146
+                }
+                let directories = wanted.or(own);
+                (NEW_TITLE.to_owned(), directories, json!({"kind": "user"}))
+            }
+        };
+        Ok(NewChat {
+            uri: chat.clone(),
+            title,
+            origin,
+            interactivity: None,
+            working_directories: directories,
+            source: source.map(|(source, _)| source),
+            brief: None,
+        })
+    }
+
+    /// The turns a new chat begins with, or has as its context (H-142 to H-145).
+    fn source_of(
+        &self,
+        session: &ChannelUri,
+        chat: &ChannelUri,
+        source: &Value,
+        from: Option<&ChannelUri>,
+        memo: &Memo,
+    ) -> Flow<Result<Option<(Source, ChannelUri)>, RpcError>> {
+        let refuse = |message: &str| Flow::Ready(Err(bad(message)));
+        let kind = source["kind"].as_str().unwrap_or("");
+        let visible = kind == "fork";
+        if !matches!(kind, "fork" | "sideChat") {
+            return refuse("`source.kind` must be `fork` or `sideChat`");
+        }
+        let provider = self.session_state(session).map(|state| &state.provider);
+        let agent = provider.and_then(|provider| self.agent(Some(provider)).ok());
+        let able =
+            agent.is_some_and(|agent| agent.info["capabilities"]["multipleChats"][kind] == true);
+        if !able {
+            return refuse("this agent does not make chats of this kind");
+        }
+        let from = from.filter(|from| *from != chat);
+        let found = from.and_then(|from| Some((from, self.chat(from)?, self.channels.get(from)?)));
+        let Some((from, source_chat, channel)) =
+            found.filter(|(_, chat, _)| chat.session == *session)
+        else {
+            return refuse("`source.chat` must be a chat of this session");
+        };
+        if source["selection"].is_object()
+            && source["selection"]["text"]
+                .as_str()
+                .unwrap_or("")
+                .is_empty()
+        {
+            return refuse("`source.selection.text` must not be empty");
+        }
+        let turn_id = source["turnId"].as_str().unwrap_or("");
+        let running = source_chat.state.active_turn.as_ref();
+        let running = running.filter(|turn| turn.id == turn_id);
+        if running.is_some() && visible {
+            return refuse("a chat can be forked from a completed turn only");
+        }
+        let made = |through_n: Option<u64>, page: TurnPage, partial: Option<Value>| {
+            let source = Source {
+                through: through_n.map(|n| (channel.id, n)),
+                page,
+                visible,
+                partial,
+            };
+            Flow::Ready(Ok(Some((source, from.clone()))))
+        };
+        if let Some(turn) = running {
+            // Its context is everything before, and what the running turn has said so far.
+            let partial = Some(wire::action::to_value(turn));
+            return made(
+                source_chat.next_n.checked_sub(1),
+                TurnPage::default(),
+                partial,
+            );
+        }
+        let n = match self.find_turn(from, turn_id, memo) {
+            Flow::Ready(Some(n)) => n,
+            Flow::Ready(None) => return refuse("`source.turnId` names no turn of that chat"),
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => return Flow::Failed(failed),
+        };
+        if !visible {
+            return made(Some(n), TurnPage::default(), None);
+        }
+        if source_chat.first_n() <= n {
+            return made(Some(n), page_in_memory(source_chat, n), None);
+        }
+        let query = Query::Turns {
+            chat: channel.id,
+            before_n: n + 1,
+            turns_max: self.limits.open_turns,
+            bytes_max: self.limits.message_out_bytes as u64,
+        };
+        match memo.find(|asked| *asked == query) {
+            None => Flow::Ask(vec![query]),
+            Some((_, Err(failed))) => Flow::Failed(failed.clone()),
+            Some((_, Ok(Answer::Turns(page)))) => made(Some(n), page.clone(), None),
+            Some((_, Ok(_))) => refuse("`source.turnId` names no turn of that chat"),
+        }
+    }
+}
+
+/// The turns through `n` as far as they are in memory.
+fn page_in_memory(chat: &ChatChannel, n: u64) -> TurnPage {
+    let turns = chat.ns.iter().zip(chat.state.turns.as_slice());
+    let turns = turns
+        .filter(|(number, _)| **number <= n)
+        .map(|(number, turn)| StoredTurn {
+            n: *number,
+            id: turn.id.clone(),
+            outcome: turn.outcome,
+            json: turn.json.clone(),
+        });
+    TurnPage {
+        turns: turns.collect(),
+        older: chat.older,
+    }
+}

@@ -1,0 +1,185 @@
+//! Chats of a session come and go: their place in the catalogue, and which of them is the default (H-140, H-154, H-155).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wire::state::{ChatState, TurnList, status};
+use wire::{Action, ChannelUri};
+
+use crate::Kernel;
+use crate::channel::{Body, Channel, ChatChannel};
+use crate::io::Effect;
+use crate::load::turns_of;
+use crate::record::{ChannelId, Record, TurnPage};
+
+/// A chat to be made.
+pub(crate) struct NewChat {
+    pub uri: ChannelUri,
+    pub title: String,
+    /// `ChatOrigin`.
+    pub origin: Value,
+    pub interactivity: Option<String>,
+    pub working_directories: Option<Vec<String>>,
+    pub source: Option<Source>,
+    /// What a worker is handed.
+    pub brief: Option<Bytes>,
+}
+
+/// The turns of another chat that a new one begins with.
+pub(crate) struct Source {
+    /// The chat and its last turn that counts; none if no turn was completed yet.
+    pub through: Option<(ChannelId, u64)>,
+    /// The newest of them. A side chat shows none of them: they are its context only (H-144).
+    pub page: TurnPage,
+    pub visible: bool,
+    /// Of a side chat: the turn that was running, as it stood.
+    pub partial: Option<Value>,
+}
+
+impl Kernel {
+    /// Makes a chat and tells its session. Nothing can go wrong here: everything was checked before.
+    pub(crate) fn found_chat(&mut self, session: &ChannelUri, new: NewChat) {
+        let Some(session_id) = self.channels.get(session).map(|channel| channel.id) else {
+            return;
+        };
+        let as_of = self.seq;
+        let id = ChannelId(self.next_seq().0);
+        let moment = self.now.to_rfc3339();
+        let mut state = ChatState::new(new.uri.as_str(), &new.title, status::IDLE, moment);
+        state.working_directories = new.working_directories;
+        state.extra.insert("origin".to_owned(), new.origin);
+        if let Some(interactivity) = new.interactivity {
+            let interactivity = Value::String(interactivity);
+            state
+                .extra
+                .insert("interactivity".to_owned(), interactivity);
+        }
+        let mut chat = ChatChannel::new(state, session.clone(), session_id);
+        chat.brief = new.brief;
+        let fork = new.source.and_then(|source| {
+            chat.next_n = source.through.map_or(0, |(_, n)| n + 1);
+            if source.visible {
+                let older = source.page.older;
+                let (ns, turns) = turns_of(source.page);
+                chat.ns = ns;
+                chat.older = older;
+                Arc::make_mut(&mut chat.state).turns = Arc::new(TurnList::new(turns));
+            }
+            chat.context = source.partial;
+            source.through.map(|through| (through, source.visible))
+        });
+        self.undo.touch(&new.uri);
+        let channel = Channel::new(id, self.now, Body::Chat(Box::new(chat)));
+        self.channels.insert(new.uri.clone(), channel);
+        self.write_head(&new.uri);
+        if let Some(((source, through_n), visible)) = fork {
+            self.out.records.push(Record::Fork {
+                chat: id,
+                source,
+                through_n,
+                as_of,
+            });
+            if !visible {
+                // They stay reachable as its context, and are never shown.
+                self.out.records.push(Record::HideTurns {
+                    chat: id,
+                    from_n: 0,
+                    at: self.seq,
+                });
+            }
+        }
+        self.dirty.insert(new.uri.clone());
+        let Some(summary) = self.chat_state(&new.uri).map(summary_of) else {
+            return;
+        };
+        let fields = json!({"summary": summary});
+        self.act(session, Action::host("session/chatAdded", fields), None);
+    }
+
+    /// Ends a chat: its turn, its place in the catalogue, its subscriptions. Rows stay for a while (G-28).
+    pub(crate) fn dispose_chat(&mut self, uri: &ChannelUri) {
+        let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else {
+            return;
+        };
+        let (id, session) = (channel.id, chat.session.clone());
+        self.stop_run(uri);
+        self.worker_gone(uri);
+        self.mirror_needs(&session, uri, Vec::new());
+        self.undo.touch(uri);
+        self.channels.remove(uri);
+        self.dirty.remove(uri);
+        self.orphans.remove(uri);
+        if let Some(channel) = self.session_mut(&session) {
+            channel.waiting.remove(uri.as_str());
+        }
+        let state = self.session_state(&session);
+        let is_default =
+            state.is_some_and(|state| state.default_chat.as_deref() == Some(uri.as_str()));
+        let next = state.and_then(|state| {
+            let mut others = state.chats.iter();
+            others.find(|chat| chat.resource != uri.as_str())
+        });
+        if let Some(next) = next
+            .map(|chat| chat.resource.clone())
+            .filter(|_| is_default)
+        {
+            let fields = json!({"defaultChat": next});
+            self.act(
+                &session,
+                Action::host("session/defaultChatChanged", fields),
+                None,
+            ); // G-13
+        }
+        let fields = json!({"chat": uri.as_str()});
+        self.act(&session, Action::host("session/chatRemoved", fields), None);
+        self.end_subscriptions(uri);
+        self.out.records.push(Record::Dispose {
+            channel: id,
+            at: self.now,
+        });
+        self.forget_disposed(id);
+        self.touch_modified(&session);
+        self.publish(&session);
+    }
+
+    /// What was read before a channel was disposed of must not bring it back.
+    pub(crate) fn forget_disposed(&mut self, id: ChannelId) {
+        self.undo.disposed.push(id);
+        self.disposed.push_back(id);
+        if self.disposed.len() > 1_024 {
+            self.disposed.pop_front();
+        }
+    }
+
+    /// Takes the run of a chat away: nobody hears it any more, and its workers end with it.
+    pub(crate) fn stop_run(&mut self, uri: &ChannelUri) {
+        if let Some(run) = self.chat_mut(uri).and_then(|chat| chat.run.take()) {
+            self.runs.remove(&run.id);
+            self.out.effects.push(Effect::StopTurn { run: run.id });
+            self.end_workers(&run);
+        }
+    }
+}
+
+/// `ChatSummary`: what the catalogue says of a chat (H-148).
+pub(crate) fn summary_of(state: &ChatState) -> Value {
+    let mut summary = json!({
+        "resource": state.resource,
+        "title": state.title,
+        "status": state.status,
+        "modifiedAt": state.modified_at,
+    });
+    if let Some(activity) = &state.activity {
+        summary["activity"] = json!(activity);
+    }
+    for key in ["origin", "interactivity"] {
+        if let Some(value) = state.extra.get(key) {
+            summary[key] = value.clone();
+        }
+    }
+    if let Some(directories) = &state.working_directories {
+        summary["workingDirectories"] = json!(directories);
+    }
+    summary
+}
