@@ -14,6 +14,7 @@ mod serve;
 mod sessions;
 mod target;
 mod terminal;
+mod watch;
 mod words;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ enum Verb {
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
+    Watch(watch::WatchOptions),
     Export(export::ExportOptions),
     Doctor(doctor::DoctorOptions),
 }
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
             Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
+            Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Doctor(options) => doctor::run(options).await,
         }

@@ -5,7 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use client::{ClientError, Connection, Endpoint, Events, Initialized, Target, endpoint};
+use client::{
+    ClientError, Connection, Endpoint, Events, Initialized, Live, Options, Place, Target, Updates,
+    endpoint,
+};
 use uuid::Uuid;
 use wire::ChannelUri;
 
@@ -82,17 +85,39 @@ impl HostOptions {
         }
     }
 
+    /// Where the host is, asked anew before each attempt: a local one may come back elsewhere.
+    pub(crate) fn place(&self) -> anyhow::Result<Place> {
+        if self.host.is_some() {
+            return Ok(self.target()?.into());
+        }
+        let data = self.data_directory()?;
+        let token = self.token(std::env::var("GREENROOM_TOKEN").ok())?;
+        Ok(Place::found_by(move || {
+            let Target { url, token: local } = Endpoint::find(&data)?.target();
+            let token = token.clone().or(local);
+            Ok(Target { url, token })
+        }))
+    }
+
+    /// A client that stays connected and watches these channels.
+    pub(crate) async fn live(
+        &self,
+        subscriptions: &[ChannelUri],
+    ) -> anyhow::Result<(Live, Updates)> {
+        let options = Options {
+            subscriptions: subscriptions.to_vec(),
+            ..Options::default()
+        };
+        let connected = Live::connect(self.place()?, &client_id(), options).await;
+        connected.map_err(|error| self.explained(error))
+    }
+
     /// Connects and shakes hands.
     pub(crate) async fn greet(&self, subscriptions: &[ChannelUri]) -> anyhow::Result<Greeted> {
         let target = self.target()?;
         let connected = Connection::connect(&target).await;
-        let (connection, events) = connected.map_err(|error| match (error, &self.host) {
-            (error @ ClientError::Unreachable { .. }, None) => anyhow::Error::new(error).context(
-                "the host that the data directory names does not answer; it may have been killed",
-            ),
-            (error, _) => error.into(),
-        })?;
-        let client_id = format!("greenroom-{}", Uuid::now_v7());
+        let (connection, events) = connected.map_err(|error| self.explained(error))?;
+        let client_id = client_id();
         let initialized = connection.initialize(&client_id, subscriptions).await?;
         Ok(Greeted {
             connection,
@@ -101,6 +126,20 @@ impl HostOptions {
             initialized,
         })
     }
+
+    fn explained(&self, error: ClientError) -> anyhow::Error {
+        match (error, &self.host) {
+            (error @ ClientError::Unreachable { .. }, None) => anyhow::Error::new(error).context(
+                "the host that the data directory names does not answer; it may have been killed",
+            ),
+            (error, _) => error.into(),
+        }
+    }
+}
+
+/// One per running client.
+fn client_id() -> String {
+    format!("greenroom-{}", Uuid::now_v7())
 }
 
 fn read_token(file: &Path) -> anyhow::Result<String> {

@@ -28,14 +28,19 @@ pub(crate) fn ago(moment: &str, now: Timestamp) -> String {
     let Some(then) = Timestamp::parse_rfc3339(moment) else {
         return "unknown".to_owned();
     };
-    let counted =
-        |count: i64, unit: &str| format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" });
+    let counted = |count: i64, unit: &str| format!("{} ago", counted(count, unit));
     match now.ms_since(then) / 1_000 {
         seconds if seconds < MINUTE => "just now".to_owned(),
         seconds if seconds < HOUR => counted(seconds / MINUTE, "minute"),
         seconds if seconds < DAY => counted(seconds / HOUR, "hour"),
         seconds => counted(seconds / DAY, "day"),
     }
+}
+
+/// How many of something.
+pub(crate) fn counted<N: PartialEq + From<u8> + std::fmt::Display>(count: N, unit: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {unit}{ending}")
 }
 
 /// The moment the system's clock shows.

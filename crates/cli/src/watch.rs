@@ -1,0 +1,284 @@
+//! `greenroom watch`: follows one channel, whatever it is, until it is gone or told to stop.
+//!
+//! Promises: the state first, then every action after it, each once and in order, over losses of the connection too. With
+//! `--json` every line is one JSON object.
+
+use anyhow::Context;
+use client::{Back, Envelope, Link, Live, Update, Updates};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use wire::ChannelUri;
+
+use crate::exit::Exit;
+use crate::screen::print;
+use crate::target::HostOptions;
+use crate::terminal::{clean, clean_line};
+use crate::words::{counted, status_words};
+
+/// Values longer than this are cut, unless as JSON.
+const VALUE_CHARS_MAX: usize = 60;
+
+/// Follow a channel: everything that happens on it, as it happens
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  greenroom watch ahp-root://                     sessions that come and go
+  greenroom watch scripted:/0190...               a session
+  greenroom watch --json ahp-chat://default/...   a chat, as JSON Lines
+
+With --json the first line is {\"type\":\"state\"}, then come {\"type\":\"action\"}, {\"type\":\"notification\"} and
+{\"type\":\"connection\"}; a later \"state\" replaces what came before. Ctrl-C stops. Exit codes: 0 stopped or the channel \
+is gone, 4 no host or no such channel.")]
+pub(crate) struct WatchOptions {
+    /// The channel; `greenroom sessions` lists sessions, a session's state names its chats
+    #[arg(value_parser = ChannelUri::parse)]
+    uri: ChannelUri,
+    /// Print JSON Lines
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    host: HostOptions,
+}
+
+pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<Exit> {
+    let (live, updates) = options.host.live(&[]).await?;
+    live.subscribe(&options.uri).await?;
+    let mut watch = Watch {
+        live,
+        channel: options.uri,
+        format: if options.json {
+            Format::Json
+        } else {
+            Format::Words
+        },
+        seen: 0,
+    };
+    match watch.follow(updates).await {
+        // Whoever closed the pipe has seen enough.
+        Err(error) if is_broken_pipe(&error) => Ok(Exit::Complete),
+        ended => {
+            watch.live.close().await;
+            ended
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Words,
+    Json,
+}
+
+struct Watch {
+    live: Live,
+    channel: ChannelUri,
+    format: Format,
+    /// The last seq that was told.
+    seen: u64,
+}
+
+impl Watch {
+    async fn follow(&mut self, mut updates: Updates) -> anyhow::Result<Exit> {
+        let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
+        let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        self.tell_state()?;
+        loop {
+            let update = tokio::select! {
+                update = updates.next() => update,
+                _ = interrupt.recv() => return Ok(Exit::Complete),
+                _ = terminate.recv() => return Ok(Exit::Complete),
+            };
+            let Some(update) = update else {
+                return Ok(Exit::NoHost);
+            };
+            match update {
+                Update::Changed { channel, envelope } => {
+                    // The state that was told may be ahead of its updates.
+                    if channel == self.channel.as_str() && envelope.server_seq > self.seen {
+                        self.seen = envelope.server_seq;
+                        self.tell(&action_json(&envelope), &action_words(&envelope))?;
+                    }
+                }
+                Update::Reset { channel } if channel == self.channel.as_str() => {
+                    self.tell_state()?;
+                }
+                Update::Gone { channel } if channel == self.channel.as_str() => {
+                    let json = json!({"type": "gone", "channel": channel});
+                    self.tell(&json, "the channel is gone")?;
+                    return Ok(Exit::Complete);
+                }
+                Update::Notification(notification) => {
+                    let params = &notification.params;
+                    if params["channel"] == self.channel.as_str() {
+                        let words = format!("{} {}", notification.method, field_words(params));
+                        let json = json!({
+                            "type": "notification",
+                            "method": notification.method,
+                            "params": params,
+                        });
+                        self.tell(&json, &words)?;
+                    }
+                }
+                Update::Connection(link) => {
+                    if let Some((state, words)) = link_words(&link) {
+                        let json = json!({"type": "connection", "state": state, "why": words});
+                        self.tell(&json, &words)?;
+                    }
+                    if let Link::Over { why } = link {
+                        return Err(why.into());
+                    }
+                }
+                Update::Reset { .. }
+                | Update::Gone { .. }
+                | Update::Refused { .. }
+                | Update::NotResent { .. } => {}
+            }
+        }
+    }
+
+    fn tell_state(&mut self) -> anyhow::Result<()> {
+        let channel = self.channel.as_str();
+        let (state, words, seen) = self.live.read(|replica| {
+            let (state, words) = if let Some(chat) = replica.confirmed_chat(channel) {
+                let turns = chat.turns.len() + usize::from(chat.active_turn.is_some());
+                let more = chat.turns_next_cursor.as_ref().map_or("", |_| " or more");
+                let turns = counted(turns, "turn");
+                let words = format!("{turns}{more}, {}", status_words(chat.status));
+                (chat.value(), words)
+            } else if let Some(session) = replica.confirmed_session(channel) {
+                let chats: Vec<&str> = session
+                    .chats
+                    .iter()
+                    .map(|chat| chat.resource.as_str())
+                    .collect();
+                let words = format!(
+                    "{} of {}; chats: {}",
+                    session.lifecycle,
+                    session.provider,
+                    chats.join(" ")
+                );
+                (wire::action::to_value(&**session), words)
+            } else if let Some(root) = replica.confirmed_root().filter(|_| self.channel.is_root()) {
+                let agents = root
+                    .agents
+                    .iter()
+                    .filter_map(|agent| agent["provider"].as_str());
+                let agents: Vec<&str> = agents.collect();
+                (
+                    wire::action::to_value(&**root),
+                    format!("agents: {}", agents.join(" ")),
+                )
+            } else {
+                (Value::Null, "no state, only what happens".to_owned())
+            };
+            (state, words, replica.last_seen())
+        });
+        self.seen = seen;
+        let json = json!({"type": "state", "channel": channel, "serverSeq": seen, "state": state});
+        self.tell(&json, &format!("{channel}: {words}"))
+    }
+
+    fn tell(&self, json: &Value, words: &str) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => print(&format!("{json}\n"))?,
+            Format::Words => print(&format!("{}\n", clean(words)))?,
+        }
+        Ok(())
+    }
+}
+
+/// The envelope as it came over the wire.
+fn action_json(envelope: &Envelope) -> Value {
+    let mut json = json!({
+        "type": "action",
+        "channel": envelope.channel,
+        "serverSeq": envelope.server_seq,
+        "action": envelope.action.body,
+    });
+    if let Some(origin) = &envelope.origin {
+        json["origin"] = wire::action::to_value(origin);
+    }
+    json
+}
+
+fn action_words(envelope: &Envelope) -> String {
+    let fields = Value::Object(envelope.action.body.clone());
+    let by = match &envelope.origin {
+        Some(origin) => format!(" (by {})", clean_line(&origin.client_id)),
+        None => String::new(),
+    };
+    format!(
+        "{:>6} {}{by} {}",
+        envelope.server_seq,
+        clean_line(envelope.action.name()),
+        field_words(&fields)
+    )
+}
+
+/// The fields of an object on one line, long values cut.
+fn field_words(fields: &Value) -> String {
+    let fields = fields.as_object().into_iter().flatten();
+    let words = fields.filter(|(name, _)| !matches!(name.as_str(), "type" | "channel"));
+    let words = words.map(|(name, value)| {
+        let value = match value {
+            Value::String(text) => format!("{text:?}"),
+            other => other.to_string(),
+        };
+        let mut short: String = value.chars().take(VALUE_CHARS_MAX).collect();
+        if short.len() < value.len() {
+            short.push('…');
+        }
+        format!("{name}={short}")
+    });
+    clean_line(&words.collect::<Vec<_>>().join(" "))
+}
+
+/// What became of the connection; nothing is said of every single attempt.
+fn link_words(link: &Link) -> Option<(&'static str, String)> {
+    match link {
+        Link::Lost { why } => Some(("lost", format!("{why}; trying again"))),
+        Link::Trying { .. } => None,
+        Link::Back { how } => {
+            let words = match how {
+                Back::Replay => "connected again: what was missed follows",
+                Back::Snapshot | Back::Anew => "connected again: the state is told anew",
+            };
+            Some(("back", words.to_owned()))
+        }
+        Link::Over { why } => Some(("over", why.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_told_in_json_and_in_words() {
+        let envelope = Envelope::from_value(json!({
+            "channel": "ahp-chat:/c",
+            "action": {"type": "chat/delta", "content": "a\u{1b}[2Jb".to_owned() + &"x".repeat(90), "n": 1},
+            "serverSeq": 7,
+            "origin": {"clientId": "ann", "clientSeq": 3},
+        }))
+        .unwrap();
+        let json = action_json(&envelope);
+        assert_eq!(json["serverSeq"], 7);
+        assert_eq!(json["origin"], json!({"clientId": "ann", "clientSeq": 3}));
+        assert_eq!(json["action"]["n"], 1);
+        let words = action_words(&envelope);
+        assert!(
+            words.starts_with("     7 chat/delta (by ann) content=\"a"),
+            "{words}"
+        );
+        assert!(
+            words.ends_with("… n=1") && !words.contains('\u{1b}'),
+            "{words}"
+        );
+    }
+}
