@@ -19,7 +19,7 @@ impl Kernel {
     ) {
         match event {
             TurnEvent::ToolStarted { call, start } => {
-                self.start_call(uri, turn_id, call, Executor::Agent, start);
+                self.start_call(uri, turn_id, call, Executor::Agent, *start);
             }
             TurnEvent::ToolInput { call, text } => {
                 self.on_call(

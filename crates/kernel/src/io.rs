@@ -92,7 +92,7 @@ pub enum TurnEvent {
     /// A tool call begins. Calls are named by numbers of the agent's own, once in a run.
     ToolStarted {
         call: u64,
-        start: ToolStart,
+        start: Box<ToolStart>,
     },
     /// More of the input of a call that is not ready yet.
     ToolInput {
@@ -135,7 +135,7 @@ pub enum TurnEvent {
     /// A tool call that starts a worker chat; [`AgentReply::ToolEnded`] follows when the worker's turn is over.
     Spawned {
         call: u64,
-        worker: Worker,
+        worker: Box<Worker>,
     },
     Completed,
     Failed(AgentFailure),

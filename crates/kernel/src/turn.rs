@@ -199,7 +199,7 @@ impl Kernel {
             TurnEvent::ContentRef(fields) => self.content_ref(&uri, &turn_id, fields),
             TurnEvent::Asked { ask, request } => self.ask_user(&uri, ask, request),
             TurnEvent::SteerPoint { steer } => self.take_steering(&uri, run, steer),
-            TurnEvent::Spawned { call, worker } => self.spawn(run, call, worker),
+            TurnEvent::Spawned { call, worker } => self.spawn(run, call, *worker),
             TurnEvent::ToolStarted { .. }
             | TurnEvent::ToolInput { .. }
             | TurnEvent::ToolReady { .. }

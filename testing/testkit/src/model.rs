@@ -186,7 +186,13 @@ impl Models {
                 self.spawned += 1;
                 worker.brief = Bytes::from(format!("brief {}", self.spawned));
                 self.workers.insert(worker.brief.clone(), *script);
-                self.says(run, TurnEvent::Spawned { call, worker })
+                self.says(
+                    run,
+                    TurnEvent::Spawned {
+                        call,
+                        worker: Box::new(worker),
+                    },
+                )
             }
             Beat::Repeats { part } => {
                 let text = playing.told.as_ref().map(words).unwrap_or_default();

@@ -107,7 +107,10 @@ impl Tool {
             contributor: self.contributor.clone(),
             meta: None,
         };
-        script = script.says(TurnEvent::ToolStarted { call, start });
+        script = script.says(TurnEvent::ToolStarted {
+            call,
+            start: Box::new(start),
+        });
         for text in &self.chunks {
             let text = text.clone();
             script = script.says(TurnEvent::ToolInput { call, text });

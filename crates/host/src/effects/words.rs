@@ -23,13 +23,13 @@ pub(super) fn event(event: AgentEvent) -> TurnEvent {
         AgentEvent::Content { .. } => unreachable!("content is kept before it is told"),
         AgentEvent::ToolStarted { call, start } => TurnEvent::ToolStarted {
             call,
-            start: ToolStart {
+            start: Box::new(ToolStart {
                 name: start.name,
                 display_name: start.display_name,
                 intention: start.intention,
                 contributor: start.contributor,
                 meta: start.meta,
-            },
+            }),
         },
         AgentEvent::ToolInput { call, text } => TurnEvent::ToolInput { call, text },
         AgentEvent::ToolReady { call, fields } => TurnEvent::ToolReady { call, fields },
@@ -58,13 +58,13 @@ pub(super) fn event(event: AgentEvent) -> TurnEvent {
         AgentEvent::SteerPoint { steer } => TurnEvent::SteerPoint { steer },
         AgentEvent::Spawned { call, worker } => TurnEvent::Spawned {
             call,
-            worker: Worker {
+            worker: Box::new(Worker {
                 title: worker.title,
                 interactivity: worker.interactivity,
                 agent_name: worker.agent_name,
                 task: worker.task,
                 brief: Bytes::from(worker.brief),
-            },
+            }),
         },
     }
 }
