@@ -1,5 +1,6 @@
 //! Chats of a session come and go: their place in the catalogue, and which of them is the default (H-140, H-154, H-155).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -35,6 +36,8 @@ pub(crate) struct Source {
     pub visible: bool,
     /// Of a side chat: the turn that was running, as it stood.
     pub partial: Option<Value>,
+    /// Ids among the turns that the host could come to make itself.
+    pub foreseen: BTreeSet<String>,
 }
 
 impl Kernel {
@@ -67,6 +70,7 @@ impl Kernel {
                 Arc::make_mut(&mut chat.state).turns = Arc::new(TurnList::new(turns));
             }
             chat.context = source.partial;
+            chat.foreseen = source.foreseen;
             source.through.map(|through| (through, source.visible))
         });
         self.undo.touch(&new.uri);

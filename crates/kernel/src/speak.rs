@@ -22,8 +22,9 @@ pub(crate) struct Sender {
     pub origin: Origin,
 }
 
-/// Streamed actions do not rewrite the head of their channel: they are folded over it when it is loaded.
-fn is_streamed(kind: &ActionType) -> bool {
+/// What happens within a turn does not rewrite the head of its chat, which holds all that the turn has said: it is folded
+/// over the head when the chat is loaded.
+fn is_within_turn(kind: &ActionType) -> bool {
     matches!(
         kind,
         ActionType::ChatDelta
@@ -32,6 +33,16 @@ fn is_streamed(kind: &ActionType) -> bool {
             | ActionType::ChatUsage
             | ActionType::ChatToolCallStart
             | ActionType::ChatToolCallDelta
+            | ActionType::ChatToolCallReady
+            | ActionType::ChatToolCallConfirmed
+            | ActionType::ChatToolCallComplete
+            | ActionType::ChatToolCallResultConfirmed
+            | ActionType::ChatToolCallContentChanged
+            | ActionType::ChatToolCallAuthRequired
+            | ActionType::ChatToolCallAuthResolved
+            | ActionType::ChatInputRequested
+            | ActionType::ChatInputAnswerChanged
+            | ActionType::ChatInputCompleted
     )
 }
 
@@ -64,7 +75,7 @@ impl Kernel {
         let length = self.record(uri, id, &action, sender);
         if let Some(channel) = self.channels.get_mut(uri) {
             channel.unwritten += length;
-            if !is_streamed(&action.kind)
+            if !is_within_turn(&action.kind)
                 || channel.unwritten > REHEAD_BYTES.max(channel.head_bytes)
             {
                 self.dirty.insert(uri.clone());

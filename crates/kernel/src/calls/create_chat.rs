@@ -233,6 +233,7 @@ impl Kernel {
                 page,
                 visible,
                 partial,
+                foreseen: source_chat.foreseen.clone(),
             };
             Flow::Ready(Ok(Some((source, from.clone()))))
         };
