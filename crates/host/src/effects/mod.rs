@@ -126,3 +126,6 @@ async fn send(arrivals: &Arrivals, input: Input) {
         tracing::debug!("an effect ended after the host did");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! How scenes are played, told as tables over paused time.
 
 mod ask;
+mod builtin;
 mod tool;
 mod worker;
 

@@ -1,0 +1,143 @@
+//! Turns that wait in the middle, driven by a script; the test is the kernel.
+
+use agents::scripted::Locale;
+use agents::{Script, ScriptedAgent};
+use kernel::TurnEvent;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::journal::Memory;
+
+struct House {
+    effects: Effects,
+    arrivals: mpsc::Receiver<Arrival>,
+}
+
+impl House {
+    fn playing(steps: serde_json::Value) -> Self {
+        let script = json!({"scenes": [{"steps": steps}]}).to_string();
+        let agent = ScriptedAgent::speaking(Script::parse(&script).unwrap(), Locale::English);
+        let (sender, arrivals) = mpsc::channel(64);
+        let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
+        Self {
+            effects: Effects::new(sender, journal, vec![Arc::new(agent)]),
+            arrivals,
+        }
+    }
+
+    fn starts(&mut self, run: RunId) {
+        self.effects.run_turn(TurnRun {
+            run,
+            provider: "scripted".to_owned(),
+            session: ChannelUri::parse("ahp-session:/s").unwrap(),
+            chat: ChannelUri::parse("ahp-chat:/c").unwrap(),
+            message: json!({"text": "go"}),
+            config: wire::Object::new(),
+            working_directories: Vec::new(),
+            resume: None,
+            brief: None,
+        });
+    }
+
+    /// What a run says next, checkpoints left out.
+    async fn hears(&mut self) -> (RunId, TurnEvent) {
+        loop {
+            let Some(Arrival::Input(Input::Agent { run, event })) = self.arrivals.recv().await
+            else {
+                unreachable!("only agents speak here");
+            };
+            if !matches!(event, TurnEvent::Checkpoint(_)) {
+                return (run, event);
+            }
+        }
+    }
+}
+
+fn steered(text: &str) -> AgentReply {
+    AgentReply::Steered {
+        steer: 0,
+        message: Some(json!({"text": text})),
+    }
+}
+
+#[tokio::test]
+async fn a_reply_reaches_the_run_it_is_for_and_no_other() {
+    let mut house = House::playing(json!([{"steer": true}, {"notify": "{{steering}}"}]));
+    let (one, two) = (RunId(1), RunId(2));
+    house.starts(one);
+    house.starts(two);
+    for _ in 0..2 {
+        let (_, event) = house.hears().await;
+        assert_eq!(event, TurnEvent::SteerPoint { steer: 0 });
+    }
+    for (run, text) in [(two, "second"), (one, "first")] {
+        house.effects.reply(run, steered(text));
+        let text = text.to_owned();
+        assert_eq!(house.hears().await, (run, TurnEvent::Notice { text }));
+        assert_eq!(house.hears().await, (run, TurnEvent::Completed));
+    }
+}
+
+#[tokio::test]
+async fn a_reply_for_a_run_that_is_gone_is_dropped() {
+    let mut house = House::playing(json!([{"steer": true}, {"notify": "{{steering}}"}]));
+    let (gone, next) = (RunId(1), RunId(2));
+    house.starts(gone);
+    house.hears().await;
+    house.effects.stop_turn(gone);
+    house.effects.reply(gone, steered("late"));
+    house.effects.reply(RunId(7), steered("never was"));
+    house.starts(next);
+    let (run, event) = house.hears().await;
+    assert_eq!((run, event), (next, TurnEvent::SteerPoint { steer: 0 }));
+    house.effects.reply(next, steered("in time"));
+    let text = "in time".to_owned();
+    assert_eq!(house.hears().await, (next, TurnEvent::Notice { text }));
+    // It waits no more: a second reply is nobody's.
+    house.effects.reply(next, steered("twice"));
+    assert_eq!(house.hears().await, (next, TurnEvent::Completed));
+}
+
+#[tokio::test]
+async fn tool_calls_questions_and_workers_come_in_the_kernels_words() {
+    let mut house = House::playing(json!([
+        {"tool": {"name": "read", "display": "Read", "updates": [[]]}},
+        {"spawn": {"title": "Look", "agent": "looker", "steps": []}},
+        {"ask": {"message": "Well?"}},
+        {"notify": "{{last}}"},
+    ]));
+    let run = RunId(1);
+    house.starts(run);
+    let mut told = String::new();
+    for _ in 0..5 {
+        told.push_str(&format!("{:?}\n", house.hears().await.1));
+    }
+    let result = json!({"success": true, "pastTenseMessage": "Looked"});
+    house.effects.reply(
+        run,
+        AgentReply::ToolEnded {
+            call: 1 << 32,
+            result,
+        },
+    );
+    told.push_str(&format!("{:?}\n", house.hears().await.1));
+    house.effects.reply(
+        run,
+        AgentReply::Answered {
+            ask: 2 << 32,
+            response: "decline".to_owned(),
+            answers: wire::Object::new(),
+        },
+    );
+    told.push_str(&format!("{:?}\n", house.hears().await.1));
+    expect_test::expect![[r#"
+        ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, contributor: None, meta: None } }
+        ToolReady { call: 0, fields: {"invocationMessage": String("Run Read"), "toolInput": String("{}"), "confirmed": String("not-needed")} }
+        ToolContent { call: 0, content: [] }
+        ToolCompleted { call: 0, result: Object {"success": Bool(true), "pastTenseMessage": String("Ran Read"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}, review: false }
+        Spawned { call: 4294967296, worker: Worker { title: "Look", interactivity: None, agent_name: Some("looker"), task: "Look", brief: b"{\"place\":\"scenes[0].steps[1].spawn.steps\",\"steps\":[]}" } }
+        Asked { ask: 8589934592, request: {"message": String("Well?")} }
+        Notice { text: "{\"response\":\"decline\"}" }
+    "#]].assert_eq(&told);
+}
