@@ -61,7 +61,7 @@ impl Agent for ScriptedAgent {
             description: "Plays a script: for a first look, for tests and for client builders. Uses no model."
                 .to_owned(),
             models: vec![ModelInfo { id: model.clone(), name: model.clone() }],
-            capabilities: json!({}),
+            capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}), // G-01
             config_schema: config_schema(),
             default_model: Some(model),
         }
@@ -94,6 +94,18 @@ fn config_schema() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_chats_forks_and_side_chats_are_offered() {
+        let info = ScriptedAgent::builtin().info().to_wire();
+        assert_eq!(
+            info["capabilities"],
+            json!({"multipleChats": {"fork": true, "sideChat": true}})
+        );
+        let read: Result<wire::published::state::AgentInfo, _> = serde_json::from_value(info);
+        let chats = read.unwrap().capabilities.unwrap().multiple_chats.unwrap();
+        assert_eq!((chats.fork, chats.side_chat), (Some(true), Some(true)));
+    }
 
     #[test]
     fn the_model_is_the_scripts() {
