@@ -124,6 +124,9 @@ impl Ledger {
         {
             self.violations.push(format!("recorded twice: {envelope}"));
         }
+        if let Some(why) = unreadable(&envelope) {
+            self.violations.push(format!("{why}: {envelope}"));
+        }
         if let Some(wrong) = self.queues.entry(channel).or_default().follow(&envelope) {
             self.violations.push(wrong);
         }
@@ -205,6 +208,25 @@ impl Ledger {
                 .push(format!("a tool runs in {chat}, where no turn runs"));
         }
     }
+}
+
+/// What published clients could not read they would silently ignore (H-078); absent is absent, not null (H-052).
+fn unreadable(envelope: &Value) -> Option<String> {
+    let action = &envelope["action"];
+    if matches!(
+        action["type"].as_str(),
+        Some("chat/delta" | "chat/reasoning")
+    ) {
+        return None; // there are many, and they are made in one place
+    }
+    let fields = action.as_object()?;
+    let by_host = envelope.get("origin").is_none();
+    if by_host && let Some((field, _)) = fields.iter().find(|(_, value)| value.is_null()) {
+        return Some(format!("`{field}` is null"));
+    }
+    wire::Action::decode(action.clone())
+        .err()
+        .map(|why| why.to_string())
 }
 
 fn word_of(envelope: &Value) -> Option<Word> {

@@ -233,6 +233,18 @@ impl ModelTalk<'_> {
         self.with(Script::repeats)
     }
 
+    pub fn announces(self, call: u64, name: &str) -> Self {
+        self.with(|script| script.announces(call, name))
+    }
+
+    pub fn readies(self, call: u64, fields: Value) -> Self {
+        self.with(|script| script.readies(call, fields))
+    }
+
+    pub fn reports(self, call: u64, result: Value) -> Self {
+        self.with(|script| script.reports(call, result))
+    }
+
     /// Whatever a script can do.
     pub fn plays(self, change: impl FnOnce(Script) -> Script) -> Self {
         self.with(change)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use kernel::{AgentFailure, AgentReply, TextKind, TurnEvent, Worker};
+use kernel::{AgentFailure, AgentReply, TextKind, ToolStart, TurnEvent, Worker};
 use serde_json::{Value, json};
 
 use crate::tool::Tool;
@@ -224,6 +224,32 @@ impl Script {
     /// Calls a tool that runs only if someone allows it.
     pub fn asks_tool(self, name: &str, input: &str) -> Self {
         self.calls(Tool::asking(name, input))
+    }
+
+    // Single words about a call, for agents that say them out of order.
+
+    pub fn announces(self, call: u64, name: &str) -> Self {
+        let start = Box::new(ToolStart {
+            name: name.to_owned(),
+            display_name: name.to_uppercase(),
+            ..ToolStart::default()
+        });
+        self.says(TurnEvent::ToolStarted { call, start })
+    }
+
+    pub fn readies(self, call: u64, fields: Value) -> Self {
+        let Value::Object(fields) = fields else {
+            panic!("fields are an object")
+        };
+        self.says(TurnEvent::ToolReady { call, fields })
+    }
+
+    pub fn reports(self, call: u64, result: Value) -> Self {
+        self.says(TurnEvent::ToolCompleted {
+            call,
+            result,
+            review: false,
+        })
     }
 
     /// Calls a tool that an active client offers, and waits for what becomes of it.

@@ -1,0 +1,575 @@
+//! Tool calls: announced, asked about, run, reported; and nothing runs that was not allowed.
+
+use kernel::AgentReply;
+use serde_json::{Value, json};
+use testkit::script::Question;
+use testkit::{Person, Scenario, Tool};
+
+fn status_of(person: &Person) -> u64 {
+    person.sees(&person.chat())["status"].as_u64().unwrap() & 31
+}
+
+fn decisions(s: &Scenario) -> Vec<bool> {
+    let world = s.look();
+    let decided = world
+        .models
+        .heard
+        .iter()
+        .filter_map(|(_, reply)| match reply {
+            AgentReply::ToolDecided { approved, .. } => Some(*approved),
+            _ => None,
+        });
+    decided.collect()
+}
+
+// Section 10: start, delta, ready, confirmed, complete
+#[test]
+fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.model()
+        .calls(Tool::asking("shell", "ls -l").streamed(&["ls", " -l"]))
+        .streams(["done"]);
+    ann.says("list");
+    let call = bob.call_that_is("pending-confirmation");
+    assert_eq!(call["toolName"], "shell");
+    assert_eq!(call["displayName"], "SHELL");
+    assert_eq!(call["toolInput"], "ls -l");
+    assert_eq!((status_of(&bob), s.executed().len()), (24, 0));
+    let heard = bob.heard_actions();
+    let of_call: Vec<&str> = heard
+        .iter()
+        .filter_map(|kind| kind.strip_prefix("chat/toolCall"))
+        .collect();
+    assert_eq!(of_call, ["Start", "Delta", "Delta", "Ready"]);
+    bob.confirms().unwrap();
+    assert_eq!(s.executed(), ["ls -l"]);
+    let call = ann.call_that_is("completed");
+    assert_eq!(call["confirmed"], "user-action");
+    assert_eq!(
+        (&call["success"], &call["content"][0]["text"]),
+        (&json!(true), &json!("ls -l"))
+    );
+    assert_eq!((ann.reads().as_str(), status_of(&ann)), ("done", 1));
+    s.all_agree();
+}
+
+// Section 10: ready with `confirmed`
+#[test]
+fn a_tool_that_needs_no_leave_runs_at_once() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model()
+        .plays(|script| script.calls(Tool::running("shell", "ls").shows("half").shows("whole")))
+        .hangs();
+    ann.says("list");
+    let call = ann.call_that_is("completed");
+    assert_eq!(call["confirmed"], "not-needed");
+    assert_eq!(status_of(&ann), 8);
+    let changed = ann.heard_actions();
+    let updates = changed
+        .iter()
+        .filter(|kind| *kind == "chat/toolCallContentChanged");
+    assert_eq!(updates.count(), 2); // H-206
+    assert!(ann.needs().is_empty());
+    s.all_agree();
+}
+
+// Section 10: denied
+#[test]
+fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().asks_tool("shell", "rm").streams(["then not"]);
+    ann.says("clean up");
+    let suggestion = json!({"text": "list instead", "origin": {"kind": "user"}});
+    ann.denies_with(json!({"userSuggestion": suggestion, "reasonMessage": "too risky"}))
+        .unwrap();
+    assert!(s.executed().is_empty());
+    let call = ann.call_that_is("cancelled");
+    assert_eq!(call["reason"], "denied");
+    assert_eq!(call["reasonMessage"], "too risky");
+    assert_eq!(call["userSuggestion"]["text"], "list instead");
+    assert_eq!((ann.reads().as_str(), status_of(&ann)), ("then not", 1));
+    let world = s.look();
+    let Some((
+        _,
+        AgentReply::ToolDecided {
+            approved: false,
+            suggestion: Some(suggestion),
+            reason: Some(reason),
+            ..
+        },
+    )) = world.models.heard.first()
+    else {
+        panic!("{:?}", world.models.heard)
+    };
+    assert_eq!(
+        (&suggestion["text"], reason),
+        (&json!("list instead"), &json!("too risky"))
+    );
+    drop(world);
+    s.all_agree();
+}
+
+// H-190, H-191, G-10: every other state, every other name
+#[test]
+fn only_a_call_that_waits_can_be_confirmed() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().asks_tool("old", "x");
+    let old_turn = ann.says("before");
+    let old = ann.confirmation(json!({}));
+    ann.confirms().unwrap();
+    assert!(
+        ann.tries(&ann.chat(), old.clone()).is_err(),
+        "completed, and its turn over"
+    );
+    s.model()
+        .announces(91, "streams")
+        .announces(92, "runs")
+        .readies(
+            92,
+            json!({"invocationMessage": "r", "confirmed": "setting"}),
+        )
+        .asks_tool("waits", "y");
+    ann.says("now");
+    for status in ["streaming", "running"] {
+        let call = ann.call_that_is(status);
+        for approved in [true, false] {
+            let fields =
+                json!({"approved": approved, "confirmed": "user-action", "reason": "denied"});
+            let action = ann.about(&call, "chat/toolCallConfirmed", fields);
+            assert!(ann.tries(&ann.chat(), action).is_err(), "{status}");
+        }
+        let review = ann.about(
+            &call,
+            "chat/toolCallResultConfirmed",
+            json!({"approved": true}),
+        );
+        assert!(ann.tries(&ann.chat(), review).is_err(), "{status}");
+    }
+    let right = ann.confirmation(json!({}));
+    let with = |field: &str, value: Value| {
+        let mut action = right.clone();
+        action[field] = value;
+        action
+    };
+    for wrong in [
+        old,
+        with("turnId", json!(old_turn)),
+        with("turnId", json!("none")),
+        with("toolCallId", json!("none")),
+        with("toolCallId", json!("")),
+        with("approved", json!("yes")),
+        with("approved", Value::Null),
+        with("type", json!("chat/toolCallResultConfirmed")),
+    ] {
+        assert!(ann.tries(&ann.chat(), wrong.clone()).is_err(), "{wrong}");
+    }
+    assert_eq!((s.executed().len(), decisions(&s).len()), (1, 1));
+    ann.tries(&ann.chat(), right.clone()).unwrap();
+    assert!(ann.tries(&ann.chat(), right).is_err());
+    assert_eq!(s.executed(), ["x", "y"]);
+    s.all_agree();
+}
+
+// H-073: the first decides
+#[test]
+fn of_two_confirmations_the_first_one_counts() {
+    for (first, second) in [(true, false), (false, true), (true, true)] {
+        let mut s = Scenario::new();
+        let ann = s.client("ann").opens_chat();
+        let bob = s.client("bob").joins(&ann);
+        s.model().asks_tool("shell", "ls");
+        ann.says("list");
+        let decision = |person: &Person, approved: bool| {
+            let call = person.call_that_is("pending-confirmation");
+            let fields =
+                json!({"approved": approved, "confirmed": "user-action", "reason": "denied"});
+            person.about(&call, "chat/toolCallConfirmed", fields)
+        };
+        let one = ann.dispatches(&ann.chat(), decision(&ann, first));
+        let two = bob.dispatches(&ann.chat(), decision(&bob, second));
+        s.settles();
+        assert_eq!(ann.refusal(one), None);
+        assert!(bob.refusal(two).is_some());
+        assert_eq!(decisions(&s), [first]);
+        assert_eq!(s.executed().len(), usize::from(first));
+        s.all_agree();
+    }
+}
+
+// H-194
+#[test]
+fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let options = [("once", "approve"), ("always", "approve"), ("no", "deny")];
+    s.model()
+        .calls(Tool::asking("shell", "ls").offers(&options));
+    ann.says("list");
+    let labels = &ann.call_that_is("pending-confirmation")["options"];
+    assert_eq!(labels[1]["label"], "always!");
+    assert!(
+        ann.confirms_with(json!({"selectedOptionId": "never"}))
+            .is_err()
+    );
+    assert!(
+        ann.confirms_with(json!({"selectedOptionId": "no"}))
+            .is_err()
+    );
+    assert!(
+        ann.denies_with(json!({"selectedOptionId": "once"}))
+            .is_err()
+    );
+    assert!(decisions(&s).is_empty());
+    ann.confirms_with(json!({"selectedOptionId": "always"}))
+        .unwrap();
+    assert_eq!(
+        ann.call_that_is("completed")["selectedOption"]["id"],
+        "always"
+    );
+    let told = s.look().models.heard.first().cloned().unwrap().1;
+    let AgentReply::ToolDecided {
+        selected_option: Some(option),
+        ..
+    } = told
+    else {
+        panic!("{told:?}")
+    };
+    assert_eq!(option["kind"], "approve");
+    s.model()
+        .calls(Tool::asking("shell", "ls").offers(&options));
+    ann.says("again");
+    ann.denies_with(json!({"selectedOptionId": "no"})).unwrap();
+    assert_eq!(ann.call_that_is("cancelled")["selectedOption"]["id"], "no");
+    s.model().asks_tool("shell", "ls");
+    ann.says("plain");
+    assert!(
+        ann.confirms_with(json!({"selectedOptionId": "once"}))
+            .is_err(),
+        "none offered"
+    );
+    ann.confirms().unwrap();
+    s.all_agree();
+}
+
+// H-195
+#[test]
+fn edited_input_is_what_runs_if_it_may_be_edited() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.model().calls(Tool::asking("shell", "rm a").editable());
+    ann.says("clean");
+    ann.confirms_with(json!({"editedToolInput": "rm b"}))
+        .unwrap();
+    assert_eq!(s.executed(), ["rm b"]);
+    assert_eq!(bob.call_that_is("completed")["toolInput"], "rm b");
+    s.model().asks_tool("shell", "rm c");
+    ann.says("again");
+    assert!(
+        ann.confirms_with(json!({"editedToolInput": "rm d"}))
+            .is_err()
+    );
+    s.model()
+        .calls(Tool::asking("shell", "rm e").with("editable", json!(false)));
+    ann.confirms().unwrap();
+    ann.says("once more");
+    assert!(
+        ann.confirms_with(json!({"editedToolInput": "rm f"}))
+            .is_err()
+    );
+    ann.confirms().unwrap();
+    assert_eq!(s.executed(), ["rm b", "rm c", "rm e"]);
+    s.all_agree();
+}
+
+// H-192: asked again in mid-run
+#[test]
+fn a_tool_that_asks_again_waits_again() {
+    for allowed in [true, false] {
+        let mut s = Scenario::new();
+        let ann = s.client("ann").opens_chat();
+        s.model()
+            .calls(Tool::asking("shell", "ls").asks_again("really?").editable())
+            .streams(["end"]);
+        ann.says("list");
+        ann.confirms().unwrap();
+        assert!(s.executed().is_empty());
+        let call = ann.call_that_is("pending-confirmation");
+        assert_eq!(call["invocationMessage"], "really?");
+        assert_eq!(call["toolInput"], "ls", "what is not sent again stays");
+        assert_eq!((status_of(&ann), ann.needed_kinds().len()), (24, 1));
+        if allowed {
+            ann.confirms().unwrap();
+        } else {
+            ann.denies().unwrap();
+        }
+        assert_eq!(decisions(&s), [true, allowed]);
+        assert_eq!(s.executed().len(), usize::from(allowed));
+        assert_eq!(ann.reads(), "end");
+        s.all_agree();
+    }
+}
+
+// H-192: a first edit is what is asked about again
+#[test]
+fn edited_input_survives_being_asked_again() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().calls(
+        Tool::asking("shell", "rm a")
+            .asks_again("really?")
+            .editable(),
+    );
+    ann.says("clean");
+    ann.confirms_with(json!({"editedToolInput": "rm b"}))
+        .unwrap();
+    assert_eq!(
+        ann.call_that_is("pending-confirmation")["toolInput"],
+        "rm b"
+    );
+    // Editing was offered for the first confirmation; the second did not offer it.
+    assert!(
+        ann.confirms_with(json!({"editedToolInput": "rm c"}))
+            .is_err()
+    );
+    ann.confirms().unwrap();
+    assert_eq!(s.executed(), ["rm b"]);
+    s.all_agree();
+}
+
+// H-205: told more while it waits; one decision all the same
+#[test]
+fn what_is_known_better_while_a_call_waits_is_told_and_it_goes_on_waiting() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let judged = json!({"invocationMessage": "runs", "riskAssessment":
+        {"kind": "model", "status": "complete", "reason": "harmless", "safety": 0.9}});
+    s.model()
+        .announces(7, "shell")
+        .readies(
+            7,
+            json!({"invocationMessage": "runs", "toolInput": "ls", "editable": true,
+            "riskAssessment": {"kind": "model", "status": "loading"}}),
+        )
+        .readies(7, judged)
+        .plays(|script| script.listens(Question::Decision(7)).repeats());
+    ann.says("list");
+    let call = ann.call_that_is("pending-confirmation");
+    assert_eq!(call["riskAssessment"]["safety"], 0.9);
+    assert_eq!(
+        (&call["editable"], &call["toolInput"]),
+        (&json!(true), &json!("ls"))
+    );
+    assert_eq!(
+        ann.needs()[0]["toolCall"],
+        call,
+        "the session tells it as well"
+    );
+    assert_eq!(ann.needs().len(), 1);
+    ann.confirms().unwrap();
+    assert_eq!(decisions(&s), [true]);
+    assert_eq!(ann.reads(), "decided true");
+    s.all_agree();
+}
+
+// H-193
+#[test]
+fn who_executes_never_changes() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let mcp = json!({"kind": "mcp", "customizationId": "c1"});
+    let forged = json!({"kind": "client", "clientId": "ann"});
+    let tool = Tool::asking("search", "x")
+        .contributed_by(mcp.clone())
+        .with("contributor", forged);
+    s.model().calls(tool);
+    ann.says("find");
+    assert_eq!(ann.call_that_is("pending-confirmation")["contributor"], mcp);
+    ann.confirms().unwrap();
+    assert_eq!(ann.call_that_is("completed")["contributor"], mcp);
+    s.all_agree();
+}
+
+// H-200: the result is looked at first
+#[test]
+fn a_result_under_review_is_used_only_if_it_is_allowed() {
+    for approved in [true, false] {
+        let mut s = Scenario::new();
+        let ann = s.client("ann").opens_chat();
+        s.model()
+            .calls(Tool::running("shell", "ls").reviewed())
+            .repeats();
+        ann.says("list");
+        let call = ann.call_that_is("pending-result-confirmation");
+        assert_eq!(
+            (call["success"].clone(), status_of(&ann)),
+            (json!(true), 24)
+        );
+        assert_eq!(ann.needed_kinds(), ["toolConfirmation"]);
+        let confirm = ann.about(&call, "chat/toolCallConfirmed", json!({"approved": true}));
+        assert!(ann.tries(&ann.chat(), confirm).is_err());
+        ann.reviews(approved).unwrap();
+        let (status, reads) = if approved {
+            ("completed", "reviewed true")
+        } else {
+            ("cancelled", "reviewed false")
+        };
+        let call = ann.call_that_is(status);
+        if !approved {
+            assert_eq!(call["reason"], "result-denied");
+        }
+        assert_eq!(ann.reads(), reads);
+        assert!(ann.needs().is_empty());
+        s.all_agree();
+    }
+}
+
+// Two at once: each decision finds its own
+#[test]
+fn calls_that_wait_side_by_side_are_decided_one_by_one() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let ready = |input: &str| json!({"invocationMessage": "m", "toolInput": input});
+    s.model()
+        .announces(5, "t")
+        .readies(5, ready("five"))
+        .announces(6, "t")
+        .readies(6, ready("six"))
+        .hangs();
+    ann.says("go");
+    let calls = ann.calls();
+    assert_ne!(calls[0]["toolCallId"], calls[1]["toolCallId"]);
+    assert_eq!(ann.needs().len(), 2);
+    let second = ann.about(
+        &calls[1],
+        "chat/toolCallConfirmed",
+        json!({"approved": true, "confirmed": "user-action"}),
+    );
+    ann.tries(&ann.chat(), second).unwrap();
+    assert_eq!((status_of(&ann), ann.needs().len()), (24, 1));
+    ann.denies().unwrap();
+    assert_eq!((status_of(&ann), ann.needs().len()), (8, 0));
+    let world = s.look();
+    let told: Vec<(u64, bool, Option<String>)> = world
+        .models
+        .heard
+        .iter()
+        .filter_map(|(_, reply)| match reply {
+            AgentReply::ToolDecided {
+                call,
+                approved,
+                input,
+                ..
+            } => Some((*call, *approved, input.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        (told[0].0, told[0].1, told[0].2.as_deref()),
+        (6, true, Some("six"))
+    );
+    assert_eq!((told[1].0, told[1].1), (5, false));
+    drop(world);
+    s.all_agree();
+}
+
+// H-197: nobody completes the host's own tools but the host
+#[test]
+fn a_client_cannot_report_for_a_tool_of_the_host() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    ann.offers(&["shell"]).unwrap();
+    s.model().asks_tool("shell", "ls").hangs();
+    ann.says("list");
+    let result = json!({"success": true, "pastTenseMessage": "forged"});
+    let call = ann.call_that_is("pending-confirmation");
+    let complete = ann.about(&call, "chat/toolCallComplete", json!({"result": result}));
+    assert!(ann.tries(&ann.chat(), complete).is_err());
+    let content = ann.about(&call, "chat/toolCallContentChanged", json!({"content": []}));
+    assert!(ann.tries(&ann.chat(), content).is_err());
+    s.all_agree();
+}
+
+// H-072: one who watches only the session can decide
+#[test]
+fn one_who_watches_only_the_session_can_confirm() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let session = ann.session();
+    let bob = s.client("bob").arrives_watching(&[&session]);
+    s.model().asks_tool("shell", "ls");
+    ann.says("list");
+    let entry = bob.sees(&session)["inputNeeded"][0].clone();
+    assert_eq!(entry["kind"], "toolConfirmation");
+    let action = json!({
+        "type": "chat/toolCallConfirmed",
+        "turnId": entry["turnId"],
+        "toolCallId": entry["toolCall"]["toolCallId"],
+        "approved": true,
+        "confirmed": "user-action",
+    });
+    bob.dispatches(entry["chat"].as_str().unwrap(), action);
+    s.settles();
+    assert_eq!(s.executed(), ["ls"]);
+    s.all_agree();
+}
+
+// Who joins or comes back in the middle sees what waits
+#[test]
+fn a_confirmation_can_be_given_by_one_who_came_later() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().asks_tool("shell", "ls");
+    ann.says("list");
+    ann.loses_connection();
+    let bob = s.client_of("bob", "0.9.0").joins(&ann);
+    bob.confirms().unwrap();
+    assert_eq!(s.executed(), ["ls"]);
+    ann.reconnects();
+    assert_eq!(ann.calls()[0]["status"], "completed");
+    s.all_agree();
+}
+
+// H-077: what a client adds to its decision is kept
+#[test]
+fn metadata_of_a_decision_survives() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.model().asks_tool("shell", "ls").hangs();
+    ann.says("list");
+    bob.heard_actions();
+    ann.confirms_with(json!({"_meta": {"x-why": "trust"}, "x-more": 1}))
+        .unwrap();
+    let seen = bob.with(|client| client.envelopes.clone());
+    let echo = seen
+        .iter()
+        .find(|envelope| envelope["action"]["type"] == "chat/toolCallConfirmed")
+        .unwrap();
+    assert_eq!(echo["action"]["x-more"], 1);
+    assert_eq!(bob.calls()[0]["_meta"], json!({"x-why": "trust"}));
+    s.all_agree();
+}
+
+// H-078: a decision of the wrong shape is refused, not half taken
+#[test]
+fn a_decision_that_does_not_decode_is_refused() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().calls(Tool::asking("shell", "ls").editable());
+    ann.says("list");
+    for bad in [
+        json!({"editedToolInput": 7}),
+        json!({"selectedOptionId": {}}),
+        json!({"_meta": "text"}),
+    ] {
+        assert!(ann.confirms_with(bad.clone()).is_err(), "{bad}");
+    }
+    assert!(decisions(&s).is_empty());
+    s.all_agree();
+}
