@@ -32,6 +32,14 @@ pub(crate) fn validate_set(
     }
     let queue = &chat.state.queued_messages;
     let known = queue.iter().any(|waiting| waiting.id == id);
+    let steers = chat.state.steering_message.as_ref();
+    let steers = steers.is_some_and(|waiting| waiting.id == id);
+    if (steers && is_queued(&action)) || (known && !is_queued(&action)) {
+        // Reducers take both away when the queued one starts.
+        return Err(Refusal::because(
+            "a message of the other kind waits under this id",
+        ));
+    }
     if is_queued(&action) && !known && queue.len() >= kernel.limits.queued_messages_max {
         return Err(Refusal(format!(
             "at most {} messages may wait in a chat",

@@ -221,6 +221,24 @@ impl Kernel {
         }
     }
 
+    /// Questions that a turn left open when it died: nobody waits for an answer any more (H-219).
+    pub(crate) fn close_questions(&mut self, uri: &ChannelUri) {
+        let turn = self
+            .chat_state(uri)
+            .and_then(|state| state.active_turn.as_ref());
+        let parts = turn.into_iter().flat_map(|turn| turn.parts.iter());
+        let open = parts.filter_map(|part| {
+            let unanswered = part.0.get("response").is_none_or(Value::is_null);
+            let id = part.0.get("request")?["id"].as_str()?;
+            (part.kind() == "inputRequest" && unanswered).then(|| id.to_owned())
+        });
+        let open: Vec<String> = open.collect();
+        for id in open {
+            let fields = json!({"requestId": id, "response": "cancel"});
+            self.act(uri, Action::host("chat/inputCompleted", fields), None);
+        }
+    }
+
     fn answers_of(&self, uri: &ChannelUri, id: &str) -> Object {
         let turn = self
             .chat_state(uri)

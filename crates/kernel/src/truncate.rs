@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use wire::reduce::Reduced;
-use wire::state::TurnList;
+use serde_json::{Value, json};
+use wire::reduce::{Reduced, reduce_chat};
+use wire::state::{ChatState, Turn, TurnList};
 use wire::{Action, ChannelUri};
 
 use crate::Kernel;
@@ -124,6 +124,7 @@ impl Kernel {
                 self.keep_page(uri, n, page);
             }
         }
+        let dropped = self.chat_state(uri).and_then(as_if_cancelled);
         if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
             return;
         }
@@ -132,6 +133,11 @@ impl Kernel {
         let Some(chat) = self.chat_mut(uri) else {
             return;
         };
+        // Everyone saw the turn that ran: its row is hidden like the others, and its id never used again (H-170).
+        let dropped = dropped.map(|turn| {
+            chat.next_n += 1;
+            (chat.next_n - 1, turn)
+        });
         let hidden =
             chat.older && from_n == 0 || chat.ns.last().is_some_and(|last| *last >= from_n);
         chat.ns.truncate(chat.state.turns.len());
@@ -144,6 +150,9 @@ impl Kernel {
             .checkpoint
             .take_if(|(turn, _)| last.as_ref() != Some(turn));
         if let Some(id) = id {
+            if let Some((n, turn)) = dropped {
+                self.out.records.push(Record::Turn { chat: id, n, turn });
+            }
             if hidden {
                 self.out.records.push(Record::HideTurns {
                     chat: id,
@@ -176,4 +185,13 @@ impl Kernel {
         Arc::make_mut(&mut chat.state).turns = Arc::new(TurnList::new(turns));
         self.undo.touch(uri);
     }
+}
+
+/// The turn that runs, as it would be if it were cancelled now.
+fn as_if_cancelled(state: &ChatState) -> Option<Arc<Turn>> {
+    let turn_id = &state.active_turn.as_ref()?.id;
+    let fields = json!({"turnId": turn_id, "duration": 0});
+    let mut cancelled = state.clone();
+    reduce_chat(&mut cancelled, &Action::host("chat/turnCancelled", fields));
+    cancelled.turns.last().map(Arc::clone)
 }

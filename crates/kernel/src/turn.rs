@@ -84,7 +84,9 @@ impl Kernel {
                 at: seq,
             });
         }
+        self.close_questions(uri);
         self.catalogue_followed(uri);
+        self.needs_followed(uri);
         self.mark_unread(&session);
         self.touch_modified(&session);
         self.publish(&session);

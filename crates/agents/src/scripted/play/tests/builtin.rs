@@ -95,5 +95,6 @@ async fn every_scene_but_the_one_that_hangs_comes_to_its_end() {
         edit: open text content open text start ready open text complete
         ask: ask open text complete
         subagent: open text spawn open text complete
-    "#]].assert_eq(&outlines);
+    "#]]
+    .assert_eq(&outlines);
 }
