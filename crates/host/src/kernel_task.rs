@@ -233,6 +233,7 @@ impl KernelTask {
     fn start(&mut self, effect: Effect) {
         match effect {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
+            Effect::Fetch { ticket, fetch } => self.effects.fetch(ticket, fetch),
             Effect::StartSession { session, provider } => {
                 self.effects.start_session(session, provider)
             }

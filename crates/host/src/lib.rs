@@ -4,6 +4,7 @@
 //! Must not know: why anything is allowed.
 
 pub mod arrival;
+pub mod blobs;
 mod clock;
 mod config;
 mod effects;

@@ -14,9 +14,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::arrival::{Arrival, Arrivals};
+use crate::blobs::{BlobError, Blobs, FileBlobs, MemoryBlobs};
 use crate::clock::Clock;
 use crate::config::{Config, JournalChoice, Limits, TokenChoice};
-use crate::effects::Effects;
+use crate::effects::{Bodies, Effects};
 use crate::journal::{Journal, JournalError, JournalThread, Memory, Sqlite};
 use crate::kernel_task::KernelTask;
 use crate::net;
@@ -51,6 +52,8 @@ pub enum ServeError {
     Data { path: PathBuf, message: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
     #[error("{0}")]
     Script(String),
     #[error("workspace {path}: {message}")]
@@ -69,6 +72,7 @@ pub async fn serve(
     let agents = agents_of(&config)?;
     let facts = facts_of(&config, &agents)?;
     let journal = open_journal(&config)?;
+    let bodies = Bodies::new(open_blobs(&config)?);
     let token = if config.stdio {
         None
     } else {
@@ -87,7 +91,7 @@ pub async fn serve(
     let (journal, boot) = JournalThread::start(journal)?;
     let (kernel, first) = Kernel::boot(boot, facts, config.limits.clone(), clock.now());
     let (arrivals, inbox) = mpsc::channel(config.limits.inputs_max);
-    let effects = Effects::new(arrivals.clone(), journal.clone(), agents);
+    let effects = Effects::new(arrivals.clone(), journal.clone(), bodies, agents);
     let hook = config.on_log_level.clone();
     let mut task = KernelTask::new(
         kernel,
@@ -327,6 +331,14 @@ fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {
     Ok(match config.journal {
         JournalChoice::Sqlite => Box::new(Sqlite::open(&config.data)?),
         JournalChoice::Memory => Box::new(Memory::new()),
+    })
+}
+
+/// Opened after the journal: its lock says that nobody else has the directory.
+fn open_blobs(config: &Config) -> Result<Arc<dyn Blobs>, ServeError> {
+    Ok(match config.journal {
+        JournalChoice::Sqlite => Arc::new(FileBlobs::open(&config.data)?),
+        JournalChoice::Memory => Arc::new(MemoryBlobs::new()),
     })
 }
 

@@ -10,7 +10,7 @@ use wire::{Action, ChannelUri, Origin, compat};
 use crate::Kernel;
 use crate::channel::{chat, root, session};
 use crate::io::{Owed, PeerId};
-use crate::load::{Flow, Memo};
+use crate::load::{Flow, Load, Memo};
 use crate::record::{Answer, Query};
 use crate::speak::Sender;
 
@@ -201,7 +201,7 @@ impl Kernel {
         verb: ChatAction,
         action: &Action,
         memo: &Memo,
-    ) -> Flow<()> {
+    ) -> Load<()> {
         match verb {
             ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
                 self.need_attached_chats(action, memo)

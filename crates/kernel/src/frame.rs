@@ -7,7 +7,7 @@ use serde_json::Value;
 use wire::state::{ChatState, RootState, SessionState};
 use wire::{ChannelUri, Id, rpc};
 
-use crate::io::PeerId;
+use crate::io::{Content, PeerId};
 use crate::record::Seq;
 
 /// What a state takes beside what is counted.
@@ -51,6 +51,8 @@ pub enum LateBody {
         replay: Arc<Replayed>,
         missing: Vec<String>,
     },
+    /// `ResourceReadResult`.
+    Content(Content),
 }
 
 /// Actions that were missed, joined at most once for all who missed the same.
@@ -230,6 +232,7 @@ impl Frame {
                     snapshots.iter().map(|snapshot| snapshot.size_hint()).sum()
                 }
                 LateBody::ReconnectReplay { replay, .. } => replay.size_hint(),
+                LateBody::Content(content) => content.data.len(),
             },
         }
     }
@@ -281,6 +284,16 @@ impl LateResponse {
                 pieces.text(br#","actions":["#);
                 pieces.shared(std::slice::from_ref(replay.joined()));
                 pieces.text(b"]");
+            }
+            LateBody::Content(content) => {
+                pieces.text(br#""encoding":"#);
+                pieces.text(&rpc::to_json(&content.encoding));
+                if let Some(content_type) = &content.content_type {
+                    pieces.text(br#","contentType":"#);
+                    pieces.text(&rpc::to_json(content_type));
+                }
+                pieces.text(br#","data":"#);
+                pieces.shared(std::slice::from_ref(&content.data));
             }
         }
         pieces.text(b"}}");

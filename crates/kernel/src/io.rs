@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use serde_json::Value;
+use wire::published::commands::ContentEncoding;
 use wire::rpc::Malformed;
-use wire::{ChannelUri, Id, Incoming, Origin, Timestamp};
+use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 
 use crate::frame::Outgoing;
 use crate::record::{Answer, Query, Record, Seq};
@@ -45,6 +46,11 @@ pub enum Input {
         ticket: Ticket,
         answer: Result<Answer, ReadFailed>,
     },
+    /// The answer to [`Effect::Fetch`].
+    Fetched {
+        ticket: Ticket,
+        fetched: Result<Fetched, ErrandFailed>,
+    },
     /// The agent is ready for the session, or never will be.
     SessionStarted {
         session: ChannelUri,
@@ -67,6 +73,37 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the journal could not be read: {0}")]
 pub struct ReadFailed(pub String);
+
+/// The host could not do what was asked of it; its peer hears the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ErrandFailed(pub String);
+
+/// Content to be read for a client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fetch {
+    pub digest: Digest,
+    pub encoding: Option<ContentEncoding>,
+    /// The most that its encoded data may take.
+    pub bytes_max: usize,
+}
+
+/// What lies under a digest.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fetched {
+    Content(Content),
+    Missing,
+    TooLarge,
+}
+
+/// Content as it goes to a client, encoded where it was read: a step must not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Content {
+    /// A JSON string, quotes included.
+    pub data: Bytes,
+    pub encoding: ContentEncoding,
+    pub content_type: Option<String>,
+}
 
 /// What an agent says while it works on a turn. Parts are named by numbers of the agent's own.
 #[derive(Debug, Clone, PartialEq)]
@@ -240,6 +277,11 @@ pub enum Effect {
     Read {
         ticket: Ticket,
         query: Query,
+    },
+    /// Read content; answered by [`Input::Fetched`].
+    Fetch {
+        ticket: Ticket,
+        fetch: Fetch,
     },
     StartSession {
         session: ChannelUri,

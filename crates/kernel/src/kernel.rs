@@ -13,6 +13,7 @@ use wire::{Action, ChannelUri, Incoming, Object, Timestamp};
 use crate::calls::CachedReplay;
 use crate::channel::{Channel, Watcher};
 use crate::chore::Chore;
+use crate::errand::Done;
 use crate::io::{Effect, HostFacts, Input, Output, PeerId, RunId, Ticket, Timer};
 use crate::limits::Limits;
 use crate::load::Asked;
@@ -47,6 +48,8 @@ pub struct Kernel {
     pub(crate) asked: BTreeMap<Ticket, Asked>,
     /// Channels that are being read.
     pub(crate) loading: BTreeMap<ChannelUri, Ticket>,
+    /// Who waits for what the host does with bodies.
+    pub(crate) errands: BTreeMap<Ticket, PeerId>,
     pub(crate) replays: Vec<CachedReplay>,
     /// Clients that left a moment ago, with their floors, as the journal holds them.
     pub(crate) remembered: VecDeque<(ClientRecord, Vec<FloorRecord>)>,
@@ -135,6 +138,7 @@ impl Kernel {
             active: BTreeMap::new(),
             asked: BTreeMap::new(),
             loading: BTreeMap::new(),
+            errands: BTreeMap::new(),
             replays: Vec::new(),
             remembered: VecDeque::new(),
             runs: BTreeMap::new(),
@@ -208,6 +212,9 @@ impl Kernel {
             }
             Input::Disconnected { peer } => self.disconnected(peer),
             Input::Read { ticket, answer } => self.read(ticket, answer),
+            Input::Fetched { ticket, fetched } => {
+                self.errand_done(ticket, Done::Fetched(fetched));
+            }
             Input::SessionStarted { session, result } => {
                 self.begin_chore(Chore::SessionStarted(session, result));
             }

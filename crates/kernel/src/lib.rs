@@ -12,6 +12,7 @@ mod chore;
 mod clients;
 mod config;
 mod directory;
+mod errand;
 mod frame;
 mod io;
 mod kernel;

@@ -2,6 +2,7 @@
 //! messages of that peer wait in order, other peers go on, and all who wait for one channel share one question.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use wire::reduce::reduce_chat;
@@ -11,7 +12,8 @@ use wire::{ChannelUri, Incoming, action};
 use crate::Kernel;
 use crate::channel::{Body, Channel, ChatChannel, SessionChannel};
 use crate::chore::Chore;
-use crate::io::{Effect, PeerId, ReadFailed, Ticket};
+use crate::errand::{Done, Errand};
+use crate::io::{Effect, ErrandFailed, Fetched, PeerId, ReadFailed, Ticket};
 use crate::record::{Answer, Kind, Query, StoredChannel, TurnPage};
 
 /// A question that is out, and who waits for it.
@@ -31,33 +33,54 @@ pub(crate) enum Waiter {
 
 /// What was already asked for the sake of one message, and answered.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Memo(Vec<(Query, Result<Answer, ReadFailed>)>);
+pub(crate) struct Memo {
+    answers: Vec<(Query, Result<Answer, ReadFailed>)>,
+    errands: Vec<Done>,
+}
 
 impl Memo {
     pub fn push(&mut self, query: Query, answer: Result<Answer, ReadFailed>) {
-        self.0.push((query, answer));
+        self.answers.push((query, answer));
+    }
+
+    pub fn done(&mut self, done: Done) {
+        self.errands.push(done);
+    }
+
+    /// What came of the content that was sent for.
+    pub fn fetched(&self) -> Option<&Result<Fetched, ErrandFailed>> {
+        let Done::Fetched(fetched) = self.errands.last()?;
+        Some(fetched)
     }
 
     pub fn count(&self, wanted: impl Fn(&Query) -> bool) -> usize {
-        self.0.iter().filter(|(query, _)| wanted(query)).count()
+        self.answers
+            .iter()
+            .filter(|(query, _)| wanted(query))
+            .count()
     }
 
     pub fn find(
         &self,
         wanted: impl Fn(&Query) -> bool,
     ) -> Option<&(Query, Result<Answer, ReadFailed>)> {
-        self.0.iter().rev().find(|(query, _)| wanted(query))
+        self.answers.iter().rev().find(|(query, _)| wanted(query))
     }
 }
 
 /// How far handling got.
-pub(crate) enum Flow<T> {
+pub(crate) enum Flow<T, E = Errand> {
     Ready(T),
     /// Cannot go on before these are answered.
     Ask(Vec<Query>),
+    /// Cannot go on before the host has done this.
+    Errand(E),
     /// The journal could not answer.
     Failed(ReadFailed),
 }
+
+/// How far loading got: the journal is asked, nobody is sent on errands.
+pub(crate) type Load<T> = Flow<T, Infallible>;
 
 /// A message whose handling waits.
 pub(crate) struct Waiting {
@@ -81,7 +104,7 @@ impl Waiting {
 
 impl Kernel {
     /// Whether a channel exists, loading it if need be.
-    pub(crate) fn need_channel(&self, uri: &ChannelUri, memo: &Memo) -> Flow<bool> {
+    pub(crate) fn need_channel(&self, uri: &ChannelUri, memo: &Memo) -> Load<bool> {
         self.need_channel_with(uri, memo, self.limits.open_turns)
     }
 
@@ -91,7 +114,7 @@ impl Kernel {
         uri: &ChannelUri,
         memo: &Memo,
         turns: u32,
-    ) -> Flow<bool> {
+    ) -> Load<bool> {
         self.need_channel_within(uri, memo, turns, self.limits.message_out_bytes as u64)
     }
 
@@ -101,7 +124,7 @@ impl Kernel {
         memo: &Memo,
         turns: u32,
         bytes_max: u64,
-    ) -> Flow<bool> {
+    ) -> Load<bool> {
         if uri.is_root() {
             return Flow::Ready(true);
         }
@@ -142,7 +165,7 @@ impl Kernel {
         &self,
         wanted: &[(ChannelUri, u32)],
         memo: &Memo,
-    ) -> Flow<Vec<bool>> {
+    ) -> Load<Vec<bool>> {
         let mut exist = Vec::with_capacity(wanted.len());
         let mut queries = Vec::new();
         let share = (self.limits.message_out_bytes / wanted.len().max(1)) as u64;

@@ -6,7 +6,7 @@ use wire::{Action, ChannelUri, Object};
 use crate::Kernel;
 use crate::authority::Refusal;
 use crate::channel::ChatChannel;
-use crate::load::{Flow, Memo};
+use crate::load::{Flow, Load, Memo};
 use crate::record::{Answer, Query};
 
 pub(crate) fn not_a_user_message() -> Refusal {
@@ -76,12 +76,12 @@ impl Kernel {
     }
 
     /// What must be known of the chats that an action's message refers to, before it can be checked (H-161, H-239).
-    pub(crate) fn need_attached_chats(&self, action: &Action, memo: &Memo) -> Flow<()> {
+    pub(crate) fn need_attached_chats(&self, action: &Action, memo: &Memo) -> Load<()> {
         let message = action.get("message").and_then(Value::as_object);
         self.need_chats_of(message, memo)
     }
 
-    pub(crate) fn need_chats_of(&self, message: Option<&Object>, memo: &Memo) -> Flow<()> {
+    pub(crate) fn need_chats_of(&self, message: Option<&Object>, memo: &Memo) -> Load<()> {
         let mut queries = Vec::new();
         for attached in message.map(attached_chats).unwrap_or_default() {
             match self.need_channel(&attached.chat, memo) {
@@ -109,7 +109,7 @@ impl Kernel {
         uri: &ChannelUri,
         turn_id: &str,
         memo: &Memo,
-    ) -> Flow<Option<u64>> {
+    ) -> Load<Option<u64>> {
         let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else {
             return Flow::Ready(None);
         };

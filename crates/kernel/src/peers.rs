@@ -132,6 +132,7 @@ impl Kernel {
                     self.ask(queries, Waiter::Peer(peer), memo);
                     return;
                 }
+                Flow::Errand(errand) => return self.send_on(errand, peer, memo),
                 Flow::Ready(()) | Flow::Failed(_) => {
                     let Some(state) = self.peers.get_mut(&peer) else {
                         return;
@@ -196,7 +197,7 @@ impl Kernel {
                     .get(&peer)
                     .and_then(|state| state.waiting.as_ref());
                 let deferred = waiting.is_some_and(|waiting| waiting.after.is_some());
-                if !matches!(flow, Flow::Ask(_)) && !deferred {
+                if !matches!(flow, Flow::Ask(_) | Flow::Errand(_)) && !deferred {
                     self.owe(Owed::Answer { peer, id });
                 }
                 flow
@@ -260,6 +261,7 @@ impl Kernel {
             Call::DisposeChat(params) => self.dispose_chat_call(peer, id, &params, memo),
             Call::DisposeSession(params) => self.dispose_session_call(peer, id, &params, memo),
             Call::ListSessions(params) => self.list_sessions(peer, id, &params, memo),
+            Call::ResourceRead(params) => self.resource_read(peer, id, &params, memo),
             Call::FetchTurns(params) => self.fetch_turns(peer, id, &params, memo),
             Call::ResolveSessionConfig(params) => self.resolve_session_config(peer, id, &params),
             Call::SessionConfigCompletions(params) => {

@@ -10,13 +10,13 @@ use wire::{Action, ChannelUri};
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
 use crate::io::PeerId;
-use crate::load::{Flow, Memo, turns_of};
+use crate::load::{Flow, Load, Memo, turns_of};
 use crate::record::{Answer, Query, Record, TurnPage};
 use crate::speak::Sender;
 
 impl Kernel {
     /// The turn that stays last must be known, and lie in memory or in a page that ends with it.
-    pub(crate) fn need_cut(&self, uri: &ChannelUri, action: &Action, memo: &Memo) -> Flow<()> {
+    pub(crate) fn need_cut(&self, uri: &ChannelUri, action: &Action, memo: &Memo) -> Load<()> {
         let Some(turn_id) = action.text("turnId") else {
             return Flow::Ready(());
         };
@@ -85,7 +85,7 @@ impl Kernel {
         uri: &ChannelUri,
         turn_id: &Value,
         memo: &Memo,
-    ) -> Flow<Option<(u64, Option<TurnPage>)>> {
+    ) -> Load<Option<(u64, Option<TurnPage>)>> {
         let n = match self.find_turn(uri, turn_id.as_str().unwrap_or(""), memo) {
             Flow::Ready(Some(n)) => n,
             Flow::Ready(None) => return Flow::Ready(None),

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod compat;
+pub mod content;
 pub mod dispatchable;
 mod families;
 pub mod methods;
@@ -19,6 +20,7 @@ pub mod version;
 pub use action::{Action, Origin};
 /// The published types, for the rooms that read params decoded by them.
 pub use ahp_types as published;
+pub use content::Digest;
 pub use rpc::{Id, Incoming, RpcError};
 pub use time::Timestamp;
 pub use uri::ChannelUri;

@@ -5,7 +5,8 @@
 use ahp_types::commands::{
     CreateChatParams, CreateSessionParams, DisposeChatParams, DisposeSessionParams,
     FetchTurnsParams, InitializeParams, ListSessionsParams, ReconnectParams,
-    ResolveSessionConfigParams, SessionConfigCompletionsParams, SubscribeParams,
+    ResolveSessionConfigParams, ResourceReadParams, SessionConfigCompletionsParams,
+    SubscribeParams,
 };
 use ahp_types::common::ROOT_RESOURCE_URI;
 use serde::de::DeserializeOwned;
@@ -132,6 +133,7 @@ pub enum Call {
     DisposeChat(DisposeChatParams),
     ListSessions(ListSessionsParams),
     FetchTurns(FetchTurnsParams),
+    ResourceRead(ResourceReadParams),
     ResolveSessionConfig(ResolveSessionConfigParams),
     SessionConfigCompletions(SessionConfigCompletionsParams),
 }
@@ -166,11 +168,11 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         }
         Method::DisposeChat => typed(params).map(Call::DisposeChat),
         Method::FetchTurns => typed(params).map(Call::FetchTurns),
+        Method::ResourceRead => typed(or_root(params)).map(Call::ResourceRead),
         Method::MoveChat
         | Method::CreateTerminal
         | Method::DisposeTerminal
         | Method::CreateResourceWatch
-        | Method::ResourceRead
         | Method::ResourceWrite
         | Method::ResourceList
         | Method::ResourceCopy
@@ -216,6 +218,16 @@ fn on_root(params: Value) -> Result<Value, RpcError> {
         Some(_) => return Err(invalid(format!("`channel` must be `{ROOT_RESOURCE_URI}`"))),
     }
     Ok(Value::Object(params))
+}
+
+/// Params of a command whose channel only says on whose behalf: without one it is the root's (G-21).
+fn or_root(mut params: Value) -> Value {
+    if let Value::Object(params) = &mut params
+        && params.get("channel").is_none_or(Value::is_null)
+    {
+        params.insert("channel".to_owned(), ROOT_RESOURCE_URI.into());
+    }
+    params
 }
 
 fn typed<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {

@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use host::blobs::MemoryBlobs;
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::{
-    AgentFailure, Batch, CloseReason, Effect, HostFacts, Input, Kernel, Limits, Output, PeerId,
-    ReadFailed, RunId,
+    AgentFailure, Batch, CloseReason, Effect, ErrandFailed, HostFacts, Input, Kernel, Limits,
+    Output, PeerId, ReadFailed, RunId,
 };
 use wire::Timestamp;
 
@@ -49,6 +50,7 @@ pub struct World {
     pub facts: HostFacts,
     pub memory: Memory,
     pub faults: Faults,
+    pub blobs: MemoryBlobs,
     journal: Box<dyn Journal>,
     reader: Box<dyn JournalReader>,
     pub(crate) queue: VecDeque<Input>,
@@ -91,6 +93,7 @@ impl World {
             facts: crate::facts::host_facts(),
             memory,
             faults,
+            blobs: MemoryBlobs::new(),
             journal: Box::new(journal),
             reader,
             queue: VecDeque::new(),
@@ -308,6 +311,11 @@ impl World {
                     .map_err(|error| ReadFailed(error.to_string()));
                 self.reads.push(query);
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
+            }
+            Effect::Fetch { ticket, fetch } => {
+                let fetched = host::blobs::fetch(&self.blobs, &fetch)
+                    .map_err(|error| ErrandFailed(error.to_string()));
+                self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
             Effect::StartSession { session, .. } => {
                 let result = self.starts.pop_front().unwrap_or(Ok(()));

@@ -1,5 +1,6 @@
 //! What the kernel wants done. Each effect ends as an input to the kernel, or in silence where none is owed.
 
+mod bodies;
 mod run_turn;
 mod words;
 
@@ -7,9 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use agents::{Agent, Replies};
-use kernel::{AgentFailure, AgentReply, Input, Query, ReadFailed, RunId, Ticket, TurnRun};
+use kernel::{AgentFailure, AgentReply, Fetch, Input, Query, ReadFailed, RunId, Ticket, TurnRun};
 use tokio::task::AbortHandle;
 use wire::ChannelUri;
+
+pub(crate) use bodies::Bodies;
 
 use crate::arrival::{Arrival, Arrivals};
 use crate::journal::JournalThread;
@@ -19,6 +22,7 @@ use crate::pace::Pace;
 pub(crate) struct Effects {
     pub arrivals: Arrivals,
     pub journal: JournalThread,
+    pub bodies: Bodies,
     pub agents: Vec<Arc<dyn Agent>>,
     pub pace: Arc<Pace>,
     runs: HashMap<RunId, Running>,
@@ -31,10 +35,16 @@ struct Running {
 }
 
 impl Effects {
-    pub fn new(arrivals: Arrivals, journal: JournalThread, agents: Vec<Arc<dyn Agent>>) -> Self {
+    pub fn new(
+        arrivals: Arrivals,
+        journal: JournalThread,
+        bodies: Bodies,
+        agents: Vec<Arc<dyn Agent>>,
+    ) -> Self {
         Self {
             arrivals,
             journal,
+            bodies,
             agents,
             pace: Arc::default(),
             runs: HashMap::new(),
@@ -52,6 +62,14 @@ impl Effects {
                 tracing::warn!(error = %failed, "a read failed");
             }
             send(&arrivals, Input::Read { ticket, answer }).await;
+        });
+    }
+
+    pub fn fetch(&self, ticket: Ticket, fetch: Fetch) {
+        let (bodies, arrivals) = (self.bodies.clone(), self.arrivals.clone());
+        tokio::spawn(async move {
+            let fetched = bodies.fetch(fetch).await;
+            send(&arrivals, Input::Fetched { ticket, fetched }).await;
         });
     }
 

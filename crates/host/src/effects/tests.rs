@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::blobs::MemoryBlobs;
 use crate::journal::Memory;
 
 struct House {
@@ -20,8 +21,9 @@ impl House {
         let agent = ScriptedAgent::speaking(Script::parse(&script).unwrap(), Locale::English);
         let (sender, arrivals) = mpsc::channel(64);
         let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
+        let bodies = Bodies::new(Arc::new(MemoryBlobs::new()));
         Self {
-            effects: Effects::new(sender, journal, vec![Arc::new(agent)]),
+            effects: Effects::new(sender, journal, bodies, vec![Arc::new(agent)]),
             arrivals,
         }
     }

@@ -10,7 +10,7 @@ use crate::Kernel;
 use crate::channel::ChatChannel;
 use crate::chats::{NewChat, Source};
 use crate::io::PeerId;
-use crate::load::{Flow, Memo};
+use crate::load::{Flow, Load, Memo};
 use crate::record::{Answer, Query, StoredTurn, TurnPage};
 
 /// What a new chat is called until somebody names it.
@@ -192,7 +192,7 @@ impl Kernel {
         source: &Value,
         from: Option<&ChannelUri>,
         memo: &Memo,
-    ) -> Flow<Result<Option<(Source, ChannelUri)>, RpcError>> {
+    ) -> Load<Result<Option<(Source, ChannelUri)>, RpcError>> {
         let refuse = |message: &str| Flow::Ready(Err(bad(message)));
         let kind = source["kind"].as_str().unwrap_or("");
         let visible = kind == "fork";

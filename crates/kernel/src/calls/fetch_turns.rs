@@ -7,7 +7,7 @@ use wire::{ChannelUri, Id, RpcError};
 
 use crate::Kernel;
 use crate::io::PeerId;
-use crate::load::{Flow, Memo};
+use crate::load::{Flow, Load, Memo};
 use crate::record::{Answer, ChannelId, Query, TurnPage};
 
 impl Kernel {
@@ -91,7 +91,7 @@ impl Kernel {
         chat: ChannelId,
         cursor: &str,
         memo: &Memo,
-    ) -> Flow<Option<u64>> {
+    ) -> Load<Option<u64>> {
         let Some(turn_id) = cursor.strip_prefix("before:") else {
             return Flow::Ready(None);
         };

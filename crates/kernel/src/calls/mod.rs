@@ -9,6 +9,7 @@ mod initialize;
 mod list_sessions;
 mod reconnect;
 mod resolve_session_config;
+mod resource_read;
 mod subscribe;
 
 pub(crate) use reconnect::CachedReplay;

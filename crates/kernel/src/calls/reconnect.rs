@@ -16,7 +16,7 @@ use crate::calls::{FROM_THE_BEGINNING, Serving};
 use crate::chore::Chore;
 use crate::frame::{Frame, LateBody, LateResponse, Replayed};
 use crate::io::PeerId;
-use crate::load::{Flow, Memo};
+use crate::load::{Flow, Load, Memo};
 use crate::peers::{Ready, Subscription};
 use crate::record::{Answer, ChannelId, FloorRecord, Query, Record, Seq};
 
@@ -215,7 +215,7 @@ impl Kernel {
         floors: &BTreeMap<ChannelUri, FloorRecord>,
         last_seen: Seq,
         memo: &Memo,
-    ) -> Flow<Replay> {
+    ) -> Load<Replay> {
         let mut from: BTreeMap<ChannelId, Seq> = BTreeMap::new();
         for uri in ok {
             let id = if uri.is_root() {
@@ -315,7 +315,7 @@ impl Kernel {
         floors: &BTreeMap<ChannelUri, FloorRecord>,
         last_seen: Seq,
         memo: &Memo,
-    ) -> Flow<bool> {
+    ) -> Load<bool> {
         let Replay::Envelopes(replay) = replay else {
             return Flow::Ready(false);
         };
@@ -356,7 +356,7 @@ impl Kernel {
     }
 
     /// The number a turn has or had in a chat, cut off or not.
-    fn number_of(&self, uri: &ChannelUri, turn_id: &str, memo: &Memo) -> Flow<Option<u64>> {
+    fn number_of(&self, uri: &ChannelUri, turn_id: &str, memo: &Memo) -> Load<Option<u64>> {
         let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else {
             return Flow::Ready(None);
         };
@@ -381,7 +381,7 @@ impl Kernel {
         ok: &[ChannelUri],
         floors: &BTreeMap<ChannelUri, FloorRecord>,
         memo: &Memo,
-    ) -> Flow<BTreeMap<ChannelUri, u64>> {
+    ) -> Load<BTreeMap<ChannelUri, u64>> {
         let mut oldest = BTreeMap::new();
         let mut queries = Vec::new();
         for uri in ok {

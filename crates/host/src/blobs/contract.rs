@@ -1,0 +1,203 @@
+//! What every blob store promises, as one suite that each of them is held to.
+
+use wire::Timestamp;
+
+use super::{BlobError, Blobs, FileBlobs, Found, MemoryBlobs, digest_of};
+
+macro_rules! contract {
+    ($($store:ident),*; $promises:tt) => { $(contract!(@ $store $promises);)* };
+    (@ $store:ident { $($promise:ident),* }) => {
+        mod $store {
+            $(
+                #[test]
+                fn $promise() {
+                    super::$promise(&mut super::Shelf::$store());
+                }
+            )*
+        }
+    };
+}
+
+contract! {
+    memory, files;
+    {
+        what_was_put_is_read_back_and_survives, a_body_lies_there_once,
+        what_was_never_put_is_missing, no_more_is_read_than_was_asked_for, damage_is_told,
+        a_body_ages_from_when_it_was_last_put, what_was_put_again_is_not_removed,
+        what_is_removed_is_gone_and_can_be_put_again, buckets_divide_all_bodies,
+        one_body_can_be_put_by_many_at_once
+    }
+}
+
+/// A store under test.
+struct Shelf {
+    store: Box<dyn Blobs>,
+    /// Opens the same contents again.
+    open: Box<dyn FnMut() -> Box<dyn Blobs>>,
+    damage: Box<dyn Fn(&wire::Digest)>,
+}
+
+impl Shelf {
+    fn memory() -> Self {
+        let memory = MemoryBlobs::new();
+        let damaged = memory.clone();
+        Self::opened_by(
+            Box::new(move || Box::new(memory.clone())),
+            Box::new(move |digest| damaged.damage(digest)),
+        )
+    }
+
+    fn files() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_owned();
+        Self::opened_by(
+            Box::new(move || Box::new(FileBlobs::open(dir.path()).unwrap())),
+            Box::new(move |digest| {
+                let hex = digest.to_hex();
+                let path = root.join("blobs/sha256").join(&hex[..2]).join(&hex);
+                let mut body = std::fs::read(&path).unwrap();
+                body[0] ^= 1;
+                std::fs::write(&path, body).unwrap();
+            }),
+        )
+    }
+
+    fn opened_by(
+        mut open: Box<dyn FnMut() -> Box<dyn Blobs>>,
+        damage: Box<dyn Fn(&wire::Digest)>,
+    ) -> Self {
+        Self {
+            store: open(),
+            open,
+            damage,
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.store = (self.open)();
+    }
+
+    fn put(&self, body: &str, at_ms: i64) -> wire::Digest {
+        self.store.put(body.as_bytes(), at(at_ms)).unwrap()
+    }
+
+    fn read(&self, digest: &wire::Digest) -> Option<String> {
+        match self.store.read(digest, u64::MAX - 1).unwrap() {
+            Found::Body(body) => Some(String::from_utf8(body).unwrap()),
+            Found::Missing => None,
+            Found::TooLarge { bytes } => panic!("{bytes} bytes"),
+        }
+    }
+
+    fn aged(&self, before_ms: i64) -> Vec<wire::Digest> {
+        self.store.aged(0..=255, at(before_ms)).unwrap()
+    }
+}
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp(1_790_000_000_000 + ms)
+}
+
+fn what_was_put_is_read_back_and_survives(shelf: &mut Shelf) {
+    let long = "long ".repeat(100_000);
+    let bodies = ["", "short", long.as_str()];
+    let digests = bodies.map(|body| shelf.put(body, 0));
+    assert_eq!(digests[1].to_hex()[..8], *"f9b0078b");
+    shelf.reopen();
+    for (body, digest) in bodies.iter().zip(&digests) {
+        assert_eq!(shelf.read(digest).as_deref(), Some(*body));
+    }
+}
+
+fn a_body_lies_there_once(shelf: &mut Shelf) {
+    let first = shelf.put("same", 0);
+    assert_eq!(shelf.put("same", 1), first);
+    assert_eq!(shelf.aged(9), [first]);
+}
+
+fn what_was_never_put_is_missing(shelf: &mut Shelf) {
+    shelf.put("one", 0);
+    assert_eq!(shelf.read(&digest_of(b"another")), None);
+}
+
+fn no_more_is_read_than_was_asked_for(shelf: &mut Shelf) {
+    let digest = shelf.put("12345", 0);
+    let too_large = Ok(Found::TooLarge { bytes: 5 });
+    assert_eq!(shelf.store.read(&digest, 4), too_large);
+    assert_eq!(
+        shelf.store.read(&digest, 5),
+        Ok(Found::Body(b"12345".to_vec()))
+    );
+}
+
+fn damage_is_told(shelf: &mut Shelf) {
+    let (whole, damaged) = (shelf.put("whole", 0), shelf.put("damaged", 0));
+    (shelf.damage)(&damaged);
+    shelf.reopen();
+    let told = shelf.store.read(&damaged, 99);
+    assert_eq!(told, Err(BlobError::Damaged(damaged)));
+    assert_eq!(shelf.read(&whole).as_deref(), Some("whole"));
+}
+
+fn a_body_ages_from_when_it_was_last_put(shelf: &mut Shelf) {
+    let (old, renewed) = (shelf.put("old", 1_000), shelf.put("renewed", 1_000));
+    shelf.put("renewed", 5_000);
+    // A clock that went back does not make it older again.
+    shelf.put("renewed", 2_000);
+    shelf.reopen();
+    assert_eq!(shelf.aged(1_000), []);
+    assert_eq!(shelf.aged(1_001), [old]);
+    assert_eq!(shelf.aged(5_000), [old]);
+    let mut both = [old, renewed];
+    both.sort();
+    assert_eq!(shelf.aged(5_001), both);
+}
+
+fn what_was_put_again_is_not_removed(shelf: &mut Shelf) {
+    let digest = shelf.put("body", 1_000);
+    assert_eq!(shelf.aged(2_000), [digest]);
+    shelf.put("body", 3_000);
+    shelf.store.remove(&digest, at(2_000)).unwrap();
+    assert_eq!(shelf.read(&digest).as_deref(), Some("body"));
+}
+
+fn what_is_removed_is_gone_and_can_be_put_again(shelf: &mut Shelf) {
+    let (digest, other) = (shelf.put("body", 1_000), shelf.put("other", 1_000));
+    shelf.store.remove(&digest, at(2_000)).unwrap();
+    shelf.store.remove(&digest, at(2_000)).unwrap();
+    shelf.reopen();
+    assert_eq!(shelf.read(&digest), None);
+    assert_eq!(shelf.aged(2_000), [other]);
+    assert_eq!(shelf.put("body", 3_000), digest);
+    assert_eq!(shelf.read(&digest).as_deref(), Some("body"));
+}
+
+fn buckets_divide_all_bodies(shelf: &mut Shelf) {
+    let mut all: Vec<_> = (0..40).map(|n| shelf.put(&n.to_string(), 0)).collect();
+    all.sort();
+    let find = |buckets| shelf.store.aged(buckets, at(1)).unwrap();
+    let (low, high) = (find(0..=99), find(100..=255));
+    assert!(!low.is_empty() && !high.is_empty());
+    assert_eq!([low, high].concat(), all);
+}
+
+fn one_body_can_be_put_by_many_at_once(shelf: &mut Shelf) {
+    let body = vec![b'x'; 300_000];
+    let store = &*shelf.store;
+    std::thread::scope(|threads| {
+        let puts: Vec<_> = (0..8)
+            .map(|n| {
+                let body = &body;
+                threads.spawn(move || store.put(body, at(n)).unwrap())
+            })
+            .collect();
+        for put in puts {
+            assert_eq!(put.join().unwrap(), digest_of(&body));
+        }
+    });
+    assert_eq!(
+        shelf.store.read(&digest_of(&body), 300_000),
+        Ok(Found::Body(body))
+    );
+    assert_eq!(shelf.aged(100).len(), 1);
+}

@@ -1,0 +1,313 @@
+//! Bodies as files: `blobs/sha256/ab/<hex>`, readable by their owner alone.
+//!
+//! Promises: a file appears under its name whole and durable, or not at all; a crash leaves at most a file without a
+//! name, gone at the next start. When a body was last put is the file's time of modification.
+//! Must not know: who else lives in the data directory; that there is one owner of it is the journal's lock.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::ops::RangeInclusive;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+use wire::{Digest, Timestamp};
+
+use super::{BlobError, Blobs, Found, digest_of};
+
+/// Read and hashed at a time.
+const CHUNK_BYTES: usize = 64 * 1_024;
+
+/// A store in a directory.
+#[derive(Debug)]
+pub struct FileBlobs {
+    named: PathBuf,
+    unnamed: PathBuf,
+    next_unnamed: AtomicU64,
+    /// Held while a name appears, is renewed or goes: what was just put must not go with what was old.
+    naming: Mutex<()>,
+}
+
+impl FileBlobs {
+    /// Opens the store of a data directory; what a crash left without a name goes.
+    pub fn open(data: &Path) -> Result<Self, BlobError> {
+        let root = data.join("blobs");
+        let store = Self {
+            named: root.join("sha256"),
+            unnamed: root.join("tmp"),
+            next_unnamed: AtomicU64::new(0),
+            naming: Mutex::new(()),
+        };
+        store.prepare(data, &root).map_err(unwritable)?;
+        Ok(store)
+    }
+
+    fn prepare(&self, data: &Path, root: &Path) -> io::Result<()> {
+        make_private_dir(root, data)?;
+        make_private_dir(&self.named, root)?;
+        make_private_dir(&self.unnamed, root)?;
+        for entry in fs::read_dir(&self.unnamed)? {
+            fs::remove_file(entry?.path())?;
+        }
+        Ok(())
+    }
+
+    fn bucket(&self, first: u8) -> PathBuf {
+        self.named.join(format!("{first:02x}"))
+    }
+
+    fn path(&self, digest: &Digest) -> PathBuf {
+        self.bucket(digest.as_bytes()[0]).join(digest.to_hex())
+    }
+
+    /// Counts a body that is there already as put now. Its name is made durable again: a host that died may have had
+    /// no time to.
+    fn renew(&self, digest: &Digest, bytes: u64, now: Timestamp) -> io::Result<bool> {
+        let path = self.path(digest);
+        let _naming = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let found = file.metadata()?;
+        if found.len() != bytes {
+            return Ok(false); // damaged: it is written again
+        }
+        let now = system_time(now);
+        if found.modified()? < now {
+            file.set_modified(now)?;
+        }
+        sync_dir(&self.bucket(digest.as_bytes()[0]))?;
+        Ok(true)
+    }
+
+    fn write(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
+        let bucket = self.bucket(digest.as_bytes()[0]);
+        make_private_dir(&bucket, &self.named)?;
+        let number = self.next_unnamed.fetch_add(1, Ordering::Relaxed);
+        let unnamed = self.unnamed.join(number.to_string());
+        let written = write_file(&unnamed, body, now).and_then(|()| {
+            let _naming = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+            fs::rename(&unnamed, self.path(digest))?;
+            sync_dir(&bucket)
+        });
+        if written.is_err() {
+            // A full disk must not be filled further by what could not be finished; the next start tries again.
+            let _ = fs::remove_file(&unnamed);
+        }
+        written
+    }
+}
+
+impl Blobs for FileBlobs {
+    fn put(&self, body: &[u8], now: Timestamp) -> Result<Digest, BlobError> {
+        let digest = digest_of(body);
+        let known = self
+            .renew(&digest, body.len() as u64, now)
+            .map_err(unwritable)?;
+        if !known {
+            self.write(&digest, body, now).map_err(unwritable)?;
+        }
+        Ok(digest)
+    }
+
+    fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {
+        let mut file = match File::open(self.path(digest)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let bytes = file.metadata().map_err(unreadable)?.len();
+        if bytes > bytes_max {
+            return Ok(Found::TooLarge { bytes });
+        }
+        let mut body = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+        let mut hash = Sha256::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        // A file that grew since is not what was put: no more than its size is ever held.
+        let mut rest = (&mut file).take(bytes + 1);
+        loop {
+            match rest.read(&mut chunk).map_err(unreadable)? {
+                0 => break,
+                length => {
+                    hash.update(&chunk[..length]);
+                    body.extend_from_slice(&chunk[..length]);
+                }
+            }
+        }
+        if Digest::new(hash.finalize().into()) != *digest {
+            return Err(BlobError::Damaged(*digest));
+        }
+        Ok(Found::Body(body))
+    }
+
+    fn aged(
+        &self,
+        buckets: RangeInclusive<u8>,
+        before: Timestamp,
+    ) -> Result<Vec<Digest>, BlobError> {
+        let before = system_time(before);
+        let mut aged = Vec::new();
+        for first in buckets {
+            let entries = match fs::read_dir(self.bucket(first)) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(unreadable(error)),
+            };
+            for entry in entries {
+                let entry = entry.map_err(unreadable)?;
+                let name = entry.file_name();
+                let Some(digest) = name.to_str().and_then(Digest::from_hex) else {
+                    continue; // not ours
+                };
+                let modified = entry.metadata().and_then(|found| found.modified());
+                if modified.map_err(unreadable)? < before {
+                    aged.push(digest);
+                }
+            }
+        }
+        aged.sort_unstable();
+        Ok(aged)
+    }
+
+    fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError> {
+        let path = self.path(digest);
+        let _naming = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+        let modified = match fs::metadata(&path).and_then(|found| found.modified()) {
+            Ok(modified) => modified,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(unreadable(error)),
+        };
+        if modified >= system_time(before) {
+            return Ok(());
+        }
+        // Not synced: a name that comes back after a power cut is collected again.
+        fs::remove_file(&path).map_err(unwritable)
+    }
+}
+
+fn write_file(path: &Path, body: &[u8], now: Timestamp) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(body)?;
+    file.set_modified(system_time(now))?;
+    file.sync_all()
+}
+
+fn make_private_dir(path: &Path, parent: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => sync_dir(parent),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn system_time(moment: Timestamp) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(moment.0).unwrap_or(0))
+}
+
+fn unwritable(error: io::Error) -> BlobError {
+    BlobError::Unwritable(error.to_string())
+}
+
+fn unreadable(error: io::Error) -> BlobError {
+    BlobError::Unreadable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn only_the_owner_can_read_a_body() {
+        let data = tempfile::tempdir().unwrap();
+        let store = FileBlobs::open(data.path()).unwrap();
+        let digest = store.put(b"secret", NOW).unwrap();
+        let path = data
+            .path()
+            .join("blobs/sha256/2b")
+            .join("2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b");
+        assert_eq!(store.path(&digest), path);
+        assert_eq!(mode(&path), 0o600);
+        for dir in path.ancestors().skip(1).take(3) {
+            assert_eq!(mode(dir), 0o700, "{}", dir.display());
+        }
+    }
+
+    #[test]
+    fn what_a_crash_left_without_a_name_goes_and_names_stay() {
+        let data = tempfile::tempdir().unwrap();
+        let store = FileBlobs::open(data.path()).unwrap();
+        let digest = store.put(b"whole", NOW).unwrap();
+        fs::write(store.unnamed.join("7"), b"half of a bo").unwrap();
+        drop(store);
+        let store = FileBlobs::open(data.path()).unwrap();
+        assert_eq!(fs::read_dir(&store.unnamed).unwrap().count(), 0);
+        assert_eq!(store.read(&digest, 99), Ok(Found::Body(b"whole".to_vec())));
+    }
+
+    #[test]
+    fn a_body_that_was_cut_short_is_noticed_and_written_again() {
+        let data = tempfile::tempdir().unwrap();
+        let store = FileBlobs::open(data.path()).unwrap();
+        let digest = store.put(b"all of it", NOW).unwrap();
+        for wrong in [&b"all"[..], b"all of it and more", b""] {
+            fs::write(store.path(&digest), wrong).unwrap();
+            assert_eq!(store.read(&digest, 99), Err(BlobError::Damaged(digest)));
+        }
+        store.put(b"all of it", NOW).unwrap();
+        assert_eq!(
+            store.read(&digest, 99),
+            Ok(Found::Body(b"all of it".to_vec()))
+        );
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_is_told_and_leaves_nothing() {
+        let data = tempfile::tempdir().unwrap();
+        let store = FileBlobs::open(data.path()).unwrap();
+        let digest = digest_of(b"body");
+        // In the way of the bucket: fails for every user, root included.
+        fs::write(store.bucket(digest.as_bytes()[0]), b"").unwrap();
+        assert!(matches!(
+            store.put(b"body", NOW),
+            Err(BlobError::Unwritable(_))
+        ));
+        assert_eq!(fs::read_dir(&store.unnamed).unwrap().count(), 0);
+        assert!(matches!(
+            store.read(&digest, 99),
+            Err(BlobError::Unreadable(_))
+        ));
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone() {
+        let data = tempfile::tempdir().unwrap();
+        let store = FileBlobs::open(data.path()).unwrap();
+        let digest = store.put(b"body", NOW).unwrap();
+        let stranger = store.bucket(digest.as_bytes()[0]).join("notes.txt");
+        fs::write(&stranger, b"mine").unwrap();
+        let later = Timestamp(i64::MAX / 1_000_000);
+        assert_eq!(store.aged(0..=255, later), Ok(vec![digest]));
+    }
+}

@@ -1,0 +1,116 @@
+//! Bodies in memory: for tests, for simulated crashes, and for hosts that keep nothing.
+//!
+//! Promises: the same contract as on disk. Clones share their contents, so what a crashed host put can be found again.
+//! Must not know: files.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wire::{Digest, Timestamp};
+
+use super::{BlobError, Blobs, Found, digest_of};
+
+/// A handle on a store in memory.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryBlobs {
+    store: Arc<Mutex<Store>>,
+}
+
+#[derive(Debug, Default)]
+struct Store {
+    bodies: BTreeMap<Digest, (Arc<[u8]>, Timestamp)>,
+    disk_broken: bool,
+}
+
+impl MemoryBlobs {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Nothing can be put until [`MemoryBlobs::mend_disk`]: a full disk (G-15).
+    pub fn break_disk(&self) {
+        self.store().disk_broken = true;
+    }
+
+    pub fn mend_disk(&self) {
+        self.store().disk_broken = false;
+    }
+
+    /// Everything that is kept, in order.
+    pub fn digests(&self) -> Vec<Digest> {
+        self.store().bodies.keys().copied().collect()
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        // Every change is one insert or one remove: a panic elsewhere leaves nothing half done here.
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(super) fn damage(&self, digest: &Digest) {
+        if let Some((body, _)) = self.store().bodies.get_mut(digest) {
+            *body = body.iter().map(|byte| byte ^ 1).collect();
+        }
+    }
+}
+
+impl Blobs for MemoryBlobs {
+    fn put(&self, body: &[u8], now: Timestamp) -> Result<Digest, BlobError> {
+        let digest = digest_of(body);
+        let mut store = self.store();
+        if store.disk_broken {
+            return Err(BlobError::Unwritable("the disk is full".to_owned()));
+        }
+        let (_, put) = store
+            .bodies
+            .entry(digest)
+            .or_insert_with(|| (Arc::from(body), now));
+        *put = now.max(*put);
+        Ok(digest)
+    }
+
+    fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {
+        let found = self
+            .store()
+            .bodies
+            .get(digest)
+            .map(|(body, _)| body.clone());
+        let Some(body) = found else {
+            return Ok(Found::Missing);
+        };
+        let bytes = body.len() as u64;
+        if bytes > bytes_max {
+            return Ok(Found::TooLarge { bytes });
+        }
+        if digest_of(&body) != *digest {
+            return Err(BlobError::Damaged(*digest));
+        }
+        Ok(Found::Body(body.to_vec()))
+    }
+
+    fn aged(
+        &self,
+        buckets: RangeInclusive<u8>,
+        before: Timestamp,
+    ) -> Result<Vec<Digest>, BlobError> {
+        let store = self.store();
+        let aged = store
+            .bodies
+            .iter()
+            .filter(|(digest, (_, put))| *put < before && buckets.contains(&digest.as_bytes()[0]));
+        Ok(aged.map(|(digest, _)| *digest).collect())
+    }
+
+    fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError> {
+        let mut store = self.store();
+        if store
+            .bodies
+            .get(digest)
+            .is_some_and(|(_, put)| *put < before)
+        {
+            store.bodies.remove(digest);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! The blob store: bodies that are too large for state, kept under the digest of what they hold (G-32).
+//!
+//! Promises: a body that was put is on the disk before its digest is told, and is there once however often it is put;
+//! what is read is what was put, or an error that says it is not; a body is removed only if nobody put it since. What
+//! is referred to is known by the journal alone. `contract` holds every store to it.
+//! Must not know: channels, turns, why a body was moved out.
+
+#[cfg(test)]
+mod contract;
+mod files;
+mod memory;
+mod serve;
+
+pub use files::FileBlobs;
+pub use memory::MemoryBlobs;
+pub use serve::fetch;
+
+use std::ops::RangeInclusive;
+
+use sha2::{Digest as _, Sha256};
+use wire::{Digest, Timestamp};
+
+/// Why the store could not do what it was asked; the operator hears it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BlobError {
+    #[error("a body cannot be kept: {0}")]
+    Unwritable(String),
+    #[error("content cannot be read: {0}")]
+    Unreadable(String),
+    /// What lies there is not what was put.
+    #[error("the content {0} is damaged")]
+    Damaged(Digest),
+}
+
+/// What lies under a digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    Body(Vec<u8>),
+    Missing,
+    /// More than was asked for; nothing of it was read.
+    TooLarge {
+        bytes: u64,
+    },
+}
+
+/// Where bodies lie. Every call may wait for a disk: never on a task's thread.
+pub trait Blobs: Send + Sync {
+    /// Keeps a body. One that is there already counts as put now: the collector spares it.
+    fn put(&self, body: &[u8], now: Timestamp) -> Result<Digest, BlobError>;
+
+    /// The body under a digest, checked against it, if it has at most `bytes_max` bytes.
+    fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError>;
+
+    /// Bodies last put before a moment whose digest begins with one of these bytes, in order.
+    fn aged(
+        &self,
+        buckets: RangeInclusive<u8>,
+        before: Timestamp,
+    ) -> Result<Vec<Digest>, BlobError>;
+
+    /// Removes a body unless it was put at that moment or later.
+    fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError>;
+}
+
+/// The name of a body.
+pub fn digest_of(body: &[u8]) -> Digest {
+    Digest::new(Sha256::digest(body).into())
+}

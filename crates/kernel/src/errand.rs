@@ -1,0 +1,55 @@
+//! Errands: what the host has to do with bodies before a message can be answered or recorded. Meanwhile its peer is
+//! parked, like one whose channel is being loaded, and then the message is handled again from the start.
+
+use crate::Kernel;
+use crate::io::{Effect, ErrandFailed, Fetch, Fetched, PeerId, Ticket};
+use crate::load::Memo;
+
+/// Work that a message waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Errand {
+    Fetch(Fetch),
+}
+
+/// How an errand ended.
+#[derive(Debug, Clone)]
+pub(crate) enum Done {
+    Fetched(Result<Fetched, ErrandFailed>),
+}
+
+impl Kernel {
+    /// Sends the host on an errand for the message a peer stands at.
+    pub(crate) fn send_on(&mut self, errand: Errand, peer: PeerId, memo: Memo) {
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        let effect = match errand {
+            Errand::Fetch(fetch) => Effect::Fetch { ticket, fetch },
+        };
+        self.out.effects.push(effect);
+        self.errands.insert(ticket, peer);
+        if let Some(waiting) = self
+            .peers
+            .get_mut(&peer)
+            .and_then(|state| state.waiting.as_mut())
+        {
+            waiting.memo = memo;
+            waiting.tickets.push(ticket);
+        }
+    }
+
+    pub(crate) fn errand_done(&mut self, ticket: Ticket, done: Done) {
+        let Some(peer) = self.errands.remove(&ticket) else {
+            return;
+        };
+        let Some(waiting) = self
+            .peers
+            .get_mut(&peer)
+            .and_then(|state| state.waiting.as_mut())
+        else {
+            return;
+        };
+        waiting.tickets.retain(|other| *other != ticket);
+        waiting.memo.done(done);
+        self.go_on(peer);
+    }
+}

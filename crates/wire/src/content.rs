@@ -1,0 +1,124 @@
+//! Content that lies outside of state and is named by what it is: `ahp-content:/sha256/<hex>` (G-32).
+//!
+//! Promises: a digest has exactly one URI, and whatever else looks like one is none.
+//! Must not know: how a digest is computed, where content lies.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The scheme of content URIs.
+pub const SCHEME: &str = "ahp-content";
+
+/// What every content URI begins with.
+const PREFIX: &str = "ahp-content:/sha256/";
+
+/// The SHA-256 of some content: its name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    pub const HEX_LEN: usize = 64;
+
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Sixty-four lower-case digits, nothing else: a name must not have two spellings.
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let digits: &[u8; Self::HEX_LEN] = hex.as_bytes().try_into().ok()?;
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Some(Self(bytes))
+    }
+
+    pub fn to_hex(&self) -> String {
+        self.to_string()
+    }
+
+    pub fn uri(&self) -> String {
+        format!("{PREFIX}{self}")
+    }
+
+    pub fn from_uri(uri: &str) -> Option<Self> {
+        Self::from_hex(uri.strip_prefix(PREFIX)?)
+    }
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// All content that some JSON names, wherever in it: in a field of its own or in the middle of a text.
+pub fn digests_in(json: &[u8]) -> BTreeSet<Digest> {
+    let Ok(text) = std::str::from_utf8(json) else {
+        return BTreeSet::new();
+    };
+    let after = |(at, _): (usize, &str)| {
+        let hex = at + PREFIX.len();
+        Digest::from_hex(text.get(hex..hex + Digest::HEX_LEN)?)
+    };
+    text.match_indices(PREFIX).filter_map(after).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEX: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn a_digest_has_one_uri() {
+        let digest = Digest::from_hex(HEX).unwrap();
+        assert_eq!(digest.uri(), format!("ahp-content:/sha256/{HEX}"));
+        assert_eq!(Digest::from_uri(&digest.uri()), Some(digest));
+        assert_eq!(digest.as_bytes()[..3], [0x01, 0x23, 0x45]);
+        for other in [
+            HEX.to_owned(),
+            format!("ahp-content:/sha256/{}", HEX.to_uppercase()),
+            format!("ahp-content:/sha256/{HEX}0"),
+            format!("ahp-content:/sha256/{}", &HEX[1..]),
+            format!("ahp-content:/sha256/{}é", &HEX[2..]),
+            format!("ahp-content:/sha1/{HEX}"),
+            format!("ahp-content://sha256/{HEX}"),
+        ] {
+            assert_eq!(Digest::from_uri(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_mention_is_found_wherever_it_stands() {
+        let digest = Digest::from_hex(HEX).unwrap();
+        let other = Digest::new([7; 32]);
+        let json = serde_json::json!({
+            "uri": digest.uri(),
+            "text": format!("see ![x]({}) and {}", other.uri(), digest.uri()),
+            "short": "ahp-content:/sha256/0123é",
+            "end": "ahp-content:/sha256/",
+        });
+        let found = digests_in(json.to_string().as_bytes());
+        assert_eq!(found, BTreeSet::from([digest, other]));
+        assert!(digests_in(b"\xff").is_empty());
+    }
+}
