@@ -17,6 +17,7 @@ pub(super) struct Words {
     run: &'static str,
     ran: &'static str,
     failed: &'static str,
+    done: &'static str,
 }
 
 const ENGLISH: Words = Words {
@@ -25,6 +26,7 @@ const ENGLISH: Words = Words {
     run: "Run {}",
     ran: "Ran {}",
     failed: "{} failed",
+    done: "{}: done",
 };
 
 const GERMAN: Words = Words {
@@ -33,6 +35,7 @@ const GERMAN: Words = Words {
     run: "{} ausführen",
     ran: "{} ausgeführt",
     failed: "{} ist fehlgeschlagen",
+    done: "{}: erledigt",
 };
 
 impl Locale {
@@ -72,6 +75,11 @@ impl Words {
 
     pub(super) fn ran(&self, name: &str) -> String {
         self.ran.replace("{}", name)
+    }
+
+    /// What was done, of something that says itself what it does.
+    pub(super) fn done(&self, title: &str) -> String {
+        self.done.replace("{}", title)
     }
 
     pub(super) fn failed(&self, name: &str) -> String {

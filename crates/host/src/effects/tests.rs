@@ -135,9 +135,9 @@ async fn tool_calls_questions_and_workers_come_in_the_kernels_words() {
     told.push_str(&format!("{:?}\n", house.hears().await.1));
     expect_test::expect![[r#"
         ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, contributor: None, meta: None } }
-        ToolReady { call: 0, fields: {"invocationMessage": String("Run Read"), "toolInput": String("{}"), "confirmed": String("not-needed")} }
+        ToolReady { call: 0, fields: {"invocationMessage": String("Read"), "toolInput": String("{}"), "confirmed": String("not-needed")} }
         ToolContent { call: 0, content: [] }
-        ToolCompleted { call: 0, result: Object {"success": Bool(true), "pastTenseMessage": String("Ran Read"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}, review: false }
+        ToolCompleted { call: 0, result: Object {"success": Bool(true), "pastTenseMessage": String("Read: done"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}, review: false }
         Spawned { call: 4294967296, worker: Worker { title: "Look", interactivity: None, agent_name: Some("looker"), task: "Look", brief: b"{\"place\":\"scenes[0].steps[1].spawn.steps\",\"steps\":[]}" } }
         Asked { ask: 8589934592, request: {"message": String("Well?")} }
         Notice { text: "{\"response\":\"decline\"}" }

@@ -13,6 +13,9 @@ struct Call {
     number: u64,
     name: String,
     display: String,
+    /// What it does and what it did, where the script does not say: a display name speaks for itself.
+    intent: String,
+    outcome: String,
     chunks: Vec<String>,
     /// What it runs with; a user may have edited it.
     input: String,
@@ -49,7 +52,7 @@ impl Stage<'_> {
             })
             .await?;
         }
-        let intent = json!(self.words.run(&call.display));
+        let intent = json!(call.intent);
         match tool.confirm {
             Confirm::Auto => {
                 let mut fields = call.ready(intent);
@@ -87,8 +90,8 @@ impl Stage<'_> {
         }
         let result = call.result.get_or_insert_with(|| {
             let text = json!({"type": "text", "text": call.input});
-            let message = self.words.ran(&call.display);
-            let result = json!({"success": true, "pastTenseMessage": message, "content": [text]});
+            let result =
+                json!({"success": true, "pastTenseMessage": call.outcome, "content": [text]});
             result.as_object().cloned().unwrap_or_default()
         });
         let completed = AgentEvent::ToolCompleted {
@@ -137,7 +140,12 @@ impl Stage<'_> {
     fn call(&self, tool: &Tool) -> Result<Call, Stop> {
         let name = self.scope.substitute(&tool.name);
         let display = tool.display.as_ref();
-        let display = display.map_or_else(|| name.clone(), |text| self.scope.substitute(text));
+        let display = display.map(|text| self.scope.substitute(text));
+        let (intent, outcome) = match &display {
+            Some(display) => (display.clone(), self.words.done(display)),
+            None => (self.words.run(&name), self.words.ran(&name)),
+        };
+        let display = display.unwrap_or_else(|| name.clone());
         let chunks = tool.input_chunks.iter();
         let chunks: Vec<String> = chunks.map(|chunk| self.scope.substitute(chunk)).collect();
         let input = match &tool.input {
@@ -154,10 +162,12 @@ impl Stage<'_> {
             reconfirm: self.value(tool.reconfirm.as_ref(), "tool.reconfirm")?,
             updates: updates.collect::<Result<_, _>>()?,
             result: result
-                .map(|outcome| self.result(outcome, &display))
+                .map(|result| self.result(result, &display, &outcome))
                 .transpose()?,
             name,
             display,
+            intent,
+            outcome,
             chunks,
             input,
             approved: true,
@@ -190,10 +200,10 @@ impl Stage<'_> {
     }
 
     /// A `ToolCallResult` (H-208).
-    fn result(&self, outcome: &Outcome, display: &str) -> Result<Object, Stop> {
+    fn result(&self, outcome: &Outcome, display: &str, done: &str) -> Result<Object, Stop> {
         let message = self.value(outcome.message.as_ref(), "tool.result.message")?;
         let message = message.unwrap_or_else(|| match outcome.success {
-            true => json!(self.words.ran(display)),
+            true => json!(done),
             false => json!(self.words.failed(display)),
         });
         let mut result = Object::new();

@@ -25,8 +25,8 @@ async fn a_tool_without_a_result_returns_what_it_ran_with() {
     check(steps, "read it", expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 read "Read it"
-        0 ready 0.0 {"invocationMessage":"Run Read it","toolInput":"{\"path\":\"it\",\"n\":1}","confirmed":"not-needed"}
-        0 completed 0.0 {"success":true,"pastTenseMessage":"Ran Read it","content":[{"type":"text","text":"{\"path\":\"it\",\"n\":1}"}]}
+        0 ready 0.0 {"invocationMessage":"Read it","toolInput":"{\"path\":\"it\",\"n\":1}","confirmed":"not-needed"}
+        0 completed 0.0 {"success":true,"pastTenseMessage":"Read it: done","content":[{"type":"text","text":"{\"path\":\"it\",\"n\":1}"}]}
         0 checkpoint {"step":2,"last":{"approved":true,"input":"{\"path\":\"it\",\"n\":1}","success":true,"content":[{"type":"text","text":"{\"path\":\"it\",\"n\":1}"}]}}
         0 Notice { text: "{\"approved\":true,\"input\":\"{\\\"path\\\":\\\"it\\\",\\\"n\\\":1}\",\"success\":true,\"content\":[{\"type\":\"text\",\"text\":\"{\\\"path\\\":\\\"it\\\",\\\"n\\\":1}\"}]}" }
         complete
