@@ -172,6 +172,7 @@ impl Live {
             let mut inner = self.shared.lock();
             inner.watched.remove(channel);
             inner.replica.drop_channel(channel.as_str());
+            inner.give_up_subscribing(channel);
         }
         // Without a connection there is nothing to end: the next one does not ask for the channel.
         let _ = self

@@ -177,6 +177,17 @@ impl Inner {
             .map_err(|error| ClientError::Unreadable(error.to_string()))
     }
 
+    /// Subscriptions to a channel that are still on their way are not wanted any more: who waits for one hears that.
+    pub(super) fn give_up_subscribing(&mut self, channel: &ChannelUri) {
+        let unwanted = self
+            .subscribing
+            .extract_if(|_, subscribing| subscribing.channel == *channel);
+        for (_, subscribing) in unwanted {
+            let why = ClientError::Closed("the channel was unsubscribed meanwhile".to_owned());
+            let _ = subscribing.done.send(Err(why));
+        }
+    }
+
     /// There is no connection any more; who waits on it hears why.
     pub(super) fn lost(&mut self, why: &ClientError) {
         self.connection = None;
