@@ -130,9 +130,9 @@ impl Live {
         options: Options,
     ) -> Result<(Self, Updates), ClientError> {
         let shared = Arc::new(Shared::new(client_id, options.handler.clone()));
-        let (supervisor, updates) =
+        let (supervisor, established, updates) =
             Supervisor::start(Arc::clone(&shared), place.into(), options).await?;
-        let task = tokio::spawn(supervisor.run());
+        let task = tokio::spawn(supervisor.run(established));
         let task = Arc::new(Task(Mutex::new(Some(task))));
         Ok((Self { shared, task }, updates))
     }
@@ -244,7 +244,7 @@ impl Live {
 
     /// Tries to reconnect now instead of at the end of the wait.
     pub fn retry_now(&self) {
-        self.shared.retry.notify_one();
+        self.shared.retry.notify_waiters();
     }
 
     /// Why nothing comes any more, once the client is over.

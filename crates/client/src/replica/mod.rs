@@ -172,7 +172,6 @@ impl Replica {
     }
 
     pub fn has_unsent(&self) -> bool {
-        // The newest are unsent if any are, but for what a reconnect set back; both ends are short to look at.
         self.pending
             .iter()
             .rev()

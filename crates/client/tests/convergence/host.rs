@@ -14,9 +14,9 @@ use crate::dice::Dice;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
-    Root(RootState),
-    Session(SessionState),
-    Chat(ChatState),
+    Root(Box<RootState>),
+    Session(Box<SessionState>),
+    Chat(Box<ChatState>),
 }
 
 impl State {
@@ -30,8 +30,8 @@ impl State {
 
     fn value(&self) -> Value {
         match self {
-            Self::Root(state) => to_value(state),
-            Self::Session(state) => to_value(state),
+            Self::Root(state) => to_value(&**state),
+            Self::Session(state) => to_value(&**state),
             Self::Chat(state) => state.value(),
         }
     }
@@ -104,12 +104,12 @@ impl Host {
         let root = RootState::from_value(root).expect("a root");
         let session = SessionState::from_value(session).expect("a session");
         let mut states = BTreeMap::from([
-            (ROOT.to_owned(), State::Root(root)),
-            (SESSION.to_owned(), State::Session(session)),
+            (ROOT.to_owned(), State::Root(Box::new(root))),
+            (SESSION.to_owned(), State::Session(Box::new(session))),
         ]);
         for chat in CHATS {
             let state = ChatState::new(chat, "", 1, "2026-01-01T00:00:00Z".to_owned());
-            states.insert(chat.to_owned(), State::Chat(state));
+            states.insert(chat.to_owned(), State::Chat(Box::new(state)));
         }
         Self {
             states,

@@ -1,8 +1,9 @@
 //! A client of the model: the replica under test, the messages it sends, and a second opinion about what it should do.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use client::{Envelope, Heard, Pending, Replica, Resumed, Snapshot, WhyNot};
+use client::{Envelope, GivenUp, Heard, Pending, Replica, Resumed, Snapshot, WhyNot};
 use serde_json::Value;
 use wire::Action;
 use wire::dispatchable::{ChannelKind, channel_of};
@@ -195,7 +196,10 @@ impl Person {
                 let heard = self.replica.hear(&envelope);
                 self.note(&heard);
                 if envelope.action.name() == "session/chatRemoved" {
-                    self.leave(envelope.action.text("chat").expect("a chat"));
+                    let chat = envelope.action.text("chat").expect("a chat");
+                    let given_up = self.replica.disposed(chat);
+                    assert!(given_up.iter().all(|gone| gone.why == WhyNot::ChannelGone));
+                    self.note_given_up(&given_up);
                 }
             }
             ToClient::Subscribed(snapshot) => {
@@ -319,12 +323,13 @@ impl Person {
             .map(|given_up| (given_up.client_seq, given_up.why))
             .collect();
         assert_eq!(given_up, expected.given_up, "what is given up");
-        for (client_seq, _) in given_up {
-            let before = self.fates.insert(client_seq, Fate::GivenUp);
-            assert_eq!(before, None, "{client_seq} was answered and given up");
-        }
-        for channel in &resumed.gone {
-            self.leave(channel);
+        self.note_given_up(&resumed.not_resent);
+    }
+
+    fn note_given_up(&mut self, given_up: &[GivenUp]) {
+        for given_up in given_up {
+            let before = self.fates.insert(given_up.client_seq, Fate::GivenUp);
+            assert_eq!(before, None, "{given_up:?} was answered");
         }
     }
 
@@ -389,28 +394,34 @@ impl Person {
 
     fn confirmed(&self, channel: &str) -> Option<State> {
         let replica = &self.replica;
-        let chat = replica
-            .confirmed_chat(channel)
-            .cloned()
-            .map(|state| State::Chat((*state).clone()));
-        let session = replica.confirmed_session(channel);
-        let session = session.map(|state| State::Session((**state).clone()));
-        let root = replica.confirmed_root().filter(|_| channel == ROOT);
-        let root = root.map(|state| State::Root((**state).clone()));
-        chat.or(session).or(root)
+        match channel {
+            ROOT => replica
+                .confirmed_root()
+                .map(|state| State::Root(boxed(state))),
+            SESSION => {
+                let state = replica.confirmed_session(channel);
+                state.map(|state| State::Session(boxed(state)))
+            }
+            _ => replica
+                .confirmed_chat(channel)
+                .map(|state| State::Chat(boxed(state))),
+        }
     }
 
     fn shown(&self, channel: &str) -> Option<State> {
         let replica = &self.replica;
-        let chat = replica
-            .chat(channel)
-            .map(|state| State::Chat((**state).clone()));
-        let session = replica.session(channel);
-        let session = session.map(|state| State::Session((**state).clone()));
-        let root = replica.root().filter(|_| channel == ROOT);
-        let root = root.map(|state| State::Root((**state).clone()));
-        chat.or(session).or(root)
+        match channel {
+            ROOT => replica.root().map(|state| State::Root(boxed(state))),
+            SESSION => replica
+                .session(channel)
+                .map(|state| State::Session(boxed(state))),
+            _ => replica.chat(channel).map(|state| State::Chat(boxed(state))),
+        }
     }
+}
+
+fn boxed<T: Clone>(state: &Arc<T>) -> Box<T> {
+    Box::new((**state).clone())
 }
 
 /// What a reconnect must do with what is pending.
