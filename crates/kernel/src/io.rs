@@ -1,5 +1,7 @@
 //! The one door: what comes in, what goes out.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use serde_json::Value;
 use wire::published::commands::ContentEncoding;
@@ -318,6 +320,11 @@ pub enum Effect {
     },
     /// Try to write to the journal; answered by [`Input::Probed`].
     Probe,
+    /// Remove bodies whose digest begins with one of these bytes, that nothing refers to and nobody put since `before`.
+    Collect {
+        buckets: RangeInclusive<u8>,
+        before: Timestamp,
+    },
     /// A host setting changed (root/configChanged); the whole values object.
     Configure {
         values: wire::Object,

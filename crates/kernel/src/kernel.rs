@@ -19,6 +19,7 @@ use crate::limits::Limits;
 use crate::load::Asked;
 use crate::peers::Peer;
 use crate::record::{Boot, ChannelId, ClientRecord, Duty, FloorRecord, Kind, Seq};
+use crate::refer::Collection;
 use crate::rollback::{Health, Undo};
 use crate::tail::Tail;
 use crate::turn::STOPPED;
@@ -62,6 +63,7 @@ pub struct Kernel {
     pub(crate) next_run: u64,
     /// Something was written since the last sweep.
     pub(crate) unswept: bool,
+    pub(crate) collection: Collection,
     /// When connected clients were last recorded as seen.
     pub(crate) seen_written: Timestamp,
     /// The seq at the end of the last step.
@@ -147,6 +149,7 @@ impl Kernel {
             next_ticket: 0,
             next_run: 0,
             unswept: true,
+            collection: Collection::default(),
             seen_written: Timestamp(0),
             spoken_seq: boot.seq,
             health: Health::Writable,
@@ -275,6 +278,7 @@ impl Kernel {
 
     fn finish_step(&mut self) -> Output {
         self.write_heads();
+        self.refer();
         let mut out = std::mem::take(&mut self.out);
         out.seq = self.seq;
         out.wrote = !out.records.is_empty() || self.spoken_seq != self.seq;

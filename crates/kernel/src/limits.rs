@@ -51,6 +51,8 @@ pub struct Limits {
     pub empty_session_ttl_s: u64,
     /// How long disposed sessions that had turns are kept on disk (G-28).
     pub retention_disposed_s: u64,
+    /// How long a body that nothing refers to is kept: it may be on its way into a message.
+    pub blob_grace_s: u64,
     /// How many of the newest seqs keep their actions for replay.
     pub retention_actions: u64,
     /// Clients remembered for reconnect (G-20).
@@ -76,7 +78,7 @@ pub struct Limits {
 impl Limits {
     /// Names the first limit with which a host could not work.
     pub fn check(&self) -> Result<(), String> {
-        let least: [(&str, u64, u64); 20] = [
+        let least: [(&str, u64, u64); 21] = [
             ("frame_in_bytes", self.frame_in_bytes as u64, 1_024),
             ("json_depth_max", self.json_depth_max as u64, 16),
             ("subscriptions_max", self.subscriptions_max as u64, 1),
@@ -98,6 +100,7 @@ impl Limits {
             ("list_page_max", self.list_page_max.into(), 1),
             ("channel_idle_ms", self.channel_idle_ms, 10),
             ("sweep_ms", self.sweep_ms, 100),
+            ("blob_grace_s", self.blob_grace_s, 60),
             ("journal_retry_ms", self.journal_retry_ms, 10),
             ("handshake_timeout_ms", self.handshake_timeout_ms, 10),
             ("shutdown_ms", self.shutdown_ms, 10),
@@ -151,6 +154,7 @@ impl Default for Limits {
             sweep_ms: 30_000,
             empty_session_ttl_s: 3_600,
             retention_disposed_s: 7 * 24 * 3_600,
+            blob_grace_s: 3_600,
             retention_actions: 500_000,
             clients_max: 10_000,
             client_ttl_s: 7 * 24 * 3_600,

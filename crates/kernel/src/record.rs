@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
-use wire::{ChannelUri, Timestamp};
+use wire::{ChannelUri, Digest, Timestamp};
 
 /// A host-wide sequence number (H-061). Never used twice, not even over restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -185,6 +185,13 @@ pub enum Record {
         channel: ChannelId,
         at: Timestamp,
     },
+    /// Something in a channel names content: it is kept as long as the turn is, or without one as the channel.
+    Reference {
+        channel: ChannelId,
+        turn: Option<u64>,
+        digest: Digest,
+        content_type: Option<String>,
+    },
     Summary(SummaryRecord),
     SummaryGone {
         session: ChannelId,
@@ -278,6 +285,8 @@ pub enum Query {
         created_before: Timestamp,
         limit: u32,
     },
+    /// The type of some content, as one of those says who refer to it.
+    ContentType { digest: Digest },
 }
 
 /// The answer to a [`Query`] of the same name.
@@ -290,6 +299,7 @@ pub enum Answer {
     Log(LogSlice),
     Sessions(Vec<SummaryRecord>),
     EmptySessions(Vec<ChannelUri>),
+    ContentType(Option<String>),
 }
 
 /// A channel as it lies in the journal.

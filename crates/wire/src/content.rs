@@ -5,6 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use serde_json::Value;
 
 /// The scheme of content URIs.
 pub const SCHEME: &str = "ahp-content";
@@ -70,16 +74,36 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// Every record passes this, each delta of a turn too: made once, it costs next to nothing.
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(PREFIX));
+
 /// All content that some JSON names, wherever in it: in a field of its own or in the middle of a text.
 pub fn digests_in(json: &[u8]) -> BTreeSet<Digest> {
-    let Ok(text) = std::str::from_utf8(json) else {
-        return BTreeSet::new();
-    };
-    let after = |(at, _): (usize, &str)| {
+    let after = |at: usize| {
         let hex = at + PREFIX.len();
-        Digest::from_hex(text.get(hex..hex + Digest::HEX_LEN)?)
+        let hex = std::str::from_utf8(json.get(hex..hex + Digest::HEX_LEN)?).ok()?;
+        Digest::from_hex(hex)
     };
-    text.match_indices(PREFIX).filter_map(after).collect()
+    FINDER.find_iter(json).filter_map(after).collect()
+}
+
+/// The type that some JSON gives to content it refers to, if it does.
+pub fn type_of(digest: &Digest, json: &[u8]) -> Option<String> {
+    fn search(value: &Value, uri: &str) -> Option<String> {
+        match value {
+            Value::Object(fields) => {
+                let named = fields.get("uri").is_some_and(|named| named == uri);
+                let told = fields.get("contentType").filter(|_| named);
+                match told.and_then(Value::as_str) {
+                    Some(told) => Some(told.to_owned()),
+                    None => fields.values().find_map(|value| search(value, uri)),
+                }
+            }
+            Value::Array(items) => items.iter().find_map(|value| search(value, uri)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        }
+    }
+    search(&serde_json::from_slice(json).ok()?, &digest.uri())
 }
 
 #[cfg(test)]
@@ -116,9 +140,26 @@ mod tests {
             "text": format!("see ![x]({}) and {}", other.uri(), digest.uri()),
             "short": "ahp-content:/sha256/0123é",
             "end": "ahp-content:/sha256/",
+            "split": format!("ahp-content:/sha256/{}é", &HEX[1..]),
         });
         let found = digests_in(json.to_string().as_bytes());
         assert_eq!(found, BTreeSet::from([digest, other]));
         assert!(digests_in(b"\xff").is_empty());
+    }
+
+    #[test]
+    fn a_type_is_taken_from_beside_the_name() {
+        let (digest, other) = (Digest::new([1; 32]), Digest::new([2; 32]));
+        let json = serde_json::json!({"parts": [
+            {"contentType": "text/html", "uri": other.uri()},
+            {"text": digest.uri(), "contentType": "text/css"},
+            {"deep": [{"uri": digest.uri(), "contentType": "image/png"}]},
+        ]});
+        let json = json.to_string();
+        let told = |digest| type_of(&digest, json.as_bytes());
+        assert_eq!(told(digest).as_deref(), Some("image/png"));
+        assert_eq!(told(other).as_deref(), Some("text/html"));
+        assert_eq!(told(Digest::new([3; 32])), None);
+        assert_eq!(type_of(&digest, b"{"), None);
     }
 }

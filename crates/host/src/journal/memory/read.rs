@@ -6,7 +6,7 @@ use kernel::{
     Answer, Boot, ChannelId, ClientRecord, FloorRecord, FoundTurn, Kind, LogSlice, Query, Seq,
     StoredChannel, StoredTurn, SummaryRecord, TurnPage,
 };
-use wire::{ChannelUri, Timestamp};
+use wire::{ChannelUri, Digest, Timestamp};
 
 use super::{Channel, Range, Store, TurnRow};
 use crate::journal::page::{Crossing, Page};
@@ -62,7 +62,18 @@ impl Store {
                 created_before,
                 limit,
             } => Answer::EmptySessions(self.empty_sessions(*created_before, *limit)),
+            Query::ContentType { digest } => {
+                Answer::ContentType(self.references_to(digest).flatten().next().cloned())
+            }
         }
+    }
+
+    /// What those who refer to some content say it is.
+    pub(super) fn references_to(&self, digest: &Digest) -> impl Iterator<Item = &Option<String>> {
+        let (first, last) = ((*digest, 0, None), (*digest, u64::MAX, Some(u64::MAX)));
+        self.references
+            .range(first..=last)
+            .map(|(_, content_type)| content_type)
     }
 
     fn open_channel(&self, uri: &ChannelUri, page: Page) -> Option<StoredChannel> {

@@ -12,7 +12,7 @@ use kernel::{Answer, Boot, ChannelId, Duty, Kind, LogSlice, Query, Seq, StoredCh
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 
-use super::int;
+use super::{int, references};
 use crate::journal::JournalError;
 use crate::journal::page::{Crossing, Page};
 
@@ -79,6 +79,9 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
             created_before,
             limit,
         } => Answer::EmptySessions(list::empty_sessions(conn, *created_before, *limit)?),
+        Query::ContentType { digest } => {
+            Answer::ContentType(references::content_type(conn, digest)?)
+        }
     })
 }
 
