@@ -61,7 +61,8 @@ pub struct Options {
     pub introduction: Object,
     /// Answers the host's own requests; without one each is answered with -32601.
     pub handler: Option<Handler>,
-    /// How long nothing may be heard before the host is asked whether it is there.
+    /// How long nothing may be heard before the host is asked whether it is there; after twice that without a word the
+    /// connection counts as lost.
     pub ping_after: Duration,
     /// The longest wait before the connection is tried again.
     pub retry_max: Duration,

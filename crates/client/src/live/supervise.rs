@@ -247,13 +247,24 @@ async fn watch_silence(
     heard: &AtomicU64,
     ping_after: Duration,
 ) -> ClientError {
+    let silent_max = ping_after * 2;
     loop {
         let before = heard.load(Ordering::Relaxed);
         tokio::time::sleep(ping_after).await;
-        if heard.load(Ordering::Relaxed) == before
-            && let Err(why) = connection.ping().await
-        {
-            return why;
+        if heard.load(Ordering::Relaxed) != before {
+            continue;
+        }
+        match timeout(silent_max, connection.ping()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => return why,
+            // A long message on its way out holds the ping up, but then something is heard sooner or later.
+            Err(_) if heard.load(Ordering::Relaxed) != before => {}
+            Err(_) => {
+                return ClientError::Closed(format!(
+                    "the host was silent for {} s",
+                    (ping_after + silent_max).as_secs()
+                ));
+            }
         }
     }
 }

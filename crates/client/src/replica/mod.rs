@@ -7,6 +7,8 @@
 
 mod resend;
 mod resume;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
