@@ -59,7 +59,8 @@ fn a_message_is_answered_and_the_terminal_is_left_as_it_was() {
     ann.say("hello");
     ann.sees("Say `help` for more.");
     ann.say("think");
-    let screen = ann.sees("The answer is 42.");
+    ann.sees("The answer is 42.");
+    let screen = ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
     assert_eq!(
         conversation(&screen),
         "› hello\n\n\
@@ -319,6 +320,7 @@ fn a_failed_turn_is_resumed() {
     ann.sees("/resume goes on where it stopped");
     ann.say("/resume");
     ann.sees("Resumed: here is the rest.");
+    ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
     ann.say("/resume");
     ann.sees("did not fail in a way that can be resumed");
 }
@@ -335,6 +337,32 @@ fn a_host_that_dies_and_comes_back_is_found_again() {
     ann.sees("› think");
     let _host = Host::start_with(data, &[]);
     ann.sees("The answer is 42.");
+}
+
+#[test]
+fn a_question_of_a_worker_is_pointed_out_and_answered_there() {
+    let host = scripted(&json!([{"steps": [
+        {"spawn": {"title": "Helper", "steps": [
+            {"tool": {"name": "x", "display": "Dig", "confirm": "ask"}},
+            {"say": ["dug"]},
+        ]}},
+        {"say": ["all is done"]},
+    ]}]));
+    let mut ann = chat(&host, "ann", &[]);
+    let session = session_of(&ann);
+    ann.say("go");
+    let screen = ann.sees("another chat waits for an answer: /open ahp-chat:/");
+    let worker = screen.split("/open ").nth(1).unwrap();
+    let worker = worker.split_whitespace().next().unwrap().to_owned();
+    ann.say(&format!("/open {worker}"));
+    ann.sees("? Dig");
+    ann.press("y");
+    ann.sees("dug");
+    ann.say("hello?");
+    ann.sees("the host refused it");
+    ann.press("\x15");
+    ann.say(&format!("/open {session}"));
+    ann.sees("all is done");
 }
 
 #[test]

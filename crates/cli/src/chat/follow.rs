@@ -149,22 +149,26 @@ impl Follow {
         let Some(at) = &self.at else {
             return;
         };
+        let turns = chat.turns.as_slice();
         let running = chat.active_turn.as_ref();
-        let there = running.is_some_and(|turn| turn.id == at.turn)
-            || chat
-                .turns
-                .as_slice()
-                .iter()
-                .rev()
-                .any(|turn| turn.id == at.turn);
-        if !there {
-            if at.text.is_some() {
-                seen.push(Seen::TextEnded);
-            }
-            seen.push(Seen::CutBack);
-            self.known.remove(&at.turn.clone());
-            self.at = None;
+        if running.is_some_and(|turn| turn.id == at.turn)
+            || turns.iter().rev().any(|turn| turn.id == at.turn)
+        {
+            return;
         }
+        if at.text.is_some() {
+            seen.push(Seen::TextEnded);
+        }
+        // So much was missed that the host did not send all of it.
+        let missed = chat.turns_next_cursor.is_some()
+            && !turns.is_empty()
+            && turns.iter().all(|turn| !self.known.contains(&turn.id));
+        seen.push(match missed {
+            true => Seen::LeftOut { turns: 0 },
+            false => Seen::CutBack,
+        });
+        self.known.remove(&at.turn.clone());
+        self.at = None;
     }
 
     fn begin(&mut self, id: &str, message: &Value, seen: &mut Vec<Seen>) {
@@ -434,6 +438,18 @@ mod tests {
         assert_eq!(chat.seen(), ["began t3"]);
         chat.act("chat/truncated", json!({}));
         assert_eq!(chat.seen(), ["cut back"]);
+    }
+
+    #[test]
+    fn turns_that_were_missed_and_not_sent_are_said_to_be_left_out() {
+        let mut chat = Chat::new();
+        chat.begin("t1").complete("t1");
+        chat.seen();
+        let mut later = Chat::new();
+        later.begin("t8").complete("t8");
+        later.state.turns_next_cursor = Some("before:t8".to_owned());
+        chat.state = later.state;
+        assert_eq!(chat.seen(), ["left out 0", "began t8", "ended complete"]);
     }
 
     #[test]

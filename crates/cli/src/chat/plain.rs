@@ -4,7 +4,7 @@
 //! to what the agent asks. At the end of the input the turn that runs is waited for; the exit code tells how the last one
 //! ended.
 
-use std::io::{Stderr, Stdout};
+use std::io::{IsTerminal, Stderr, Stdout};
 
 use anyhow::Context;
 use client::{Link, Update, Updates};
@@ -17,7 +17,7 @@ use super::command::{Command, HELP, pick, session_lines};
 use super::confirm::Chosen;
 use super::dialog::Dialog;
 use super::follow::{Follow, Place, Seen, TextKind};
-use super::part::{message_lines, part_lines};
+use super::part::{PROMPT, message_lines, part_lines};
 use super::questions::Answered;
 use super::room::{Room, Wanted, list};
 use super::styled::{Line, Style};
@@ -42,6 +42,16 @@ pub(crate) struct Plain {
     typed: Vec<String>,
     sessions: Vec<Value>,
     exit: Exit,
+    /// Whether somebody sits there who wants to know when to type.
+    prompts: Prompts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prompts {
+    Never,
+    /// Not since something else was printed.
+    Due,
+    Given,
 }
 
 /// What is waited for.
@@ -71,6 +81,10 @@ impl Plain {
             typed: Vec::new(),
             sessions: Vec::new(),
             exit: Exit::Complete,
+            prompts: match std::io::stdin().is_terminal() {
+                true => Prompts::Due,
+                false => Prompts::Never,
+            },
         }
     }
 
@@ -97,7 +111,10 @@ impl Plain {
                 continue;
             }
             match self.event(turn, &mut interrupts).await? {
-                Event::Line(Some(line)) => next = Some(line),
+                Event::Line(Some(line)) => {
+                    next = Some(line);
+                    self.prompt_is_due();
+                }
                 Event::Line(None) if turn == Turn::Asking => {
                     self.screen.note(&format!(
                         "the input ended, but the agent waits for an answer: give it with `greenroom chat --session {}`",
@@ -107,7 +124,7 @@ impl Plain {
                     break;
                 }
                 Event::Line(None) => break,
-                Event::Update(update) => self.take_update(update)?,
+                Event::Update(update) => self.take_updates(update)?,
                 Event::Interrupt => {
                     if !self.room.cancel()? {
                         self.exit = Exit::Cancelled;
@@ -126,7 +143,17 @@ impl Plain {
         Ok(self.exit)
     }
 
+    fn prompt_is_due(&mut self) {
+        if self.prompts == Prompts::Given {
+            self.prompts = Prompts::Due;
+        }
+    }
+
     async fn event(&mut self, turn: Turn, interrupts: &mut Signal) -> anyhow::Result<Event> {
+        if turn != Turn::Working && self.prompts == Prompts::Due {
+            self.prompts = Prompts::Given;
+            eprint!("{}", if turn == Turn::Idle { PROMPT } else { "? " });
+        }
         Ok(tokio::select! {
             biased;
             update = self.updates.next() => Event::Update(update),
@@ -145,7 +172,7 @@ impl Plain {
             .is_some_and(|chat| chat.active_turn.is_some())
         {
             match self.event(Turn::Working, interrupts).await? {
-                Event::Update(update) => self.take_update(update)?,
+                Event::Update(update) => self.take_updates(update)?,
                 Event::Interrupt | Event::Line(_) => {
                     self.exit = Exit::Cancelled;
                     return Ok(Flow::Leave);
@@ -272,6 +299,15 @@ impl Plain {
     fn notes(&mut self, lines: &[Line]) -> anyhow::Result<()> {
         for line in lines {
             self.screen.note(&line.text())?;
+        }
+        Ok(())
+    }
+
+    /// Takes an update and all that are there: they are told together.
+    fn take_updates(&mut self, first: Option<Update>) -> anyhow::Result<()> {
+        self.take_update(first)?;
+        while let Some(update) = self.updates.try_next() {
+            self.take_update(Some(update))?;
         }
         Ok(())
     }

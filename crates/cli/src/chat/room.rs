@@ -13,9 +13,10 @@ use client::{ClientError, Live};
 use serde_json::{Value, json};
 use uuid::Uuid;
 use wire::rpc::code;
-use wire::state::{ChatState, SessionState};
-use wire::{Action, ChannelUri, Timestamp};
+use wire::state::{ChatState, Outcome, SessionState};
+use wire::{Action, ChannelUri, Object, Timestamp};
 
+use super::transcript::HISTORY_MAX;
 use crate::terminal::{clean, clean_line};
 use crate::words::now;
 
@@ -78,12 +79,12 @@ impl Room {
                 None => new_session(&live, None, directory, &mut remark).await?,
             },
         };
-        live.subscribe(&named).await?;
+        watch(&live, &named).await?;
         let (session, chat) = match live.chat(&named) {
             Some(_) => (session_of(&live, &named).await?, named),
             None => {
                 let chat = default_chat(&live, &named).await?;
-                live.subscribe(&chat).await?;
+                watch(&live, &chat).await?;
                 (named, chat)
             }
         };
@@ -227,9 +228,11 @@ impl Room {
     /// Takes up the last turn again, if it failed in a way that allows it.
     pub(crate) fn resume(&self) -> anyhow::Result<()> {
         let chat = self.ahead().context("the chat is gone")?;
+        if chat.active_turn.is_some() {
+            bail!("the agent is working: there is nothing to resume");
+        }
         let last = chat.turns.last().context("there is no turn to resume")?;
-        let resumable = wire::state::Outcome::Error { resumable: true };
-        if chat.active_turn.is_some() || last.outcome != resumable {
+        if last.outcome != (Outcome::Error { resumable: true }) {
             bail!("the last turn did not fail in a way that can be resumed");
         }
         self.act(json!({"type": "chat/turnResume", "turnId": last.id}))?;
@@ -262,6 +265,31 @@ impl Room {
         }
     }
 
+    /// The messages of the history, the oldest first.
+    pub(crate) fn messages(&self) -> Vec<String> {
+        let chat = self.confirmed();
+        let turns = chat.as_ref().map_or(&[][..], |chat| chat.turns.as_slice());
+        let texts = turns.iter().filter_map(|turn| {
+            let message = &turn.value()["message"];
+            message["text"].as_str().map(clean)
+        });
+        texts.collect()
+    }
+
+    /// Another chat of the session in which somebody is asked something: a worker's, for example.
+    pub(crate) fn asked_elsewhere(&self) -> Option<String> {
+        let session = self.session_state()?;
+        let mut chats = session.input_needed.iter().filter(|needed| {
+            // A tool that a client runs is no question to people.
+            needed["kind"] != "toolClientExecution"
+        });
+        let elsewhere = chats.find_map(|needed| {
+            let chat = needed["chat"].as_str()?;
+            (chat != self.chat.as_str()).then_some(chat)
+        });
+        elsewhere.map(clean_line)
+    }
+
     /// The text that was left to be sent later.
     pub(crate) fn draft_text(&self) -> Option<String> {
         let chat = self.ahead()?;
@@ -287,6 +315,13 @@ impl Room {
         self.draft = Draft::NotOurs;
         Ok(())
     }
+}
+
+/// Watches a channel; of a chat's history no more is sent than is shown.
+async fn watch(live: &Live, channel: &ChannelUri) -> Result<(), ClientError> {
+    let mut view = Object::new();
+    view.insert("view".to_owned(), json!({"turns": HISTORY_MAX}));
+    live.subscribe_with(channel, view).await
 }
 
 fn message(text: &str) -> Value {

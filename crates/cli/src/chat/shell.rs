@@ -16,7 +16,7 @@ use wire::state::ChatState;
 use super::bottom::{Parts, bottom};
 use super::dialog::Dialog;
 use super::editor::Editor;
-use super::keys::Decoder;
+use super::keys::{Decoder, Key};
 use super::paint::Painter;
 use super::room::{Room, Wanted};
 use super::styled::{Colors, Line, Style};
@@ -68,12 +68,15 @@ pub(crate) struct Shell {
     /// The last key was Ctrl-C.
     pub(super) interrupted: bool,
     pub(super) typed_at: Option<Instant>,
+    /// The signal to go on is the answer to our own stopping.
+    continues: bool,
     exit: Exit,
 }
 
 struct Signals {
     resized: Signal,
     terminated: Signal,
+    interrupted: Signal,
     hung_up: Signal,
     continued: Signal,
 }
@@ -100,6 +103,7 @@ impl Shell {
             lost: None,
             interrupted: false,
             typed_at: None,
+            continues: false,
             exit: Exit::Complete,
         };
         shell.arrive();
@@ -128,6 +132,7 @@ impl Shell {
         let mut signals = Signals {
             resized: watch(SignalKind::window_change())?,
             terminated: watch(SignalKind::terminate())?,
+            interrupted: watch(SignalKind::interrupt())?,
             hung_up: watch(SignalKind::hangup())?,
             continued: watch(SignalKind::from_raw(ProcessSignal::CONT.as_raw()))?,
         };
@@ -153,8 +158,10 @@ impl Shell {
                     self.painter.resize(self.tty.size());
                     Flow::GoOn
                 }
-                _ = signals.continued.recv() => self.come_back()?,
+                _ = signals.continued.recv() => self.continued()?,
                 _ = signals.terminated.recv() => Flow::Leave,
+                // The terminal sends none while it is raw; others may.
+                _ = signals.interrupted.recv() => self.press(Key::Ctrl('c')).await?,
                 _ = signals.hung_up.recv() => Flow::Leave,
             };
             self.refresh();
@@ -325,6 +332,10 @@ impl Shell {
             let words = "the agent waits for an answer: Tab gives it";
             return Some(Line::new(Style::Warn, words));
         }
+        if let Some(chat) = self.room.asked_elsewhere() {
+            let words = format!("another chat waits for an answer: /open {chat}");
+            return Some(Line::new(Style::Warn, words));
+        }
         let chat = chat?;
         if chat.active_turn.is_some() {
             let activity = chat.activity.as_deref().map(clean_line);
@@ -333,10 +344,8 @@ impl Shell {
             return Some(Line::new(Style::Dim, words));
         }
         if !chat.queued_messages.is_empty() {
-            return Some(Line::new(
-                Style::Dim,
-                "the queue is held: Enter sets it going",
-            ));
+            let words = "the queue is held: Enter sets it going";
+            return Some(Line::new(Style::Dim, words));
         }
         None
     }
@@ -373,6 +382,9 @@ impl Shell {
             lines.push(Line::new(Style::Warn, clean_line(remark)));
         }
         self.said.extend(lines);
+        for message in self.room.messages() {
+            self.editor.remember(&message);
+        }
         if let Some(draft) = self.room.draft_text() {
             self.editor.set(&draft);
         }
@@ -415,13 +427,17 @@ impl Shell {
         self.mode = Mode::Typing;
     }
 
-    /// What is said to someone who leaves a turn behind.
+    /// What is said to someone who leaves: how to come back.
     fn parting(&self) -> Option<String> {
         let chat = self.room.confirmed()?;
-        let session = self.room.session();
-        chat.active_turn.as_ref().map(|_| {
-            format!("the agent goes on; `greenroom chat --session {session}` comes back to it")
-        })
+        let session = clean_line(self.room.session().as_str());
+        if chat.active_turn.is_some() {
+            return Some(format!(
+                "the agent goes on; `greenroom chat --session {session}` comes back to it"
+            ));
+        }
+        (!chat.turns.is_empty())
+            .then(|| format!("`greenroom chat --session {session}` goes on with it"))
     }
 
     /// Gives the terminal back to whoever started this, until told to go on.
@@ -429,8 +445,17 @@ impl Shell {
         let clear = self.painter.clear();
         write(&clear)?;
         self.tty.leave();
+        self.continues = true;
         kill_current_process_group(ProcessSignal::TSTP).context("cannot be suspended")?;
         self.come_back().map(drop)
+    }
+
+    /// Someone had this program stopped, and now goes on. If it was us, all is done.
+    fn continued(&mut self) -> anyhow::Result<Flow> {
+        match std::mem::take(&mut self.continues) {
+            true => Ok(Flow::GoOn),
+            false => self.come_back(),
+        }
     }
 
     fn come_back(&mut self) -> anyhow::Result<Flow> {

@@ -172,7 +172,7 @@ fn block_text(block: &Value) -> String {
     match block["type"].as_str() {
         Some("text") => clean(block["text"].as_str().unwrap_or("")),
         Some("fileEdit") => edit_words(block),
-        Some("subagent") => format!("→ {} works on it ({})", text("title"), text("resource")),
+        Some("subagent") => format!("→ {}: {}", text("title"), text("resource")),
         Some("terminal") => {
             let result = &block["result"];
             let code = result["exitCode"].as_i64();
@@ -372,7 +372,7 @@ mod tests {
             ]}),
             expect![[r#"
                 ✓ Did
-                  → Helper works on it (ahp-chat:/w)
+                  → Helper: ahp-chat:/w
                   [text/plain, 4 KiB: ahp-content:/x]
                   [image/png, 3 bytes]
                   deletes /gone

@@ -14,7 +14,7 @@ use super::wrap::{Tail, wrap};
 use crate::terminal::{Cleaner, clean};
 
 /// Turns of the history that are shown when a chat is opened.
-const HISTORY_MAX: usize = 20;
+pub(crate) const HISTORY_MAX: usize = 20;
 /// Lines shown of a text that waits behind an unfinished part.
 const WAITING_LINES_MAX: usize = 6;
 

@@ -140,7 +140,7 @@ impl Terminal {
     fn wait(&self, wanted: impl Fn(&Seen) -> bool) -> String {
         let deadline = Instant::now() + DEADLINE;
         let mut seen = self.screen.lock();
-        while !wanted(&seen) {
+        while seen.is_half_drawn() || !wanted(&seen) {
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero(),
@@ -158,6 +158,17 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Seen {
+    /// Whether a drawing began that has not ended: nobody looks at a terminal then.
+    fn is_half_drawn(&self) -> bool {
+        let last = |sequence: &[u8]| {
+            let mut places = self.bytes.windows(sequence.len());
+            places.rposition(|window| window == sequence)
+        };
+        !self.ended && last(b"\x1b[?2026h") > last(b"\x1b[?2026l")
     }
 }
 
