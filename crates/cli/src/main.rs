@@ -30,6 +30,7 @@ use crate::exit::Exit;
 #[command(
     name = "greenroom",
     version,
+    args_conflicts_with_subcommands = true,
     after_help = "Examples:
   greenroom                        talk with an agent; starts a host if none runs
   greenroom serve                  run a host in this terminal
@@ -43,6 +44,8 @@ Logs go to standard error; GREENROOM_LOG sets their level (error, warn, info, de
 struct Cli {
     #[command(subcommand)]
     verb: Option<Verb>,
+    #[command(flatten)]
+    chat: ChatOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -60,7 +63,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let log_level = logs::start();
     // Nothing was asked for: then somebody wants to talk.
-    let verb = cli.verb.unwrap_or(Verb::Chat(ChatOptions::default()));
+    let verb = cli.verb.unwrap_or(Verb::Chat(cli.chat));
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -272,7 +272,7 @@ fn what_is_half_typed_is_kept_and_gone_once_it_is_sent() {
     };
     assert_eq!(draft(), "help me, ple");
 
-    let mut ann = chat(&host, "ann", &["--continue"]);
+    let mut ann = open(host.data.path(), "ann", &["--continue"]);
     ann.sees("› help me, ple");
     ann.press("ase");
     ann.press(ENTER);
@@ -360,6 +360,7 @@ fn a_question_of_a_worker_is_pointed_out_and_answered_there() {
     ann.sees("dug");
     ann.say("hello?");
     ann.sees("the host refused it");
+    ann.sees("› hello?"); // given back
     ann.press("\x15");
     ann.say(&format!("/open {session}"));
     ann.sees("all is done");

@@ -39,13 +39,23 @@ impl Shell {
 
     async fn type_key(&mut self, key: Key) -> anyhow::Result<Flow> {
         if let (Mode::Answering, Some(Dialog::Confirm(confirm))) = (&self.mode, &self.dialog) {
+            if self
+                .unseen_until
+                .take()
+                .is_some_and(|until| Instant::now() < until)
+            {
+                self.remark("this is another question: look, then press");
+                return Ok(Flow::GoOn);
+            }
             let chosen = match key {
                 Key::Char(c) => confirm.key(c),
                 _ => Chosen::Nothing,
             };
+            self.answered = matches!(chosen, Chosen::Act(_));
             self.choose(chosen).await?;
             return Ok(Flow::GoOn);
         }
+        self.answered = false;
         if matches!(key, Key::Char(_) | Key::Paste(_)) {
             self.typed_at = Some(Instant::now());
         }

@@ -11,6 +11,7 @@ use client::{Link, Update, Updates};
 use rustix::process::{Signal as ProcessSignal, kill_current_process_group};
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use wire::Action;
 use wire::state::ChatState;
 
 use super::bottom::{Parts, bottom};
@@ -29,6 +30,8 @@ use crate::terminal::clean_line;
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
 /// Whoever typed this recently goes on typing: a question must not take the keys away.
 const TYPING: Duration = Duration::from_millis(700);
+/// How long a question that takes another's place is looked at before a key can answer it.
+const LOOK: Duration = Duration::from_millis(400);
 
 /// What the keys do.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +71,9 @@ pub(crate) struct Shell {
     /// The last key was Ctrl-C.
     pub(super) interrupted: bool,
     pub(super) typed_at: Option<Instant>,
+    /// The last key answered a question.
+    pub(super) answered: bool,
+    pub(super) unseen_until: Option<Instant>,
     /// The signal to go on is the answer to our own stopping.
     continues: bool,
     exit: Exit,
@@ -103,6 +109,8 @@ impl Shell {
             lost: None,
             interrupted: false,
             typed_at: None,
+            answered: false,
+            unseen_until: None,
             continues: false,
             exit: Exit::Complete,
         };
@@ -200,15 +208,15 @@ impl Shell {
             Update::Refused { action, reason, .. } => {
                 if !self.room.queue_refused(&action)? {
                     self.complain(&format!("the host refused it: {}", clean_line(&reason)));
-                    let text = action.get("message").and_then(|message| message["text"].as_str());
-                    if let (Some(text), true) = (text, self.editor.is_empty()) {
-                        self.editor.set(text);
-                    }
+                    self.give_back(&action);
                 }
             }
-            Update::NotResent { .. } => self.complain(
-                "the connection was lost before the host said whether it took your last action: look before you repeat it",
-            ),
+            Update::NotResent { action, .. } => {
+                self.complain(
+                    "the connection was lost before the host took your last action: look, then repeat it",
+                );
+                self.give_back(&action);
+            }
             Update::Gone { channel } if channel == self.room.chat().as_str() => {
                 anyhow::bail!("the chat is gone: its session was disposed of");
             }
@@ -227,23 +235,47 @@ impl Shell {
         Ok(())
     }
 
+    /// A message that did not get through can be sent again.
+    fn give_back(&mut self, action: &Action) {
+        let message = action.get("message");
+        let text = message.and_then(|message| message["text"].as_str());
+        if let (Some(text), Mode::Typing, true) = (text, &self.mode, self.editor.is_empty()) {
+            self.editor.set(text);
+        }
+    }
+
     /// Sees what the agent waits for now.
     fn refresh(&mut self) {
         let chat = self.room.ahead();
         let before = self.dialog.take();
-        let was_asking = before.is_some();
-        self.dialog = chat.and_then(|chat| Dialog::refreshed(before, &chat));
-        match &self.dialog {
-            None if matches!(self.mode, Mode::Answering | Mode::Suggesting) => {
-                self.stop_answering()
+        let now = chat.and_then(|chat| Dialog::refreshed(before.clone(), &chat));
+        let same = match (&before, &now) {
+            (Some(before), Some(now)) => before.is_same(now),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        self.dialog = now;
+        if same {
+            return;
+        }
+        let asks = self.dialog.is_some();
+        match self.mode {
+            Mode::Answering | Mode::Suggesting if !asks => self.stop_answering(),
+            Mode::Answering | Mode::Suggesting => {
+                self.editor.take();
+                self.mode = Mode::Answering;
             }
-            Some(_) if !was_asking && self.mode == Mode::Typing => {
+            Mode::Typing if asks && before.is_none() => {
                 let typing = self.typed_at.is_some_and(|at| at.elapsed() < TYPING);
                 if self.editor.is_empty() && !typing {
                     self.mode = Mode::Answering;
                 }
             }
-            _ => {}
+            Mode::Typing | Mode::Picking(_) => {}
+        }
+        // A key that is meant for one question must not answer the next.
+        if asks && (before.is_some() || self.answered) {
+            self.unseen_until = Some(Instant::now() + LOOK);
         }
     }
 
