@@ -57,7 +57,7 @@ pub struct Kernel {
     pub(crate) runs: BTreeMap<RunId, ChannelUri>,
     /// Chats whose turn has no agent any more and must be closed.
     pub(crate) orphans: BTreeSet<ChannelUri>,
-    /// Sessions disposed of a moment ago: a list that was read before must not show them.
+    /// Sessions and chats disposed of a moment ago: what was read before must not bring them back.
     pub(crate) disposed: VecDeque<ChannelId>,
     pub(crate) next_ticket: u64,
     pub(crate) next_run: u64,
@@ -81,6 +81,8 @@ pub struct Kernel {
     pub(crate) out: Output,
     /// Channels whose head must be written with this step.
     pub(crate) dirty: BTreeSet<ChannelUri>,
+    /// Sessions whose summary may have changed in this step.
+    pub(crate) unpublished: BTreeSet<ChannelUri>,
 }
 
 impl Kernel {
@@ -160,6 +162,7 @@ impl Kernel {
             epoch: 0,
             out: Output::default(),
             dirty: BTreeSet::new(),
+            unpublished: BTreeSet::new(),
         };
         if kernel.root.agents != agents_now {
             kernel.act_root(
@@ -260,7 +263,8 @@ impl Kernel {
     /// Running turns end as resumable errors, so that nobody watches a spinner while the host is down.
     fn stop(&mut self) {
         self.stopping = true;
-        let running: Vec<ChannelUri> = self.runs.values().cloned().collect();
+        // Workers were started after the turns they work for: they end first, in an error of their own.
+        let running: Vec<ChannelUri> = self.runs.values().rev().cloned().collect();
         for chat in running {
             self.end_without_agent(&chat, "hostStopped", STOPPED);
         }
@@ -277,6 +281,7 @@ impl Kernel {
     }
 
     fn finish_step(&mut self) -> Output {
+        self.publish_changed();
         self.write_heads();
         self.refer();
         let mut out = std::mem::take(&mut self.out);

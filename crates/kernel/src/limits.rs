@@ -62,6 +62,14 @@ pub struct Limits {
     pub checkpoint_bytes_max: usize,
     /// Messages that may wait in the queue of one chat.
     pub queued_messages_max: usize,
+    /// Bytes of a chat's queue and steering message together, and of its draft: they travel in every snapshot.
+    pub waiting_bytes_max: usize,
+    /// Chats one message may refer to: each is looked up before it is accepted.
+    pub attached_chats_max: usize,
+    /// Chats of one session: each travels in every summary of it.
+    pub chats_max: usize,
+    /// Text a side chat may be about: it travels in the catalogue.
+    pub selection_bytes_max: usize,
     /// How deep workers may spawn workers, and how many of a session may work at once (H-153).
     pub worker_depth_max: usize,
     pub workers_max: usize,
@@ -160,6 +168,10 @@ impl Default for Limits {
             client_ttl_s: 7 * 24 * 3_600,
             checkpoint_bytes_max: 64 * KIB,
             queued_messages_max: 256,
+            waiting_bytes_max: 8 * MIB,
+            attached_chats_max: 32,
+            chats_max: 1_000,
+            selection_bytes_max: 64 * KIB,
             worker_depth_max: 4,
             workers_max: 16,
             journal_retry_ms: 1_000,

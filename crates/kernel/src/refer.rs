@@ -1,6 +1,8 @@
 //! References: whatever is recorded keeps the content it names, in the same batch. One look at all records of a step,
 //! so that nothing that is recorded can be forgotten.
 
+use std::collections::BTreeMap;
+
 use wire::content;
 
 use crate::Kernel;
@@ -34,17 +36,17 @@ impl Kernel {
                 Record::Channel(channel) => (channel.id, None, &channel.private),
                 _ => continue,
             };
-            for digest in content::digests_in(json) {
-                references.push(Record::Reference {
-                    channel,
-                    turn,
-                    digest,
-                    content_type: match turn {
-                        None => content::type_of(&digest, json),
-                        Some(_) => None, // an action named it before
-                    },
-                });
-            }
+            let digests = content::digests_in(json);
+            let mut types = match turn {
+                None if !digests.is_empty() => content::types_in(json),
+                _ => BTreeMap::new(), // an action named it before
+            };
+            references.extend(digests.into_iter().map(|digest| Record::Reference {
+                channel,
+                turn,
+                digest,
+                content_type: types.remove(&digest),
+            }));
         }
         self.out.records.append(&mut references);
     }

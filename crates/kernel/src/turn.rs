@@ -70,6 +70,7 @@ impl Kernel {
         let Some(chat) = self.chat_mut(uri) else {
             return;
         };
+        chat.author = Some(sender.origin.client_id.clone());
         chat.accepted = None; // its duration counts from its original `startedAt` (G-04)
         let session = chat.session.clone();
         let checkpoint = chat
@@ -77,6 +78,7 @@ impl Kernel {
             .clone()
             .filter(|(turn, _)| *turn == turn_id)
             .map(|(_, data)| data);
+        chat.hid_at = seq;
         if let (Some(n), Some(chat)) = (chat.ns.pop(), id) {
             self.out.records.push(Record::HideTurns {
                 chat,
@@ -120,7 +122,13 @@ impl Kernel {
                 .as_ref()
                 .map(|config| config.values.clone())
                 .unwrap_or_default(),
-            working_directories: session.working_directories.clone().unwrap_or_default(),
+            // A chat works in its own directories, which may be none (H-146).
+            working_directories: chat
+                .state
+                .working_directories
+                .clone()
+                .or_else(|| session.working_directories.clone())
+                .unwrap_or_default(),
             resume,
             brief: chat.brief.clone(),
         };
@@ -148,6 +156,7 @@ impl Kernel {
 
     pub(crate) fn cancel_turn(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
         if self.act(uri, action, Some(sender)) == Reduced::Changed {
+            self.wait_for_ready(uri, false);
             self.stop_run(uri);
             self.turn_ended(uri);
         }
@@ -219,7 +228,7 @@ impl Kernel {
     fn content_ref(&mut self, uri: &ChannelUri, turn_id: &str, mut part: wire::Object) {
         part.insert("kind".to_owned(), json!("contentRef"));
         let fields = json!({"turnId": turn_id, "part": part});
-        self.act(uri, Action::host("chat/responsePart", fields), None);
+        self.agent_acts(uri, "chat/responsePart", fields);
     }
 
     fn notice(&mut self, uri: &ChannelUri, turn_id: &str, text: &str) {
@@ -396,10 +405,10 @@ impl Kernel {
             wire::state::Outcome::Error { resumable: true }
         );
         let had_checkpoint = chat.checkpoint.is_some();
-        if !resumable {
-            chat.checkpoint = None;
-        }
         let turn_id = turn.id.clone();
+        if !resumable {
+            chat.checkpoint.take_if(|(of, _)| *of == turn_id);
+        }
         self.out.records.push(Record::Turn { chat: id, n, turn });
         if had_checkpoint && !resumable {
             self.out.records.push(Record::Checkpoint {

@@ -3,7 +3,7 @@
 //! Promises: a digest has exactly one URI, and whatever else looks like one is none.
 //! Must not know: how a digest is computed, where content lies.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -87,23 +87,28 @@ pub fn digests_in(json: &[u8]) -> BTreeSet<Digest> {
     FINDER.find_iter(json).filter_map(after).collect()
 }
 
-/// The type that some JSON gives to content it refers to, if it does.
-pub fn type_of(digest: &Digest, json: &[u8]) -> Option<String> {
-    fn search(value: &Value, uri: &str) -> Option<String> {
+/// The types that some JSON gives to content it refers to, found in one walk.
+pub fn types_in(json: &[u8]) -> BTreeMap<Digest, String> {
+    fn collect(value: &Value, types: &mut BTreeMap<Digest, String>) {
         match value {
             Value::Object(fields) => {
-                let named = fields.get("uri").is_some_and(|named| named == uri);
-                let told = fields.get("contentType").filter(|_| named);
-                match told.and_then(Value::as_str) {
-                    Some(told) => Some(told.to_owned()),
-                    None => fields.values().find_map(|value| search(value, uri)),
+                let text = |name: &str| fields.get(name).and_then(Value::as_str);
+                if let Some(digest) = text("uri").and_then(Digest::from_uri)
+                    && let Some(told) = text("contentType")
+                {
+                    types.entry(digest).or_insert_with(|| told.to_owned());
                 }
+                fields.values().for_each(|value| collect(value, types));
             }
-            Value::Array(items) => items.iter().find_map(|value| search(value, uri)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+            Value::Array(items) => items.iter().for_each(|value| collect(value, types)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    search(&serde_json::from_slice(json).ok()?, &digest.uri())
+    let mut types = BTreeMap::new();
+    if let Ok(value) = serde_json::from_slice(json) {
+        collect(&value, &mut types);
+    }
+    types
 }
 
 #[cfg(test)]
@@ -156,10 +161,11 @@ mod tests {
             {"deep": [{"uri": digest.uri(), "contentType": "image/png"}]},
         ]});
         let json = json.to_string();
-        let told = |digest| type_of(&digest, json.as_bytes());
+        let types = types_in(json.as_bytes());
+        let told = |digest| types.get(&digest).cloned();
         assert_eq!(told(digest).as_deref(), Some("image/png"));
         assert_eq!(told(other).as_deref(), Some("text/html"));
         assert_eq!(told(Digest::new([3; 32])), None);
-        assert_eq!(type_of(&digest, b"{"), None);
+        assert!(types_in(b"{").is_empty());
     }
 }

@@ -12,6 +12,7 @@ use wire::{Action, ChannelUri, Object, Timestamp, rpc};
 
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
+use crate::chore::Chore;
 use crate::config;
 use crate::io::{AgentFailure, Effect};
 use crate::speak::Sender;
@@ -29,6 +30,8 @@ pub(crate) struct SessionChannel {
     pub had_turn: bool,
     /// Chats that hold a draft or a message that waits.
     pub waiting: BTreeSet<String>,
+    /// Chats whose queue starts when the session is ready. Not kept over a restart: a queue survives that held (G-08).
+    pub eager: BTreeSet<ChannelUri>,
     /// The summary as it was last published.
     pub published: Object,
 }
@@ -48,6 +51,7 @@ impl SessionChannel {
                 .flatten()
                 .filter_map(|chat| chat.as_str().map(str::to_owned))
                 .collect(),
+            eager: BTreeSet::new(),
             published: private["published"]
                 .as_object()
                 .cloned()
@@ -267,7 +271,12 @@ impl Kernel {
                 self.act(uri, Action::host("session/ready", json!({})), None);
                 for chat in self.chats_in_memory(uri) {
                     self.start_run(&chat, None);
-                    self.start_queued(&chat);
+                }
+                let eager = self
+                    .session_mut(uri)
+                    .map(|session| std::mem::take(&mut session.eager));
+                for chat in eager.unwrap_or_default() {
+                    self.begin_chore(Chore::StartQueue(chat));
                 }
             }
             Err(failure) => {
