@@ -183,7 +183,8 @@ impl Kernel {
         let fields = json!({"chat": uri.as_str()});
         self.act(&session, Action::host("session/chatRemoved", fields), None);
         if had_activity {
-            self.activity_followed(&session, None);
+            let cleared = Action::host("session/activityChanged", json!({}));
+            self.act(&session, cleared, None);
         }
         self.end_subscriptions(uri);
         self.out.records.push(Record::Dispose {
