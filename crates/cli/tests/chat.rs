@@ -394,6 +394,7 @@ fn what_an_agent_says_cannot_control_the_terminal() {
 fn without_a_host_one_is_started_and_stays() {
     let data = tempfile::tempdir().unwrap();
     let mut ann = open(data.path(), "ann", &[]);
+    ann.sees("started a host in the background: `kill");
     ann.say("hello");
     ann.sees("Say `help` for more.");
     ann.press(CTRL_D);
