@@ -183,8 +183,7 @@ impl Kernel {
         let fields = json!({"chat": uri.as_str()});
         self.act(&session, Action::host("session/chatRemoved", fields), None);
         if had_activity {
-            let cleared = Action::host("session/activityChanged", json!({}));
-            self.act(&session, cleared, None);
+            self.activity_followed(&session, None);
         }
         self.end_subscriptions(uri);
         self.out.records.push(Record::Dispose {

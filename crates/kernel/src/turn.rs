@@ -289,13 +289,24 @@ impl Kernel {
         ) == Reduced::Changed
         {
             self.catalogue_followed(uri);
-            self.act(
-                &session,
-                Action::host("session/activityChanged", fields),
-                None,
-            );
+            self.activity_followed(&session, fields["activity"].as_str());
             self.publish(&session);
         }
+    }
+
+    /// The session says what one of its chats is at; when that one falls silent, what another is at (G-05, H-123).
+    pub(crate) fn activity_followed(&mut self, session: &ChannelUri, activity: Option<&str>) {
+        let Some(state) = self.session_state(session) else {
+            return;
+        };
+        let another = state.chats.iter().find_map(|chat| chat.activity.clone());
+        let activity = activity.map(str::to_owned).or(another);
+        let fields = json!({"activity": activity});
+        self.act(
+            session,
+            Action::host("session/activityChanged", fields),
+            None,
+        );
     }
 
     fn keep_checkpoint(&mut self, uri: &ChannelUri, turn_id: String, data: bytes::Bytes) {

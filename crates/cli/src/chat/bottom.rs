@@ -145,6 +145,8 @@ mod tests {
 
     use super::*;
     use crate::chat::keys::Key;
+    use crate::chat::paint::Painter;
+    use crate::chat::styled::Colors;
 
     fn editor(text: &str) -> Editor {
         let mut editor = Editor::default();
@@ -260,6 +262,29 @@ mod tests {
                 › |
             "#]],
         );
+    }
+
+    #[test]
+    fn the_smallest_screen_has_room_for_what_is_typed() {
+        let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
+        chat.queued_messages = vec![PendingMessage {
+            id: "q".to_owned(),
+            message: json!({"text": "a long message that waits"}),
+        }];
+        let typed = editor("漢字 and more than fits\n\ton two lines");
+        for (width, rows) in (1..40).flat_map(|width| (1..12).map(move |rows| (width, rows))) {
+            let mut small = parts(Some(&chat), &typed);
+            small.moving = vec![Line::new(Style::Plain, "moving"); 5];
+            small.dialog = vec![Line::new(Style::Bold, "[1/y] Yes")];
+            let shown = bottom(small, width, rows);
+            let (row, column) = shown.cursor;
+            assert!(
+                row < shown.lines.len() && column <= width.max(2),
+                "{width}x{rows}"
+            );
+            let mut painter = Painter::new(Colors::On, (width, rows));
+            assert!(!painter.draw(&[], shown).is_empty());
+        }
     }
 
     #[test]

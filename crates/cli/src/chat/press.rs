@@ -70,9 +70,7 @@ impl Shell {
 
     /// Up brings back a message that waits, as long as nothing else is being typed.
     fn takes_from_queue(&self) -> bool {
-        let queued =
-            |chat: std::sync::Arc<wire::state::ChatState>| !chat.queued_messages.is_empty();
-        self.mode == Mode::Typing && self.editor.is_empty() && self.room.ahead().is_some_and(queued)
+        self.mode == Mode::Typing && self.editor.is_empty() && self.room.has_queued()
     }
 
     /// Ctrl-C: cancels what runs, or what is typed; twice in a row leaves.

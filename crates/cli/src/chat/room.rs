@@ -42,6 +42,8 @@ pub(crate) struct Room {
     session: ChannelUri,
     chat: ChannelUri,
     draft: Draft,
+    /// Messages that were queued from here.
+    queued: Vec<String>,
     /// Something worth knowing about how it was opened.
     remark: Option<String>,
 }
@@ -98,6 +100,7 @@ impl Room {
             session,
             chat,
             draft,
+            queued: Vec::new(),
             remark,
         })
     }
@@ -168,17 +171,18 @@ impl Room {
         self.clear_draft()
     }
 
-    fn queue(&self, message: &Value) -> Result<(), ClientError> {
+    fn queue(&mut self, message: &Value) -> Result<(), ClientError> {
         let id = format!("queued-{}", Uuid::now_v7());
         self.act(json!({
             "type": "chat/pendingMessageSet", "kind": "queued", "id": id, "message": message,
-        }))
-        .map(drop)
+        }))?;
+        self.queued.push(id);
+        Ok(())
     }
 
     /// A message that was refused because another client's turn came first waits for that instead. `false` if that was
     /// not the reason.
-    pub(crate) fn queue_refused(&self, action: &Action) -> Result<bool, ClientError> {
+    pub(crate) fn queue_refused(&mut self, action: &Action) -> Result<bool, ClientError> {
         let busy = self
             .confirmed()
             .is_some_and(|chat| chat.active_turn.is_some());
@@ -203,14 +207,26 @@ impl Room {
         Ok(true)
     }
 
-    /// Takes the newest message out of the queue; its text.
-    pub(crate) fn unqueue(&self) -> Result<Option<String>, ClientError> {
-        let chat = self.ahead();
-        let Some(last) = chat.as_ref().and_then(|chat| chat.queued_messages.last()) else {
+    /// The newest message in the queue that came from here: its id and text.
+    fn queued_here(&self) -> Option<(String, String)> {
+        let chat = self.ahead()?;
+        let mut messages = chat.queued_messages.iter().rev();
+        let ours = messages.find(|message| self.queued.contains(&message.id))?;
+        let text = clean(ours.message["text"].as_str().unwrap_or(""));
+        Some((ours.id.clone(), text))
+    }
+
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued_here().is_some()
+    }
+
+    /// Takes the newest message from here out of the queue; its text.
+    pub(crate) fn unqueue(&mut self) -> Result<Option<String>, ClientError> {
+        let Some((id, text)) = self.queued_here() else {
             return Ok(None);
         };
-        self.act(json!({"type": "chat/pendingMessageRemoved", "kind": "queued", "id": last.id}))?;
-        Ok(last.message["text"].as_str().map(str::to_owned))
+        self.act(json!({"type": "chat/pendingMessageRemoved", "kind": "queued", "id": id}))?;
+        Ok(Some(text))
     }
 
     /// Cancels the turn that is running; `false` if none is.

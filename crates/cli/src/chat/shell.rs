@@ -24,7 +24,7 @@ use super::styled::{Colors, Line, Style};
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
-use crate::terminal::clean_line;
+use crate::terminal::{clean, clean_line};
 
 /// How long an Escape may be the beginning of something longer.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
@@ -240,7 +240,7 @@ impl Shell {
         let message = action.get("message");
         let text = message.and_then(|message| message["text"].as_str());
         if let (Some(text), Mode::Typing, true) = (text, &self.mode, self.editor.is_empty()) {
-            self.editor.set(text);
+            self.editor.set(&clean(text));
         }
     }
 
@@ -402,7 +402,8 @@ impl Shell {
         let provider = session
             .as_ref()
             .map_or("", |session| session.provider.as_str());
-        let words = format!("{} · {}", clean_line(provider), self.room.session());
+        let session_uri = clean_line(self.room.session().as_str());
+        let words = format!("{} · {session_uri}", clean_line(provider));
         let mut lines = vec![
             Line::new(Style::Bold, "greenroom").then(Style::Dim, format!(" · {words}")),
             Line::new(

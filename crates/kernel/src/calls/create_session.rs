@@ -212,6 +212,7 @@ impl Kernel {
             had_turn: false,
             waiting: BTreeSet::new(),
             eager: BTreeSet::new(),
+            embedded: 0,
             published: Object::new(),
         };
         let mut chat_state = ChatState::new(chat.as_str(), NEW_TITLE, status::IDLE, moment.clone());

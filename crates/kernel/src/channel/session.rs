@@ -32,6 +32,8 @@ pub(crate) struct SessionChannel {
     pub waiting: BTreeSet<String>,
     /// Chats whose queue starts when the session is ready. Not kept over a restart: a queue survives that held (G-08).
     pub eager: BTreeSet<ChannelUri>,
+    /// Bytes that are embedded in its messages (C-033).
+    pub embedded: usize,
     /// The summary as it was last published.
     pub published: Object,
 }
@@ -52,6 +54,10 @@ impl SessionChannel {
                 .filter_map(|chat| chat.as_str().map(str::to_owned))
                 .collect(),
             eager: BTreeSet::new(),
+            embedded: private["embedded"]
+                .as_u64()
+                .and_then(|bytes| usize::try_from(bytes).ok())
+                .unwrap_or(0),
             published: private["published"]
                 .as_object()
                 .cloned()
@@ -66,6 +72,7 @@ impl SessionChannel {
             "modified": self.modified.0,
             "hadTurn": self.had_turn,
             "waiting": self.waiting,
+            "embedded": self.embedded,
             "published": self.published,
         })))
     }
