@@ -44,6 +44,9 @@ struct Relayed {
     cpu_ms: f64,
 }
 
+/// One of its figures.
+type Look = fn(&Relayed) -> f64;
+
 /// What the agent plays: `print WORD MS` makes so many calls, one every so many milliseconds.
 pub fn script() -> String {
     let call = |number: usize| {
@@ -60,16 +63,16 @@ pub fn script() -> String {
 
 pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     let results = lab.shuffled(&[Output::Large, Output::Small], relayed)?;
-    let of = |output, value: fn(&Relayed) -> f64| median_of(&results, output, value);
-    let rounds = |value: fn(&Relayed) -> f64| {
+    let of = |output, value: Look| median_of(&results, output, value);
+    let rounds = |value: Look| {
         let (large, small) = (
             spread(&values(&results, Output::Large, value)),
             spread(&values(&results, Output::Small, value)),
         );
         format!("rounds: large {large}, small {small}")
     };
-    let (grown, p99): (fn(&Relayed) -> f64, fn(&Relayed) -> f64) =
-        (|relayed| relayed.grown_mib, |relayed| relayed.tiles.p99);
+    let grown: Look = |relayed| relayed.grown_mib;
+    let p99: Look = |relayed| relayed.tiles.p99;
     Ok(vec![
         Figure::within(
             "memory added by 200 results of 1 MB",
