@@ -323,3 +323,21 @@ fn activity_does_not_outlive_the_chat_that_had_it() {
     assert!(session.get("activity").is_none(), "{}", session["activity"]);
     s.all_agree();
 }
+
+// H-123, G-05: what another chat is still at
+#[test]
+fn activity_that_is_cleared_in_one_chat_is_not_cleared_for_the_other() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let there = ann.creates_chat("ahp-chat:/b");
+    s.model()
+        .says(TurnEvent::Activity(Some("reading".into())))
+        .hangs();
+    ann.says("go");
+    s.model()
+        .says(TurnEvent::Activity(Some("writing".into())))
+        .says(TurnEvent::Activity(None));
+    there.says("go");
+    assert_eq!(ann.sees(&ann.session())["activity"], "reading");
+    s.all_agree();
+}

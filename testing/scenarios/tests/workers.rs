@@ -512,3 +512,19 @@ fn a_brief_survives_to_the_byte() {
     assert_eq!(s.look().models.asked.last().unwrap().brief, Some(brief));
     s.all_agree();
 }
+
+// A worker's turn that a truncate drops is over, and so is the call that waits for it
+#[test]
+fn a_worker_that_is_truncated_fails_its_call() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model()
+        .spawns("W", Script::new().streams(["x"]).hangs())
+        .streams(["goes on"]);
+    ann.says("delegate");
+    let uri = worker_of(&ann);
+    ann.watches(&uri);
+    ann.in_chat(&uri).truncates_all().unwrap();
+    assert_eq!(ann.reads(), "goes on");
+    s.all_agree();
+}

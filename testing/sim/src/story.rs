@@ -1,5 +1,7 @@
 //! One story: a world from a seed, a few hundred steps, and how it ends.
 
+use std::collections::BTreeMap;
+
 use kernel::Limits;
 use testkit::World;
 use testkit::chance::Chance;
@@ -11,6 +13,8 @@ pub struct Ending {
     /// Stands for every byte the host spoke.
     pub hash: u64,
     pub wrong: Vec<String>,
+    /// How often each kind of action was recorded, and what agents did.
+    pub happened: BTreeMap<String, u64>,
 }
 
 /// A story being told.
@@ -19,6 +23,8 @@ pub(crate) struct Story {
     pub chance: Chance,
     pub sessions: Vec<String>,
     pub turns: u64,
+    /// How many of a hundred mishaps that could happen do.
+    storm: u64,
     /// Decisions that were sent once, and may be sent again when it is too late.
     pub said: Vec<(String, serde_json::Value)>,
 }
@@ -26,17 +32,29 @@ pub(crate) struct Story {
 /// Tells the story of a seed.
 pub fn tell(seed: u64, aloud: bool) -> Ending {
     let mut story = Story::new(seed, aloud);
-    let steps = 200 + story.chance.below(500);
+    story.opens();
+    let steps = 150 + story.chance.below(400);
     for _ in 0..steps {
         story.step();
     }
     let mut wrong = story.heals();
-    if wrong.is_empty() {
+    if wrong.is_empty() && story.chance.percent(60) {
         wrong = story.survives_one_more_restart();
+    }
+    let mut happened = story.world.ledger.kinds.clone();
+    let models = &story.world.models;
+    let runs = [
+        ("(turns run)", models.asked.len()),
+        ("(tools run)", models.executed.len()),
+        ("(replies)", models.heard.len()),
+    ];
+    for (name, count) in runs {
+        happened.insert(name.to_owned(), count as u64);
     }
     Ending {
         hash: story.world.hash(),
         wrong,
+        happened,
     }
 }
 
@@ -85,47 +103,70 @@ impl Story {
             let version = if chance.percent(30) { "0.9.0" } else { "1.0.0" };
             world.clients.push(Client::new(name, version));
         }
-        let sessions = vec![
-            "ahp-session:/a".to_owned(),
-            "scripted:/b".to_owned(),
-            "x-own:/c".to_owned(),
-        ];
+        let names = ["ahp-session:/a", "scripted:/b", "x-own:/c"];
+        let many = 1 + chance.index(names.len());
+        let sessions = names.iter().take(many).map(|name| (*name).to_owned());
+        let storm = *chance.pick(&[3, 15, 50, 100]).unwrap_or(&100);
         Self {
             world,
+            sessions: sessions.collect(),
             chance,
-            sessions,
             turns: 0,
+            storm,
             said: Vec::new(),
         }
     }
 
+    /// Sessions that are there, and people who look at them, before anything goes wrong; in most stories.
+    fn opens(&mut self) {
+        if self.chance.percent(30) {
+            return;
+        }
+        for client in 0..self.world.clients.len() {
+            self.arrives(client);
+        }
+        self.breathe();
+        for session in self.sessions.clone() {
+            self.asks(0, "createSession", serde_json::json!({"channel": session}));
+        }
+        self.breathe();
+        for client in 0..self.world.clients.len() {
+            for session in self.sessions.clone() {
+                for _ in 0..2 {
+                    self.subscribes(client, &session, testkit::default_chat(&session));
+                }
+            }
+        }
+        self.breathe();
+    }
+
     fn step(&mut self) {
-        match self.chance.below(100) {
-            0..=34 => {
+        match self.chance.below(1_000) {
+            0..=419 => {
                 let client = self.chance.index(self.world.clients.len());
                 self.client_does_something(client);
             }
-            35..=47 => self.carry(true),
-            48..=62 => {
+            420..=499 => self.carry(true),
+            500..=599 => {
                 let most = 1 + self.chance.index(8);
                 self.world.batch(most);
             }
-            63..=74 => self.carry(false),
-            75..=87 => self.breathe(),
-            88..=96 => {
-                let ms = match self.chance.below(60) {
+            600..=679 => self.carry(false),
+            680..=879 => self.breathe(),
+            880..=969 => {
+                let ms = match self.chance.below(120) {
                     0 => 150_000,
                     1..=5 => self.chance.below(8_000),
                     _ => self.chance.below(60),
                 };
                 self.world.advance_ms(ms);
             }
-            _ => self.mishap(),
+            _ if self.chance.percent(self.storm) => self.mishap(),
+            _ => {}
         }
         if self.chance.percent(8) {
             self.world.faults.mend_disk();
             self.world.faults.mend_reads();
-            self.world.blobs.mend_disk();
         }
         if !self.world.is_up() && self.chance.percent(30) {
             self.world.start();

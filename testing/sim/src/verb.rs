@@ -88,139 +88,135 @@ impl Story {
             .unwrap_or_default();
         let chat = self.some_chat(client, &session);
         let id = self.world.clients[client].id.clone();
-        match self.chance.below(62) {
-            0..=5 => {
+        match self.chance.below(100) {
+            0 | 1 => {
                 let mut params = json!({"channel": session});
                 if self.chance.percent(30) {
                     params["activeClient"] = json!({"clientId": id, "tools": []});
                 }
                 self.asks(client, "createSession", params);
             }
-            6..=10 => {
-                let channel = if self.chance.percent(60) {
-                    chat
-                } else {
-                    session
-                };
-                let mut params = json!({"channel": channel});
-                if self.chance.percent(40) {
-                    params["view"] = json!({"turns": self.chance.below(4)});
-                }
-                if self.chance.percent(20) {
-                    params["delivery"] = json!({"maxLatencyMs": 20});
-                }
-                self.asks(client, "subscribe", params);
-            }
-            11 => self.unsubscribes(client),
-            12..=19 => self.starts_a_turn(client, &chat),
-            20 | 21 => self.ends_or_resumes(client, &chat),
-            22 => {
-                let title = format!("named {}", self.chance.below(3));
-                let channel = if self.chance.percent(30) {
-                    chat
-                } else {
-                    session
-                };
-                self.dispatches(
-                    client,
-                    &channel,
-                    json!({"type": "session/titleChanged", "title": title}),
-                );
-            }
-            23 => {
-                let is_read = self.chance.percent(50);
-                self.dispatches(
-                    client,
-                    &session,
-                    json!({"type": "session/isReadChanged", "isRead": is_read}),
-                );
-            }
-            24 => {
-                let is_archived = self.chance.percent(50);
-                self.dispatches(
-                    client,
-                    &chat,
-                    json!({"type": "chat/isArchivedChanged", "isArchived": is_archived}),
-                );
-            }
-            25 => {
-                let mut action = json!({"type": "chat/draftChanged"});
-                if self.chance.percent(60) {
-                    action["draft"] = json!({"text": "dra", "origin": {"kind": "user"}});
-                    action["draft"]["attachments"] = self.attachments();
-                }
-                self.dispatches(client, &chat, action);
-            }
-            26 | 27 => {
+            2..=9 => self.subscribes(client, &session, chat),
+            10 => self.unsubscribes(client),
+            11..=21 => self.starts_a_turn(client, &chat),
+            22..=25 => self.ends_or_resumes(client, &chat),
+            26..=33 => self.changes_something_small(client, &session, &chat),
+            34..=36 => {
                 let tools = match self.chance.below(3) {
                     0 => json!([]),
                     1 => json!([{"name": "open"}]),
                     _ => json!([{"name": "edit"}, {"name": "open", "title": "Open"}]),
                 };
                 let entry = json!({"clientId": id, "tools": tools});
-                self.dispatches(
-                    client,
-                    &session,
-                    json!({"type": "session/activeClientSet", "activeClient": entry}),
-                );
+                let action = json!({"type": "session/activeClientSet", "activeClient": entry});
+                self.dispatches(client, &session, action);
             }
-            28 => self.dispatches(
-                client,
-                &session,
-                json!({"type": "session/activeClientRemoved", "clientId": id}),
-            ),
-            29 => {
-                let pace = *self
-                    .chance
-                    .pick(&["instant", "typing", "never"])
-                    .unwrap_or(&"instant");
-                self.dispatches(
-                    client,
-                    &session,
-                    json!({"type": "session/configChanged", "config": {"pace": pace}}),
-                );
+            37 => {
+                let action = json!({"type": "session/activeClientRemoved", "clientId": id});
+                self.dispatches(client, &session, action);
             }
-            30 => {
-                let level = *self.chance.pick(&["info", "debug"]).unwrap_or(&"info");
-                let action = json!({"type": "root/configChanged", "config": {"logLevel": level, "other": 1}});
-                self.dispatches(client, ROOT, action);
+            38..=40 => self.fetches(client, &chat),
+            41 if self.chance.percent(20) => {
+                self.asks(client, "disposeSession", json!({"channel": session}));
             }
-            31 | 32 => {
+            42..=44 => self.does_what_it_may_not(client, &session, &chat),
+            45 => {
                 let limit = 1 + self.chance.below(3);
-                self.asks(
-                    client,
-                    "listSessions",
-                    json!({"channel": ROOT, "limit": limit}),
-                );
+                let params = json!({"channel": ROOT, "limit": limit});
+                self.asks(client, "listSessions", params);
             }
-            33 | 34 => self.fetches(client, &chat),
-            35 => {
-                if self.chance.percent(50) {
-                    self.asks(client, "disposeSession", json!({"channel": session}));
-                }
-            }
-            36 => self.asks(client, "ping", json!({"channel": ROOT})),
-            37 => self.dispatches(
-                client,
-                &chat,
-                json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": ""}),
-            ),
-            38 => self.dispatches(client, &session, json!({"type": "x-nobody/knows"})),
-            39..=43 => self.lets_wait(client, &chat),
-            44 => self.truncates(client, &chat),
-            45 | 46 => self.opens_a_chat(client, &session, &chat),
-            47 => self.closes_a_chat(client, &chat),
-            48..=58 => self.consents(client, &chat),
-            59 => {
+            46..=57 => self.lets_wait(client, &chat),
+            58..=60 => self.truncates(client, &chat),
+            61..=64 => self.opens_a_chat(client, &session, &chat),
+            65 => self.closes_a_chat(client, &chat),
+            66 => {
                 let action = json!({"type": "session/defaultChatChanged", "defaultChat": chat});
                 self.dispatches(client, &session, action);
             }
-            60 => self.says_it_again(client),
-            _ => {
-                let (_, text) =
-                    self.world.clients[client].request("noSuchMethod", json!({"channel": ROOT}));
-                self.world.send(client, text);
+            67 | 68 => self.says_it_again(client),
+            _ => self.consents(client, &chat),
+        }
+    }
+
+    pub(crate) fn subscribes(&mut self, client: usize, session: &str, chat: String) {
+        let channel = if self.chance.percent(60) {
+            chat
+        } else {
+            session.to_owned()
+        };
+        let mut params = json!({"channel": channel});
+        if self.chance.percent(40) {
+            params["view"] = json!({"turns": self.chance.below(4)});
+        }
+        if self.chance.percent(20) {
+            params["delivery"] = json!({"maxLatencyMs": 20});
+        }
+        self.asks(client, "subscribe", params);
+    }
+
+    /// Titles, flags, drafts, settings.
+    fn changes_something_small(&mut self, client: usize, session: &str, chat: &str) {
+        let on = self.chance.percent(50);
+        let number = self.chance.below(3);
+        let (channel, action) = match self.chance.below(8) {
+            0 => {
+                let channel = if on { chat } else { session };
+                let title = format!("named {number}");
+                (
+                    channel,
+                    json!({"type": "session/titleChanged", "title": title}),
+                )
             }
+            1 => (
+                session,
+                json!({"type": "session/isReadChanged", "isRead": on}),
+            ),
+            2 => (
+                session,
+                json!({"type": "session/isArchivedChanged", "isArchived": on}),
+            ),
+            3 => (
+                chat,
+                json!({"type": "chat/isArchivedChanged", "isArchived": on}),
+            ),
+            4 => (chat, json!({"type": "chat/isReadChanged", "isRead": on})),
+            5 => {
+                let mut action = json!({"type": "chat/draftChanged"});
+                if on {
+                    action["draft"] = json!({"text": "dra", "origin": {"kind": "user"}});
+                }
+                (chat, action)
+            }
+            6 => {
+                let paces = ["instant", "typing", "never"];
+                let pace = self.chance.pick(&paces);
+                (
+                    session,
+                    json!({"type": "session/configChanged", "config": {"pace": pace}}),
+                )
+            }
+            _ => {
+                let level = if on { "info" } else { "debug" };
+                let config = json!({"logLevel": level, "other": 1});
+                (
+                    ROOT,
+                    json!({"type": "root/configChanged", "config": config}),
+                )
+            }
+        };
+        self.dispatches(client, channel, action);
+    }
+
+    fn does_what_it_may_not(&mut self, client: usize, session: &str, chat: &str) {
+        match self.chance.below(4) {
+            0 => self.asks(client, "ping", json!({"channel": ROOT})), // this it may
+            1 => {
+                let delta =
+                    json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": ""});
+                self.dispatches(client, chat, delta);
+            }
+            2 => self.dispatches(client, session, json!({"type": "x-nobody/knows"})),
+            _ => self.asks(client, "noSuchMethod", json!({"channel": ROOT})),
         }
     }
 
@@ -291,6 +287,7 @@ impl Story {
             .and_then(|chat| chat.turns.last())
             .map(|turn| turn.id.clone());
         let action = match (active, last) {
+            (Some(_), _) if self.chance.percent(60) => return, // most turns are left alone
             (Some(turn), _) => json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 7}),
             (None, Some(turn)) => json!({"type": "chat/turnResume", "turnId": turn}),
             (None, None) => json!({"type": "chat/turnCancelled", "turnId": "t1", "duration": -7}),

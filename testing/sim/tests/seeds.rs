@@ -1,5 +1,6 @@
 //! Many seeds, and some of them twice the same.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,12 +20,48 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-/// What went wrong in a story, if anything did.
-fn fails(seed: u64, aloud: bool) -> Option<String> {
+/// What must have happened in a thousand stories, so that nothing of it is checked in vain.
+const TOLD: [&str; 30] = [
+    "chat/turnStarted",
+    "chat/turnComplete",
+    "chat/turnCancelled",
+    "chat/turnResume",
+    "chat/error",
+    "chat/truncated",
+    "chat/toolCallStart",
+    "chat/toolCallDelta",
+    "chat/toolCallReady",
+    "chat/toolCallConfirmed",
+    "chat/toolCallContentChanged",
+    "chat/toolCallComplete",
+    "chat/toolCallResultConfirmed",
+    "chat/inputRequested",
+    "chat/inputAnswerChanged",
+    "chat/inputCompleted",
+    "chat/pendingMessageSet",
+    "chat/pendingMessageRemoved",
+    "chat/queuedMessagesReordered",
+    "chat/draftChanged",
+    "session/inputNeededSet",
+    "session/inputNeededRemoved",
+    "session/chatAdded",
+    "session/chatRemoved",
+    "session/chatUpdated",
+    "session/defaultChatChanged",
+    "session/activeClientSet",
+    "session/activeClientRemoved",
+    "session/creationFailed",
+    "(tools run)",
+];
+
+/// Everything that happened; what went wrong, if anything did.
+fn told(seed: u64, aloud: bool) -> (BTreeMap<String, u64>, Option<String>) {
     match catch_unwind(AssertUnwindSafe(|| sim::tell(seed, aloud))) {
-        Ok(ending) if ending.wrong.is_empty() => None,
-        Ok(ending) => Some(ending.wrong.join("\n")),
-        Err(_) => Some("it panicked".to_owned()),
+        Ok(ending) => {
+            let wrong = (!ending.wrong.is_empty()).then(|| ending.wrong.join("\n"));
+            (ending.happened, wrong)
+        }
+        Err(_) => (BTreeMap::new(), Some("it panicked".to_owned())),
     }
 }
 
@@ -34,6 +71,7 @@ fn a_thousand_seeds() {
     let seeds = seeds();
     let next = AtomicU64::new(seeds.start);
     let failed = Mutex::new(Vec::new());
+    let all = Mutex::new(BTreeMap::<String, u64>::new());
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
@@ -43,7 +81,13 @@ fn a_thousand_seeds() {
                     if seed >= seeds.end {
                         return;
                     }
-                    if let Some(why) = fails(seed, aloud) {
+                    let (happened, wrong) = told(seed, aloud);
+                    let mut all = all.lock().expect("no one panics here");
+                    for (what, times) in happened {
+                        *all.entry(what).or_default() += times;
+                    }
+                    drop(all);
+                    if let Some(why) = wrong {
                         println!("seed {seed}:\n{why}");
                         failed.lock().expect("no one panics here").push(seed);
                     }
@@ -51,6 +95,15 @@ fn a_thousand_seeds() {
             });
         }
     });
+    let all = all.into_inner().expect("no one panics here");
+    println!("{all:#?}");
+    if seeds.end - seeds.start >= 300 {
+        let missed: Vec<&&str> = TOLD
+            .iter()
+            .filter(|told| !all.contains_key(**told))
+            .collect();
+        assert!(missed.is_empty(), "never happened: {missed:?}");
+    }
     let mut failed = failed.into_inner().expect("no one panics here");
     failed.sort_unstable();
     assert!(

@@ -124,7 +124,8 @@ pub fn waits_for(chat: &Value, question: crate::script::Question) -> bool {
     active_parts(chat).any(|part| match question {
         Question::Decision(_) => status(part) == "pending-confirmation",
         Question::Review(_) => status(part) == "pending-result-confirmation",
-        Question::End(_) => status(part) == "running",
+        // A client may want its result reviewed before the agent hears of it.
+        Question::End(_) => ["running", "pending-result-confirmation"].contains(&&*status(part)),
         Question::Answer(_) => part["kind"] == "inputRequest" && part.get("response").is_none(),
         Question::Steering(_) => false,
     })

@@ -37,7 +37,9 @@ pub struct Ledger {
     queues: BTreeMap<ChannelId, QueueBook>,
     /// Client actions that were recorded, by client and its own number.
     pub origins: BTreeSet<(String, i64)>,
-    /// URIs of the channels that the last batch touched.
+    /// How often each kind of action was recorded.
+    pub kinds: BTreeMap<String, u64>,
+    /// URIs of the channels in which the last batch may have moved a block.
     pub touched: BTreeSet<String>,
     pub seq: u64,
     pub violations: Vec<String>,
@@ -54,7 +56,6 @@ impl Ledger {
                     if let Some(parent) = channel.parent {
                         self.parents.insert(channel.id, parent);
                     }
-                    self.touched.insert(channel.uri.to_string());
                 }
                 Record::Action {
                     seq,
@@ -114,9 +115,6 @@ impl Ledger {
         }
         self.seq = self.seq.max(seq);
         let envelope: Value = serde_json::from_slice(envelope).expect("an envelope is JSON");
-        if let Some(uri) = envelope["channel"].as_str() {
-            self.touched.insert(uri.to_owned());
-        }
         if let (Some(client), Some(number)) = (
             envelope["origin"]["clientId"].as_str(),
             envelope["origin"]["clientSeq"].as_i64(),
@@ -129,6 +127,13 @@ impl Ledger {
         }
         if let Some(wrong) = self.queues.entry(channel).or_default().follow(&envelope) {
             self.violations.push(wrong);
+        }
+        let kind = envelope["action"]["type"].as_str().unwrap_or("");
+        *self.kinds.entry(kind.to_owned()).or_default() += 1;
+        if let Some(uri) = envelope["channel"].as_str()
+            && moves_blocks(kind)
+        {
+            self.touched.insert(uri.to_owned());
         }
         self.turn(channel, &envelope);
         if let Some(word) = word_of(&envelope) {
@@ -208,6 +213,20 @@ impl Ledger {
                 .push(format!("a tool runs in {chat}, where no turn runs"));
         }
     }
+}
+
+/// Whether an action can begin or end a block, or tell of one.
+fn moves_blocks(kind: &str) -> bool {
+    let kinds = [
+        "chat/toolCall",
+        "chat/input",
+        "chat/turn",
+        "chat/error",
+        "chat/truncated",
+        "session/inputNeeded",
+        "session/chatRemoved",
+    ];
+    kinds.iter().any(|begins| kind.starts_with(begins))
 }
 
 /// What published clients could not read they would silently ignore (H-078); absent is absent, not null (H-052).
