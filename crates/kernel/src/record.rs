@@ -257,6 +257,12 @@ pub enum Query {
         turns_max: u32,
         bytes_max: u64,
     },
+    /// The newest turns a chat began with, shown or not: the context of a side chat (H-144).
+    Context {
+        chat: ChannelId,
+        turns_max: u32,
+        bytes_max: u64,
+    },
     /// Where a turn id stands in a chat.
     FindTurn { chat: ChannelId, turn_id: String },
     /// A client and its floors.

@@ -202,6 +202,7 @@ impl Kernel {
             modified: self.now,
             had_turn: false,
             waiting: BTreeSet::new(),
+            notes: None,
             published: Object::new(),
         };
         let mut chat_state = ChatState::new(chat.as_str(), NEW_TITLE, status::IDLE, moment.clone());

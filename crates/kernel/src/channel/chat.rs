@@ -176,6 +176,11 @@ impl ChatChannel {
             .sum()
     }
 
+    pub fn is_side_chat(&self) -> bool {
+        let origin = self.state.extra.get("origin");
+        origin.is_some_and(|origin| origin["kind"] == "sideChat")
+    }
+
     /// The number of the oldest turn in memory.
     pub fn first_n(&self) -> u64 {
         self.ns.first().copied().unwrap_or(self.next_n)

@@ -29,6 +29,8 @@ pub(crate) struct SessionChannel {
     pub had_turn: bool,
     /// Chats that hold a draft or a message that waits.
     pub waiting: BTreeSet<String>,
+    /// What its agent noted.
+    pub notes: Option<Bytes>,
     /// The summary as it was last published.
     pub published: Object,
 }
@@ -48,6 +50,9 @@ impl SessionChannel {
                 .flatten()
                 .filter_map(|chat| chat.as_str().map(str::to_owned))
                 .collect(),
+            notes: private["notes"]
+                .as_str()
+                .map(|notes| Bytes::from(notes.to_owned())),
             published: private["published"]
                 .as_object()
                 .cloned()
@@ -62,6 +67,7 @@ impl SessionChannel {
             "modified": self.modified.0,
             "hadTurn": self.had_turn,
             "waiting": self.waiting,
+            "notes": self.notes.as_ref().map(|notes| String::from_utf8_lossy(notes)),
             "published": self.published,
         })))
     }

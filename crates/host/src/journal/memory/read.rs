@@ -50,6 +50,15 @@ impl Store {
                 let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
                 Answer::Turns(self.turns_before(chat.0, *before_n, page))
             }
+            Query::Context {
+                chat,
+                turns_max,
+                bytes_max,
+            } => {
+                let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
+                let inherited = self.inherited(chat.0).map(|(n, row, _)| (n, row));
+                Answer::Turns(page_of(inherited, page))
+            }
             Query::FindTurn { chat, turn_id } => Answer::FindTurn(self.find_turn(chat.0, turn_id)),
             Query::Client { client_id } => Answer::Client(self.client(client_id)),
             Query::Log {
@@ -109,6 +118,11 @@ impl Store {
     fn turns_of(&self, chat: u64) -> impl Iterator<Item = (u64, &TurnRow, bool)> {
         let own = self.turns.range((chat, 0)..=(chat, u64::MAX)).rev();
         let own = own.map(|((_, n), row)| (*n, row, row.hidden_at.is_none()));
+        own.chain(self.inherited(chat))
+    }
+
+    /// The turns a chat began with, newest first, and whether they are visible there.
+    fn inherited(&self, chat: u64) -> impl Iterator<Item = (u64, &TurnRow, bool)> {
         let seen = |range: &Range| {
             let (end, as_of) = (range.visible_end_n, range.as_of);
             let rows = self
@@ -118,35 +132,20 @@ impl Store {
                 .filter(move |(_, row)| row.hidden_at.is_none_or(|at| at > as_of))
                 .map(move |((_, n), row)| (*n, row, *n < end))
         };
-        own.chain(
-            self.ranges
-                .get(&chat)
-                .into_iter()
-                .flatten()
-                .rev()
-                .flat_map(seen),
-        )
+        self.ranges
+            .get(&chat)
+            .into_iter()
+            .flatten()
+            .rev()
+            .flat_map(seen)
     }
 
-    fn turns_before(&self, chat: u64, before_n: u64, mut page: Page) -> TurnPage {
-        let mut found = TurnPage::default();
-        for (n, row, _) in self
+    fn turns_before(&self, chat: u64, before_n: u64, page: Page) -> TurnPage {
+        let visible = self
             .turns_of(chat)
             .filter(|(n, _, visible)| *visible && *n < before_n)
-        {
-            if !page.takes(row.turn.json.len() as u64) {
-                found.older = true;
-                break;
-            }
-            found.turns.push(StoredTurn {
-                n,
-                id: row.turn.id.clone(),
-                outcome: row.turn.outcome,
-                json: row.turn.json.clone(),
-            });
-        }
-        found.turns.reverse();
-        found
+            .map(|(n, row, _)| (n, row));
+        page_of(visible, page)
     }
 
     fn next_n(&self, chat: u64) -> u64 {
@@ -242,4 +241,23 @@ impl Store {
             .map(|summary| summary.uri.clone())
             .collect()
     }
+}
+
+/// The turns that fit a page, of those that come newest first.
+fn page_of<'a>(turns: impl Iterator<Item = (u64, &'a TurnRow)>, mut page: Page) -> TurnPage {
+    let mut found = TurnPage::default();
+    for (n, row) in turns {
+        if !page.takes(row.turn.json.len() as u64) {
+            found.older = true;
+            break;
+        }
+        found.turns.push(StoredTurn {
+            n,
+            id: row.turn.id.clone(),
+            outcome: row.turn.outcome,
+            json: row.turn.json.clone(),
+        });
+    }
+    found.turns.reverse();
+    found
 }

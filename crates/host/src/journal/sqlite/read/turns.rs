@@ -68,6 +68,25 @@ pub(super) fn before(
     Ok(reading.found)
 }
 
+/// The newest turns a chat began with, shown there or not.
+pub(super) fn context(conn: &Connection, chat: ChannelId, page: Page) -> Read<TurnPage> {
+    let mut reading = Reading {
+        conn,
+        page,
+        found: TurnPage::default(),
+    };
+    for range in ranges(conn, chat)?.iter().rev() {
+        let end = range.last_n.saturating_add(1);
+        let rows = conn.prepare_cached(RANGE_TURNS)?;
+        let values: [&dyn ToSql; 4] = [&range.source, &range.first_n, &end, &range.as_of];
+        if reading.take(rows, &values)? == Room::None {
+            break;
+        }
+    }
+    reading.found.turns.reverse();
+    Ok(reading.found)
+}
+
 /// The number the next turn gets: above every one that was ever used, hidden ones too.
 pub(super) fn next_n(conn: &Connection, chat: ChannelId) -> Read<u64> {
     let highest: i64 = conn
