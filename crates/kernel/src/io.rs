@@ -351,7 +351,7 @@ pub struct TurnRun {
 }
 
 /// The turns an agent may remember: those before a number, and what a side chat was made from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct HistoryAt {
     pub chat: ChannelId,
     pub before_n: u64,

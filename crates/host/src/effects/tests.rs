@@ -39,6 +39,9 @@ impl House {
             working_directories: Vec::new(),
             resume: None,
             brief: None,
+            history: kernel::HistoryAt::default(),
+            said: Vec::new(),
+            notes: None,
         });
     }
 
