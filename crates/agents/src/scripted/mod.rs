@@ -4,7 +4,6 @@
 //! Must not know: channels, peers, sequence numbers; that it is used in tests.
 
 mod builtin;
-mod locale;
 mod number;
 mod play;
 mod script;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
 
-pub use locale::Locale;
+pub use crate::locale::Locale;
 pub use script::{Script, ScriptError};
 
 /// The provider id.

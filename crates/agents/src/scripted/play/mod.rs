@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::locale::{Locale, Words};
+use crate::locale::{Locale, Words};
 use super::number::Number;
 use super::script::Script;
 use super::step::{Fail, Step, UsageField};

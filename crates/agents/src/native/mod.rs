@@ -1,0 +1,123 @@
+//! The native agent: a model, a few tools, and the loop between them.
+//!
+//! Promises: nothing edits or runs without consent; a turn that died goes on from what was said; a cancel stops the
+//! request and every process at once.
+//! Must not know: channels, peers, sequence numbers; the wire format of any model.
+
+mod call;
+mod consent;
+mod history;
+mod models;
+mod prompt;
+mod round;
+mod turn;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
+use crate::locale::Locale;
+use crate::sink::EventSink;
+use crate::tool::{self, Tool, Workspace};
+
+pub use models::{KeySource, Model, ModelError, Prices};
+
+/// The provider id.
+pub const PROVIDER: &str = "native";
+
+/// Sessions whose workspace is kept open: it knows which files were read.
+const WORKSPACES_MAX: usize = 64;
+
+/// An agent behind which a model answers.
+pub struct NativeAgent {
+    shared: Arc<Shared>,
+    workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
+}
+
+/// What all sessions have in common.
+pub(crate) struct Shared {
+    models: Vec<Model>,
+    tools: Vec<Box<dyn Tool>>,
+    locale: Locale,
+}
+
+impl NativeAgent {
+    /// An agent with these models; the first is the default.
+    pub fn new(models: Vec<Model>) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                models,
+                tools: tool::all(),
+                locale: Locale::of_environment(),
+            }),
+            workspaces: Mutex::default(),
+        }
+    }
+
+    fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
+        let mut kept = self
+            .workspaces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, workspace)) = kept.iter().find(|(known, _)| known == facts) {
+            return Ok(Arc::clone(workspace));
+        }
+        let opened = Workspace::open(&facts.working_directories).map_err(|error| AgentError {
+            error_type: "workspace".to_owned(),
+            message: error.to_string(),
+            resumable: true,
+        })?;
+        let opened = Arc::new(opened);
+        if kept.len() >= WORKSPACES_MAX {
+            kept.pop_front();
+        }
+        kept.push_back((facts.clone(), Arc::clone(&opened)));
+        Ok(opened)
+    }
+}
+
+#[async_trait]
+impl Agent for NativeAgent {
+    fn info(&self) -> AgentInfo {
+        AgentInfo {
+            provider: PROVIDER.to_owned(),
+            display_name: "Greenroom".to_owned(),
+            description: "Reads, edits and runs in your working directory with a model of your choice."
+                .to_owned(),
+            models: self.shared.models.iter().map(Model::info).collect(),
+            capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
+            config_schema: config_schema(),
+            default_model: self.shared.models.first().map(|model| model.id.clone()),
+        }
+    }
+
+    fn remembers(&self) -> bool {
+        true
+    }
+
+    async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
+        Ok(Box::new(NativeSession {
+            workspace: self.workspace(&facts)?,
+            shared: Arc::clone(&self.shared),
+        }))
+    }
+}
+
+fn config_schema() -> Value {
+    json!({"type": "object", "properties": {consent::SETTING: consent::schema()}})
+}
+
+struct NativeSession {
+    shared: Arc<Shared>,
+    workspace: Arc<Workspace>,
+}
+
+#[async_trait]
+impl AgentSession for NativeSession {
+    async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError> {
+        turn::play(&self.shared, &self.workspace, input, events).await
+    }
+}
