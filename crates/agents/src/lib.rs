@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod event;
+pub mod provider;
 pub mod scripted;
 pub mod sink;
 

@@ -4,15 +4,22 @@
 //! key reaches an error, an event or a log.
 //! Must not know: turns, tools, channels.
 
+mod back_off;
+mod complaint;
+mod endpoint;
+mod fault;
 mod http;
+mod key;
 mod openai_chat;
 mod sse;
+mod tls;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::Object;
 
-pub use http::{Endpoint, Key};
+pub use endpoint::{Endpoint, EndpointError, Patience};
+pub use key::Key;
 
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -23,7 +30,7 @@ pub struct ModelRequest {
     pub messages: Vec<ModelMessage>,
     pub tools: Vec<ToolSpec>,
     pub max_output_tokens: Option<u64>,
-    /// What the user told the model, by the names of its `configSchema`.
+    /// What the user told the model, by the names of its `configSchema`. `null` takes a field out of the request.
     pub settings: Object,
 }
 
@@ -64,17 +71,19 @@ pub struct ToolSpec {
 pub enum ModelEvent {
     Text(String),
     Reasoning(String),
-    /// A call begins; `index` tells parallel calls of one answer apart.
+    /// A call begins; `index` counts the calls of one answer from 0 and tells parallel ones apart.
     CallStarted {
         index: usize,
         id: String,
         name: String,
     },
+    /// More of the input of a call that began.
     CallInput {
         index: usize,
         text: String,
     },
     Refusal(String),
+    /// At most once an answer, before its end; a server that counts nothing gives none.
     Usage(Usage),
     /// The server is busy or unreachable and is tried again: for the user to read.
     Waiting(String),
@@ -84,6 +93,7 @@ pub enum ModelEvent {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
+    /// The whole prompt, what came from the cache included.
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cache_read_tokens: Option<u64>,
@@ -93,6 +103,7 @@ pub struct Usage {
 pub enum StopReason {
     /// It said what it had to say.
     End,
+    /// There is at least one call.
     ToolCalls,
     /// It ran into its output limit.
     Length,
@@ -107,6 +118,15 @@ pub enum StopReason {
 pub struct ProviderError {
     pub kind: ProviderErrorKind,
     pub message: String,
+}
+
+impl ProviderError {
+    pub(crate) fn new(kind: ProviderErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,5 +159,31 @@ pub async fn ask(
     request: &ModelRequest,
     events: &mpsc::Sender<ModelEvent>,
 ) -> Result<(), ProviderError> {
-    http::stream(endpoint, openai_chat::encode(request), openai_chat::Decoder::default(), events).await
+    let body = openai_chat::encode(request, openai_chat::limit_field(endpoint.host()));
+    let decoder = openai_chat::Decoder::new;
+    http::stream(endpoint, openai_chat::PATH, body, decoder, events).await
+}
+
+/// The names of the models a server says it has. Tries once: whoever asks wants to know whether it answers.
+pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<String>, ProviderError> {
+    let body = http::get(endpoint, openai_chat::MODELS_PATH).await?;
+    openai_chat::model_names(&body)
+}
+
+/// Turns the bytes of an answer into events. The events do not depend on how the bytes were split.
+trait Decode {
+    fn read(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<Flow, ProviderError>;
+
+    /// Nothing more comes: fails if the answer is not whole.
+    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError>;
+
+    /// Whether only figures can still come.
+    fn has_stopped(&self) -> bool;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    More,
+    /// The answer is whole and its last event is out.
+    Done,
 }
