@@ -4,8 +4,10 @@
 //! once. A wait that is dropped, or whose turn is over, leaves nothing behind.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::event::{AgentEvent, AgentReply, Awaited};
@@ -15,6 +17,7 @@ use crate::event::{AgentEvent, AgentReply, Awaited};
 pub struct EventSink {
     events: mpsc::Sender<AgentEvent>,
     replies: Replies,
+    kept: Arc<AtomicU64>,
 }
 
 /// Nobody listens any more. The turn is over whatever the agent still does: return quietly.
@@ -39,11 +42,34 @@ struct Wait<'a> {
 
 impl EventSink {
     pub fn new(events: mpsc::Sender<AgentEvent>, replies: Replies) -> Self {
-        Self { events, replies }
+        Self {
+            events,
+            replies,
+            kept: Arc::default(),
+        }
     }
 
     pub async fn send(&self, event: AgentEvent) -> Result<(), TurnOver> {
         self.events.send(event).await.map_err(|_| TurnOver)
+    }
+
+    /// Has a body kept, so that it can be referred to. What could not be kept is told in its place.
+    pub async fn keep(
+        &self,
+        body: Vec<u8>,
+        content_type: &str,
+    ) -> Result<Result<Value, String>, TurnOver> {
+        let keep = self.kept.fetch_add(1, Ordering::Relaxed);
+        let content_type = content_type.to_owned();
+        let reply = self.ask(AgentEvent::Keep {
+            keep,
+            body,
+            content_type,
+        });
+        match reply.await? {
+            AgentReply::Kept { reference, .. } => Ok(reference),
+            other => Ok(Err(format!("an answer to something else: {other:?}"))),
+        }
     }
 
     /// Says something that is answered, and waits for the answer.

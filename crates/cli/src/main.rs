@@ -4,6 +4,7 @@
 //! error. Every error says what to do next. Logs never hold content or tokens.
 //! Must not know: how a verb does its work.
 
+mod chat;
 mod doctor;
 mod exit;
 mod export;
@@ -19,8 +20,9 @@ mod words;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
+use crate::chat::ChatOptions;
 use crate::exit::Exit;
 
 /// Runs AI agent sessions and shows them, live, to any number of clients over the Agent Host Protocol.
@@ -28,10 +30,13 @@ use crate::exit::Exit;
 #[command(
     name = "greenroom",
     version,
+    args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  greenroom serve                  start a host on this machine
-  greenroom send hello             send one message, in another terminal
+  greenroom                        talk with an agent; starts a host if none runs
+  greenroom serve                  run a host in this terminal
+  greenroom send hello             send one message, show the answer
   greenroom sessions               list what is there
+  greenroom watch ahp-root://      see what happens, as it happens
   greenroom doctor                 find out what is wrong
 
 Logs go to standard error; GREENROOM_LOG sets their level (error, warn, info, debug)."
@@ -39,10 +44,13 @@ Logs go to standard error; GREENROOM_LOG sets their level (error, warn, info, de
 struct Cli {
     #[command(subcommand)]
     verb: Option<Verb>,
+    #[command(flatten)]
+    chat: ChatOptions,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Chat(chat::ChatOptions),
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
@@ -54,13 +62,8 @@ enum Verb {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let log_level = logs::start();
-    let Some(verb) = cli.verb else {
-        // Nothing was asked for: show what can be.
-        return match Cli::command().print_help() {
-            Ok(()) => Exit::Complete.into(),
-            Err(_) => Exit::Failed.into(),
-        };
-    };
+    // Nothing was asked for: then somebody wants to talk.
+    let verb = cli.verb.unwrap_or(Verb::Chat(cli.chat));
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match verb {
+            Verb::Chat(options) => chat::run(options).await,
             Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
@@ -94,6 +98,8 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]

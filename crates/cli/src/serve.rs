@@ -59,6 +59,9 @@ pub(crate) struct ServeOptions {
     /// Print all settings as a TOML file and exit
     #[arg(long)]
     print_config: bool,
+    /// Belong to no terminal: how other verbs start a host
+    #[arg(long, hide = true)]
+    background: bool,
 }
 
 impl ServeOptions {
@@ -113,12 +116,20 @@ pub(crate) async fn run(options: ServeOptions, log_level: LogLevel) -> anyhow::R
         print(&config.to_toml())?;
         return Ok(Exit::Complete);
     }
+    if options.background {
+        // Whoever leads a group already cannot lead a session; then the terminal's signals still come.
+        if let Err(error) = rustix::process::setsid() {
+            tracing::warn!(%error, "the host still belongs to a terminal");
+        }
+    }
     config.on_log_level = Some(std::sync::Arc::new(move |level| log_level.set(level)));
     let stop = stop_signal()?;
     let data = config.data.clone();
     let announce = match (options.stdio, options.ready_json) {
         (true, _) => Announce::Nothing, // G-31: standard output is the client's
         (false, true) => Announce::Json,
+        // A log is no place for a token.
+        (false, false) if options.background => Announce::Nothing,
         (false, false) => Announce::Words,
     };
     host::serve(config, move |ready| announce.say(&ready, &data), stop).await?;
@@ -179,7 +190,7 @@ fn ready_words(ready: &Ready, data: &Path) -> String {
     };
     format!(
         "greenroom {} is ready.\n\n  Connect a client:  {address}\n  Data directory:    {}\n\n\
-         Try it, in another terminal:  greenroom send hello{}\nStop it with Ctrl-C.\n",
+         Talk to it, in another terminal:  greenroom chat{}\nStop it with Ctrl-C.\n",
         ready.version,
         data.display(),
         match endpoint::data_directory(None) {
@@ -267,8 +278,6 @@ mod tests {
             ..ready
         };
         let words = ready_words(&ready, Path::new("/data"));
-        assert!(
-            words.contains("ws://127.0.0.1:7/?tkn=T") && words.contains("greenroom send hello")
-        );
+        assert!(words.contains("ws://127.0.0.1:7/?tkn=T") && words.contains("greenroom chat"));
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn run(options: SessionsOptions) -> anyhow::Result<Exit> {
     if options.json {
         print(&format!("{}\n", Value::Array(sessions)))?;
     } else if sessions.is_empty() {
-        print("No sessions yet. Begin one with `greenroom send hello`.\n")?;
+        print("No sessions yet. Begin one with `greenroom chat`.\n")?;
     } else {
         print(&table(&sessions, now()))?;
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use wire::ChannelUri;
 
 /// How to find the host.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Which host")]
 pub(crate) struct HostOptions {
     /// Address of the host; without it the local one is found through the data directory

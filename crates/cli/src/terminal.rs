@@ -1,4 +1,5 @@
-//! Makes text from elsewhere safe to print: no escape sequences, no control characters but newline and tab.
+//! Makes text from elsewhere safe to print: no escape sequences, no control characters but newline and tab, nothing that
+//! turns the direction of the text around.
 //!
 //! Promises: what one delta begins and another ends is still taken out. Text is never held back, and a sequence that
 //! is not ended swallows at most the rest of its line.
@@ -49,12 +50,17 @@ impl Cleaner {
             (State::Control, '@'..='~') => (State::Text, false),
             // Whatever else follows was no sequence: it is text.
             (State::Text | State::Escape | State::Control, c) => {
-                (State::Text, c == '\t' || !c.is_control())
+                (State::Text, c == '\t' || !(c.is_control() || misleads(c)))
             }
         };
         self.state = next;
         keep
     }
+}
+
+/// Characters that show text in another order than it has: what is confirmed must be what is read.
+fn misleads(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
 }
 
 /// A whole text, cleaned.
@@ -85,6 +91,7 @@ mod tests {
             ("\u{9d}0;t\u{9c}x", "x"),
             ("a\rb\u{8}c\u{0}d\u{7f}e\u{85}f", "abcdef"),
             ("line\r\nnext", "line\nnext"),
+            ("rm \u{202e}txt.exe\u{2066}", "rm txt.exe"),
             ("Grüße 👩‍🚀 漢字", "Grüße 👩‍🚀 漢字"),
         ] {
             assert_eq!(clean(text), expected, "{text:?}");

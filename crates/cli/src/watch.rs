@@ -223,7 +223,8 @@ fn action_words(envelope: &Envelope) -> String {
 /// The fields of an object on one line, long values cut.
 fn field_words(fields: &Value) -> String {
     let fields = fields.as_object().into_iter().flatten();
-    let words = fields.filter(|(name, _)| !matches!(name.as_str(), "type" | "channel"));
+    let known = ["type", "channel", "turnId", "startedAt"]; // or of no interest to people
+    let words = fields.filter(|(name, _)| !known.contains(&name.as_str()));
     let words = words.map(|(name, value)| {
         let value = match value {
             Value::String(text) => format!("{text:?}"),

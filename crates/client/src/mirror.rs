@@ -187,6 +187,7 @@ mod tests {
         mirror.take_snapshot(snapshot).unwrap();
         assert_eq!(mirror.apply(&envelope(5, "old", None)), Applied::NotHeld);
         assert_eq!(mirror.apply(&envelope(6, "new", None)), Applied::Changed);
+        assert_eq!(mirror.apply(&envelope(6, "twice", None)), Applied::NotHeld);
         assert_eq!(
             mirror.apply(&envelope(6, "refused", Some("no"))),
             Applied::Rejected

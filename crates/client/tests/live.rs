@@ -3,10 +3,15 @@
 mod peer;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use client::{Back, ClientError, Link, Live, Options, Place, Target, Update, Updates, WhyNot};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use wire::ChannelUri;
 
 use peer::{Peer, accept, answer, listener, read, write};
@@ -211,6 +216,241 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
         );
         assert_eq!(live.chat(&chat()).unwrap().title, "new");
         assert_eq!(draft_of(&live), None);
+        live.close().await;
+    };
+    tokio::join!(host, app);
+}
+
+#[tokio::test]
+async fn the_answer_to_a_subscription_is_taken_in_its_place_among_the_actions() {
+    const ACTIONS: u64 = 300;
+    let (listener, target) = listener().await;
+    let activity = |seq: u64| json!({"type": "chat/activityChanged", "activity": seq.to_string()});
+    let host = async {
+        let mut peer = accept(&listener).await;
+        answer(&mut peer, welcome(json!([]))).await;
+        // The channel that was asked for at the start is not there yet: it is asked for once more, and left out.
+        refuse(&mut peer).await;
+        let mut seq = 5;
+        for _ in 0..2 {
+            let request = answer(&mut peer, json!({"snapshot": snapshot("t", seq)})).await;
+            assert_eq!(request["params"]["view"], json!({"turns": 3}));
+            for _ in 0..ACTIONS {
+                seq += 1;
+                act(&mut peer, envelope(seq, &activity(seq), None)).await;
+            }
+        }
+        while peer.next().await.is_some() {}
+    };
+    let app = async {
+        let (live, mut updates) = Live::connect(target, "me", only_the_chat()).await.unwrap();
+        assert!(live.chat(&chat()).is_none());
+        for round in 1..=2 {
+            let Value::Object(view) = json!({"view": {"turns": 3}}) else {
+                unreachable!()
+            };
+            live.subscribe_with(&chat(), view).await.unwrap();
+            let newest = (5 + round * ACTIONS).to_string();
+            while live.chat(&chat()).unwrap().activity.as_ref() != Some(&newest) {
+                let update = next(&mut updates).await;
+                assert!(
+                    matches!(update, Update::Changed { .. } | Update::Reset { .. }),
+                    "{update:?}"
+                );
+            }
+        }
+        live.close().await;
+    };
+    tokio::join!(host, app);
+}
+
+/// Answers a request with an error.
+async fn refuse(peer: &mut Peer) -> Value {
+    let request = read(peer).await;
+    let error = json!({"code": -32008, "message": "no"});
+    write(
+        peer,
+        json!({"jsonrpc": "2.0", "id": request["id"], "error": error}),
+    )
+    .await;
+    request
+}
+
+#[tokio::test]
+async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
+    let (listener, target) = listener().await;
+    let (asked, is_asked) = oneshot::channel();
+    let (left, is_left) = oneshot::channel();
+    let host = async {
+        let mut peer = accept(&listener).await;
+        answer(&mut peer, welcome(json!([snapshot("t", 5)]))).await;
+        drop(peer);
+        let mut peer = accept(&listener).await;
+        let request = read(&mut peer).await;
+        assert_eq!(request["params"]["subscriptions"], json!([CHAT]));
+        asked.send(()).unwrap();
+        is_left.await.unwrap();
+        let result = json!({"type": "replay", "actions": [], "missing": []});
+        let response = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+        write(&mut peer, response).await;
+        let mut said = Vec::new();
+        for _ in 0..3 {
+            said.push(read(&mut peer).await);
+        }
+        // Which of the two goes first is not told; the order of what was dispatched is.
+        let left = said.iter().position(|said| said["method"] == "unsubscribe");
+        let left = said.remove(left.expect("it was left while the reconnect was under way"));
+        assert_eq!(left["params"]["channel"], CHAT);
+        for (said, expected) in said.iter().zip([1, 2]) {
+            assert_eq!(said["params"]["clientSeq"], expected);
+        }
+        while peer.next().await.is_some() {}
+    };
+    let app = async {
+        let (live, mut updates) = Live::connect(target, "me", only_the_chat()).await.unwrap();
+        let lost = next(&mut updates).await;
+        assert!(
+            matches!(lost, Update::Connection(Link::Lost { .. })),
+            "{lost:?}"
+        );
+        assert!(!live.is_connected());
+        for text in ["one", "two"] {
+            live.dispatch(&chat(), draft(text)).unwrap();
+        }
+        assert_eq!(draft_of(&live).as_deref(), Some("two"));
+        assert!(live.subscribe(&chat()).await.is_err());
+        assert!(live.request("ping", json!({})).await.is_err());
+        live.retry_now();
+        is_asked.await.unwrap();
+        live.unsubscribe(&chat()).await;
+        left.send(()).unwrap();
+        let back = Update::Connection(Link::Back { how: Back::Replay });
+        assert_eq!(next(&mut updates).await, back);
+        assert!(live.chat(&chat()).is_none());
+        live.close().await;
+    };
+    tokio::join!(host, app);
+}
+
+#[tokio::test]
+async fn a_client_whose_id_was_taken_does_not_take_it_back() {
+    let (listener, target) = listener().await;
+    let host = async {
+        let mut peer = accept(&listener).await;
+        answer(&mut peer, welcome(json!([snapshot("t", 5)]))).await;
+        let frame = CloseFrame {
+            code: CloseCode::Policy,
+            reason: "another connection took this client id".into(),
+        };
+        peer.close(Some(frame)).await.unwrap();
+        while peer.next().await.is_some() {}
+    };
+    let app = async {
+        let (live, mut updates) = Live::connect(target, "me", only_the_chat()).await.unwrap();
+        let why = ClientError::Superseded;
+        let over = Update::Connection(Link::Over { why: why.clone() });
+        assert_eq!(updates.next().await, Some(over));
+        assert_eq!(updates.next().await, None);
+        assert_eq!(live.why_over(), Some(why.clone()));
+        assert_eq!(live.dispatch(&chat(), draft("late")), Err(why));
+        assert!(live.chat(&chat()).is_some());
+    };
+    tokio::join!(host, app);
+}
+
+#[tokio::test]
+async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_next_connection() {
+    let (listener, target) = listener().await;
+    let host = async {
+        let mut silent = accept(&listener).await;
+        answer(&mut silent, welcome(json!([snapshot("t", 5)]))).await;
+        let replay = json!({"type": "replay", "actions": [], "missing": []});
+        let ask = json!({"jsonrpc": "2.0", "id": 7, "method": "ask", "params": {}});
+        // On a machine that stalls this host may seem silent too: then the client comes once more.
+        loop {
+            let mut peer = accept(&listener).await;
+            answer(&mut peer, replay.clone()).await;
+            write(&mut peer, ask.clone()).await;
+            while let Some(Ok(Message::Text(text))) = peer.next().await {
+                let said: Value = serde_json::from_str(&text).unwrap();
+                if said["method"] != "ping" {
+                    assert_eq!((&said["id"], &said["result"]), (&json!(7), &json!("told")));
+                    return;
+                }
+                let pong = json!({"jsonrpc": "2.0", "id": said["id"], "result": null});
+                write(&mut peer, pong).await;
+            }
+        }
+    };
+    let app = async {
+        let options = Options {
+            ping_after: Duration::from_millis(200),
+            handler: Some(Arc::new(|_| Box::pin(async { Ok(json!("told")) }))),
+            ..only_the_chat()
+        };
+        let (_live, mut updates) = Live::connect(target, "me", options).await.unwrap();
+        let lost = next(&mut updates).await;
+        let Update::Connection(Link::Lost { why }) = lost else {
+            panic!("{lost:?}")
+        };
+        assert!(why.to_string().contains("silent"), "{why}");
+        let back = Update::Connection(Link::Back { how: Back::Replay });
+        assert_eq!(next(&mut updates).await, back);
+        // Kept until the host has heard the answer.
+        while updates.next().await.is_some() {}
+    };
+    tokio::select! {
+        () = host => {}
+        () = app => panic!("the client ended"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_disposed_of_is_gone() {
+    const SESSION: &str = "x:/s";
+    let (listener, target) = listener().await;
+    let session = ChannelUri::parse(SESSION).unwrap();
+    let host = async {
+        let mut peer = accept(&listener).await;
+        let chats = json!([{"resource": CHAT, "title": "", "status": 1, "modifiedAt": "2026-01-01T00:00:00Z"}]);
+        let state = json!({
+            "provider": "p", "title": "", "status": 1, "lifecycle": "ready", "activeClients": [], "chats": chats,
+        });
+        let session = json!({"resource": SESSION, "fromSeq": 5, "state": state});
+        answer(&mut peer, welcome(json!([session, snapshot("t", 5)]))).await;
+        read(&mut peer).await;
+        let params = json!({"channel": "ahp-root://", "session": SESSION});
+        write(
+            &mut peer,
+            json!({"jsonrpc": "2.0", "method": "root/sessionRemoved", "params": params}),
+        )
+        .await;
+        while peer.next().await.is_some() {}
+    };
+    let app = async {
+        let options = Options {
+            subscriptions: vec![session.clone(), chat()],
+            ..Options::default()
+        };
+        let (live, mut updates) = Live::connect(target, "me", options).await.unwrap();
+        live.dispatch(&chat(), draft("too late")).unwrap();
+        assert!(matches!(next(&mut updates).await, Update::Notification(_)));
+        let channel = CHAT.to_owned();
+        assert_eq!(next(&mut updates).await, Update::Gone { channel });
+        let given_up = next(&mut updates).await;
+        assert!(
+            matches!(
+                given_up,
+                Update::NotResent {
+                    why: WhyNot::ChannelGone,
+                    ..
+                }
+            ),
+            "{given_up:?}"
+        );
+        let channel = SESSION.to_owned();
+        assert_eq!(next(&mut updates).await, Update::Gone { channel });
+        assert!(live.session(&session).is_none() && live.chat(&chat()).is_none());
         live.close().await;
     };
     tokio::join!(host, app);

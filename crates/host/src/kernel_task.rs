@@ -270,6 +270,7 @@ impl KernelTask {
                 }
             }
             Effect::Probe => self.effects.probe(),
+            Effect::Collect { buckets, before } => self.effects.collect(buckets, before),
             Effect::Configure { values } => {
                 if let (Some(hook), Some(level)) = (&self.on_log_level, values.get("logLevel")) {
                     hook(level.as_str().unwrap_or("info"));

@@ -31,15 +31,15 @@ impl Refusal {
 /// clients whose JSON readers stop at 127.
 const ACTION_DEPTH_MAX: usize = 112;
 
-fn depth_of(body: &wire::Object) -> usize {
-    fn of(value: &Value) -> usize {
-        match value {
-            Value::Array(items) => 1 + items.iter().map(of).max().unwrap_or(0),
-            Value::Object(fields) => 1 + fields.values().map(of).max().unwrap_or(0),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-        }
+/// Deepest nesting of what a request brings into state: it lies as deep there as what an action brings.
+pub(crate) const CONTENT_DEPTH_MAX: usize = ACTION_DEPTH_MAX - 1;
+
+pub(crate) fn depth_of(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth_of).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth_of).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
-    1 + body.values().map(of).max().unwrap_or(0)
 }
 
 impl Kernel {
@@ -108,10 +108,16 @@ impl Kernel {
         if let Some(query) = self.turn_id_to_look_up(&target, verb, &action, memo) {
             return Flow::Ask(vec![query]);
         }
-        if let ClientAction::Chat(verb) = verb
-            && let Flow::Ask(queries) = self.need_for(&target, verb, &action, memo)
-        {
-            return Flow::Ask(queries);
+        if let ClientAction::Chat(verb) = verb {
+            match self.need_for(&target, verb, &action, memo) {
+                Flow::Ready(()) => {}
+                Flow::Ask(queries) => return Flow::Ask(queries),
+                Flow::Failed(failed) => {
+                    self.owe(owed);
+                    self.refuse(&sender, &target, &body, &failed.to_string());
+                    return Flow::Ready(());
+                }
+            }
         }
         self.owe(owed);
         let refused = match verb {
@@ -142,7 +148,8 @@ impl Kernel {
                 action.name()
             )));
         }
-        if depth_of(&action.body) > ACTION_DEPTH_MAX {
+        let deepest = action.body.values().map(depth_of).max().unwrap_or(0);
+        if 1 + deepest > ACTION_DEPTH_MAX {
             return Err(Refusal(format!(
                 "an action nests at most {ACTION_DEPTH_MAX} levels deep"
             )));
@@ -207,7 +214,21 @@ impl Kernel {
                 self.need_attached_chats(action, memo)
             }
             ChatAction::Truncated => self.need_cut(chat, action, memo),
-            _ => Flow::Ready(()),
+            ChatAction::TurnCancelled
+            | ChatAction::TurnResume
+            | ChatAction::DraftChanged
+            | ChatAction::IsReadChanged
+            | ChatAction::IsArchivedChanged
+            | ChatAction::ToolCallConfirmed
+            | ChatAction::ToolCallComplete
+            | ChatAction::ToolCallResultConfirmed
+            | ChatAction::ToolCallContentChanged
+            | ChatAction::InputAnswerChanged
+            | ChatAction::InputCompleted
+            | ChatAction::PendingMessageRemoved
+            | ChatAction::QueuedMessagesReordered
+            | ChatAction::WorkingDirectorySet
+            | ChatAction::WorkingDirectoryRemoved => Flow::Ready(()),
         }
     }
 
@@ -220,9 +241,10 @@ impl Kernel {
         let Some(turn_id) = action.get("turnId").and_then(Value::as_str) else {
             return Ok(false);
         };
-        let found = memo.find(
-            |query| matches!(query, Query::FindTurn { turn_id: asked, .. } if asked == turn_id),
-        );
+        let id = self.channels.get(chat).map(|channel| channel.id);
+        let found = memo.find(|query| {
+            matches!(query, Query::FindTurn { chat, turn_id: asked } if asked == turn_id && Some(*chat) == id)
+        });
         let in_memory = self
             .chat_state(chat)
             .is_some_and(|state| state.turns.position(turn_id).is_some());

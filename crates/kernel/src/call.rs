@@ -204,11 +204,15 @@ impl Kernel {
         let Some(turn_id) = self.active_turn_id(uri) else {
             return;
         };
-        let result = json!({
+        let mut result = json!({
             "success": false,
             "pastTenseMessage": why,
             "error": {"message": why},
         });
+        // What it had shown so far stays: of a worker, that is its chat (H-152).
+        if let Some(content) = self.call_of(uri, id).and_then(|call| call.get("content")) {
+            result["content"] = content.clone();
+        }
         let fields = json!({"turnId": turn_id, "toolCallId": id, "result": result});
         if self.act(uri, Action::host("chat/toolCallComplete", fields), None) == Reduced::Changed {
             self.chat_followed(uri);

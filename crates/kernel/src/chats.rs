@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wire::state::{ChatState, TurnList, status};
+use wire::state::{ChatState, ChatSummary, Turn, TurnList, status};
 use wire::{Action, ChannelUri};
 
 use crate::Kernel;
@@ -13,6 +13,9 @@ use crate::channel::{Body, Channel, ChatChannel};
 use crate::io::Effect;
 use crate::load::turns_of;
 use crate::record::{ChannelId, Record, TurnPage};
+
+/// Channels disposed of lately that are remembered: more than could be read at once.
+const DISPOSED_MAX: usize = 1_024;
 
 /// A chat to be made.
 pub(crate) struct NewChat {
@@ -23,8 +26,9 @@ pub(crate) struct NewChat {
     pub interactivity: Option<String>,
     pub working_directories: Option<Vec<String>>,
     pub source: Option<Source>,
-    /// What a worker is handed.
+    /// What a worker is handed, and how deep it works.
     pub brief: Option<Bytes>,
+    pub depth: usize,
 }
 
 /// The turns of another chat that a new one begins with.
@@ -35,7 +39,9 @@ pub(crate) struct Source {
     pub page: TurnPage,
     pub visible: bool,
     /// Of a side chat: the turn that was running, as it stood.
-    pub partial: Option<Value>,
+    pub partial: Option<Arc<Turn>>,
+    /// Of a fork: what its last turn can be resumed with.
+    pub checkpoint: Option<(String, Bytes)>,
     /// Ids among the turns that the host could come to make itself.
     pub foreseen: BTreeSet<String>,
 }
@@ -52,7 +58,13 @@ impl Kernel {
         let mut state = ChatState::new(new.uri.as_str(), &new.title, status::IDLE, moment);
         state.working_directories = new.working_directories;
         state.extra.insert("origin".to_owned(), new.origin);
+        // The enum is closed: clients could not read the whole chat for a value they do not know (H-051).
+        let known = |mode: &String| matches!(mode.as_str(), "full" | "read-only" | "hidden");
         if let Some(interactivity) = new.interactivity {
+            let interactivity = match known(&interactivity) {
+                true => interactivity,
+                false => "read-only".to_owned(),
+            };
             let interactivity = Value::String(interactivity);
             state
                 .extra
@@ -60,6 +72,8 @@ impl Kernel {
         }
         let mut chat = ChatChannel::new(state, session.clone(), session_id);
         chat.brief = new.brief;
+        chat.depth = new.depth;
+        let mut partial = None;
         let fork = new.source.and_then(|source| {
             chat.next_n = source.through.map_or(0, |(_, n)| n + 1);
             if source.visible {
@@ -69,14 +83,24 @@ impl Kernel {
                 chat.older = older;
                 Arc::make_mut(&mut chat.state).turns = Arc::new(TurnList::new(turns));
             }
-            chat.context = source.partial;
             chat.foreseen = source.foreseen;
+            chat.checkpoint = source.checkpoint;
+            partial = source.partial;
             source.through.map(|through| (through, source.visible))
         });
+        let partial = partial.map(|turn| {
+            chat.next_n += 1;
+            (chat.next_n - 1, turn)
+        });
+        if chat.is_side_chat() {
+            chat.context_n = chat.next_n.checked_sub(1);
+        }
+        let checkpoint = chat.checkpoint.clone();
         self.undo.touch(&new.uri);
         let channel = Channel::new(id, self.now, Body::Chat(Box::new(chat)));
         self.channels.insert(new.uri.clone(), channel);
         self.write_head(&new.uri);
+        let mut shown = true;
         if let Some(((source, through_n), visible)) = fork {
             self.out.records.push(Record::Fork {
                 chat: id,
@@ -84,14 +108,26 @@ impl Kernel {
                 through_n,
                 as_of,
             });
-            if !visible {
-                // They stay reachable as its context, and are never shown.
-                self.out.records.push(Record::HideTurns {
-                    chat: id,
-                    from_n: 0,
-                    at: self.seq,
-                });
-            }
+            shown = visible;
+        }
+        if let Some((n, turn)) = partial {
+            self.out.records.push(Record::Turn { chat: id, n, turn });
+            shown = false;
+        }
+        if !shown {
+            // They stay reachable as its context, and are never shown.
+            self.out.records.push(Record::HideTurns {
+                chat: id,
+                from_n: 0,
+                at: self.seq,
+            });
+        }
+        if let Some((turn_id, data)) = checkpoint {
+            self.out.records.push(Record::Checkpoint {
+                chat: id,
+                turn_id,
+                data: Some(data),
+            });
         }
         self.dirty.insert(new.uri.clone());
         let Some(summary) = self.chat_state(&new.uri).map(summary_of) else {
@@ -108,7 +144,10 @@ impl Kernel {
         };
         let (id, session) = (channel.id, chat.session.clone());
         self.stop_run(uri);
-        self.worker_gone(uri);
+        self.worker_gone(uri, "the worker's chat was disposed of");
+        let had_activity = self
+            .chat_state(uri)
+            .is_some_and(|state| state.activity.is_some());
         self.mirror_needs(&session, uri, Vec::new());
         self.undo.touch(uri);
         self.channels.remove(uri);
@@ -120,9 +159,15 @@ impl Kernel {
         let state = self.session_state(&session);
         let is_default =
             state.is_some_and(|state| state.default_chat.as_deref() == Some(uri.as_str()));
+        // The first that takes messages, for that is what a default chat is for (H-155, G-13).
         let next = state.and_then(|state| {
-            let mut others = state.chats.iter();
-            others.find(|chat| chat.resource != uri.as_str())
+            let others = || {
+                let chats = state.chats.iter();
+                chats.filter(|chat| chat.resource != uri.as_str())
+            };
+            let mode = |chat: &ChatSummary| chat.extra.get("interactivity").cloned();
+            let takes_messages = |chat: &&ChatSummary| mode(chat).is_none_or(|mode| mode == "full");
+            others().find(takes_messages).or_else(|| others().next())
         });
         if let Some(next) = next
             .map(|chat| chat.resource.clone())
@@ -137,6 +182,9 @@ impl Kernel {
         }
         let fields = json!({"chat": uri.as_str()});
         self.act(&session, Action::host("session/chatRemoved", fields), None);
+        if had_activity {
+            self.activity_followed(&session, None);
+        }
         self.end_subscriptions(uri);
         self.out.records.push(Record::Dispose {
             channel: id,
@@ -151,7 +199,7 @@ impl Kernel {
     pub(crate) fn forget_disposed(&mut self, id: ChannelId) {
         self.undo.disposed.push(id);
         self.disposed.push_back(id);
-        if self.disposed.len() > 1_024 {
+        if self.disposed.len() > DISPOSED_MAX {
             self.disposed.pop_front();
         }
     }

@@ -19,6 +19,8 @@ pub(crate) enum Chore {
         client_id: String,
     },
     DisposeIfEmpty(ChannelUri),
+    /// A queue was set while its session was being created, and that is ready now.
+    StartQueue(ChannelUri),
     /// An agent wants a worker, under a URI that must be free.
     Spawn {
         chat: ChannelUri,
@@ -36,6 +38,18 @@ pub(crate) enum Chore {
 /// How long a chore that failed to read waits before it is tried again.
 const RETRY_MS: u64 = 10_000;
 
+/// `worker-7`, `worker-7-1`, `worker-7-2`.
+fn next_name(taken: &ChannelUri) -> String {
+    let text = taken.as_str();
+    let numbered = text.rsplit_once('-').and_then(|(base, number)| {
+        base.contains("worker-")
+            .then(|| number.parse::<u64>().ok())
+            .flatten()
+            .map(|number| format!("{base}-{}", number + 1))
+    });
+    numbered.unwrap_or_else(|| format!("{text}-1"))
+}
+
 impl Kernel {
     pub(crate) fn begin_chore(&mut self, chore: Chore) {
         self.go_on_with(chore, Memo::default());
@@ -47,6 +61,7 @@ impl Kernel {
             | Chore::Revive(uri)
             | Chore::SessionStarted(uri, _)
             | Chore::DisposeIfEmpty(uri)
+            | Chore::StartQueue(uri)
             | Chore::Spawn { chat: uri, .. }
             | Chore::RemoveActive { session: uri, .. }
             | Chore::EndGrace { session: uri, .. } => uri.clone(),
@@ -59,9 +74,18 @@ impl Kernel {
         {
             let (run, call, worker) = (*run, *call, Worker::clone(worker));
             return match taken {
-                true => self.try_spawn(run, call, worker, format!("{uri}-1")),
+                true => self.try_spawn(run, call, worker, &next_name(&uri)),
                 false => self.found_worker(uri, run, call, worker),
             };
+        }
+        if let (
+            Chore::Spawn {
+                run, call, worker, ..
+            },
+            Flow::Failed(failed),
+        ) = (&chore, &flow)
+        {
+            return self.fail_spawn(*run, *call, worker, &failed.to_string());
         }
         match flow {
             Flow::Ready(true) => self.do_chore(chore, &uri),
@@ -101,6 +125,7 @@ impl Kernel {
             Chore::SessionStarted(_, result) => self.session_started(uri, result),
             Chore::EndGrace { client_id, .. } => self.end_grace(uri, &client_id),
             Chore::DisposeIfEmpty(_) => self.dispose_if_empty(uri),
+            Chore::StartQueue(_) => self.start_queued(uri),
             Chore::Spawn { .. } => {} // done above: it wants what is not there
             Chore::RemoveActive { client_id, .. } => self.remove_active_client(uri, &client_id),
         }

@@ -60,7 +60,6 @@ pub enum LateBody {
 pub struct Replayed {
     pub envelopes: Vec<Bytes>,
     joined: OnceLock<Bytes>,
-    truncates: OnceLock<Vec<(ChannelUri, String)>>,
 }
 
 impl Replayed {
@@ -68,26 +67,7 @@ impl Replayed {
         Self {
             envelopes,
             joined: OnceLock::new(),
-            truncates: OnceLock::new(),
         }
-    }
-
-    /// The chats that were truncated to a turn, and to which.
-    pub(crate) fn truncates(&self) -> &[(ChannelUri, String)] {
-        self.truncates.get_or_init(|| {
-            let named = self
-                .envelopes
-                .iter()
-                .filter(|envelope| mentions_truncate(envelope));
-            let parsed = named.filter_map(|envelope| {
-                let envelope: Value = serde_json::from_slice(envelope).ok()?;
-                let action = &envelope["action"];
-                let turn_id = action["turnId"].as_str()?;
-                let uri = ChannelUri::parse(envelope["channel"].as_str()?).ok()?;
-                (action["type"] == "chat/truncated").then(|| (uri, turn_id.to_owned()))
-            });
-            parsed.collect()
-        })
     }
 
     fn size_hint(&self) -> usize {
@@ -109,12 +89,6 @@ impl Replayed {
             Bytes::from(joined)
         })
     }
-}
-
-/// A quick look that spares most envelopes the parser.
-fn mentions_truncate(envelope: &[u8]) -> bool {
-    const NAME: &[u8] = b"chat/truncated";
-    envelope.windows(NAME.len()).any(|window| window == NAME)
 }
 
 /// The state of a channel at a seq: made in one step with the subscription, encoded at most once for all who get it.

@@ -1,5 +1,7 @@
 //! The one door: what comes in, what goes out.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use serde_json::Value;
 use wire::published::commands::ContentEncoding;
@@ -320,6 +322,11 @@ pub enum Effect {
     },
     /// Try to write to the journal; answered by [`Input::Probed`].
     Probe,
+    /// Remove bodies whose digest begins with one of these bytes, that nothing refers to and nobody put since `before`.
+    Collect {
+        buckets: RangeInclusive<u8>,
+        before: Timestamp,
+    },
     /// A host setting changed (root/configChanged); the whole values object.
     Configure {
         values: wire::Object,
@@ -346,6 +353,8 @@ pub struct TurnRun {
     pub history: HistoryAt,
     /// What a resumed turn has said so far: its response parts.
     pub said: Vec<Value>,
+    /// The session has no title but the one it began with.
+    pub untitled: bool,
     /// What the agent last noted about the session.
     pub notes: Option<Bytes>,
 }
@@ -355,9 +364,8 @@ pub struct TurnRun {
 pub struct HistoryAt {
     pub chat: ChannelId,
     pub before_n: u64,
-    /// A side chat: its context comes first ([`Query::Context`]), then the turn that was running.
-    pub side: bool,
-    pub partial: Option<Value>,
+    /// A side chat: what it was made from comes first, through this turn ([`Query::Context`]).
+    pub context_n: Option<u64>,
 }
 
 /// Why a peer is closed; decides the WebSocket close code.

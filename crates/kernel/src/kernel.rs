@@ -19,6 +19,7 @@ use crate::limits::Limits;
 use crate::load::Asked;
 use crate::peers::Peer;
 use crate::record::{Boot, ChannelId, ClientRecord, Duty, FloorRecord, Kind, Seq};
+use crate::refer::Collection;
 use crate::rollback::{Health, Undo};
 use crate::tail::Tail;
 use crate::turn::STOPPED;
@@ -56,12 +57,13 @@ pub struct Kernel {
     pub(crate) runs: BTreeMap<RunId, ChannelUri>,
     /// Chats whose turn has no agent any more and must be closed.
     pub(crate) orphans: BTreeSet<ChannelUri>,
-    /// Sessions disposed of a moment ago: a list that was read before must not show them.
+    /// Sessions and chats disposed of a moment ago: what was read before must not bring them back.
     pub(crate) disposed: VecDeque<ChannelId>,
     pub(crate) next_ticket: u64,
     pub(crate) next_run: u64,
     /// Something was written since the last sweep.
     pub(crate) unswept: bool,
+    pub(crate) collection: Collection,
     /// When connected clients were last recorded as seen.
     pub(crate) seen_written: Timestamp,
     /// The seq at the end of the last step.
@@ -79,6 +81,8 @@ pub struct Kernel {
     pub(crate) out: Output,
     /// Channels whose head must be written with this step.
     pub(crate) dirty: BTreeSet<ChannelUri>,
+    /// Sessions whose summary may have changed in this step.
+    pub(crate) unpublished: BTreeSet<ChannelUri>,
 }
 
 impl Kernel {
@@ -147,6 +151,7 @@ impl Kernel {
             next_ticket: 0,
             next_run: 0,
             unswept: true,
+            collection: Collection::default(),
             seen_written: Timestamp(0),
             spoken_seq: boot.seq,
             health: Health::Writable,
@@ -157,6 +162,7 @@ impl Kernel {
             epoch: 0,
             out: Output::default(),
             dirty: BTreeSet::new(),
+            unpublished: BTreeSet::new(),
         };
         if kernel.root.agents != agents_now {
             kernel.act_root(
@@ -257,7 +263,8 @@ impl Kernel {
     /// Running turns end as resumable errors, so that nobody watches a spinner while the host is down.
     fn stop(&mut self) {
         self.stopping = true;
-        let running: Vec<ChannelUri> = self.runs.values().cloned().collect();
+        // Workers were started after the turns they work for: they end first, in an error of their own.
+        let running: Vec<ChannelUri> = self.runs.values().rev().cloned().collect();
         for chat in running {
             self.end_without_agent(&chat, "hostStopped", STOPPED);
         }
@@ -274,7 +281,9 @@ impl Kernel {
     }
 
     fn finish_step(&mut self) -> Output {
+        self.publish_changed();
         self.write_heads();
+        self.refer();
         let mut out = std::mem::take(&mut self.out);
         out.seq = self.seq;
         out.wrote = !out.records.is_empty() || self.spoken_seq != self.seq;

@@ -24,6 +24,7 @@ mod peers;
 mod pending;
 mod question;
 mod record;
+mod refer;
 mod rollback;
 mod speak;
 mod summary;

@@ -51,6 +51,8 @@ pub struct Limits {
     pub empty_session_ttl_s: u64,
     /// How long disposed sessions that had turns are kept on disk (G-28).
     pub retention_disposed_s: u64,
+    /// How long a body that nothing refers to is kept: it may be on its way into a message.
+    pub blob_grace_s: u64,
     /// How many of the newest seqs keep their actions for replay.
     pub retention_actions: u64,
     /// Clients remembered for reconnect (G-20).
@@ -60,6 +62,14 @@ pub struct Limits {
     pub checkpoint_bytes_max: usize,
     /// Messages that may wait in the queue of one chat.
     pub queued_messages_max: usize,
+    /// Bytes of a chat's queue and steering message together, and of its draft: they travel in every snapshot.
+    pub waiting_bytes_max: usize,
+    /// Chats one message may refer to: each is looked up before it is accepted.
+    pub attached_chats_max: usize,
+    /// Chats of one session: each travels in every summary of it.
+    pub chats_max: usize,
+    /// Text a side chat may be about: it travels in the catalogue.
+    pub selection_bytes_max: usize,
     /// How deep workers may spawn workers, and how many of a session may work at once (H-153).
     pub worker_depth_max: usize,
     pub workers_max: usize,
@@ -76,7 +86,7 @@ pub struct Limits {
 impl Limits {
     /// Names the first limit with which a host could not work.
     pub fn check(&self) -> Result<(), String> {
-        let least: [(&str, u64, u64); 20] = [
+        let least: [(&str, u64, u64); 21] = [
             ("frame_in_bytes", self.frame_in_bytes as u64, 1_024),
             ("json_depth_max", self.json_depth_max as u64, 16),
             ("subscriptions_max", self.subscriptions_max as u64, 1),
@@ -98,6 +108,7 @@ impl Limits {
             ("list_page_max", self.list_page_max.into(), 1),
             ("channel_idle_ms", self.channel_idle_ms, 10),
             ("sweep_ms", self.sweep_ms, 100),
+            ("blob_grace_s", self.blob_grace_s, 60),
             ("journal_retry_ms", self.journal_retry_ms, 10),
             ("handshake_timeout_ms", self.handshake_timeout_ms, 10),
             ("shutdown_ms", self.shutdown_ms, 10),
@@ -151,11 +162,16 @@ impl Default for Limits {
             sweep_ms: 30_000,
             empty_session_ttl_s: 3_600,
             retention_disposed_s: 7 * 24 * 3_600,
+            blob_grace_s: 3_600,
             retention_actions: 500_000,
             clients_max: 10_000,
             client_ttl_s: 7 * 24 * 3_600,
             checkpoint_bytes_max: 64 * KIB,
             queued_messages_max: 256,
+            waiting_bytes_max: 8 * MIB,
+            attached_chats_max: 32,
+            chats_max: 1_000,
+            selection_bytes_max: 64 * KIB,
             worker_depth_max: 4,
             workers_max: 16,
             journal_retry_ms: 1_000,

@@ -14,7 +14,7 @@ use crate::channel::{Body, Channel, ChatChannel, SessionChannel};
 use crate::chore::Chore;
 use crate::errand::{Done, Errand};
 use crate::io::{Effect, ErrandFailed, Fetched, PeerId, ReadFailed, Ticket};
-use crate::record::{Answer, Kind, Query, StoredChannel, TurnPage};
+use crate::record::{Answer, Kind, Query, Seq, StoredChannel, TurnPage};
 
 /// A question that is out, and who waits for it.
 pub(crate) struct Asked {
@@ -22,6 +22,8 @@ pub(crate) struct Asked {
     pub waiters: Vec<Waiter>,
     /// How often memory had been rolled back when it was asked: an answer from before may show what is not true.
     pub epoch: u64,
+    /// The seq it was asked at: turns that were hidden since may be in the answer.
+    pub at: Seq,
 }
 
 #[derive(Debug, Clone)]
@@ -193,7 +195,7 @@ impl Kernel {
                 _ => self
                     .asked
                     .iter()
-                    .find(|(_, asked)| asked.query == query)
+                    .find(|(_, asked)| asked.query == query && !self.hid_since(asked))
                     .map(|(ticket, _)| *ticket),
             };
             let ticket = same.unwrap_or_else(|| {
@@ -212,6 +214,7 @@ impl Kernel {
                         query,
                         waiters: Vec::new(),
                         epoch: self.epoch,
+                        at: self.seq,
                     },
                 );
                 ticket
@@ -234,11 +237,18 @@ impl Kernel {
 
     /// An answer came: take it in, then let everyone go on who waited for it.
     pub(crate) fn read(&mut self, ticket: Ticket, answer: Result<Answer, ReadFailed>) {
-        let Some(asked) = self.asked.get_mut(&ticket) else {
+        let Some(asked) = self.asked.get(&ticket) else {
             return;
         };
-        if asked.epoch != self.epoch {
+        let stale = asked.epoch != self.epoch;
+        let stale = stale
+            || self
+                .asked
+                .get(&ticket)
+                .is_some_and(|asked| self.hid_since(asked));
+        if stale && let Some(asked) = self.asked.get_mut(&ticket) {
             asked.epoch = self.epoch;
+            asked.at = self.seq;
             let query = asked.query.clone();
             self.out.effects.push(Effect::Read { ticket, query });
             return;
@@ -288,6 +298,28 @@ impl Kernel {
                 Waiter::Sweep => self.sweep_heard(heard.as_ref()),
             }
         }
+    }
+
+    /// Whether turns were hidden since a question about them was asked.
+    fn hid_since(&self, asked: &Asked) -> bool {
+        let chat = match &asked.query {
+            Query::Turns { chat, .. }
+            | Query::Context { chat, .. }
+            | Query::FindTurn { chat, .. } => *chat,
+            Query::Channel { .. }
+            | Query::Client { .. }
+            | Query::Log { .. }
+            | Query::Sessions { .. }
+            | Query::ContentType { .. }
+            | Query::EmptySessions { .. } => return false,
+        };
+        let mut channels = self.channels.values();
+        channels
+            .find(|channel| channel.id == chat)
+            .is_some_and(|channel| match &channel.body {
+                Body::Chat(chat) => chat.hid_at > asked.at,
+                Body::Session(_) => false,
+            })
     }
 
     /// Whether a channel was disposed of since it was read.
@@ -342,8 +374,9 @@ impl Kernel {
                     .insert(uri, Channel::new(id, self.now, Body::Session(session)));
             }
             Kind::Chat => {
+                let session = session.filter(|(session, _)| self.channels.contains_key(session));
                 let (Ok(mut state), Some(session)) = (ChatState::from_value(head), session) else {
-                    return;
+                    return; // a chat is never in memory without its session
                 };
                 // The title lives in the catalogue: no chat action carries it (G-13, H-150).
                 if let Some(entry) = self

@@ -13,6 +13,18 @@ pub(crate) fn not_a_user_message() -> Refusal {
     Refusal::because("a client may only send messages whose origin is the user") // H-071
 }
 
+/// What a message takes, as it is recorded.
+pub(crate) fn size_of(message: &Value) -> usize {
+    wire::rpc::to_json(message).len()
+}
+
+pub(crate) fn too_large(kernel: &Kernel) -> Refusal {
+    Refusal(format!(
+        "what waits in a chat has at most {} bytes",
+        kernel.limits.waiting_bytes_max
+    ))
+}
+
 /// A chat that a message refers to, and the turn its transcript is to end at.
 struct Attached {
     chat: ChannelUri,
@@ -44,6 +56,12 @@ impl Kernel {
             return Err(not_a_user_message());
         }
         self.choose_model(&session.provider, message)?;
+        if attached_chats(message).len() > self.limits.attached_chats_max {
+            return Err(Refusal(format!(
+                "a message refers to at most {} chats",
+                self.limits.attached_chats_max
+            )));
+        }
         self.pin_attached_chats(message, memo)
     }
 
@@ -83,7 +101,11 @@ impl Kernel {
 
     pub(crate) fn need_chats_of(&self, message: Option<&Object>, memo: &Memo) -> Load<()> {
         let mut queries = Vec::new();
-        for attached in message.map(attached_chats).unwrap_or_default() {
+        let attached = message.map(attached_chats).unwrap_or_default();
+        if attached.len() > self.limits.attached_chats_max {
+            return Flow::Ready(()); // refused when it is checked
+        }
+        for attached in attached {
             match self.need_channel(&attached.chat, memo) {
                 Flow::Ready(_) => {}
                 Flow::Ask(more) => queries.extend(more),
@@ -92,8 +114,10 @@ impl Kernel {
             let Some(end_turn) = attached.end_turn else {
                 continue;
             };
-            if let Flow::Ask(more) = self.find_turn(&attached.chat, &end_turn, memo) {
-                queries.extend(more);
+            match self.find_turn(&attached.chat, &end_turn, memo) {
+                Flow::Ready(_) => {}
+                Flow::Ask(more) => queries.extend(more),
+                Flow::Failed(failed) => return Flow::Failed(failed),
             }
         }
         if queries.is_empty() {

@@ -1,5 +1,7 @@
 //! Messages that wait: one steering message for the running turn, a queue for the turns after it (H-230 to H-234, G-08).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
 use wire::state::ChatState;
@@ -10,6 +12,7 @@ use crate::authority::{Permit, Refusal};
 use crate::channel::ChatChannel;
 use crate::io::{AgentReply, Effect, RunId};
 use crate::load::Memo;
+use crate::message::{size_of, too_large};
 use crate::speak::Sender;
 
 /// Longest id of a waiting message, in bytes.
@@ -26,7 +29,7 @@ pub(crate) fn validate_set(
     memo: &Memo,
 ) -> Result<Permit, Refusal> {
     kind_of(&action)?;
-    let id = action.text("id").unwrap_or("");
+    let id = action.text("id").unwrap_or("").to_owned();
     if id.is_empty() || id.len() > ID_BYTES_MAX {
         return Err(Refusal(format!("`id` must have 1 to {ID_BYTES_MAX} bytes")));
     }
@@ -50,6 +53,13 @@ pub(crate) fn validate_set(
         return Err(Refusal::because("`message` is missing"));
     };
     kernel.check_message(chat, message, memo)?;
+    let new = size_of(&Value::Object(message.clone()));
+    let steering = chat.state.steering_message.as_ref();
+    let waiting = queue.iter().chain(steering).filter(|other| other.id != id);
+    let waiting: usize = waiting.map(|other| size_of(&other.message)).sum();
+    if waiting + new > kernel.limits.waiting_bytes_max {
+        return Err(too_large(kernel));
+    }
     Ok(Permit(action))
 }
 
@@ -77,18 +87,10 @@ pub(crate) fn validate_reordered(state: &ChatState, mut action: Action) -> Resul
     let Some(Value::Array(named)) = action.get("order") else {
         return Err(Refusal::because("`order` is missing"));
     };
-    let waiting: Vec<&str> = state
-        .queued_messages
-        .iter()
-        .map(|message| message.id.as_str())
-        .collect();
-    let mut order: Vec<&str> = Vec::with_capacity(waiting.len());
+    let waiting = state.queued_messages.iter().map(|other| other.id.as_str());
+    let mut left: BTreeSet<&str> = waiting.clone().collect();
     let named = named.iter().filter_map(Value::as_str);
-    for id in named.chain(waiting.iter().copied()) {
-        if waiting.contains(&id) && !order.contains(&id) {
-            order.push(id);
-        }
-    }
+    let order: Vec<&str> = named.chain(waiting).filter(|id| left.remove(id)).collect();
     let order = json!(order);
     action.body.insert("order".to_owned(), order);
     Ok(Permit(action))
@@ -114,7 +116,23 @@ impl Kernel {
             self.chat_followed(uri);
         }
         if queued {
+            self.wait_for_ready(uri, true);
             self.start_queued(uri);
+        }
+    }
+
+    /// A queue that is set while its session is being created starts when that is ready; a cancel holds it again.
+    pub(crate) fn wait_for_ready(&mut self, uri: &ChannelUri, waits: bool) {
+        let Some(session) = self.chat(uri).map(|chat| chat.session.clone()) else {
+            return;
+        };
+        if let Some(channel) = self.session_mut(&session)
+            && channel.state.lifecycle == "creating"
+        {
+            match waits {
+                true => channel.eager.insert(uri.clone()),
+                false => channel.eager.remove(uri),
+            };
         }
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
-use wire::{ChannelUri, Timestamp};
+use wire::{ChannelUri, Digest, Timestamp};
 
 /// A host-wide sequence number (H-061). Never used twice, not even over restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -185,6 +185,13 @@ pub enum Record {
         channel: ChannelId,
         at: Timestamp,
     },
+    /// Something in a channel names content: it is kept as long as the turn is, or without one as the channel.
+    Reference {
+        channel: ChannelId,
+        turn: Option<u64>,
+        digest: Digest,
+        content_type: Option<String>,
+    },
     Summary(SummaryRecord),
     SummaryGone {
         session: ChannelId,
@@ -257,9 +264,10 @@ pub enum Query {
         turns_max: u32,
         bytes_max: u64,
     },
-    /// The newest turns a chat began with, shown or not: the context of a side chat (H-144).
+    /// The newest turns of a chat through number `through_n`, shown or not: the context of a side chat (H-144).
     Context {
         chat: ChannelId,
+        through_n: u64,
         turns_max: u32,
         bytes_max: u64,
     },
@@ -284,6 +292,8 @@ pub enum Query {
         created_before: Timestamp,
         limit: u32,
     },
+    /// The type of some content, as one of those says who refer to it.
+    ContentType { digest: Digest },
 }
 
 /// The answer to a [`Query`] of the same name.
@@ -296,6 +306,7 @@ pub enum Answer {
     Log(LogSlice),
     Sessions(Vec<SummaryRecord>),
     EmptySessions(Vec<ChannelUri>),
+    ContentType(Option<String>),
 }
 
 /// A channel as it lies in the journal.

@@ -24,8 +24,19 @@ impl Kernel {
         }
     }
 
-    /// Records the session's summary if it changed, and tells what changed.
+    /// Something in the session changed: its summary is told at the end of the step, after all actions (G-24).
     pub(crate) fn publish(&mut self, uri: &ChannelUri) {
+        self.unpublished.insert(uri.clone());
+    }
+
+    pub(crate) fn publish_changed(&mut self) {
+        for session in std::mem::take(&mut self.unpublished) {
+            self.publish_now(&session);
+        }
+    }
+
+    /// Records the session's summary if it changed, and tells what changed.
+    pub(crate) fn publish_now(&mut self, uri: &ChannelUri) {
         let Some(summary) = self.summary_of(uri) else {
             return;
         };
@@ -130,6 +141,10 @@ fn compact(chat: &ChatSummary) -> Value {
         if let Some(value) = chat.extra.get(key) {
             entry[key] = value.clone();
         }
+    }
+    // The text a side chat is about stays in the session: a list need not carry it.
+    if let Some(origin) = entry.get_mut("origin").and_then(Value::as_object_mut) {
+        origin.shift_remove("selection");
     }
     entry
 }

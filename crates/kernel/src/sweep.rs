@@ -20,6 +20,7 @@ impl Kernel {
             return;
         }
         self.trim();
+        self.collect(self.unswept);
         if self.unswept {
             self.unswept = false;
             let before = |seconds: u64| self.seconds_ago(seconds);
@@ -41,7 +42,7 @@ impl Kernel {
     }
 
     /// A very long time ago is the beginning of time, not the future.
-    fn seconds_ago(&self, seconds: u64) -> Timestamp {
+    pub(crate) fn seconds_ago(&self, seconds: u64) -> Timestamp {
         let ms = i64::try_from(seconds)
             .unwrap_or(i64::MAX)
             .saturating_mul(1_000);

@@ -200,6 +200,10 @@ impl Kernel {
             self.reply_to_call(uri, id, |call, _| {
                 Some(AgentReply::ToolEnded { call, result })
             });
+            // Whoever carried it out has nothing to do with this turn any more.
+            if let Some(run) = self.chat_mut(uri).and_then(|chat| chat.run.as_mut()) {
+                run.calls.retain(|_, call| call.id != id);
+            }
         }
     }
 

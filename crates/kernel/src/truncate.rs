@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use wire::reduce::{Reduced, reduce_chat};
-use wire::state::{ChatState, Turn, TurnList};
+use serde_json::Value;
+use wire::reduce::Reduced;
+use wire::state::TurnList;
 use wire::{Action, ChannelUri};
 
 use crate::Kernel;
@@ -96,7 +96,11 @@ impl Kernel {
             return Flow::Ready(Some((n, None)));
         };
         match memo.find(|asked| *asked == query) {
-            Some((_, Ok(Answer::Turns(page)))) => Flow::Ready(Some((n, Some(page.clone())))),
+            // A page from before another cut does not end where this one should.
+            Some((_, Ok(Answer::Turns(page)))) => match page.turns.last() {
+                Some(last) if last.n == n => Flow::Ready(Some((n, Some(page.clone())))),
+                Some(_) | None => Flow::Ready(None),
+            },
             Some((_, Err(failed))) => Flow::Failed(failed.clone()),
             Some((_, Ok(_))) => Flow::Ready(None),
             None => Flow::Ask(vec![query]),
@@ -110,12 +114,12 @@ impl Kernel {
         sender: &Sender,
         memo: &Memo,
     ) {
-        let mut from_n = 0;
+        let (mut from_n, mut kept_n) = (0, None);
         if let Some(turn_id) = action.present("turnId") {
             let Flow::Ready(Some((n, page))) = self.cut(uri, turn_id, memo) else {
                 return;
             };
-            from_n = n + 1;
+            (from_n, kept_n) = (n + 1, Some(n));
             if let Some(page) = page {
                 // Whoever lacks the turn gets it before it hears of the cut, or its reducer would not know the turn.
                 for peer in self.watchers_above(uri, n) {
@@ -124,11 +128,14 @@ impl Kernel {
                 self.keep_page(uri, n, page);
             }
         }
-        let dropped = self.chat_state(uri).and_then(as_if_cancelled);
+        let dropped = self
+            .chat_state(uri)
+            .and_then(|state| state.active_turn.as_ref()?.as_if_cancelled());
         if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
             return;
         }
         self.stop_run(uri);
+        self.worker_gone(uri, "the worker's turn was cut off");
         let (at, id) = (self.seq, self.channels.get(uri).map(|channel| channel.id));
         let Some(chat) = self.chat_mut(uri) else {
             return;
@@ -138,12 +145,11 @@ impl Kernel {
             chat.next_n += 1;
             (chat.next_n - 1, turn)
         });
-        let hidden =
-            chat.older && from_n == 0 || chat.ns.last().is_some_and(|last| *last >= from_n);
+        let hidden = chat.next_n > from_n;
         chat.ns.truncate(chat.state.turns.len());
         chat.older &= from_n > 0;
         chat.accepted = None;
-        chat.truncated_at = at;
+        chat.cut(at, kept_n);
         let session = chat.session.clone();
         let last = chat.state.turns.last().map(|turn| turn.id.clone());
         let checkpoint = chat
@@ -185,13 +191,4 @@ impl Kernel {
         Arc::make_mut(&mut chat.state).turns = Arc::new(TurnList::new(turns));
         self.undo.touch(uri);
     }
-}
-
-/// The turn that runs, as it would be if it were cancelled now.
-fn as_if_cancelled(state: &ChatState) -> Option<Arc<Turn>> {
-    let turn_id = &state.active_turn.as_ref()?.id;
-    let fields = json!({"turnId": turn_id, "duration": 0});
-    let mut cancelled = state.clone();
-    reduce_chat(&mut cancelled, &Action::host("chat/turnCancelled", fields));
-    cancelled.turns.last().map(Arc::clone)
 }

@@ -70,6 +70,7 @@ impl Kernel {
         let Some(chat) = self.chat_mut(uri) else {
             return;
         };
+        chat.author = Some(sender.origin.client_id.clone());
         chat.accepted = None; // its duration counts from its original `startedAt` (G-04)
         let session = chat.session.clone();
         let checkpoint = chat
@@ -77,6 +78,7 @@ impl Kernel {
             .clone()
             .filter(|(turn, _)| *turn == turn_id)
             .map(|(_, data)| data);
+        chat.hid_at = seq;
         if let (Some(n), Some(chat)) = (chat.ns.pop(), id) {
             self.out.records.push(Record::HideTurns {
                 chat,
@@ -124,14 +126,19 @@ impl Kernel {
                 .as_ref()
                 .map(|config| config.values.clone())
                 .unwrap_or_default(),
-            working_directories: session.working_directories.clone().unwrap_or_default(),
+            // A chat works in its own directories, which may be none (H-146).
+            working_directories: chat
+                .state
+                .working_directories
+                .clone()
+                .or_else(|| session.working_directories.clone())
+                .unwrap_or_default(),
             resume,
             brief: chat.brief.clone(),
             history: HistoryAt {
                 chat: id,
                 before_n: chat.next_n,
-                side: chat.is_side_chat(),
-                partial: chat.context.clone(),
+                context_n: chat.context_n,
             },
             said: match resumes {
                 true => turn
@@ -141,6 +148,7 @@ impl Kernel {
                     .collect(),
                 false => Vec::new(),
             },
+            untitled: session.title == crate::calls::NEW_TITLE,
             notes: self
                 .session(&chat.session)
                 .and_then(|session| session.notes.clone()),
@@ -169,6 +177,7 @@ impl Kernel {
 
     pub(crate) fn cancel_turn(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
         if self.act(uri, action, Some(sender)) == Reduced::Changed {
+            self.wait_for_ready(uri, false);
             self.stop_run(uri);
             self.turn_ended(uri);
         }
@@ -241,7 +250,7 @@ impl Kernel {
     fn content_ref(&mut self, uri: &ChannelUri, turn_id: &str, mut part: wire::Object) {
         part.insert("kind".to_owned(), json!("contentRef"));
         let fields = json!({"turnId": turn_id, "part": part});
-        self.act(uri, Action::host("chat/responsePart", fields), None);
+        self.agent_acts(uri, "chat/responsePart", fields);
     }
 
     fn notice(&mut self, uri: &ChannelUri, turn_id: &str, text: &str) {
@@ -302,13 +311,24 @@ impl Kernel {
         ) == Reduced::Changed
         {
             self.catalogue_followed(uri);
-            self.act(
-                &session,
-                Action::host("session/activityChanged", fields),
-                None,
-            );
+            self.activity_followed(&session, fields["activity"].as_str());
             self.publish(&session);
         }
+    }
+
+    /// The session says what one of its chats is at; when that one falls silent, what another is at (G-05, H-123).
+    pub(crate) fn activity_followed(&mut self, session: &ChannelUri, activity: Option<&str>) {
+        let Some(state) = self.session_state(session) else {
+            return;
+        };
+        let another = state.chats.iter().find_map(|chat| chat.activity.clone());
+        let activity = activity.map(str::to_owned).or(another);
+        let fields = json!({"activity": activity});
+        self.act(
+            session,
+            Action::host("session/activityChanged", fields),
+            None,
+        );
     }
 
     fn keep_checkpoint(&mut self, uri: &ChannelUri, turn_id: String, data: bytes::Bytes) {
@@ -438,10 +458,10 @@ impl Kernel {
             wire::state::Outcome::Error { resumable: true }
         );
         let had_checkpoint = chat.checkpoint.is_some();
-        if !resumable {
-            chat.checkpoint = None;
-        }
         let turn_id = turn.id.clone();
+        if !resumable {
+            chat.checkpoint.take_if(|(of, _)| *of == turn_id);
+        }
         self.out.records.push(Record::Turn { chat: id, n, turn });
         if had_checkpoint && !resumable {
             self.out.records.push(Record::Checkpoint {

@@ -22,18 +22,58 @@ impl Kernel {
     /// An agent wants a worker. Its URI must be free, also among chats that are not in memory (G-26).
     pub(crate) fn spawn(&mut self, run: RunId, call: u64, worker: Worker) {
         let seq = self.seq.0 + 1;
-        self.try_spawn(run, call, worker, format!("ahp-chat:/worker-{seq}"));
+        self.try_spawn(run, call, worker, &format!("ahp-chat:/worker-{seq}"));
     }
 
-    pub(crate) fn try_spawn(&mut self, run: RunId, call: u64, worker: Worker, name: String) {
-        if let Ok(chat) = ChannelUri::parse(&name) {
-            self.begin_chore(Chore::Spawn {
+    pub(crate) fn try_spawn(&mut self, run: RunId, call: u64, worker: Worker, name: &str) {
+        match ChannelUri::parse(name) {
+            Ok(chat) => self.begin_chore(Chore::Spawn {
                 chat,
                 run,
                 call,
                 worker: Box::new(worker),
-            });
+            }),
+            Err(error) => self.fail_spawn(run, call, &worker, &error.to_string()),
         }
+    }
+
+    /// A worker that cannot be started is a call that failed: the agent is told in any case.
+    pub(crate) fn fail_spawn(&mut self, run: RunId, call: u64, worker: &Worker, why: &str) {
+        let Some(parent) = self.runs.get(&run).cloned() else {
+            return;
+        };
+        let Some(turn_id) = self.active_turn_id(&parent) else {
+            return;
+        };
+        if let Some(id) = self.announce(&parent, &turn_id, call, Executor::Client, worker) {
+            self.fail_call(&parent, &id, why);
+        }
+    }
+
+    /// The call that a worker is seen by.
+    fn announce(
+        &mut self,
+        parent: &ChannelUri,
+        turn_id: &str,
+        call: u64,
+        by: Executor,
+        worker: &Worker,
+    ) -> Option<String> {
+        let start = ToolStart {
+            name: TOOL_NAME.to_owned(),
+            display_name: worker.title.clone(),
+            ..ToolStart::default()
+        };
+        let id = self.start_call(parent, turn_id, call, by, start)?;
+        let fields = json!({
+            "turnId": turn_id,
+            "toolCallId": id,
+            "invocationMessage": worker.title,
+            "toolInput": worker.task,
+            "confirmed": "not-needed",
+        });
+        self.agent_acts(parent, "chat/toolCallReady", fields)
+            .then_some(id)
     }
 
     /// The URI is free: the call, the chat and its first turn, in one step.
@@ -44,32 +84,17 @@ impl Kernel {
         let Some(turn_id) = self.active_turn_id(&parent) else {
             return;
         };
-        let start = ToolStart {
-            name: TOOL_NAME.to_owned(),
-            display_name: worker.title.clone(),
-            ..ToolStart::default()
-        };
         let by = Executor::Worker(uri.clone());
-        let Some(id) = self.start_call(&parent, &turn_id, call, by, start) else {
+        let Some(id) = self.announce(&parent, &turn_id, call, by, &worker) else {
             return;
         };
-        let fields = json!({
-            "turnId": turn_id,
-            "toolCallId": id,
-            "invocationMessage": worker.title,
-            "toolInput": worker.task,
-            "confirmed": "not-needed",
-        });
-        if !self.agent_acts(&parent, "chat/toolCallReady", fields) {
-            return;
-        }
         if let Some(why) = self.too_many_workers(&parent, &worker) {
             return self.fail_call(&parent, &id, &why);
         }
         let Some(chat) = self.chat(&parent) else {
             return;
         };
-        let (session, author) = (chat.session.clone(), chat.author.clone());
+        let (session, author, depth) = (chat.session.clone(), chat.author.clone(), chat.depth);
         let directories = chat.state.working_directories.clone();
         let mut message = json!({"text": worker.task, "origin": {"kind": "tool"}});
         if let Some(turn) = &chat.state.active_turn
@@ -89,6 +114,7 @@ impl Kernel {
                 working_directories: directories,
                 source: None,
                 brief: Some(worker.brief),
+                depth: depth + 1,
             },
         );
         let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});
@@ -109,16 +135,7 @@ impl Kernel {
             let most = self.limits.checkpoint_bytes_max;
             return Some(format!("a worker's brief has at most {most} bytes"));
         }
-        let mut depth = 1;
-        let mut chat = parent.clone();
-        while let Some(above) = self.parent_of(&chat) {
-            depth += 1;
-            chat = above;
-            if depth > self.limits.worker_depth_max {
-                break;
-            }
-        }
-        if depth > self.limits.worker_depth_max {
+        if self.chat(parent).map_or(0, |chat| chat.depth) >= self.limits.worker_depth_max {
             let most = self.limits.worker_depth_max;
             return Some(format!("workers may start workers at most {most} deep"));
         }
@@ -127,6 +144,13 @@ impl Kernel {
             let running = self.chat(chat).is_some_and(|chat| chat.run.is_some());
             running && self.parent_of(chat).is_some()
         });
+        let chats = self
+            .session_state(&session)
+            .map_or(0, |session| session.chats.len());
+        if chats >= self.limits.chats_max {
+            let most = self.limits.chats_max;
+            return Some(format!("a session has at most {most} chats"));
+        }
         let most = self.limits.workers_max;
         (working.count() >= most)
             .then(|| format!("at most {most} workers of a session work at once"))
@@ -189,10 +213,10 @@ impl Kernel {
         }
     }
 
-    /// A worker's chat was disposed of while it worked.
-    pub(crate) fn worker_gone(&mut self, uri: &ChannelUri) {
+    /// A worker has no turn any more that could end.
+    pub(crate) fn worker_gone(&mut self, uri: &ChannelUri, why: &str) {
         if let Some((parent, id)) = self.call_for(uri) {
-            self.fail_call(&parent, &id, "the worker's chat was disposed of");
+            self.fail_call(&parent, &id, why);
         }
     }
 

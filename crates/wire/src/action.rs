@@ -69,7 +69,11 @@ impl Action {
         let mut body = Object::new();
         body.insert("type".to_owned(), Value::String(name.to_owned()));
         if let Value::Object(fields) = fields {
-            body.extend(fields.into_iter().filter(|(_, value)| !value.is_null())); // H-052
+            // An absent field is left out (H-052); what an agent sent along cannot make another action of it.
+            let fields = fields
+                .into_iter()
+                .filter(|(key, value)| !value.is_null() && key != "type");
+            body.extend(fields);
         }
         Self {
             kind: kind_of(name),

@@ -3,8 +3,12 @@
 //! Promises: a digest has exactly one URI, and whatever else looks like one is none.
 //! Must not know: how a digest is computed, where content lies.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use serde_json::Value;
 
 /// The scheme of content URIs.
 pub const SCHEME: &str = "ahp-content";
@@ -70,16 +74,41 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// Every record passes this, each delta of a turn too: made once, it costs next to nothing.
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(PREFIX));
+
 /// All content that some JSON names, wherever in it: in a field of its own or in the middle of a text.
 pub fn digests_in(json: &[u8]) -> BTreeSet<Digest> {
-    let Ok(text) = std::str::from_utf8(json) else {
-        return BTreeSet::new();
-    };
-    let after = |(at, _): (usize, &str)| {
+    let after = |at: usize| {
         let hex = at + PREFIX.len();
-        Digest::from_hex(text.get(hex..hex + Digest::HEX_LEN)?)
+        let hex = std::str::from_utf8(json.get(hex..hex + Digest::HEX_LEN)?).ok()?;
+        Digest::from_hex(hex)
     };
-    text.match_indices(PREFIX).filter_map(after).collect()
+    FINDER.find_iter(json).filter_map(after).collect()
+}
+
+/// The types that some JSON gives to content it refers to, found in one walk.
+pub fn types_in(json: &[u8]) -> BTreeMap<Digest, String> {
+    fn collect(value: &Value, types: &mut BTreeMap<Digest, String>) {
+        match value {
+            Value::Object(fields) => {
+                let text = |name: &str| fields.get(name).and_then(Value::as_str);
+                if let Some(digest) = text("uri").and_then(Digest::from_uri)
+                    && let Some(told) = text("contentType")
+                {
+                    types.entry(digest).or_insert_with(|| told.to_owned());
+                }
+                fields.values().for_each(|value| collect(value, types));
+            }
+            Value::Array(items) => items.iter().for_each(|value| collect(value, types)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut types = BTreeMap::new();
+    if let Ok(value) = serde_json::from_slice(json) {
+        collect(&value, &mut types);
+    }
+    types
 }
 
 #[cfg(test)]
@@ -116,9 +145,27 @@ mod tests {
             "text": format!("see ![x]({}) and {}", other.uri(), digest.uri()),
             "short": "ahp-content:/sha256/0123é",
             "end": "ahp-content:/sha256/",
+            "split": format!("ahp-content:/sha256/{}é", &HEX[1..]),
         });
         let found = digests_in(json.to_string().as_bytes());
         assert_eq!(found, BTreeSet::from([digest, other]));
         assert!(digests_in(b"\xff").is_empty());
+    }
+
+    #[test]
+    fn a_type_is_taken_from_beside_the_name() {
+        let (digest, other) = (Digest::new([1; 32]), Digest::new([2; 32]));
+        let json = serde_json::json!({"parts": [
+            {"contentType": "text/html", "uri": other.uri()},
+            {"text": digest.uri(), "contentType": "text/css"},
+            {"deep": [{"uri": digest.uri(), "contentType": "image/png"}]},
+        ]});
+        let json = json.to_string();
+        let types = types_in(json.as_bytes());
+        let told = |digest| types.get(&digest).cloned();
+        assert_eq!(told(digest).as_deref(), Some("image/png"));
+        assert_eq!(told(other).as_deref(), Some("text/html"));
+        assert_eq!(told(Digest::new([3; 32])), None);
+        assert!(types_in(b"{").is_empty());
     }
 }

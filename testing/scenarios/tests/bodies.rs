@@ -123,3 +123,158 @@ fn content_can_be_read_while_nothing_can_be_written() {
     .unwrap_err();
     assert_eq!(reads(&ann, &uri).unwrap()["data"], "body");
 }
+
+/// A host that forgets quickly.
+fn forgetful() -> Scenario {
+    Scenario::with(|limits| {
+        limits.sweep_ms = 1_000;
+        limits.blob_grace_s = 60;
+        limits.retention_disposed_s = 120;
+    })
+}
+
+/// Something is written, the grace of everything put so far passes, and the collector comes all the way round.
+fn is_swept(s: &mut Scenario, person: &Person) {
+    s.advances_ms(61_000);
+    let title = json!(s.look().now.0.to_string());
+    person
+        .tries(
+            &person.session(),
+            json!({"type": "session/titleChanged", "title": title}),
+        )
+        .unwrap();
+    s.advances_in_steps(10_000, 1_000);
+}
+
+fn is_there(s: &Scenario, uri: &str) -> bool {
+    let digests = s.look().blobs.digests();
+    digests.iter().any(|digest| digest.uri() == uri)
+}
+
+fn message(uri: &str) -> Value {
+    let attachment =
+        json!({"type": "resource", "uri": uri, "label": "a file", "contentType": "text/x-own"});
+    json!({"text": "look", "origin": {"kind": "user"}, "attachments": [attachment]})
+}
+
+fn turn_about(person: &Person, turn: &str, uri: &str) -> Value {
+    let mut action = person.turn_started(turn, "");
+    action["message"] = message(uri);
+    action
+}
+
+// G-32
+#[test]
+fn what_nothing_refers_to_goes_after_its_grace() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let orphan = kept(&s, b"orphan");
+    s.advances_in_steps(50_000, 1_000);
+    assert!(is_there(&s, &orphan), "it may be on its way into a message");
+    is_swept(&mut s, &ann);
+    assert!(!is_there(&s, &orphan));
+    assert_eq!(reads(&ann, &orphan).unwrap_err()["code"], -32008);
+}
+
+#[test]
+fn what_a_dead_host_had_not_recorded_yet_goes_too() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let orphan = kept(&s, b"orphan");
+    s.host_restarts();
+    ann.reconnects();
+    is_swept(&mut s, &ann);
+    assert!(!is_there(&s, &orphan));
+    s.all_agree();
+}
+
+// G-32
+#[test]
+fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
+    let mut s = forgetful();
+    s.model().hangs();
+    let ann = s.client("ann").opens_chat();
+    let uris = ["turn", "draft", "queued", "steering"].map(|body| kept(&s, body.as_bytes()));
+    let unused = kept(&s, b"unused");
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &uris[0]))
+        .unwrap();
+    let draft = json!({"type": "chat/draftChanged", "draft": message(&uris[1])});
+    ann.tries(&ann.chat(), draft).unwrap();
+    for (kind, uri) in [("queued", &uris[2]), ("steering", &uris[3])] {
+        let set = json!({
+            "type": "chat/pendingMessageSet", "kind": kind, "id": kind, "message": message(uri),
+        });
+        ann.tries(&ann.chat(), set).unwrap();
+    }
+    is_swept(&mut s, &ann);
+    s.host_restarts();
+    ann.reconnects();
+    is_swept(&mut s, &ann);
+    assert!(!is_there(&s, &unused));
+    for uri in &uris {
+        let read = reads(&ann, uri).unwrap();
+        assert_eq!(read["contentType"], "text/x-own");
+        assert_eq!(read["encoding"], "utf-8");
+    }
+    s.all_agree();
+}
+
+// G-28, G-32
+#[test]
+fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").opens_chat();
+    let (own, shared) = (kept(&s, b"own"), kept(&s, b"shared"));
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &own))
+        .unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t2", &shared))
+        .unwrap();
+    bob.tries(&bob.chat(), turn_about(&bob, "t1", &shared))
+        .unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()}))
+        .unwrap();
+    is_swept(&mut s, &bob);
+    assert!(is_there(&s, &own), "its retention is not over");
+    is_swept(&mut s, &bob);
+    is_swept(&mut s, &bob);
+    assert!(!is_there(&s, &own));
+    assert!(is_there(&s, &shared));
+}
+
+// G-32
+#[test]
+fn a_fork_keeps_the_content_of_the_turns_it_shows() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let (seen, unseen) = (kept(&s, b"seen"), kept(&s, b"unseen"));
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &seen))
+        .unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t2", &unseen))
+        .unwrap();
+    let fork = json!({
+        "channel": ann.session(), "chat": "ahp-chat:/fork",
+        "source": {"kind": "fork", "chat": ann.chat(), "turnId": "t1"},
+    });
+    ann.asks("createChat", fork).unwrap();
+    ann.asks("disposeChat", json!({"channel": ann.chat()}))
+        .unwrap();
+    for _ in 0..4 {
+        is_swept(&mut s, &ann);
+    }
+    assert!(!is_there(&s, &unseen));
+    assert_eq!(reads(&ann, &seen).unwrap()["data"], "seen");
+}
+
+#[test]
+fn a_batch_that_could_not_be_written_keeps_nothing() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let uri = kept(&s, b"body");
+    s.faults().then(host::journal::Fault::Refuse);
+    let draft = json!({"type": "chat/draftChanged", "draft": message(&uri)});
+    ann.tries(&ann.chat(), draft).unwrap_err();
+    s.advances_ms(2_000);
+    is_swept(&mut s, &ann);
+    assert!(!is_there(&s, &uri));
+}

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use host::blobs::MemoryBlobs;
+use host::blobs::{Blobs, MemoryBlobs};
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::{
-    AgentFailure, Batch, CloseReason, Effect, ErrandFailed, HostFacts, Input, Kernel, Limits,
-    Output, PeerId, ReadFailed, RunId,
+    AgentFailure, Answer, Batch, CloseReason, Effect, ErrandFailed, HostFacts, Input, Kernel,
+    Limits, Output, PeerId, Query, ReadFailed, RunId,
 };
 use wire::Timestamp;
 
@@ -313,7 +313,12 @@ impl World {
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
             }
             Effect::Fetch { ticket, fetch } => {
-                let fetched = host::blobs::fetch(&self.blobs, &fetch)
+                let digest = fetch.digest;
+                let content_type = match self.reader.read(&Query::ContentType { digest }) {
+                    Ok(Answer::ContentType(content_type)) => content_type,
+                    Ok(_) | Err(_) => None,
+                };
+                let fetched = host::blobs::fetch(&self.blobs, &fetch, content_type)
                     .map_err(|error| ErrandFailed(error.to_string()));
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
@@ -347,6 +352,12 @@ impl World {
             Effect::Probe => {
                 let writable = self.journal.probe().is_ok();
                 self.queue.push_back(Input::Probed { writable });
+            }
+            Effect::Collect { buckets, before } => {
+                let aged = self.blobs.aged(buckets, before).expect("memory reads");
+                for digest in self.journal.unreferred(&aged).unwrap_or_default() {
+                    self.blobs.remove(&digest, before).expect("memory writes");
+                }
             }
             Effect::Configure { .. } | Effect::Forget { .. } => {}
         }

@@ -1,9 +1,5 @@
 //! Tool calls of one round: each is planned, consented to and run; edits and commands one at a time, reads together.
 
-use std::time::Duration;
-
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
@@ -171,12 +167,8 @@ async fn ask(
     let mut fields = ready_fields(called, plan);
     fields.insert("options".to_owned(), consent::options(desk.shared.locale));
     fields.insert("editable".to_owned(), json!(true));
-    if !plan.edits.is_empty() {
-        let mut items = Vec::new();
-        for edit in &plan.edits {
-            items.push(kept_edit(desk, edit).await?);
-        }
-        fields.insert("edits".to_owned(), json!({"items": items}));
+    if !plan.edits.is_empty() && keep_all(desk, &plan.bodies).await? {
+        fields.insert("edits".to_owned(), json!({"items": plan.edits}));
     }
     let call = called.number;
     let asked = AgentEvent::ToolReady { call, fields };
@@ -206,16 +198,14 @@ async fn ask(
     Ok(Decision::Approved { edited })
 }
 
-/// Edits are shown by reference: both sides are kept before anybody is asked.
-async fn kept_edit(desk: &Desk<'_>, edit: &crate::tool::FileChange) -> Result<Value, TurnOver> {
-    let mut item = json!({"diff": {"added": edit.added, "removed": edit.removed}});
-    for (side, content) in [("before", &edit.before), ("after", &edit.after)] {
-        if let Some(content) = content {
-            let kept = desk.events.keep(content.clone(), "text/plain").await?;
-            item[side] = json!({"uri": edit.uri, "content": kept});
+/// Edits are shown by reference: what they refer to is kept before anybody is told. Whether all of it was.
+async fn keep_all(desk: &Desk<'_>, bodies: &[Vec<u8>]) -> Result<bool, TurnOver> {
+    for body in bodies {
+        if desk.events.keep(body.clone(), "text/plain").await?.is_err() {
+            return Ok(false);
         }
     }
-    Ok(item)
+    Ok(true)
 }
 
 async fn run(
@@ -247,12 +237,10 @@ async fn run(
 }
 
 async fn ended(desk: &Desk<'_>, outcome: Outcome) -> Result<Ended, TurnOver> {
-    let mut content = outcome.content;
-    for edit in &outcome.edits {
-        let mut item = kept_edit(desk, edit).await?;
-        item["type"] = json!("fileEdit");
-        content.push(item);
-    }
+    let content = match keep_all(desk, &outcome.bodies).await? {
+        true => outcome.content,
+        false => Vec::new(),
+    };
     Ok(Ended {
         text: outcome.text,
         success: outcome.success,
@@ -266,9 +254,16 @@ async fn complete(desk: &Desk<'_>, called: &Called, ended: Ended) -> Result<Stri
     let mut content = vec![json!({"type": "text", "text": ended.text})];
     content.extend(ended.content);
     if let Some(whole) = ended.whole {
-        let mut kept = desk.events.keep(whole, "text/plain").await?;
-        kept["type"] = json!("resource");
-        content.push(kept);
+        match desk.events.keep(whole, "text/plain").await? {
+            Ok(mut kept) => {
+                kept["type"] = json!("resource");
+                content.push(kept);
+            }
+            Err(why) => {
+                let text = format!("(The whole output could not be kept: {why})");
+                content.push(json!({"type": "text", "text": text}));
+            }
+        }
     }
     let mut result = json!({
         "success": ended.success,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use wire::Object;
 
-use crate::locale;
+use crate::locale::Locale;
 use crate::tool::Nature;
 
 /// The session setting that holds the mode. Not `mode`, `autoApprove` or `isolation`: clients fill those with values of
@@ -110,8 +110,8 @@ pub(super) fn verdict(mode: Mode, nature: Nature, key: &str, approved: &Approved
 pub(super) const APPROVE_IN_SESSION: &str = "approve-session";
 
 /// The buttons under a call that asks (G-14).
-pub(super) fn options() -> Value {
-    let words = locale::words();
+pub(super) fn options(locale: Locale) -> Value {
+    let words = locale.words();
     json!([
         {"id": "approve", "label": words.approve, "kind": "approve", "group": 0},
         {"id": APPROVE_IN_SESSION, "label": words.approve_in_session, "kind": "approve", "group": 0},

@@ -20,10 +20,11 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
 use crate::locale::Locale;
+use crate::provider::Endpoint;
 use crate::sink::EventSink;
 use crate::tool::{self, Tool, Workspace};
 
-pub use models::{KeySource, Model, ModelError, Prices};
+pub use models::{Model, ModelError, Prices};
 
 /// The provider id.
 pub const PROVIDER: &str = "native";
@@ -39,22 +40,28 @@ pub struct NativeAgent {
 
 /// What all sessions have in common.
 pub(crate) struct Shared {
-    models: Vec<Model>,
+    models: Vec<(Model, Endpoint)>,
     tools: Vec<Box<dyn Tool>>,
     locale: Locale,
 }
 
 impl NativeAgent {
     /// An agent with these models; the first is the default.
-    pub fn new(models: Vec<Model>) -> Self {
-        Self {
+    pub fn new(models: Vec<Model>) -> Result<Self, ModelError> {
+        Model::check_all(&models)?;
+        let models = models.into_iter().map(|model| {
+            let endpoint = model.endpoint()?;
+            Ok((model, endpoint))
+        });
+        let models = models.collect::<Result<Vec<_>, ModelError>>()?;
+        Ok(Self {
             shared: Arc::new(Shared {
                 models,
                 tools: tool::all(),
                 locale: Locale::of_environment(),
             }),
             workspaces: Mutex::default(),
-        }
+        })
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
@@ -87,10 +94,10 @@ impl Agent for NativeAgent {
             display_name: "Greenroom".to_owned(),
             description: "Reads, edits and runs in your working directory with a model of your choice."
                 .to_owned(),
-            models: self.shared.models.iter().map(Model::info).collect(),
+            models: self.shared.models.iter().map(|(model, _)| model.info()).collect(),
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
             config_schema: config_schema(),
-            default_model: self.shared.models.first().map(|model| model.id.clone()),
+            default_model: self.shared.models.first().map(|(model, _)| model.id.clone()),
         }
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::agent::ModelInfo;
-use crate::provider::{Endpoint, Key};
+use crate::provider::{Endpoint, EndpointError, Key};
 
 /// Context assumed of a model that says nothing about it.
 const CONTEXT_TOKENS: u64 = 32_768;
@@ -61,20 +61,13 @@ pub struct Prices {
     pub cache_read: Option<f64>,
 }
 
-/// Where a key lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySource {
-    Env(String),
-    File(PathBuf),
-}
-
 /// What is wrong with a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     #[error("`{0}` names no model: write BASE_URL#MODEL, such as http://localhost:11434/v1#qwen3")]
     NoName(String),
-    #[error("`{0}` is no http:// or https:// address")]
-    NoAddress(String),
+    #[error("the model `{id}`: {error}")]
+    Endpoint { id: String, error: EndpointError },
     #[error("the model `{0}` names both `key_env` and `key_file`: keep one")]
     TwoKeys(String),
     #[error("the model id `{0}` occurs twice")]
@@ -122,32 +115,27 @@ impl Model {
         if self.id.is_empty() {
             return Err(ModelError::NoId);
         }
-        let address = ["http://", "https://"]
-            .iter()
-            .any(|scheme| self.base_url.len() > scheme.len() && self.base_url.starts_with(scheme));
-        if !address {
-            return Err(ModelError::NoAddress(self.base_url.clone()));
-        }
         if self.key_env.is_some() && self.key_file.is_some() {
             return Err(ModelError::TwoKeys(self.id.clone()));
         }
-        Ok(())
+        self.endpoint().map(drop)
     }
 
-    pub fn key_source(&self) -> Option<KeySource> {
-        let env = self.key_env.clone().map(KeySource::Env);
-        env.or_else(|| self.key_file.clone().map(KeySource::File))
-    }
-
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint {
-            base_url: self.base_url.clone(),
-            key: self.key_source().map(|source| match source {
-                KeySource::Env(name) => Key::Env(name),
-                KeySource::File(path) => Key::File(path),
-            }),
-            headers: self.headers.clone(),
+    /// Its server.
+    pub fn endpoint(&self) -> Result<Endpoint, ModelError> {
+        let wrong = |error| ModelError::Endpoint {
+            id: self.id.clone(),
+            error,
+        };
+        let mut endpoint = Endpoint::new(&self.base_url).map_err(wrong)?;
+        let env = self.key_env.clone().map(Key::from_environment);
+        if let Some(key) = env.or_else(|| self.key_file.clone().map(Key::from_file)) {
+            endpoint = endpoint.with_key(key);
         }
+        for (name, value) in &self.headers {
+            endpoint = endpoint.with_header(name, value).map_err(wrong)?;
+        }
+        Ok(endpoint)
     }
 
     /// What its server calls it.
@@ -201,7 +189,7 @@ mod tests {
         let model = Model::parse("http://localhost:11434/v1/#qwen3:8b").unwrap();
         assert_eq!((model.id.as_str(), model.base_url.as_str()), ("qwen3:8b", "http://localhost:11434/v1"));
         assert_eq!(model.server_name(), "qwen3:8b");
-        for bad in ["http://localhost/v1", "http://localhost/v1#", "qwen3", "ftp://x#y", "http://#x"] {
+        for bad in ["http://localhost/v1", "http://localhost/v1#", "qwen3", "ftp://x#y"] {
             let error = Model::parse(bad).unwrap_err().to_string();
             assert!(error.contains("http") , "{bad}: {error}");
         }

@@ -11,7 +11,7 @@ use super::{Model, Shared, history, prompt};
 use crate::agent::{AgentError, TurnInput};
 use crate::event::{AgentEvent, AgentReply};
 use crate::provider::{
-    ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec, ToolUse,
+    Endpoint,    ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec, ToolUse,
     Usage,
 };
 use crate::sink::{EventSink, TurnOver};
@@ -72,8 +72,7 @@ async fn converse(
     input: &TurnInput,
     events: &EventSink,
 ) -> Result<(), Stop> {
-    let model = chosen(shared, &input.message)?;
-    let endpoint = model.endpoint();
+    let (model, endpoint) = chosen(shared, &input.message)?;
     let mode = Mode::of(&input.config);
     let tools: Vec<&dyn Tool> = match model.calls_tools() {
         true => shared.tools.iter().map(|tool| &**tool).collect(),
@@ -106,7 +105,7 @@ async fn converse(
         if round > 0 {
             steered.take(events, &mut numbers, &mut request).await?;
         }
-        let said = match round::play(shared, &endpoint, &request, &mut numbers, events).await {
+        let said = match round::play(shared, endpoint, &request, &mut numbers, events).await {
             Ok(said) => said,
             Err(RoundError::Over) => return Err(Stop::Over),
             Err(RoundError::Provider(error)) => return Err(error.into()),
@@ -136,13 +135,13 @@ async fn converse(
 }
 
 /// The model a message names; the host lets no other through (G-12).
-fn chosen<'a>(shared: &'a Shared, message: &Value) -> Result<&'a Model, Stop> {
+fn chosen<'a>(shared: &'a Shared, message: &Value) -> Result<(&'a Model, &'a Endpoint), Stop> {
     let wanted = message["model"]["id"].as_str();
     let found = match wanted {
-        Some(id) => shared.models.iter().find(|model| model.id == id),
+        Some(id) => shared.models.iter().find(|(model, _)| model.id == id),
         None => shared.models.first(),
     };
-    found.ok_or_else(|| {
+    found.map(|(model, endpoint)| (model, endpoint)).ok_or_else(|| {
         let message = "the model of this message is not configured any more; choose another";
         Stop::Failed(AgentError {
             error_type: "modelMissing".to_owned(),

@@ -59,7 +59,7 @@ impl Agent for ScriptedAgent {
             display_name: "Scripted agent".to_owned(),
             description: "Plays a script: for a first look, for tests and for client builders. Uses no model."
                 .to_owned(),
-            models: vec![ModelInfo { id: model.clone(), name: model.clone() }],
+            models: vec![ModelInfo { id: model.clone(), name: model.clone(), details: wire::Object::new() }],
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}), // G-01
             config_schema: config_schema(),
             default_model: Some(model),

@@ -72,6 +72,23 @@ impl Host {
         result["session"].as_str().unwrap().to_owned()
     }
 
+    /// The state of a channel.
+    pub fn state(&self, channel: &str) -> Value {
+        let mut child = self
+            .greenroom()
+            .args(["watch", "--json", channel])
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let _ = child.kill();
+        let _ = child.wait();
+        let mut told: Value = serde_json::from_str(&line).unwrap();
+        told["state"].take()
+    }
+
     /// SIGKILL; the data directory stays.
     pub fn kill(mut self) -> TempDir {
         self.stop();

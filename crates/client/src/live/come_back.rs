@@ -12,7 +12,7 @@ use crate::{
 };
 
 use super::shared::{Inner, Shared, subscribe_params};
-use super::supervise::{End, Supervisor, update_of};
+use super::supervise::{End, Established, Supervisor, update_of};
 use super::{Back, HostInfo, Link, Options, Place, Update};
 
 type Watched = BTreeMap<ChannelUri, Object>;
@@ -52,7 +52,7 @@ impl Supervisor {
         shared: &Shared,
         place: &Place,
         options: &Options,
-    ) -> Result<(Arc<Connection>, Events), ClientError> {
+    ) -> Result<Established, ClientError> {
         let (connection, events) = open(shared, place).await?;
         let client_id = shared.lock().replica.client_id().to_owned();
         let wanted = options.subscriptions.iter().cloned();
@@ -70,11 +70,11 @@ impl Supervisor {
         inner.host = host;
         inner.connection = Some(Arc::clone(&connection));
         drop(inner);
-        Ok((connection, events))
+        Ok(Established { connection, events })
     }
 
     /// Tries until there is a connection; an error if the client is over first.
-    pub(super) async fn come_back(&mut self) -> Result<(), ClientError> {
+    pub(super) async fn come_back(&mut self) -> Result<Established, ClientError> {
         let shared = Arc::clone(&self.shared);
         let mut why = None;
         loop {
@@ -97,14 +97,14 @@ impl Supervisor {
                 () = shared.closing.notified() => Err(End::closed()),
             };
             match attempted {
-                Ok(()) => return Ok(()),
+                Ok(established) => return Ok(established),
                 Err(End::Over(over)) => return Err(over),
                 Err(End::Lost(failed)) => why = Some(failed),
             }
         }
     }
 
-    async fn attempt(&mut self) -> Result<(), End> {
+    async fn attempt(&self) -> Result<Established, End> {
         let (connection, events) = open(&self.shared, &self.place).await.map_err(End::of)?;
         let (client_id, last_seen, watched) = {
             let inner = self.shared.lock();
@@ -134,24 +134,23 @@ impl Supervisor {
             }
             Err(why) => return Err(End::of(why)),
         };
-        self.connection = Arc::new(connection);
-        self.events = events;
+        let connection = Arc::new(connection);
         let updates = {
             let mut inner = self.shared.lock();
             let updates =
                 take_news(&mut inner, news).map_err(|error| End::Lost(unreadable(error)))?;
-            inner.connection = Some(Arc::clone(&self.connection));
+            inner.connection = Some(Arc::clone(&connection));
             updates
         };
-        self.leave_unwanted(&channels).await;
+        self.leave_unwanted(&connection, &channels).await;
         for update in updates {
             self.emit(update).await?;
         }
-        Ok(())
+        Ok(Established { connection, events })
     }
 
     /// Ends the subscriptions that were given up while they were being taken up again.
-    async fn leave_unwanted(&self, asked: &[ChannelUri]) {
+    async fn leave_unwanted(&self, connection: &Connection, asked: &[ChannelUri]) {
         let unwanted: Vec<&ChannelUri> = {
             let inner = self.shared.lock();
             let is_unwanted = |channel: &&ChannelUri| !inner.watched.contains_key(*channel);
@@ -160,7 +159,7 @@ impl Supervisor {
         for channel in unwanted {
             let params = subscribe_params(channel, &Object::new());
             // A connection that fails is noticed by who reads from it.
-            let _ = self.connection.notify("unsubscribe", params).await;
+            let _ = connection.notify("unsubscribe", params).await;
         }
     }
 }
@@ -278,12 +277,7 @@ fn take_news(inner: &mut Inner, news: News) -> Result<Vec<Update>, StateError> {
     updates.extend(heard);
     updates.extend(reset.into_iter().map(|channel| Update::Reset { channel }));
     updates.extend(gone.into_iter().map(|channel| Update::Gone { channel }));
-    updates.extend(not_resent.into_iter().map(|given_up| Update::NotResent {
-        channel: given_up.channel,
-        client_seq: given_up.client_seq,
-        action: given_up.action,
-        why: given_up.why,
-    }));
+    updates.extend(not_resent.into_iter().map(Update::from));
     Ok(updates)
 }
 

@@ -61,7 +61,8 @@ pub struct Options {
     pub introduction: Object,
     /// Answers the host's own requests; without one each is answered with -32601.
     pub handler: Option<Handler>,
-    /// How long nothing may be heard before the host is asked whether it is there.
+    /// How long nothing may be heard before the host is asked whether it is there; after twice that without a word the
+    /// connection counts as lost.
     pub ping_after: Duration,
     /// The longest wait before the connection is tried again.
     pub retry_max: Duration,
@@ -130,9 +131,9 @@ impl Live {
         options: Options,
     ) -> Result<(Self, Updates), ClientError> {
         let shared = Arc::new(Shared::new(client_id, options.handler.clone()));
-        let (supervisor, updates) =
+        let (supervisor, established, updates) =
             Supervisor::start(Arc::clone(&shared), place.into(), options).await?;
-        let task = tokio::spawn(supervisor.run());
+        let task = tokio::spawn(supervisor.run(established));
         let task = Arc::new(Task(Mutex::new(Some(task))));
         Ok((Self { shared, task }, updates))
     }
@@ -172,6 +173,7 @@ impl Live {
             let mut inner = self.shared.lock();
             inner.watched.remove(channel);
             inner.replica.drop_channel(channel.as_str());
+            inner.give_up_subscribing(channel);
         }
         // Without a connection there is nothing to end: the next one does not ask for the channel.
         let _ = self
@@ -243,7 +245,7 @@ impl Live {
 
     /// Tries to reconnect now instead of at the end of the wait.
     pub fn retry_now(&self) {
-        self.shared.retry.notify_one();
+        self.shared.retry.notify_waiters();
     }
 
     /// Why nothing comes any more, once the client is over.

@@ -16,7 +16,7 @@ use crate::connection::Handler;
 use crate::pump::Answer;
 use crate::{ClientError, Connection, Replica, Snapshot};
 
-use super::HostInfo;
+use super::{HostInfo, Update};
 
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -175,6 +175,51 @@ impl Inner {
             .take_snapshot(snapshot)
             .map(|()| true)
             .map_err(|error| ClientError::Unreadable(error.to_string()))
+    }
+
+    /// Forgets a channel that the host disposed of, if it was watched; what the application is told.
+    pub(super) fn disposed(&mut self, channel: &str) -> Vec<Update> {
+        let is_watched = self
+            .watched
+            .keys()
+            .any(|watched| watched.as_str() == channel);
+        self.watched
+            .retain(|watched, _| watched.as_str() != channel);
+        let given_up = self.replica.disposed(channel);
+        let gone = Update::Gone {
+            channel: channel.to_owned(),
+        };
+        let gone = is_watched.then_some(gone).into_iter();
+        gone.chain(given_up.into_iter().map(Update::from)).collect()
+    }
+
+    /// The same for a session and its chats.
+    pub(super) fn session_disposed(&mut self, session: &str) -> Vec<Update> {
+        let state = self.replica.confirmed_session(session);
+        let chats = state.map_or(&[][..], |state| state.chats.as_slice());
+        let channels = chats.iter().map(|chat| chat.resource.clone());
+        let channels: Vec<String> = channels.chain([session.to_owned()]).collect();
+        let disposed = channels.iter();
+        disposed
+            .flat_map(|channel| self.disposed(channel))
+            .collect()
+    }
+
+    /// Subscriptions to a channel that are still on their way are not wanted any more: who waits for one hears that.
+    pub(super) fn give_up_subscribing(&mut self, channel: &ChannelUri) {
+        let unwanted = self
+            .subscribing
+            .extract_if(|_, subscribing| subscribing.channel == *channel);
+        for (_, subscribing) in unwanted {
+            let why = ClientError::Closed("the channel was unsubscribed meanwhile".to_owned());
+            let _ = subscribing.done.send(Err(why));
+        }
+    }
+
+    /// The client is over.
+    pub(super) fn end(&mut self, why: &ClientError) {
+        self.lost(why);
+        self.over.get_or_insert_with(|| why.clone());
     }
 
     /// There is no connection any more; who waits on it hears why.

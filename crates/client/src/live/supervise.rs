@@ -27,6 +27,10 @@ pub(super) struct Supervisor {
     pub(super) options: Options,
     pub(super) backoff: Backoff,
     updates: mpsc::Sender<Update>,
+}
+
+/// A connection that is set up.
+pub(super) struct Established {
     pub(super) connection: Arc<Connection>,
     pub(super) events: Events,
 }
@@ -59,8 +63,8 @@ impl Supervisor {
         shared: Arc<Shared>,
         place: Place,
         options: Options,
-    ) -> Result<(Self, Updates), ClientError> {
-        let (connection, events) = Self::introduce(&shared, &place, &options).await?;
+    ) -> Result<(Self, Established, Updates), ClientError> {
+        let established = Self::introduce(&shared, &place, &options).await?;
         let (updates, receiver) = mpsc::channel(UPDATES_MAX);
         let supervisor = Self {
             shared,
@@ -68,38 +72,43 @@ impl Supervisor {
             backoff: Backoff::new(options.retry_max),
             options,
             updates,
-            connection,
-            events,
         };
-        Ok((supervisor, Updates { receiver }))
+        Ok((supervisor, established, Updates { receiver }))
     }
 
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self, mut established: Established) {
         let why = loop {
             let connected = Instant::now();
-            let why = match self.listen().await {
-                End::Over(why) => break why,
+            let why = match self.listen(&mut established).await {
+                End::Over(why) => {
+                    self.say_goodbye(established.connection, &why).await;
+                    break why;
+                }
                 End::Lost(why) => why,
             };
             self.backoff.lasted(connected.elapsed());
             self.shared.lock().lost(&why);
-            self.connection.give_up(why.clone());
-            if let Err(End::Over(why) | End::Lost(why)) =
-                self.emit(Update::Connection(Link::Lost { why })).await
-            {
-                break why;
-            }
-            if let Err(why) = self.come_back().await {
-                break why;
+            established.connection.give_up(why.clone());
+            drop(established);
+            let lost = Update::Connection(Link::Lost { why });
+            let back = match self.emit(lost).await {
+                Ok(()) => self.come_back().await,
+                Err(End::Over(why) | End::Lost(why)) => Err(why),
+            };
+            match back {
+                Ok(back) => established = back,
+                Err(why) => break why,
             }
         };
-        self.end(why).await;
+        self.shared.lock().end(&why);
+        let over = Update::Connection(Link::Over { why });
+        let _ = self.updates.try_send(over);
     }
 
     /// Hears the host until the connection ends or the client is closed.
-    async fn listen(&mut self) -> End {
-        let shared = Arc::clone(&self.shared);
-        let connection = Arc::clone(&self.connection);
+    async fn listen(&self, established: &mut Established) -> End {
+        let Established { connection, events } = established;
+        let shared = &self.shared;
         let heard = AtomicU64::new(0);
         let sending = async {
             loop {
@@ -108,11 +117,11 @@ impl Supervisor {
                 shared.unsent.notified().await;
             }
         };
-        let silence = watch_silence(&connection, &heard, self.options.ping_after);
+        let silence = watch_silence(connection, &heard, self.options.ping_after);
         tokio::pin!(sending, silence);
         loop {
             let said = tokio::select! {
-                said = self.events.next_said() => said,
+                said = events.next_said() => said,
                 why = &mut silence => Err(why),
                 () = &mut sending => continue,
                 () = shared.closing.notified() => return End::closed(),
@@ -139,20 +148,23 @@ impl Supervisor {
     }
 
     async fn take(&self, notification: Notification) -> Result<(), End> {
-        if notification.method != "action" {
-            return self.emit(Update::Notification(notification)).await;
-        }
-        // What cannot be read cannot be mirrored: better a fresh start than a state that is wrong.
-        let envelope = Envelope::from_value(notification.params).map_err(End::Lost)?;
-        let update = {
-            let mut inner = self.shared.lock();
-            let heard = inner.replica.hear(&envelope);
-            update_of(&inner, envelope, heard)
+        let updates = match notification.method.as_str() {
+            "action" => {
+                // What cannot be read cannot be mirrored: better a fresh start than a state that is wrong.
+                let envelope = Envelope::from_value(notification.params).map_err(End::Lost)?;
+                take_envelope(&mut self.shared.lock(), envelope)
+            }
+            "root/sessionRemoved" => {
+                let session = notification.params["session"].as_str().unwrap_or_default();
+                let disposed = self.shared.lock().session_disposed(session);
+                [vec![Update::Notification(notification)], disposed].concat()
+            }
+            _ => vec![Update::Notification(notification)],
         };
-        match update {
-            Some(update) => self.emit(update).await,
-            None => Ok(()),
+        for update in updates {
+            self.emit(update).await?;
         }
+        Ok(())
     }
 
     /// Tells the application. One that wants no updates gets none; one that does not read them ends the client.
@@ -169,22 +181,27 @@ impl Supervisor {
         }
     }
 
-    async fn end(self, why: ClientError) {
+    /// Sends what is unsent, and closes the connection in good order.
+    async fn say_goodbye(&self, connection: Arc<Connection>, why: &ClientError) {
         let _ = timeout(FLUSH_TIMEOUT, self.shared.flush()).await;
-        {
-            let mut inner = self.shared.lock();
-            inner.lost(&why);
-            inner.over = Some(why.clone());
-        }
-        let _ = self
-            .updates
-            .try_send(Update::Connection(Link::Over { why: why.clone() }));
-        match Arc::try_unwrap(self.connection) {
+        self.shared.lock().end(why);
+        match Arc::try_unwrap(connection) {
             Ok(connection) => connection.close().await,
             // Somebody waits for an answer on it: it ends when they have heard why.
-            Err(connection) => connection.give_up(why),
+            Err(connection) => connection.give_up(why.clone()),
         }
     }
+}
+
+fn take_envelope(inner: &mut Inner, envelope: Envelope) -> Vec<Update> {
+    let heard = inner.replica.hear(&envelope);
+    let disposed = match (envelope.action.name(), envelope.action.text("chat")) {
+        ("session/chatRemoved", Some(chat)) if envelope.rejection.is_none() => inner.disposed(chat),
+        _ => Vec::new(), // nothing else disposes of a channel
+    };
+    let mut updates: Vec<Update> = update_of(inner, envelope, heard).into_iter().collect();
+    updates.extend(disposed);
+    updates
 }
 
 /// What the application is told of an envelope.
@@ -230,13 +247,24 @@ async fn watch_silence(
     heard: &AtomicU64,
     ping_after: Duration,
 ) -> ClientError {
+    let silent_max = ping_after * 2;
     loop {
         let before = heard.load(Ordering::Relaxed);
         tokio::time::sleep(ping_after).await;
-        if heard.load(Ordering::Relaxed) == before
-            && let Err(why) = connection.ping().await
-        {
-            return why;
+        if heard.load(Ordering::Relaxed) != before {
+            continue;
+        }
+        match timeout(silent_max, connection.ping()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => return why,
+            // A long message on its way out holds the ping up, but then something is heard sooner or later.
+            Err(_) if heard.load(Ordering::Relaxed) != before => {}
+            Err(_) => {
+                return ClientError::Closed(format!(
+                    "the host was silent for {} s",
+                    (ping_after + silent_max).as_secs()
+                ));
+            }
         }
     }
 }

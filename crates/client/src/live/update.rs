@@ -6,8 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use wire::Action;
 
-use crate::replica::WhyNot;
-use crate::{ClientError, Envelope, Notification};
+use crate::{ClientError, Envelope, GivenUp, Notification, WhyNot};
 
 /// Updates that may wait for the application before the client gives up.
 pub(super) const UPDATES_MAX: usize = 65_536;
@@ -28,7 +27,7 @@ pub enum Update {
         action: Arc<Action>,
         reason: String,
     },
-    /// After a reconnect an action was given up, because sending it again could do what is no longer meant (G-30). It is
+    /// An action was given up, after a reconnect because sending it again could do what is no longer meant (G-30). It is
     /// not known whether the host took it: the state shows. What it did ahead of time is undone.
     NotResent {
         channel: String,
@@ -38,12 +37,24 @@ pub enum Update {
     },
     /// The state of a channel was replaced by a newer snapshot: whatever was derived from actions starts over.
     Reset { channel: String },
-    /// A channel that was watched is no longer there; its state is forgotten.
+    /// A channel that was watched is no longer there; its state is forgotten. Told when the host says so on the session
+    /// or the root channel, if that is watched, and after a reconnect.
     Gone { channel: String },
     /// A notification that is no action: `root/sessionAdded` and the like. Not replayed after a reconnect.
     Notification(Notification),
     /// The connection was lost, is tried again, or is back.
     Connection(Link),
+}
+
+impl From<GivenUp> for Update {
+    fn from(given_up: GivenUp) -> Self {
+        Self::NotResent {
+            channel: given_up.channel,
+            client_seq: given_up.client_seq,
+            action: given_up.action,
+            why: given_up.why,
+        }
+    }
 }
 
 /// What became of the connection.
@@ -57,7 +68,8 @@ pub enum Link {
         wait: Duration,
         why: Option<ClientError>,
     },
-    /// It is back, and every channel that is still there is watched again.
+    /// It is back, and every channel that is still there is watched again. Notifications that were missed are not
+    /// repeated: a list of sessions has to be fetched anew (H-086).
     Back { how: Back },
     /// It ended for good. Nothing comes after this.
     Over { why: ClientError },

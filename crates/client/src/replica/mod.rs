@@ -7,6 +7,8 @@
 
 mod resend;
 mod resume;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -172,7 +174,6 @@ impl Replica {
     }
 
     pub fn has_unsent(&self) -> bool {
-        // The newest are unsent if any are, but for what a reconnect set back; both ends are short to look at.
         self.pending
             .iter()
             .rev()

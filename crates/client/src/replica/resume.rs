@@ -112,6 +112,21 @@ impl Replica {
         })
     }
 
+    /// Takes the news that a channel was disposed of. What is pending on it came too late: the host says nothing about it
+    /// any more (H-068).
+    pub fn disposed(&mut self, channel: &str) -> Vec<GivenUp> {
+        self.drop_channel(channel);
+        let mut given_up = Vec::new();
+        self.pending.retain(|pending| {
+            let is_on_it = pending.channel == channel;
+            if is_on_it {
+                given_up.push(pending.given_up(WhyNot::ChannelGone));
+            }
+            !is_on_it
+        });
+        given_up
+    }
+
     /// Decides about each pending action: to be sent again, or given up and why.
     fn settle(&mut self, decide: impl Fn(&Mirror, &Pending) -> Result<(), WhyNot>) -> Vec<GivenUp> {
         self.ahead.clear();
@@ -127,12 +142,7 @@ impl Replica {
                     pending.watch = self.watch_of(&pending.channel, &pending.action);
                     self.pending.push_back(pending);
                 }
-                Err(why) => given_up.push(GivenUp {
-                    channel: pending.channel,
-                    client_seq: pending.client_seq,
-                    action: pending.action,
-                    why,
-                }),
+                Err(why) => given_up.push(pending.given_up(why)),
             }
         }
         let channels: BTreeSet<String> = self
@@ -144,6 +154,17 @@ impl Replica {
             self.rebase(&channel);
         }
         given_up
+    }
+}
+
+impl Pending {
+    fn given_up(&self, why: WhyNot) -> GivenUp {
+        GivenUp {
+            channel: self.channel.clone(),
+            client_seq: self.client_seq,
+            action: Arc::clone(&self.action),
+            why,
+        }
     }
 }
 

@@ -12,12 +12,16 @@ use wire::published::commands::ContentEncoding;
 use super::{BlobError, Blobs, Found};
 
 /// Reads and encodes content. It takes at least as much room encoded, so larger ones are not even read.
-pub fn fetch(blobs: &dyn Blobs, fetch: &Fetch) -> Result<Fetched, BlobError> {
+pub fn fetch(
+    blobs: &dyn Blobs,
+    fetch: &Fetch,
+    content_type: Option<String>,
+) -> Result<Fetched, BlobError> {
     Ok(match blobs.read(&fetch.digest, fetch.bytes_max as u64)? {
         Found::Missing => Fetched::Missing,
         Found::TooLarge { .. } => Fetched::TooLarge,
         Found::Body(body) => {
-            let content = encode(&body, fetch.encoding, None);
+            let content = encode(&body, fetch.encoding, content_type);
             if content.data.len() > fetch.bytes_max {
                 Fetched::TooLarge
             } else {

@@ -1,14 +1,20 @@
-//! Bodies: read for clients, away from the kernel's task and its thread.
+//! Bodies: read for clients and collected when nothing refers to them, away from the kernel's task and its thread.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use kernel::{ErrandFailed, Fetch, Fetched};
+use kernel::{Answer, ErrandFailed, Fetch, Fetched, Query};
 use tokio::sync::Semaphore;
+use wire::Timestamp;
 
 use crate::blobs::{self, BlobError, Blobs};
+use crate::journal::JournalThread;
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
 const BODIES_MAX: usize = 4;
+
+/// Bodies that are looked up and removed between two batches.
+const COLLECT_MAX: usize = 32;
 
 /// A handle on the blob store for tasks.
 #[derive(Clone)]
@@ -24,8 +30,45 @@ impl Bodies {
     }
 
     /// Content for a client, encoded.
-    pub async fn fetch(&self, fetch: Fetch) -> Result<Fetched, ErrandFailed> {
-        self.work(move |store| blobs::fetch(store, &fetch)).await
+    pub async fn fetch(
+        &self,
+        fetch: Fetch,
+        journal: &JournalThread,
+    ) -> Result<Fetched, ErrandFailed> {
+        let digest = fetch.digest;
+        let content_type = match journal.read(Query::ContentType { digest }).await {
+            Ok(Answer::ContentType(content_type)) => content_type,
+            // It can be served without.
+            Ok(_) | Err(_) => None,
+        };
+        self.work(move |store| blobs::fetch(store, &fetch, content_type))
+            .await
+    }
+
+    /// Removes what nothing refers to, a few at a time: all batches wait for each removal.
+    pub async fn collect(
+        &self,
+        buckets: RangeInclusive<u8>,
+        before: Timestamp,
+        journal: &JournalThread,
+    ) {
+        let Ok(aged) = self.work(move |store| store.aged(buckets, before)).await else {
+            return; // told already; the next sweep tries again
+        };
+        for some in aged.chunks(COLLECT_MAX) {
+            let blobs = Arc::clone(&self.blobs);
+            let collected = journal.collect(some.to_vec(), move |unreferred| {
+                for digest in unreferred {
+                    if let Err(error) = blobs.remove(digest, before) {
+                        tracing::warn!(%error, "a body that nothing refers to stays");
+                    }
+                }
+            });
+            if let Err(error) = collected.await {
+                tracing::warn!(%error, "bodies that nothing refers to stay");
+                return;
+            }
+        }
     }
 
     /// Does what may wait for the disk where waiting harms nobody.

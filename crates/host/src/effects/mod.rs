@@ -5,12 +5,13 @@ mod run_turn;
 mod words;
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use agents::{Agent, Replies};
 use kernel::{AgentFailure, AgentReply, Fetch, Input, Query, ReadFailed, RunId, Ticket, TurnRun};
 use tokio::task::AbortHandle;
-use wire::ChannelUri;
+use wire::{ChannelUri, Timestamp};
 
 pub(crate) use bodies::Bodies;
 
@@ -66,11 +67,17 @@ impl Effects {
     }
 
     pub fn fetch(&self, ticket: Ticket, fetch: Fetch) {
-        let (bodies, arrivals) = (self.bodies.clone(), self.arrivals.clone());
+        let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
+        let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
-            let fetched = bodies.fetch(fetch).await;
+            let fetched = bodies.fetch(fetch, &journal).await;
             send(&arrivals, Input::Fetched { ticket, fetched }).await;
         });
+    }
+
+    pub fn collect(&self, buckets: RangeInclusive<u8>, before: Timestamp) {
+        let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
+        tokio::spawn(async move { bodies.collect(buckets, before, &journal).await });
     }
 
     pub fn probe(&self) {

@@ -41,6 +41,7 @@ impl House {
             brief: None,
             history: kernel::HistoryAt::default(),
             said: Vec::new(),
+            untitled: false,
             notes: None,
         });
     }

@@ -8,6 +8,7 @@ mod clients;
 mod forks;
 mod list;
 mod log;
+mod references;
 mod turns;
 mod whole;
 
@@ -57,6 +58,9 @@ contract! {
             truncating_a_fork_leaves_its_source_alone,
             what_was_hidden_before_the_fork_never_belonged_to_it,
             the_last_fork_to_go_takes_the_turns_with_it;
+        references: content_is_kept_while_its_channel_is, one_reference_of_many_is_enough,
+            a_fork_keeps_what_the_turns_it_sees_refer_to, a_refused_reference_keeps_nothing,
+            a_type_is_known_while_someone_tells_it;
         log: the_log_is_in_seq_order_across_channels_with_their_own_floors,
             a_log_over_its_bound_says_so, trimmed_actions_are_out_of_reach,
             trimming_keeps_what_a_head_does_not_hold_yet;
@@ -200,6 +204,7 @@ impl Book {
     fn context(&mut self, chat: u64) -> TurnPage {
         match self.ask(Query::Context {
             chat: ChannelId(chat),
+            through_n: 2,
             turns_max: 100,
             bytes_max: 100_000,
         }) {

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use kernel::{Answer, Batch, Boot, Query};
+use wire::Digest;
 
 use super::{Journal, JournalError, JournalReader};
 
@@ -150,6 +151,15 @@ impl Journal for Faulty {
             return Err(unwritable("the disk is full"));
         }
         self.inner.probe()
+    }
+
+    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+        if self.faults.script().reads_broken {
+            return Err(JournalError::Unreadable(
+                "the disk does not answer".to_owned(),
+            ));
+        }
+        self.inner.unreferred(digests)
     }
 
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {

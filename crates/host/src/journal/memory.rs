@@ -16,7 +16,7 @@ use kernel::{
     SummaryRecord,
 };
 use wire::state::Turn;
-use wire::{ChannelUri, Timestamp};
+use wire::{ChannelUri, Digest, Timestamp};
 
 use super::{Journal, JournalError, JournalReader};
 
@@ -53,6 +53,14 @@ impl Journal for Memory {
         Ok(())
     }
 
+    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+        let store = self.store();
+        let unreferred = digests
+            .iter()
+            .filter(|digest| store.references_to(digest).next().is_none());
+        Ok(unreferred.copied().collect())
+    }
+
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
         Ok(Box::new(self.clone()))
     }
@@ -82,6 +90,8 @@ struct Store {
     clients: BTreeMap<String, ClientRecord>,
     floors: BTreeMap<(String, ChannelUri), FloorRecord>,
     checkpoints: BTreeMap<u64, (String, Bytes)>,
+    /// The type of content by who refers to it: a channel, or a turn of it.
+    references: BTreeMap<(Digest, u64, Option<u64>), Option<String>>,
 }
 
 #[derive(Debug)]

@@ -18,6 +18,7 @@ pub use sqlite::{Archive, ArchivedChat, ArchivedSession, Sqlite, SqliteReader};
 pub use thread::{CommitStats, JournalThread};
 
 use kernel::{Answer, Batch, Boot, Query};
+use wire::Digest;
 
 /// Why the journal could not do what it was asked; the operator hears it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +44,8 @@ pub trait Journal: Send {
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError>;
     /// A small write and its removal, to see whether the disk takes writes again.
     fn probe(&mut self) -> Result<(), JournalError>;
+    /// Those of some content that nothing refers to. True until the next append.
+    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError>;
     /// A reading side of its own, for another thread.
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError>;
 }

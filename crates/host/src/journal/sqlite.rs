@@ -7,6 +7,7 @@
 mod archive;
 mod lock;
 mod read;
+mod references;
 mod schema;
 mod sweep;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use kernel::{Answer, Batch, Boot, Query};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use wire::Digest;
 
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
 use self::lock::DirectoryLock;
@@ -104,6 +106,10 @@ impl Journal for Sqlite {
             .execute("DELETE FROM meta WHERE key = 'probe'", [])
             .map_err(unwritten)?;
         Ok(())
+    }
+
+    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+        self.in_snapshot(|conn| references::unreferred(conn, digests))
     }
 
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use kernel::{Answer, Batch, Boot, Query};
 use tokio::sync::{Semaphore, oneshot};
+use wire::Digest;
 
 use super::{Journal, JournalError, JournalReader};
 
@@ -25,9 +26,13 @@ const READERS: usize = 2;
 
 type Answered<T> = oneshot::Sender<Result<T, JournalError>>;
 
+/// What becomes of content that nothing refers to.
+type Remove = Box<dyn FnOnce(&[Digest]) + Send>;
+
 enum Write {
     Append(Batch, Answered<()>),
     Probe(Answered<()>),
+    Collect(Vec<Digest>, Remove, Answered<()>),
 }
 
 struct Read(Query, Answered<Answer>);
@@ -110,6 +115,20 @@ impl JournalThread {
         answered.await.unwrap_or_else(|_| Err(unwritable()))
     }
 
+    /// Has those of some content removed that nothing refers to, before anything else is written: no reference can
+    /// come between the question and the removal. Everybody's batches wait meanwhile, so not for many at once.
+    pub async fn collect(
+        &self,
+        digests: Vec<Digest>,
+        remove: impl FnOnce(&[Digest]) + Send + 'static,
+    ) -> Result<(), JournalError> {
+        let (answer, answered) = oneshot::channel();
+        let collect = Write::Collect(digests, Box::new(remove), answer);
+        let taken = self.shared.writes.put(collect).await;
+        taken.map_err(|Closed| unwritable())?;
+        answered.await.unwrap_or_else(|_| Err(unwritable()))
+    }
+
     /// Answers with at least everything that was committed when it was asked.
     pub async fn read(&self, query: Query) -> Result<Answer, JournalError> {
         let (answer, answered) = oneshot::channel();
@@ -180,6 +199,10 @@ fn write_loop(mut journal: Box<dyn Journal>, queue: &Queue<Write>, counters: &Co
                 answer.send(written)
             }
             Write::Probe(answer) => answer.send(journal.probe()),
+            Write::Collect(digests, remove, answer) => {
+                let unreferred = journal.unreferred(&digests);
+                answer.send(unreferred.map(|digests| remove(&digests)))
+            }
         };
     }
 }
@@ -368,6 +391,27 @@ mod tests {
         assert_eq!((written, seen), (Ok(()), 0));
     }
 
+    #[tokio::test]
+    async fn nothing_is_written_between_the_question_and_the_removal() {
+        let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
+        let (kept, gone) = (Digest::new([1; 32]), Digest::new([2; 32]));
+        let mut referring = batch(1);
+        referring.records.push(Record::Reference {
+            channel: ChannelId::ROOT,
+            turn: None,
+            digest: kept,
+            content_type: None,
+        });
+        let (sender, removed) = std::sync::mpsc::channel();
+        let collecting = journal.collect(vec![kept, gone], move |digests| {
+            sender.send(digests.to_vec()).unwrap();
+        });
+        // Handed over first, written first: the removal sees the reference.
+        let (written, collected) = tokio::join!(biased; journal.append(referring), collecting);
+        assert_eq!((written, collected), (Ok(()), Ok(())));
+        assert_eq!(removed.recv(), Ok(vec![gone]));
+    }
+
     struct Panicking;
 
     impl Journal for Panicking {
@@ -379,6 +423,9 @@ mod tests {
         }
         fn probe(&mut self) -> Result<(), JournalError> {
             Ok(())
+        }
+        fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+            Ok(digests.to_vec())
         }
         fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
             Memory::new().reader()

@@ -1,12 +1,16 @@
 //! `createChat`: another chat in a session, empty, forked from a turn, or beside one (H-140 to H-147).
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use wire::published::commands::CreateChatParams;
+use wire::published::commands::{ChatSource, CreateChatParams};
 use wire::reduce::Reduced;
 use wire::rpc::code;
+use wire::state::Turn;
 use wire::{Action, ChannelUri, Id, Object, RpcError};
 
 use crate::Kernel;
+use crate::authority::{CONTENT_DEPTH_MAX, depth_of};
 use crate::channel::ChatChannel;
 use crate::chats::{NewChat, Source};
 use crate::io::PeerId;
@@ -15,6 +19,48 @@ use crate::record::{Answer, Query, StoredTurn, TurnPage};
 
 /// What a new chat is called until somebody names it.
 const NEW_TITLE: &str = "New chat";
+
+/// Where a new chat is to come from, as its `source` says.
+#[derive(Clone)]
+struct Wanted {
+    kind: &'static str,
+    chat: ChannelUri,
+    turn_id: String,
+    selection_bytes: usize,
+    /// `ChatOrigin`, of nothing but what its type knows: it travels far.
+    origin: Value,
+}
+
+impl Wanted {
+    fn of(source: &ChatSource) -> Result<Self, RpcError> {
+        let (kind, chat, turn_id, selection) = match source {
+            ChatSource::Fork(fork) => ("fork", &fork.chat, &fork.turn_id, None),
+            ChatSource::SideChat(side) => {
+                let selection = side.selection.as_ref();
+                ("sideChat", &side.chat, &side.turn_id, selection)
+            }
+            ChatSource::Unknown(_) => {
+                let message = "`source` must be a `fork` or a `sideChat` with `chat` and `turnId`";
+                return Err(bad(message));
+            }
+        };
+        let mut origin = json!({"kind": kind, "chat": chat, "turnId": turn_id});
+        if let Some(selection) = selection {
+            if selection.text.is_empty() {
+                return Err(bad("`source.selection.text` must not be empty")); // H-145
+            }
+            origin["selection"] = wire::action::to_value(selection);
+        }
+        Ok(Self {
+            kind,
+            chat: ChannelUri::parse(chat)
+                .map_err(|error| bad(format!("`source.chat`: {error}")))?,
+            turn_id: turn_id.clone(),
+            selection_bytes: selection.map_or(0, |selection| selection.text.len()),
+            origin,
+        })
+    }
+}
 
 fn bad(message: impl Into<String>) -> RpcError {
     RpcError::new(code::INVALID_PARAMS, message.into())
@@ -39,9 +85,11 @@ impl Kernel {
             (Ok(session), Ok(chat)) => (session, chat),
             (Err(error), _) | (_, Err(error)) => return self.answer_error(peer, id, &error),
         };
-        let source = raw.get("source").filter(|source| !source.is_null());
-        let from = source.and_then(|source| source["chat"].as_str());
-        let from = from.and_then(|text| ChannelUri::parse(text).ok());
+        let source = match params.source.as_ref().map(Wanted::of).transpose() {
+            Ok(source) => source,
+            Err(error) => return self.answer_error(peer, id, &error),
+        };
+        let from = source.as_ref().map(|source| source.chat.clone());
         let mut wanted = vec![(session.clone(), 1), (chat.clone(), 1)];
         wanted.extend(from.clone().map(|from| (from, self.limits.open_turns)));
         let exist = match self.need_channels(&wanted, memo) {
@@ -59,16 +107,18 @@ impl Kernel {
             return self.answer_error(peer, id, &error);
         }
         let message = raw.get("initialMessage").and_then(Value::as_object);
-        if let Flow::Ask(queries) = self.need_chats_of(message, memo) {
-            return Flow::Ask(queries);
+        match self.need_chats_of(message, memo) {
+            Flow::Ready(()) => {}
+            Flow::Ask(queries) => return Flow::Ask(queries),
+            Flow::Failed(failed) => return Flow::Failed(failed),
         }
         let source = match source {
             None => Flow::Ready(Ok(None)),
-            Some(source) => self.source_of(&session, &chat, source, from.as_ref(), memo),
+            Some(source) => self.source_of(&session, &chat, source, memo),
         };
         let planned = match source {
             Flow::Ready(source) => source.and_then(|source| {
-                let new = self.plan_chat(&session, &chat, params, raw, source)?;
+                let new = self.plan_chat(&session, &chat, params, source)?;
                 let message = self.plan_message(&session, message, memo)?;
                 Ok((new, message))
             }),
@@ -114,6 +164,11 @@ impl Kernel {
         let Some(mut message) = message.cloned() else {
             return Ok(None);
         };
+        if message.values().map(depth_of).max().unwrap_or(0) >= CONTENT_DEPTH_MAX {
+            return Err(bad(format!(
+                "`initialMessage` nests at most {CONTENT_DEPTH_MAX} levels deep"
+            )));
+        }
         if self.stopping {
             return Err(bad("the host is going down"));
         }
@@ -133,8 +188,7 @@ impl Kernel {
         session: &ChannelUri,
         chat: &ChannelUri,
         params: &CreateChatParams,
-        raw: &Value,
-        source: Option<(Source, ChannelUri)>,
+        source: Option<(Source, Wanted)>,
     ) -> Result<NewChat, RpcError> {
         let state = self.session_state(session);
         let Some(state) = state.filter(|state| state.lifecycle != "failed") else {
@@ -145,33 +199,35 @@ impl Kernel {
         if several.is_none_or(|several| !several.is_object()) {
             return Err(bad("this agent has only one chat in a session")); // H-141
         }
-        let own = state.working_directories.clone();
-        let (title, directories, origin) = match &source {
-            Some((_, from)) => {
-                let from = self.chat_state(from);
-                let title = from.map_or(NEW_TITLE, |from| from.title.as_str());
-                let directories = from.and_then(|from| from.working_directories.clone()); // H-143
-                let mut origin = raw["source"].clone();
-                if let Some(origin) = origin.as_object_mut() {
-                    origin.retain(|key, value| {
-                        ["kind", "chat", "turnId", "selection"].contains(&key.as_str())
-                            && !value.is_null()
-                    });
-                }
-                (title.to_owned(), directories, origin)
+        if state.chats.len() >= self.limits.chats_max {
+            let most = self.limits.chats_max;
+            return Err(bad(format!("a session has at most {most} chats")));
+        }
+        let from = source
+            .as_ref()
+            .and_then(|(_, wanted)| self.chat_state(&wanted.chat));
+        let directories = match (&source, from) {
+            // A fork goes on where its source works (H-143).
+            (Some((Source { visible: true, .. }, _)), Some(from)) => {
+                from.working_directories.clone()
             }
-            None => {
+            _ => {
                 let wanted = params.working_directories.clone();
-                let known = own.as_deref().unwrap_or(&[]);
+                let known = state.working_directories.as_deref().unwrap_or(&[]);
                 let mut strange = wanted.iter().flatten();
                 if strange.any(|directory| !known.contains(directory)) {
-                    return Err(bad(
-                        "`workingDirectories` must be among those of the session",
-                    )); // H-146
+                    let message = "`workingDirectories` must be among those of the session";
+                    return Err(bad(message)); // H-146
                 }
-                let directories = wanted.or(own);
-                (NEW_TITLE.to_owned(), directories, json!({"kind": "user"}))
+                wanted.or_else(|| state.working_directories.clone())
             }
+        };
+        let title = from
+            .map_or(NEW_TITLE, |from| from.title.as_str())
+            .to_owned();
+        let (source, origin) = match source {
+            Some((source, wanted)) => (Some(source), wanted.origin),
+            None => (None, json!({"kind": "user"})),
         };
         Ok(NewChat {
             uri: chat.clone(),
@@ -179,8 +235,9 @@ impl Kernel {
             origin,
             interactivity: None,
             working_directories: directories,
-            source: source.map(|(source, _)| source),
+            source,
             brief: None,
+            depth: 0,
         })
     }
 
@@ -189,57 +246,51 @@ impl Kernel {
         &self,
         session: &ChannelUri,
         chat: &ChannelUri,
-        source: &Value,
-        from: Option<&ChannelUri>,
+        wanted: Wanted,
         memo: &Memo,
-    ) -> Load<Result<Option<(Source, ChannelUri)>, RpcError>> {
+    ) -> Load<Result<Option<(Source, Wanted)>, RpcError>> {
         let refuse = |message: &str| Flow::Ready(Err(bad(message)));
-        let kind = source["kind"].as_str().unwrap_or("");
-        let visible = kind == "fork";
-        if !matches!(kind, "fork" | "sideChat") {
-            return refuse("`source.kind` must be `fork` or `sideChat`");
-        }
+        let visible = wanted.kind == "fork";
         let provider = self.session_state(session).map(|state| &state.provider);
         let agent = provider.and_then(|provider| self.agent(Some(provider)).ok());
-        let able =
-            agent.is_some_and(|agent| agent.info["capabilities"]["multipleChats"][kind] == true);
+        let able = agent
+            .is_some_and(|agent| agent.info["capabilities"]["multipleChats"][wanted.kind] == true);
         if !able {
             return refuse("this agent does not make chats of this kind");
         }
-        let from = from.filter(|from| *from != chat);
-        let found = from.and_then(|from| Some((from, self.chat(from)?, self.channels.get(from)?)));
-        let Some((from, source_chat, channel)) =
-            found.filter(|(_, chat, _)| chat.session == *session)
+        if wanted.selection_bytes > self.limits.selection_bytes_max {
+            return refuse("`source.selection` is too large");
+        }
+        let from = &wanted.chat;
+        let found = (from != chat).then(|| Some((self.chat(from)?, self.channels.get(from)?)));
+        let Some((source_chat, channel)) =
+            found.flatten().filter(|(chat, _)| chat.session == *session)
         else {
             return refuse("`source.chat` must be a chat of this session");
         };
-        if source["selection"].is_object()
-            && source["selection"]["text"]
-                .as_str()
-                .unwrap_or("")
-                .is_empty()
-        {
-            return refuse("`source.selection.text` must not be empty");
-        }
-        let turn_id = source["turnId"].as_str().unwrap_or("");
+        let turn_id = wanted.turn_id.as_str();
         let running = source_chat.state.active_turn.as_ref();
         let running = running.filter(|turn| turn.id == turn_id);
         if running.is_some() && visible {
             return refuse("a chat can be forked from a completed turn only");
         }
-        let made = |through_n: Option<u64>, page: TurnPage, partial: Option<Value>| {
+        let made = |through_n: Option<u64>, page: TurnPage, partial: Option<Arc<Turn>>| {
             let source = Source {
                 through: through_n.map(|n| (channel.id, n)),
                 page,
                 visible,
                 partial,
                 foreseen: source_chat.foreseen.clone(),
+                checkpoint: source_chat
+                    .checkpoint
+                    .clone()
+                    .filter(|(turn, _)| visible && turn == turn_id),
             };
-            Flow::Ready(Ok(Some((source, from.clone()))))
+            Flow::Ready(Ok(Some((source, wanted.clone()))))
         };
         if let Some(turn) = running {
             // Its context is everything before, and what the running turn has said so far.
-            let partial = Some(wire::action::to_value(turn));
+            let partial = turn.as_if_cancelled();
             return made(
                 source_chat.next_n.checked_sub(1),
                 TurnPage::default(),

@@ -11,6 +11,7 @@ use wire::rpc::code;
 use wire::state::{ChatState, ConfigState, SessionState, status};
 use wire::{Action, ChannelUri, Id, Object, RpcError};
 
+use crate::authority::{CONTENT_DEPTH_MAX, depth_of};
 use crate::channel::{Body, Channel, ChatChannel, SessionChannel};
 use crate::io::{AgentFacts, Effect, PeerId};
 use crate::load::{Flow, Memo};
@@ -18,7 +19,7 @@ use crate::record::ChannelId;
 use crate::{Kernel, config, directory};
 
 /// What a new session is called until somebody names it.
-const NEW_TITLE: &str = "New session";
+pub(crate) const NEW_TITLE: &str = "New session";
 
 /// The URI of the chat that comes with a session (G-26).
 pub(crate) fn default_chat_of(session: &ChannelUri) -> String {
@@ -60,7 +61,15 @@ impl Kernel {
         if let Some(reason) = self.unwritable() {
             return self.answer_error(peer, id, &RpcError::new(code::INTERNAL_ERROR, reason));
         }
-        let planned = if exist.contains(&true) {
+        let too_deep = raw
+            .get("activeClient")
+            .is_some_and(|client| depth_of(client) > CONTENT_DEPTH_MAX);
+        let planned = if too_deep {
+            Err(RpcError::new(
+                code::INVALID_PARAMS,
+                format!("`activeClient` nests at most {CONTENT_DEPTH_MAX} levels deep"),
+            ))
+        } else if exist.contains(&true) {
             Err(RpcError::new(
                 code::SESSION_ALREADY_EXISTS,
                 format!("{uri} exists already"),
@@ -86,7 +95,7 @@ impl Kernel {
             self.note_active(&uri, &client_id);
         }
         self.count_sessions(1);
-        self.publish(&uri);
+        self.publish_now(&uri);
         self.respond(peer, id, &Value::Null);
         Flow::Ready(())
     }
@@ -203,6 +212,7 @@ impl Kernel {
             had_turn: false,
             waiting: BTreeSet::new(),
             notes: None,
+            eager: BTreeSet::new(),
             published: Object::new(),
         };
         let mut chat_state = ChatState::new(chat.as_str(), NEW_TITLE, status::IDLE, moment.clone());

@@ -114,11 +114,14 @@ impl Kernel {
             Flow::Ask(queries) => return Flow::Ask(queries),
             Flow::Failed(failed) => return Flow::Failed(failed),
         };
-        let replay = match self.cuts_below_window(&replay, &floors, last_seen, memo) {
-            Flow::Ready(true) => Replay::NotPossible,
-            Flow::Ready(false) => replay,
+        let oldest = match self.oldest_numbers(&ok, &floors, memo) {
+            Flow::Ready(oldest) => oldest,
             Flow::Ask(queries) => return Flow::Ask(queries),
             Flow::Failed(failed) => return Flow::Failed(failed),
+        };
+        let replay = match self.cut_below_window(&ok, &floors, &oldest, last_seen) {
+            true => Replay::NotPossible,
+            false => replay,
         };
         if matches!(replay, Replay::NotPossible) {
             // The snapshot form uses the stored view (G-20), so older turns may have to come in first.
@@ -132,11 +135,6 @@ impl Kernel {
                 Flow::Failed(failed) => return Flow::Failed(failed),
             }
         }
-        let oldest = match self.oldest_numbers(&ok, &floors, memo) {
-            Flow::Ready(oldest) => oldest,
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        };
         let leaves = self.sessions_left_behind(&params.client_id, &ok);
         let leaves_wanted: Vec<_> = leaves.iter().map(|uri| (uri.clone(), 1)).collect();
         if let Flow::Ask(queries) = self.need_channels(&leaves_wanted, memo) {
@@ -170,6 +168,7 @@ impl Kernel {
                     .push(Record::FloorGone { client_id, channel });
             }
         }
+        let before = self.seq;
         for session in leaves {
             // H-126: came back without it.
             let client_id = ready.client_id.clone();
@@ -180,7 +179,7 @@ impl Kernel {
                     .push(Chore::RemoveActive { session, client_id }),
             }
         }
-        let body = match replay {
+        let body = match self.with_what_followed(replay, &ok, before) {
             Replay::Envelopes(envelopes) => {
                 self.go_on_watching(peer, &ok, &floors, &oldest);
                 let replay = known_to(&ready, envelopes);
@@ -307,72 +306,52 @@ impl Kernel {
         Flow::Ready(Replay::Envelopes(replay))
     }
 
-    /// Whether a truncate in the gap names a turn older than the oldest in the client's last snapshot: its reducer would
-    /// not know the turn, for pages are not replayed (G-19).
-    fn cuts_below_window(
-        &self,
-        replay: &Replay,
-        floors: &BTreeMap<ChannelUri, FloorRecord>,
-        last_seen: Seq,
-        memo: &Memo,
-    ) -> Load<bool> {
-        let Replay::Envelopes(replay) = replay else {
-            return Flow::Ready(false);
+    /// What the reconnect itself caused in the channels that are resumed belongs into the replay: nobody watches yet.
+    fn with_what_followed(&self, replay: Replay, ok: &[ChannelUri], before: Seq) -> Replay {
+        let Replay::Envelopes(replayed) = &replay else {
+            return replay;
         };
-        let mut chats = floors.keys().filter_map(|uri| self.chat(uri));
-        if !chats.any(|chat| chat.truncated_at > last_seen) {
-            return Flow::Ready(false);
+        if self.seq == before {
+            return replay;
         }
-        let mut queries = Vec::new();
-        for (uri, turn_id) in replay.truncates() {
-            let oldest = floors.get(uri).and_then(|floor| floor.oldest_turn.as_ref());
-            let Some(oldest) = oldest.filter(|oldest| *oldest != FROM_THE_BEGINNING) else {
-                continue;
-            };
-            let (named, oldest) = (
-                self.number_of(uri, turn_id, memo),
-                self.number_of(uri, oldest, memo),
-            );
-            match (named, oldest) {
-                (Flow::Ready(Some(named)), Flow::Ready(Some(oldest))) if named >= oldest => {}
-                (Flow::Failed(failed), _) | (_, Flow::Failed(failed)) => {
-                    return Flow::Failed(failed);
-                }
-                (Flow::Ready(_), Flow::Ready(_)) => return Flow::Ready(true),
-                (named, oldest) => {
-                    for flow in [named, oldest] {
-                        if let Flow::Ask(more) = flow {
-                            queries.extend(more);
-                        }
-                    }
-                }
-            }
+        if !self.tail.reaches(before) {
+            return Replay::NotPossible;
         }
-        if queries.is_empty() {
-            Flow::Ready(false)
-        } else {
-            Flow::Ask(queries)
-        }
+        let resumed: BTreeSet<ChannelId> = ok
+            .iter()
+            .map(|uri| match uri.is_root() {
+                true => Some(ChannelId::ROOT),
+                false => self.channels.get(uri).map(|channel| channel.id),
+            })
+            .collect::<Option<_>>()
+            .unwrap_or_default();
+        let followed = self.tail.above(before);
+        let followed = followed.filter(|(_, channel, _)| resumed.contains(channel));
+        let mut envelopes = replayed.envelopes.clone();
+        envelopes.extend(followed.map(|(_, _, envelope)| envelope.clone()));
+        Replay::Envelopes(Arc::new(Replayed::new(envelopes)))
     }
 
-    /// The number a turn has or had in a chat, cut off or not.
-    fn number_of(&self, uri: &ChannelUri, turn_id: &str, memo: &Memo) -> Load<Option<u64>> {
-        let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else {
-            return Flow::Ready(None);
-        };
-        if let Some(place) = chat.state.turns.position(turn_id) {
-            return Flow::Ready(chat.ns.get(place).copied());
-        }
-        let query = Query::FindTurn {
-            chat: channel.id,
-            turn_id: turn_id.to_owned(),
-        };
-        match memo.find(|asked| *asked == query) {
-            None => Flow::Ask(vec![query]),
-            Some((_, Err(failed))) => Flow::Failed(failed.clone()),
-            Some((_, Ok(Answer::FindTurn(found)))) => Flow::Ready(found.map(|found| found.n)),
-            Some((_, Ok(_))) => Flow::Ready(None),
-        }
+    /// Whether a truncate in the gap names a turn older than the oldest in the client's last snapshot: its reducer would
+    /// not know the turn, for pages are not replayed (G-19).
+    fn cut_below_window(
+        &self,
+        ok: &[ChannelUri],
+        floors: &BTreeMap<ChannelUri, FloorRecord>,
+        oldest: &BTreeMap<ChannelUri, u64>,
+        last_seen: Seq,
+    ) -> bool {
+        ok.iter().any(|uri| {
+            let (Some(chat), Some(floor)) = (self.chat(uri), floors.get(uri)) else {
+                return false;
+            };
+            let start = last_seen.max(floor.floor);
+            match oldest.get(uri) {
+                Some(oldest_n) => chat.was_cut_below(*oldest_n, start),
+                // Its oldest turn is nowhere to be found: any cut may be below it.
+                None => floor.oldest_turn.is_some() && chat.was_cut(start),
+            }
+        })
     }
 
     /// The numbers of the oldest turns the client was sent: where its next page ends (G-18).

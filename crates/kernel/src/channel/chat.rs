@@ -1,8 +1,10 @@
 //! A chat: its window of turns in memory, what a client may do in it, and what follows in its session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use crate::authority::{Permit, Refusal};
 use crate::chats::summary_of;
 use crate::io::{RunId, TextKind};
 use crate::load::{Memo, turns_of};
-use crate::message::not_a_user_message;
+use crate::message::{not_a_user_message, size_of, too_large};
 use crate::record::{ChannelId, Seq, TurnPage};
 use crate::speak::Sender;
 use crate::{pending, question, tool};
@@ -27,6 +29,12 @@ const CENTURY_MS: i64 = 100 * 366 * 24 * 3_600 * 1_000;
 
 /// Longest turn id taken from a client, in bytes.
 const TURN_ID_BYTES_MAX: usize = 256;
+
+/// Truncates remembered for reconnects; from before an older one there are snapshots.
+const CUTS_MAX: usize = 32;
+
+/// Turn ids that look like the host's own, at most: a client need not take any.
+pub(crate) const FORESEEN_MAX: usize = 1_024;
 
 /// A chat in memory.
 pub(crate) struct ChatChannel {
@@ -45,14 +53,21 @@ pub(crate) struct ChatChannel {
     pub accepted: Option<Timestamp>,
     /// What a worker was spawned with; handed to its turns.
     pub brief: Option<Bytes>,
-    /// Of a side chat: the turn that was running when it was made, as it stood (H-144).
-    pub context: Option<Value>,
+    /// Of a side chat: the number of the last turn, shown nowhere, that is its context (H-144).
+    pub context_n: Option<u64>,
     /// The client whose message the active turn answers.
     pub author: Option<String>,
     /// Who put which message into the queue.
     pub authors: BTreeMap<String, String>,
-    /// The seq of the last truncate: only a replay from before it need look for one.
-    pub truncated_at: Seq,
+    /// The newest truncates: at which seq, and the number of the turn that stayed last. A replay from before one may not
+    /// be possible (G-19).
+    cuts: VecDeque<(u64, Option<u64>)>,
+    /// The seq of the newest truncate that is not among them any more.
+    cuts_forgotten: u64,
+    /// The seq at which rows were last hidden: what was read before may show them still.
+    pub hid_at: Seq,
+    /// How deep below a chat of a user a worker works.
+    pub depth: usize,
     /// Turn ids of clients that look like ones the host will make (G-26).
     pub foreseen: BTreeSet<String>,
 }
@@ -92,12 +107,15 @@ struct Private {
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    context: Option<Value>,
+    context_n: Option<u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     authors: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     foreseen: BTreeSet<String>,
-    truncated_at: u64,
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    cuts: VecDeque<(u64, Option<u64>)>,
+    cuts_forgotten: u64,
+    depth: usize,
 }
 
 impl ChatChannel {
@@ -113,11 +131,14 @@ impl ChatChannel {
             checkpoint: None,
             accepted: None,
             brief: None,
-            context: None,
+            context_n: None,
             author: None,
             authors: BTreeMap::new(),
             foreseen: BTreeSet::new(),
-            truncated_at: Seq(0),
+            cuts: VecDeque::new(),
+            cuts_forgotten: 0,
+            hid_at: Seq(0),
+            depth: 0,
         }
     }
 
@@ -137,12 +158,17 @@ impl ChatChannel {
             next_n,
             checkpoint,
             accepted: private.accepted.map(Timestamp),
-            brief: private.brief.map(Bytes::from),
+            brief: private
+                .brief
+                .and_then(|brief| STANDARD.decode(brief).ok())
+                .map(Bytes::from),
             author: private.author,
-            context: private.context,
+            context_n: private.context_n,
             authors: private.authors,
             foreseen: private.foreseen,
-            truncated_at: Seq(private.truncated_at),
+            cuts: private.cuts,
+            cuts_forgotten: private.cuts_forgotten,
+            depth: private.depth,
             ..Self::new(state, session, session_id)
         }
     }
@@ -150,15 +176,14 @@ impl ChatChannel {
     fn private(&self) -> Bytes {
         let private = Private {
             accepted: self.accepted.map(|moment| moment.0),
-            brief: self
-                .brief
-                .as_ref()
-                .map(|brief| String::from_utf8_lossy(brief).into_owned()),
+            brief: self.brief.as_ref().map(|brief| STANDARD.encode(brief)),
             author: self.author.clone(),
-            context: self.context.clone(),
+            context_n: self.context_n,
             authors: self.authors.clone(),
             foreseen: self.foreseen.clone(),
-            truncated_at: self.truncated_at.0,
+            cuts: self.cuts.clone(),
+            cuts_forgotten: self.cuts_forgotten,
+            depth: self.depth,
         };
         Bytes::from(rpc::to_json(&private))
     }
@@ -179,6 +204,29 @@ impl ChatChannel {
     pub fn is_side_chat(&self) -> bool {
         let origin = self.state.extra.get("origin");
         origin.is_some_and(|origin| origin["kind"] == "sideChat")
+    }
+
+    /// Notes a truncate.
+    pub fn cut(&mut self, at: Seq, kept_n: Option<u64>) {
+        self.hid_at = at;
+        self.cuts.push_back((at.0, kept_n));
+        if self.cuts.len() > CUTS_MAX
+            && let Some((seq, _)) = self.cuts.pop_front()
+        {
+            self.cuts_forgotten = seq;
+        }
+    }
+
+    /// Whether a truncate above `start` named a turn that a window from `oldest_n` on does not hold.
+    pub fn was_cut_below(&self, oldest_n: u64, start: Seq) -> bool {
+        let mut cuts = self.cuts.iter().filter(|(seq, _)| *seq > start.0);
+        self.cuts_forgotten > start.0
+            || cuts.any(|(_, kept_n)| kept_n.is_some_and(|kept_n| kept_n < oldest_n))
+    }
+
+    /// Whether a truncate happened above `start` at all.
+    pub fn was_cut(&self, start: Seq) -> bool {
+        self.cuts.back().is_some_and(|(seq, _)| *seq > start.0)
     }
 
     /// The number of the oldest turn in memory.
@@ -267,6 +315,9 @@ pub(crate) fn validate(
         }
         ChatAction::DraftChanged => match action.present("draft") {
             Some(draft) if draft["origin"]["kind"] != "user" => Err(not_a_user_message()),
+            Some(draft) if size_of(draft) > kernel.limits.waiting_bytes_max => {
+                Err(too_large(kernel))
+            }
             _ => Ok(Permit(action)),
         },
         ChatAction::IsReadChanged | ChatAction::IsArchivedChanged => Ok(Permit(action)),
@@ -280,18 +331,9 @@ pub(crate) fn validate(
         ChatAction::PendingMessageRemoved => pending::validate_removed(state, action),
         ChatAction::QueuedMessagesReordered => pending::validate_reordered(state, action),
         ChatAction::Truncated => kernel.validate_truncated(uri, action, memo),
-        ChatAction::WorkingDirectorySet => {
-            let session = kernel.session_state(&chat.session);
-            let wanted = action.text("directory").unwrap_or("");
-            let known = session.and_then(|session| session.working_directories.as_ref());
-            match known.is_some_and(|known| known.iter().any(|uri| uri == wanted)) {
-                true => Ok(Permit(action)),
-                false => Err(Refusal::because(
-                    "a chat's working directories are among its session's",
-                )), // H-146
-            }
-        }
-        ChatAction::WorkingDirectoryRemoved => Ok(Permit(action)),
+        ChatAction::WorkingDirectorySet | ChatAction::WorkingDirectoryRemoved => Err(
+            Refusal::because("this agent does not take more than one working directory"),
+        ),
     }
 }
 
@@ -320,6 +362,9 @@ fn validate_start(
     }
     if state.active_turn.is_some() {
         return Err(Refusal::because("a turn is already running in this chat"));
+    }
+    if chat.foreseen.len() >= FORESEEN_MAX && pending::is_foreseen(turn_id, kernel.seq.0) {
+        return Err(Refusal::because("ids of this form are the host's own"));
     }
     if action.present("queuedMessageId").is_some() {
         return Err(Refusal::because("only the host starts queued messages"));
@@ -411,9 +456,20 @@ impl Kernel {
                 .is_some_and(|all| !all.is_empty());
             attached || draft["text"].as_str().is_some_and(|text| !text.is_empty())
         });
+        let waiting: BTreeSet<&str> = state
+            .queued_messages
+            .iter()
+            .map(|message| message.id.as_str())
+            .collect();
+        let strangers = chat.authors.keys().any(|id| !waiting.contains(id.as_str()));
         let waits =
             has_draft || state.steering_message.is_some() || !state.queued_messages.is_empty();
         let session = chat.session.clone();
+        if strangers && let Some(chat) = self.chat_mut(uri) {
+            let state = Arc::clone(&chat.state);
+            let waits = |id: &String| state.queued_messages.iter().any(|other| other.id == *id);
+            chat.authors.retain(|id, _| waits(id));
+        }
         let Some(channel) = self.session_mut(&session) else {
             return;
         };

@@ -12,6 +12,7 @@ use wire::{Action, ChannelUri, Object, Timestamp, rpc};
 
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
+use crate::chore::Chore;
 use crate::config;
 use crate::io::{AgentFailure, Effect};
 use crate::speak::Sender;
@@ -31,6 +32,8 @@ pub(crate) struct SessionChannel {
     pub waiting: BTreeSet<String>,
     /// What its agent noted.
     pub notes: Option<Bytes>,
+    /// Chats whose queue starts when the session is ready. Not kept over a restart: a queue survives that held (G-08).
+    pub eager: BTreeSet<ChannelUri>,
     /// The summary as it was last published.
     pub published: Object,
 }
@@ -53,6 +56,7 @@ impl SessionChannel {
             notes: private["notes"]
                 .as_str()
                 .map(|notes| Bytes::from(notes.to_owned())),
+            eager: BTreeSet::new(),
             published: private["published"]
                 .as_object()
                 .cloned()
@@ -273,7 +277,12 @@ impl Kernel {
                 self.act(uri, Action::host("session/ready", json!({})), None);
                 for chat in self.chats_in_memory(uri) {
                     self.start_run(&chat, None);
-                    self.start_queued(&chat);
+                }
+                let eager = self
+                    .session_mut(uri)
+                    .map(|session| std::mem::take(&mut session.eager));
+                for chat in eager.unwrap_or_default() {
+                    self.begin_chore(Chore::StartQueue(chat));
                 }
             }
             Err(failure) => {

@@ -74,6 +74,14 @@ fn end(state: &mut ChatState, action: &Action, outcome: &str, last: Option<Objec
     Reduced::Changed
 }
 
+impl ActiveTurn {
+    /// The turn as it would stand if it were cancelled now.
+    pub fn as_if_cancelled(&self) -> Option<Arc<Turn>> {
+        let turn = Turn::from_value(&to_json(self, 0, "cancelled", None)).ok()?;
+        Some(Arc::new(turn))
+    }
+}
+
 fn to_json(turn: &ActiveTurn, duration: i64, outcome: &str, last: Option<Object>) -> Value {
     let mut parts: Vec<Value> = turn
         .parts

@@ -6,7 +6,7 @@ use kernel::{
     Answer, Boot, ChannelId, ClientRecord, FloorRecord, FoundTurn, Kind, LogSlice, Query, Seq,
     StoredChannel, StoredTurn, SummaryRecord, TurnPage,
 };
-use wire::{ChannelUri, Timestamp};
+use wire::{ChannelUri, Digest, Timestamp};
 
 use super::{Channel, Range, Store, TurnRow};
 use crate::journal::page::{Crossing, Page};
@@ -52,12 +52,16 @@ impl Store {
             }
             Query::Context {
                 chat,
+                through_n,
                 turns_max,
                 bytes_max,
             } => {
                 let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
-                let inherited = self.inherited(chat.0).map(|(n, row, _)| (n, row));
-                Answer::Turns(page_of(inherited, page))
+                let context = self
+                    .turns_of(chat.0)
+                    .filter(|(n, ..)| n <= through_n)
+                    .map(|(n, row, _)| (n, row));
+                Answer::Turns(page_of(context, page))
             }
             Query::FindTurn { chat, turn_id } => Answer::FindTurn(self.find_turn(chat.0, turn_id)),
             Query::Client { client_id } => Answer::Client(self.client(client_id)),
@@ -71,7 +75,18 @@ impl Store {
                 created_before,
                 limit,
             } => Answer::EmptySessions(self.empty_sessions(*created_before, *limit)),
+            Query::ContentType { digest } => {
+                Answer::ContentType(self.references_to(digest).flatten().next().cloned())
+            }
         }
+    }
+
+    /// What those who refer to some content say it is.
+    pub(super) fn references_to(&self, digest: &Digest) -> impl Iterator<Item = &Option<String>> {
+        let (first, last) = ((*digest, 0, None), (*digest, u64::MAX, Some(u64::MAX)));
+        self.references
+            .range(first..=last)
+            .map(|(_, content_type)| content_type)
     }
 
     fn open_channel(&self, uri: &ChannelUri, page: Page) -> Option<StoredChannel> {
@@ -118,11 +133,6 @@ impl Store {
     fn turns_of(&self, chat: u64) -> impl Iterator<Item = (u64, &TurnRow, bool)> {
         let own = self.turns.range((chat, 0)..=(chat, u64::MAX)).rev();
         let own = own.map(|((_, n), row)| (*n, row, row.hidden_at.is_none()));
-        own.chain(self.inherited(chat))
-    }
-
-    /// The turns a chat began with, newest first, and whether they are visible there.
-    fn inherited(&self, chat: u64) -> impl Iterator<Item = (u64, &TurnRow, bool)> {
         let seen = |range: &Range| {
             let (end, as_of) = (range.visible_end_n, range.as_of);
             let rows = self
@@ -132,12 +142,14 @@ impl Store {
                 .filter(move |(_, row)| row.hidden_at.is_none_or(|at| at > as_of))
                 .map(move |((_, n), row)| (*n, row, *n < end))
         };
-        self.ranges
-            .get(&chat)
-            .into_iter()
-            .flatten()
-            .rev()
-            .flat_map(seen)
+        own.chain(
+            self.ranges
+                .get(&chat)
+                .into_iter()
+                .flatten()
+                .rev()
+                .flat_map(seen),
+        )
     }
 
     fn turns_before(&self, chat: u64, before_n: u64, page: Page) -> TurnPage {

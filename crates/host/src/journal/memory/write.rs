@@ -99,6 +99,20 @@ impl Store {
                     }
                 }
             }
+            Record::Reference {
+                channel,
+                turn,
+                digest,
+                content_type,
+            } => {
+                let known = self
+                    .references
+                    .entry((*digest, channel.0, *turn))
+                    .or_default();
+                if content_type.is_some() {
+                    known.clone_from(content_type);
+                }
+            }
             Record::Summary(summary) => {
                 self.summaries.insert(summary.session.0, summary.clone());
             }
@@ -208,8 +222,12 @@ impl Store {
                 |range: &Range| range.source == *chat && (range.first_n..range.end_n).contains(n);
             !due.contains(chat) || ranges.values().flatten().any(refers)
         });
-        // A channel whose turns forks still see stays behind, so that a later sweep finds them.
         let turns = &self.turns;
+        self.references.retain(|(_, channel, turn), _| match turn {
+            Some(n) => !due.contains(channel) || turns.contains_key(&(*channel, *n)),
+            None => !due.contains(channel),
+        });
+        // A channel whose turns forks still see stays behind, so that a later sweep finds them.
         self.channels.retain(|id, _| {
             !due.contains(id) || turns.range((*id, 0)..=(*id, u64::MAX)).next().is_some()
         });

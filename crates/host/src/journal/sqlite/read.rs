@@ -12,7 +12,7 @@ use kernel::{Answer, Boot, ChannelId, Duty, Kind, LogSlice, Query, Seq, StoredCh
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 
-use super::int;
+use super::{int, references};
 use crate::journal::JournalError;
 use crate::journal::page::{Crossing, Page};
 
@@ -69,11 +69,12 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
         }
         Query::Context {
             chat,
+            through_n,
             turns_max,
             bytes_max,
         } => {
             let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
-            Answer::Turns(turns::context(conn, *chat, page)?)
+            Answer::Turns(turns::context(conn, *chat, *through_n, page)?)
         }
         Query::FindTurn { chat, turn_id } => Answer::FindTurn(turns::find(conn, *chat, turn_id)?),
         Query::Client { client_id } => Answer::Client(list::client(conn, client_id)?),
@@ -87,6 +88,9 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
             created_before,
             limit,
         } => Answer::EmptySessions(list::empty_sessions(conn, *created_before, *limit)?),
+        Query::ContentType { digest } => {
+            Answer::ContentType(references::content_type(conn, digest)?)
+        }
     })
 }
 

@@ -13,7 +13,7 @@ pub(super) type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// Step `i` leads from format `i` to format `i + 1`; format 0 is an empty file. Steps are only ever added: a journal
 /// written by any release walks the same way.
-pub(super) const MIGRATIONS: &[Migration] = &[format_1];
+pub(super) const MIGRATIONS: &[Migration] = &[format_1, format_2];
 
 /// "GRjl": tells a journal from any other SQLite file.
 const APPLICATION_ID: i32 = 0x4752_6a6c;
@@ -69,6 +69,10 @@ fn advance(conn: &mut Connection, format: usize, step: Migration) -> rusqlite::R
 
 fn format_1(tx: &Transaction<'_>) -> rusqlite::Result<()> {
     tx.execute_batch(FORMAT_1)
+}
+
+fn format_2(tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    tx.execute_batch(FORMAT_2)
 }
 
 /// Columns that are scanned stand before those that are only fetched: SQLite reads a row from its front.
@@ -213,4 +217,18 @@ CREATE TABLE lowered (
     diagnostics_json TEXT NOT NULL
 );
 CREATE INDEX lowered_chat ON lowered (chat, id);
+";
+
+/// Who refers to content. `turn` is -1 for what is kept as long as its channel. The table of format 1 that counted
+/// references was never written: a count cannot say whose they are, and so not when they end.
+const FORMAT_2: &str = "
+DROP TABLE blobs;
+CREATE TABLE reference (
+    channel INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    content_type TEXT,
+    PRIMARY KEY (channel, turn, digest)
+) WITHOUT ROWID;
+CREATE INDEX reference_digest ON reference (digest);
 ";

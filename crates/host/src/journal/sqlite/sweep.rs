@@ -6,6 +6,7 @@
 
 use rusqlite::{Connection, Result, params};
 
+use super::references;
 use super::write::{forget_client, run};
 
 /// Channels looked at in one sweep: a sweep shares the writer with everybody's batches.
@@ -47,6 +48,10 @@ pub(super) fn channels(conn: &Connection, disposed_before: i64) -> Result<()> {
             // What is left of this channel comes first in the next sweep.
             break;
         }
+        rows_left -= references::forget_channel(conn, channel, rows_left)?;
+        if rows_left <= 0 {
+            break;
+        }
         let_go_of_sources(conn, channel)?;
         bury(conn, channel)?;
     }
@@ -75,6 +80,7 @@ fn delete_turns(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
             "DELETE FROM turn WHERE channel = ?1 AND n = ?2",
             &[&channel, n],
         )?;
+        references::forget_turn(conn, channel, *n)?;
     }
     Ok(i64::try_from(unused.len()).unwrap_or(i64::MAX))
 }

@@ -11,7 +11,7 @@ use tempfile::tempdir;
 
 use super::read::{self, list, turns};
 use super::schema::{MIGRATIONS, Migration};
-use super::{FILE, Sqlite, SqliteReader, sweep, write};
+use super::{FILE, Sqlite, SqliteReader, references, sweep, write};
 use crate::journal::{Journal, JournalError, JournalReader};
 
 fn batch(seq: u64, bytes: usize) -> Batch {
@@ -130,7 +130,7 @@ fn a_file_of_another_program_is_refused() {
 #[test]
 fn an_older_format_walks_the_chain_and_a_failing_step_changes_nothing() {
     let dir = tempdir().unwrap();
-    let mut journal = Sqlite::open(dir.path()).unwrap();
+    let mut journal = Sqlite::open_with(dir.path(), &MIGRATIONS[..1]).unwrap();
     journal.append(&batch(7, 10)).unwrap();
     drop(journal);
     let renamed: Migration = |tx| tx.execute_batch("ALTER TABLE checkpoint RENAME TO milestone");
@@ -155,6 +155,28 @@ fn an_older_format_walks_the_chain_and_a_failing_step_changes_nothing() {
     assert_eq!(one("SELECT value FROM meta WHERE key = 'format'"), 3);
     assert_eq!(one("SELECT count(*) FROM milestone"), 1);
     assert_eq!(one("SELECT count(*) FROM action"), 1);
+}
+
+#[test]
+fn a_journal_of_format_1_is_opened_with_all_it_holds() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open_with(dir.path(), &MIGRATIONS[..1]).unwrap();
+    journal.append(&batch(7, 10)).unwrap();
+    drop(journal);
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    assert_eq!(journal.boot().unwrap().seq, Seq(7));
+    assert_eq!(seqs(&mut *journal.reader().unwrap()), [7]);
+    let digest = wire::Digest::new([1; 32]);
+    let reference = Record::Reference {
+        channel: ChannelId(1),
+        turn: Some(0),
+        digest,
+        content_type: None,
+    };
+    let records = vec![reference];
+    let seq = Seq(8);
+    journal.append(&Batch { seq, records }).unwrap();
+    assert_eq!(journal.unreferred(&[digest]), Ok(vec![]));
 }
 
 #[test]
@@ -228,7 +250,8 @@ fn one_sweep_is_bounded_and_the_next_goes_on() {
             "INSERT INTO channel (id, uri, kind, head_seq, duty, disposed_at, private, head)
                  VALUES (1, 'a:b', 2, 0, 0, 5, x'', x'');
              WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4999)
-             INSERT INTO action (channel, seq, bytes) SELECT 1, n, x'' FROM numbers;",
+             INSERT INTO action (channel, seq, bytes) SELECT 1, n, x'' FROM numbers;
+             INSERT INTO reference (channel, turn, digest) SELECT 1, -1, seq FROM action WHERE seq < 3000;",
         )
         .unwrap();
     let left = |journal: &Sqlite, table: &str| {
@@ -251,9 +274,10 @@ fn one_sweep_is_bounded_and_the_next_goes_on() {
     let mut seen = Vec::new();
     while left(&journal, "channel") > 0 {
         journal.append(&sweep).unwrap();
-        seen.push(left(&journal, "action"));
+        seen.push((left(&journal, "action"), left(&journal, "reference")));
     }
-    assert_eq!(seen, [3_000, 1_000, 0]);
+    let expected = [(3_000, 3_000), (1_000, 3_000), (0, 2_000), (0, 0), (0, 0)];
+    assert_eq!(seen, expected);
 }
 
 #[test]
@@ -281,6 +305,9 @@ fn every_question_and_sweep_goes_by_an_index() {
         sweep::UNUSED_TURNS,
         sweep::STALE_CLIENTS,
         sweep::OLDEST_CLIENTS,
+        references::REFERRED,
+        references::CONTENT_TYPE,
+        references::FORGET_CHANNEL,
     ];
     for sql in statements {
         let mut explained = journal

@@ -10,7 +10,7 @@ use kernel::{
 use rusqlite::{Connection, Result, ToSql, params};
 use wire::state::Turn;
 
-use super::{int, sweep};
+use super::{int, references, sweep};
 
 const INSERT_ACTION: &str = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";
 
@@ -68,6 +68,12 @@ fn write(conn: &Connection, record: &Record) -> Result<()> {
         Record::Turn { chat, n, turn } => put_turn(conn, *chat, *n, turn),
         Record::HideTurns { chat, from_n, at } => hide_turns(conn, *chat, *from_n, *at),
         Record::Dispose { channel, at } => dispose(conn, *channel, at.0),
+        Record::Reference {
+            channel,
+            turn,
+            digest,
+            content_type,
+        } => references::put(conn, *channel, *turn, digest, content_type.as_deref()),
         Record::Summary(summary) => put_summary(conn, summary),
         Record::SummaryGone { session } => run(
             conn,

@@ -22,6 +22,10 @@ fn input(text: &str) -> TurnInput {
         config: Object::new(),
         resume: None,
         brief: None,
+        history: Vec::new(),
+        said: Vec::new(),
+        untitled: false,
+        notes: None,
     }
 }
 

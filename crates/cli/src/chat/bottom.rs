@@ -1,0 +1,309 @@
+//! The bottom of the screen: what still moves, what is asked, what waits, and the line that is typed into.
+//!
+//! Promises: a pure function of what it is given. The line that is typed into is always there.
+//! Must not know: terminals, connections.
+
+use unicode_width::UnicodeWidthChar;
+use wire::state::ChatState;
+
+use super::editor::Editor;
+use super::paint::Bottom;
+use super::part::message_lines;
+use super::styled::{Line, Style, columns};
+use crate::terminal::clean_line;
+
+/// Rows the editor may take before it shows only the part around the cursor.
+const EDITOR_ROWS_MAX: usize = 10;
+/// Queued messages that are shown.
+const QUEUE_MAX: usize = 4;
+
+/// What the bottom is made of.
+pub(crate) struct Parts<'a> {
+    /// The end of the transcript that still moves.
+    pub(crate) moving: Vec<Line>,
+    /// The chat, with what was done here and is not confirmed yet.
+    pub(crate) chat: Option<&'a ChatState>,
+    /// Whether the host has confirmed the turn that runs.
+    pub(crate) sending: bool,
+    /// What is asked, and how to answer it.
+    pub(crate) dialog: Vec<Line>,
+    /// One line about what just happened, or what can be done.
+    pub(crate) note: Option<Line>,
+    pub(crate) prompt: &'a str,
+    pub(crate) editor: &'a Editor,
+}
+
+/// Puts the bottom together for a screen of this width and height.
+pub(crate) fn bottom(parts: Parts<'_>, width: usize, rows: usize) -> Bottom {
+    let mut fixed = Vec::new();
+    if parts.sending
+        && let Some(turn) = parts.chat.and_then(|chat| chat.active_turn.as_ref())
+    {
+        fixed.push(Line::default());
+        fixed.extend(message_lines(&turn.message, Style::Dim, width));
+    }
+    if !parts.dialog.is_empty() {
+        fixed.extend(parts.dialog);
+    }
+    fixed.extend(waiting(parts.chat));
+    let (typed, cursor) = typed_lines(parts.prompt, parts.editor, width, rows / 2);
+    // A blank line between what is told and where one types.
+    let below = 1 + usize::from(parts.note.is_some()) + typed.len();
+    let room = rows.saturating_sub(fixed.len() + below + 1);
+    let from = parts.moving.len().saturating_sub(room);
+    let mut lines = parts.moving[from..].to_vec();
+    lines.extend(fixed);
+    lines.push(Line::default());
+    lines.extend(parts.note);
+    let cursor = (lines.len() + cursor.0, cursor.1);
+    lines.extend(typed);
+    Bottom { lines, cursor }
+}
+
+/// Messages that wait for the agent.
+fn waiting(chat: Option<&ChatState>) -> Vec<Line> {
+    let Some(chat) = chat else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    let mut line = |what: &str, message: &serde_json::Value| {
+        let text = clean_line(message["text"].as_str().unwrap_or(""));
+        lines.push(Line::new(Style::Dim, format!("{what}: {text}")));
+    };
+    if let Some(steering) = &chat.steering_message {
+        line("steering", &steering.message);
+    }
+    for queued in chat.queued_messages.iter().take(QUEUE_MAX) {
+        line("queued", &queued.message);
+    }
+    if chat.queued_messages.len() > QUEUE_MAX {
+        let more = chat.queued_messages.len() - QUEUE_MAX;
+        lines.push(Line::new(Style::Dim, format!("… {more} more")));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, Line::default());
+    }
+    lines
+}
+
+/// The text that is being typed, broken where the screen ends, and where the cursor is in it.
+fn typed_lines(
+    prompt: &str,
+    editor: &Editor,
+    width: usize,
+    rows_max: usize,
+) -> (Vec<Line>, (usize, usize)) {
+    let indent = columns(prompt).min(width / 2);
+    let mut rows = vec![String::new()];
+    let mut column = indent;
+    let mut cursor = (0, indent);
+    let text = editor.text();
+    for (at, c) in text.char_indices() {
+        let wide = match c {
+            '\n' => 0,
+            '\t' => 1,
+            c => c.width().unwrap_or(0),
+        };
+        // A character that does not fit, and the cursor behind the last one that does, go to the next row.
+        if column + wide > width {
+            rows.push(String::new());
+            column = indent;
+        }
+        if at == editor.cursor() {
+            cursor = (rows.len() - 1, column);
+        }
+        if c == '\n' {
+            rows.push(String::new());
+            column = indent;
+        } else if let Some(row) = rows.last_mut() {
+            // A tab would lead wherever the terminal wants it to.
+            row.push(if c == '\t' { ' ' } else { c });
+            column += wide;
+        }
+    }
+    if editor.cursor() == text.len() {
+        cursor = (rows.len() - 1, column);
+    }
+    let shown_max = EDITOR_ROWS_MAX.min(rows_max).max(1);
+    let first = (cursor.0 + 1).saturating_sub(shown_max);
+    let shown = rows.into_iter().enumerate().skip(first).take(shown_max);
+    let lines = shown.map(|(index, row)| {
+        if index == 0 {
+            Line::new(Style::Bold, prompt).then(Style::Plain, row)
+        } else {
+            Line::new(Style::Plain, format!("{}{row}", " ".repeat(indent)))
+        }
+    });
+    (lines.collect(), (cursor.0 - first, cursor.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+    use wire::state::PendingMessage;
+
+    use super::*;
+    use crate::chat::keys::Key;
+    use crate::chat::paint::Painter;
+    use crate::chat::styled::Colors;
+
+    fn editor(text: &str) -> Editor {
+        let mut editor = Editor::default();
+        editor.set(text);
+        editor
+    }
+
+    fn check(parts: Parts<'_>, rows: usize, expected: Expect) {
+        let Bottom { lines, cursor } = bottom(parts, 24, rows);
+        let mut shown: Vec<String> = lines.iter().map(Line::text).collect();
+        let (row, column) = cursor;
+        let at = shown[row].chars().count().min(column);
+        let offset = shown[row].char_indices().nth(at).map(|(offset, _)| offset);
+        let offset = offset.unwrap_or(shown[row].len());
+        shown[row].insert(offset, '|');
+        expected.assert_eq(&(shown.join("\n") + "\n"));
+    }
+
+    fn parts<'a>(chat: Option<&'a ChatState>, editor: &'a Editor) -> Parts<'a> {
+        Parts {
+            moving: Vec::new(),
+            chat,
+            sending: false,
+            dialog: Vec::new(),
+            note: None,
+            prompt: "› ",
+            editor,
+        }
+    }
+
+    #[test]
+    fn everything_has_its_place() {
+        let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
+        let pending = |text: &str| PendingMessage {
+            id: text.to_owned(),
+            message: json!({"text": text}),
+        };
+        chat.steering_message = Some(pending("left a bit"));
+        chat.queued_messages = ["a", "b\nc", "d", "e", "f"].map(pending).to_vec();
+        let editor = editor("next");
+        let mut all = parts(Some(&chat), &editor);
+        all.moving = vec![Line::new(Style::Plain, "half a sent")];
+        all.dialog = vec![Line::new(Style::Bold, "[1/y] Yes")];
+        all.note = Some(Line::new(Style::Dim, "working"));
+        check(
+            all,
+            24,
+            expect![[r#"
+                half a sent
+                [1/y] Yes
+
+                steering: left a bit
+                queued: a
+                queued: b c
+                queued: d
+                queued: e
+                … 1 more
+
+                working
+                › next|
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_long_text_is_broken_and_the_cursor_is_in_it() {
+        let mut long = editor("abcdefghijklmnopqrstuvwxyz\nsecond");
+        check(
+            parts(None, &long),
+            24,
+            expect![[r#"
+
+                › abcdefghijklmnopqrstuv
+                  wxyz
+                  second|
+            "#]],
+        );
+        for _ in 0..7 {
+            long.key(&Key::Left);
+        }
+        check(
+            parts(None, &long),
+            24,
+            expect![[r#"
+
+                › abcdefghijklmnopqrstuv
+                  wxyz|
+                  second
+            "#]],
+        );
+        let tall = editor(&["x"; 30].join("\n"));
+        let shown = bottom(parts(None, &tall), 24, 8);
+        let texts: Vec<String> = shown.lines.iter().map(Line::text).collect();
+        assert_eq!(texts, ["", "  x", "  x", "  x", "  x"]);
+        assert_eq!(shown.cursor, (4, 3));
+    }
+
+    #[test]
+    fn what_moves_gives_way_to_what_is_typed() {
+        let editor = editor("");
+        let mut tall = parts(None, &editor);
+        tall.moving = (0..20)
+            .map(|n| Line::new(Style::Plain, n.to_string()))
+            .collect();
+        check(
+            tall,
+            6,
+            expect![[r#"
+                17
+                18
+                19
+
+                › |
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_smallest_screen_has_room_for_what_is_typed() {
+        let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
+        chat.queued_messages = vec![PendingMessage {
+            id: "q".to_owned(),
+            message: json!({"text": "a long message that waits"}),
+        }];
+        let typed = editor("漢字 and more than fits\n\ton two lines");
+        for (width, rows) in (1..40).flat_map(|width| (1..12).map(move |rows| (width, rows))) {
+            let mut small = parts(Some(&chat), &typed);
+            small.moving = vec![Line::new(Style::Plain, "moving"); 5];
+            small.dialog = vec![Line::new(Style::Bold, "[1/y] Yes")];
+            let shown = bottom(small, width, rows);
+            let (row, column) = shown.cursor;
+            assert!(
+                row < shown.lines.len() && column <= width.max(2),
+                "{width}x{rows}"
+            );
+            let mut painter = Painter::new(Colors::On, (width, rows));
+            assert!(!painter.draw(&[], shown).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_message_on_its_way_is_shown() {
+        let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
+        let message = json!({"text": "hello"});
+        chat.active_turn = Some(wire::state::ActiveTurn::new("t", "", message));
+        let editor = editor("");
+        let mut sending = parts(Some(&chat), &editor);
+        sending.sending = true;
+        check(
+            sending,
+            24,
+            expect![[r#"
+
+                › hello
+
+                › |
+            "#]],
+        );
+    }
+}

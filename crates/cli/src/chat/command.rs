@@ -1,0 +1,166 @@
+//! What a line that begins with `/` asks of this client. Other such lines are for the agent.
+
+use serde_json::Value;
+use wire::{ChannelUri, Timestamp};
+
+use crate::terminal::clean_line;
+use crate::words::{ago, status_words};
+
+/// Sessions that are listed.
+const LISTED_MAX: usize = 20;
+const TITLE_CHARS_MAX: usize = 40;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    Help,
+    Sessions,
+    /// A number of the list, or a URI; asks if there is none.
+    Open(String),
+    New,
+    Fork,
+    Resume,
+    Steer(String),
+    Quit,
+}
+
+impl Command {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim().to_owned();
+        let command = match name {
+            "/help" | "/?" => Self::Help,
+            "/sessions" => Self::Sessions,
+            "/open" if rest.is_empty() => Self::Sessions,
+            "/open" => return Some(Self::Open(rest)),
+            "/new" => Self::New,
+            "/fork" => Self::Fork,
+            "/resume" => Self::Resume,
+            "/steer" if !rest.is_empty() => return Some(Self::Steer(rest)),
+            "/quit" | "/exit" => Self::Quit,
+            _ => return None,
+        };
+        // Words behind it: then it was meant for the agent.
+        rest.is_empty().then_some(command)
+    }
+}
+
+/// What can be typed.
+pub(crate) const HELP: &[(&str, &str)] = &[
+    ("/sessions", "list the sessions and go to one"),
+    ("/open URI", "go to a session or chat"),
+    ("/new", "begin a new session"),
+    ("/fork", "go on in a copy of this chat"),
+    ("/resume", "take up a turn that failed"),
+    ("/steer TEXT", "tell the agent something while it works"),
+    ("/quit", "leave; the session stays, and goes on if it works"),
+];
+
+/// What can be pressed.
+pub(crate) const KEYS: &[(&str, &str)] = &[
+    ("Enter", "send; while the agent works: queue"),
+    ("Ctrl-S", "steer: send now, while the agent works"),
+    ("Alt-Enter, \\ Enter", "a new line"),
+    ("Up", "what was sent before; or the last queued message"),
+    ("Tab", "between typing and a question"),
+    ("Ctrl-C", "cancel the turn; twice: leave"),
+    ("Ctrl-D", "leave"),
+];
+
+/// The sessions to choose from, a line each.
+pub(crate) fn session_lines(
+    sessions: &[Value],
+    current: &ChannelUri,
+    now: Timestamp,
+) -> Vec<String> {
+    let listed = sessions.iter().take(LISTED_MAX).enumerate();
+    let mut lines: Vec<String> = listed
+        .map(|(index, session)| {
+            let text = |field: &str| clean_line(session[field].as_str().unwrap_or(""));
+            let bits = session["status"].as_u64();
+            let bits = bits.and_then(|bits| u32::try_from(bits).ok()).unwrap_or(0);
+            let here = if session["resource"] == current.as_str() {
+                " (here)"
+            } else {
+                ""
+            };
+            let title: String = text("title").chars().take(TITLE_CHARS_MAX).collect();
+            format!(
+                "{:>2} {title}, {}, {}{here}  {}",
+                index + 1,
+                status_words(bits),
+                ago(&text("modifiedAt"), now),
+                text("resource"),
+            )
+        })
+        .collect();
+    if sessions.len() > LISTED_MAX {
+        let more = sessions.len() - LISTED_MAX;
+        lines.push(format!(
+            "   … {more} more: `greenroom sessions` lists them all"
+        ));
+    }
+    lines
+}
+
+/// The session that a number or a URI names.
+pub(crate) fn pick(sessions: &[Value], answer: &str) -> Result<ChannelUri, String> {
+    let answer = answer.trim();
+    if let Ok(number) = answer.parse::<usize>() {
+        let session = number.checked_sub(1).and_then(|index| sessions.get(index));
+        let uri = session.and_then(|session| session["resource"].as_str());
+        let uri = uri.ok_or_else(|| format!("there is no number {number}"))?;
+        return ChannelUri::parse(uri).map_err(|error| error.to_string());
+    }
+    ChannelUri::parse(answer).map_err(|error| format!("neither a number nor a URI: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_messages() {
+        for (line, command) in [
+            ("/help", Some(Command::Help)),
+            (" /quit ", Some(Command::Quit)),
+            ("/open 3", Some(Command::Open("3".to_owned()))),
+            ("/open", Some(Command::Sessions)),
+            (
+                "/steer left a bit",
+                Some(Command::Steer("left a bit".to_owned())),
+            ),
+            ("/steer", None),
+            ("/new idea: fork it", None),
+            ("/review the code", None),
+            ("quit", None),
+            ("", None),
+        ] {
+            assert_eq!(Command::parse(line), command, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn sessions_are_listed_and_picked() {
+        let session = |uri: &str, title: &str| json!({"resource": uri, "title": title, "status": 1, "modifiedAt": "2026-11-15T11:00:00Z"});
+        let sessions = [session("s:/1", "First\u{1b}[2J"), session("s:/2", "Second")];
+        let now = Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap();
+        let here = ChannelUri::parse("s:/2").unwrap();
+        assert_eq!(
+            session_lines(&sessions, &here, now),
+            [
+                " 1 First, idle, 1 hour ago  s:/1",
+                " 2 Second, idle, 1 hour ago (here)  s:/2",
+            ]
+        );
+        assert_eq!(pick(&sessions, " 1 ").unwrap().as_str(), "s:/1");
+        assert_eq!(pick(&sessions, "x:/y").unwrap().as_str(), "x:/y");
+        assert!(pick(&sessions, "3").is_err() && pick(&sessions, "0").is_err());
+        assert!(pick(&sessions, "second").is_err());
+        let many: Vec<Value> = (0..30).map(|n| session(&format!("s:/{n}"), "x")).collect();
+        let lines = session_lines(&many, &here, now);
+        assert!(lines.last().unwrap().contains("10 more"), "{lines:?}");
+    }
+}

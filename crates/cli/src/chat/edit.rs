@@ -1,0 +1,107 @@
+//! A text in the user's own editor.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use tokio::process::{Child, Command};
+use uuid::Uuid;
+
+const EDITOR_DEFAULT: &str = "vi";
+
+/// A file with the text, readable by its owner only; gone when this is.
+pub(crate) struct Draft {
+    path: PathBuf,
+    was_json: bool,
+}
+
+impl Draft {
+    pub(crate) fn new(text: &str) -> anyhow::Result<Self> {
+        let json: Result<Value, _> = serde_json::from_str(text);
+        let name = format!("greenroom-{}.json", Uuid::now_v7());
+        let draft = Self {
+            path: std::env::temp_dir().join(name),
+            was_json: json.is_ok(),
+        };
+        let shown = match json {
+            Ok(value) => serde_json::to_string_pretty(&value)? + "\n",
+            Err(_) => text.to_owned(),
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft.path);
+        let written = file.and_then(|mut file| file.write_all(shown.as_bytes()));
+        written.with_context(|| format!("{} cannot be written", draft.path.display()))?;
+        Ok(draft)
+    }
+
+    /// Starts the editor that $VISUAL or $EDITOR names; it has the terminal until it ends.
+    pub(crate) fn open_editor(&self) -> anyhow::Result<Child> {
+        let named = |name: &str| {
+            std::env::var(name)
+                .ok()
+                .filter(|text| !text.trim().is_empty())
+        };
+        let editor = named("VISUAL").or_else(|| named("EDITOR"));
+        let editor = editor.unwrap_or_else(|| EDITOR_DEFAULT.to_owned());
+        // Through the shell, since the variable may hold options.
+        Command::new("sh")
+            .arg("-c")
+            .arg(format!("{editor} \"$1\""))
+            .arg("sh")
+            .arg(&self.path)
+            .spawn()
+            .with_context(|| format!("the editor `{editor}` could not be started; set $EDITOR"))
+    }
+
+    /// The text as it is now; JSON in one line again.
+    pub(crate) fn read(&self) -> anyhow::Result<String> {
+        let text = read(&self.path)?;
+        if !self.was_json {
+            return Ok(text);
+        }
+        match serde_json::from_str::<Value>(&text) {
+            Ok(value) => Ok(value.to_string()),
+            Err(error) => {
+                bail!("the edited input is not JSON any more ({error}); it was not taken")
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_shown_in_lines_and_comes_back_in_one() {
+        let draft = Draft::new("{\"b\":1,\"a\":[2]}").unwrap();
+        let shown = read(&draft.path).unwrap();
+        assert!(shown.contains("\n  \"b\": 1,\n"), "{shown}");
+        assert_eq!(draft.read().unwrap(), "{\"b\":1,\"a\":[2]}");
+        std::fs::write(&draft.path, "{").unwrap();
+        assert!(draft.read().unwrap_err().to_string().contains("not JSON"));
+        let path = draft.path.clone();
+        drop(draft);
+        assert!(!path.exists());
+
+        let text = Draft::new("ls -la").unwrap();
+        std::fs::write(&text.path, "{").unwrap();
+        assert_eq!(text.read().unwrap(), "{");
+    }
+}

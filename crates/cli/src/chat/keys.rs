@@ -1,0 +1,302 @@
+//! What a terminal sends when keys are pressed, read as keys.
+//!
+//! Promises: bytes may come in any pieces; what is pasted is never taken for keys; what is not understood is left out.
+//! Must not know: what a key does.
+
+const ESC: u8 = 0x1b;
+/// Longest sequence that is waited for; a longer one is none.
+const SEQUENCE_BYTES_MAX: usize = 32;
+const PASTE_BEGIN: &[u8] = b"\x1b[200~";
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Key {
+    Char(char),
+    Enter,
+    /// Enter with Alt or Shift where the terminal tells: a new line in the text.
+    NewLine,
+    Tab,
+    Escape,
+    Backspace,
+    Delete,
+    Left,
+    Right,
+    Up,
+    Down,
+    Home,
+    End,
+    WordLeft,
+    WordRight,
+    /// Ctrl and a letter.
+    Ctrl(char),
+    /// Alt and a character.
+    Alt(char),
+    Paste(String),
+}
+
+/// Turns bytes into keys.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    /// What may be the beginning of something longer.
+    held: Vec<u8>,
+    pasted: Option<Vec<u8>>,
+}
+
+impl Decoder {
+    pub(crate) fn decode(&mut self, bytes: &[u8]) -> Vec<Key> {
+        self.held.extend_from_slice(bytes);
+        let mut keys = Vec::new();
+        let held = std::mem::take(&mut self.held);
+        let mut at = 0;
+        while at < held.len() {
+            let rest = &held[at..];
+            let step = match &mut self.pasted {
+                Some(pasted) => paste(pasted, rest),
+                None => read(rest),
+            };
+            match step {
+                Step::Key(key, used) => {
+                    self.pasted = None;
+                    keys.push(key);
+                    at += used;
+                }
+                Step::Nothing(used) => at += used,
+                Step::PasteBegins => {
+                    self.pasted = Some(Vec::new());
+                    at += PASTE_BEGIN.len();
+                }
+                Step::More => break,
+            }
+        }
+        self.held = held[at..].to_vec();
+        keys
+    }
+
+    /// Whether an Escape waits that may have been the key itself.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.pasted.is_none() && self.held.first() == Some(&ESC)
+    }
+
+    /// Nothing more came: what waits is what it looks like.
+    pub(crate) fn give_up_waiting(&mut self) -> Option<Key> {
+        if !self.is_waiting() {
+            return None;
+        }
+        let held = std::mem::take(&mut self.held);
+        (held == [ESC]).then_some(Key::Escape)
+    }
+}
+
+enum Step {
+    Key(Key, usize),
+    /// Bytes that mean nothing here.
+    Nothing(usize),
+    PasteBegins,
+    /// What is there is not complete.
+    More,
+}
+
+fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> Step {
+    if let Some(end) = rest
+        .windows(PASTE_END.len())
+        .position(|window| window == PASTE_END)
+    {
+        pasted.extend_from_slice(&rest[..end]);
+        let text = String::from_utf8_lossy(pasted)
+            .replace("\r\n", "\n")
+            .replace('\r', "\n");
+        return Step::Key(Key::Paste(text), end + PASTE_END.len());
+    }
+    // The end may be here in part.
+    let keep = (1..PASTE_END.len())
+        .rev()
+        .find(|len| rest.ends_with(&PASTE_END[..*len]))
+        .unwrap_or(0);
+    match rest.len() - keep {
+        0 => Step::More,
+        used => {
+            pasted.extend_from_slice(&rest[..used]);
+            Step::Nothing(used)
+        }
+    }
+}
+
+fn read(rest: &[u8]) -> Step {
+    let key = |key| Step::Key(key, 1);
+    match rest[0] {
+        ESC => escape(rest),
+        b'\r' => key(Key::Enter),
+        // What Ctrl-J and a pasted newline of an old terminal send.
+        b'\n' => key(Key::NewLine),
+        b'\t' => key(Key::Tab),
+        0x7f | 0x08 => key(Key::Backspace),
+        byte @ 0x01..=0x1a => key(Key::Ctrl((b'a' + byte - 1) as char)),
+        0x00 | 0x1c..=0x1f => Step::Nothing(1),
+        _ => character(rest, 0).map_or(Step::Nothing(1), |found| match found {
+            Some((c, len)) => Step::Key(Key::Char(c), len),
+            None => Step::More,
+        }),
+    }
+}
+
+/// The character at a place: `None` if these bytes are none, `Some(None)` if it is not complete.
+fn character(rest: &[u8], at: usize) -> Option<Option<(char, usize)>> {
+    let len = match rest[at] {
+        0x00..=0x7f => 1,
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return None,
+    };
+    let Some(bytes) = rest.get(at..at + len) else {
+        let so_far = &rest[at + 1..];
+        let plausible = so_far.iter().all(|byte| byte & 0xc0 == 0x80);
+        return plausible.then_some(None);
+    };
+    let text = std::str::from_utf8(bytes).ok()?;
+    text.chars().next().map(|c| Some((c, len)))
+}
+
+fn escape(rest: &[u8]) -> Step {
+    if rest.starts_with(PASTE_BEGIN) {
+        return Step::PasteBegins;
+    }
+    match rest.get(1) {
+        None => Step::More,
+        Some(b'[') => control(rest),
+        Some(b'O') => match rest.get(2) {
+            None => Step::More,
+            Some(last) => plain_control(*last).map_or(Step::Nothing(3), |key| Step::Key(key, 3)),
+        },
+        Some(b'\r' | b'\n') => Step::Key(Key::NewLine, 2),
+        Some(0x7f | 0x08) => Step::Key(Key::Ctrl('w'), 2),
+        Some(&ESC) => Step::Key(Key::Escape, 1),
+        Some(0x00..=0x1f) => Step::Nothing(2),
+        Some(_) => match character(rest, 1) {
+            None => Step::Nothing(2),
+            Some(None) => Step::More,
+            Some(Some(('b', _))) => Step::Key(Key::WordLeft, 2),
+            Some(Some(('f', _))) => Step::Key(Key::WordRight, 2),
+            Some(Some((c, len))) => Step::Key(Key::Alt(c), 1 + len),
+        },
+    }
+}
+
+/// `ESC [ parameters final`.
+fn control(rest: &[u8]) -> Step {
+    let Some(end) = rest[2..]
+        .iter()
+        .position(|byte| !(0x20..=0x3f).contains(byte))
+    else {
+        return match rest.len() {
+            len if len > SEQUENCE_BYTES_MAX => Step::Nothing(len),
+            _ => Step::More,
+        };
+    };
+    let parameters = String::from_utf8_lossy(&rest[2..2 + end]);
+    let last = rest[2 + end];
+    let used = end + 3;
+    let mut numbers = parameters
+        .split(';')
+        .map(|number| number.parse::<u32>().ok());
+    let first = numbers.next().flatten();
+    // 1 plus a bit for each of Shift, Alt, Ctrl.
+    let modified = numbers.next().flatten().is_some_and(|bits| bits > 1);
+    let key = match (last, first) {
+        (b'D', _) if modified => Some(Key::WordLeft),
+        (b'C', _) if modified => Some(Key::WordRight),
+        (b'~', Some(1 | 7)) => Some(Key::Home),
+        (b'~', Some(4 | 8)) => Some(Key::End),
+        (b'~', Some(3)) => Some(Key::Delete),
+        // How some terminals report Enter with a modifier.
+        (b'u', Some(13)) if modified => Some(Key::NewLine),
+        (b'u', Some(13)) | (b'M', _) => Some(Key::Enter),
+        (b'u', Some(27)) => Some(Key::Escape),
+        (last, _) => plain_control(last),
+    };
+    key.map_or(Step::Nothing(used), |key| Step::Key(key, used))
+}
+
+fn plain_control(last: u8) -> Option<Key> {
+    Some(match last {
+        b'A' => Key::Up,
+        b'B' => Key::Down,
+        b'C' => Key::Right,
+        b'D' => Key::Left,
+        b'H' => Key::Home,
+        b'F' => Key::End,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(bytes: &[u8]) -> Vec<Key> {
+        Decoder::default().decode(bytes)
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        for (bytes, key) in [
+            (&b"a"[..], Key::Char('a')),
+            ("ü".as_bytes(), Key::Char('ü')),
+            ("👩".as_bytes(), Key::Char('👩')),
+            (b"\r", Key::Enter),
+            (b"\x1b\r", Key::NewLine),
+            (b"\n", Key::NewLine),
+            (b"\x1b[13;2u", Key::NewLine),
+            (b"\t", Key::Tab),
+            (b"\x7f", Key::Backspace),
+            (b"\x03", Key::Ctrl('c')),
+            (b"\x13", Key::Ctrl('s')),
+            (b"\x1b[A", Key::Up),
+            (b"\x1bOB", Key::Down),
+            (b"\x1b[D", Key::Left),
+            (b"\x1b[1;5D", Key::WordLeft),
+            (b"\x1bf", Key::WordRight),
+            (b"\x1b[H", Key::Home),
+            (b"\x1b[4~", Key::End),
+            (b"\x1b[3~", Key::Delete),
+            (b"\x1b!", Key::Alt('!')),
+            (
+                b"\x1b[200~a\rb\x1b[A\x1b[201~",
+                Key::Paste("a\nb\u{1b}[A".to_owned()),
+            ),
+        ] {
+            assert_eq!(keys(bytes), std::slice::from_ref(&key), "{bytes:?}");
+            // The same, byte by byte.
+            let mut decoder = Decoder::default();
+            let singly: Vec<Key> = bytes
+                .iter()
+                .flat_map(|byte| decoder.decode(&[*byte]))
+                .collect();
+            assert_eq!(singly, [key], "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn escape_alone_is_a_key_once_nothing_follows() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.decode(b"\x1b"), []);
+        assert!(decoder.is_waiting());
+        assert_eq!(decoder.give_up_waiting(), Some(Key::Escape));
+        assert_eq!(decoder.decode(b"a"), [Key::Char('a')]);
+        assert!(!decoder.is_waiting());
+        assert_eq!(keys(b"\x1b\x1b[A"), [Key::Escape, Key::Up]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_out() {
+        assert_eq!(keys(b"\x1b[99;99Qa"), [Key::Char('a')]);
+        assert_eq!(
+            keys(b"\xffa\xc3(b"),
+            [Key::Char('a'), Key::Char('('), Key::Char('b')]
+        );
+        assert_eq!(keys(b"\x1bOza\x00"), [Key::Char('a')]);
+        let mut endless = b"\x1b[".to_vec();
+        endless.extend([b'1'; 64]);
+        assert_eq!(keys(&endless), []);
+    }
+}

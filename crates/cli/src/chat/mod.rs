@@ -1,0 +1,145 @@
+//! `greenroom chat`: talk with an agent in a terminal, or through a pipe.
+//!
+//! Promises: finds the local host or starts one; the session stays when this client leaves. What agents say can never control
+//! the terminal.
+
+mod bottom;
+mod command;
+mod confirm;
+mod dialog;
+mod edit;
+mod editor;
+mod follow;
+mod keys;
+mod paint;
+mod part;
+mod plain;
+mod press;
+mod questions;
+mod room;
+mod shell;
+mod start;
+mod styled;
+mod tool;
+mod transcript;
+mod tty;
+mod wrap;
+
+use std::io::IsTerminal;
+
+use anyhow::Context;
+use client::{Live, Updates};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use wire::ChannelUri;
+
+use self::plain::Plain;
+use self::room::{Room, Wanted};
+use self::shell::Shell;
+use crate::exit::Exit;
+use crate::target::HostOptions;
+use crate::terminal::clean;
+
+/// Talk with an agent; this is also what `greenroom` alone does
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "Examples:
+  greenroom chat                        a new session with the first agent
+  greenroom chat --continue             go on where you were
+  greenroom chat --session scripted:/0190...
+  printf 'hello\\nhelp\\n' | greenroom chat --plain
+
+Where no host runs on this machine, one is started in the background and stays; its log is host.log in the data \
+directory. While the agent works, Enter queues what you type and Ctrl-S steers; Ctrl-C cancels, twice leaves. /help \
+shows the rest.
+
+With --plain, or where standard input or output is no terminal, each line is one message, or the answer to what the agent \
+asks; answers go to standard output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
+failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
+pub(crate) struct ChatOptions {
+    /// Go on with this session, or with one chat of it; without it a new session is made
+    #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
+    session: Option<ChannelUri>,
+    /// Go on with the session that was used last
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
+    latest: bool,
+    /// Agent of the new session [default: the first one the host offers]
+    #[arg(long, value_name = "ID", conflicts_with = "session")]
+    agent: Option<String>,
+    /// Line by line, without drawing
+    #[arg(long)]
+    plain: bool,
+    #[command(flatten)]
+    host: HostOptions,
+}
+
+impl ChatOptions {
+    fn wanted(&self) -> Wanted {
+        match (&self.session, self.latest) {
+            (Some(uri), _) => Wanted::Channel(uri.clone()),
+            (None, true) => Wanted::Latest,
+            (None, false) => Wanted::New {
+                agent: self.agent.clone(),
+            },
+        }
+    }
+
+    /// Whether there is a terminal to draw on, and that is wanted.
+    fn draws(&self) -> bool {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        !self.plain && !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    }
+}
+
+pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
+    if options.draws() {
+        return match open(&options).await {
+            Ok((room, updates)) => Shell::open(room, updates)?.run().await,
+            Err(error) => Ok(tell(&error)),
+        };
+    }
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut first = None;
+    if !std::io::stdin().is_terminal() {
+        // Nothing is started or made for somebody who has nothing to say.
+        first = lines
+            .next_line()
+            .await
+            .context("standard input cannot be read as text")?;
+        if first.is_none() {
+            eprintln!("greenroom: nothing was said; `greenroom --help` shows what can be done");
+            return Ok(Exit::Complete);
+        }
+    }
+    match open(&options).await {
+        Ok((room, updates)) => Plain::new(room, updates, lines).run(first).await,
+        Err(error) => Ok(tell(&error)),
+    }
+}
+
+fn tell(error: &anyhow::Error) -> Exit {
+    eprintln!("greenroom: {}", clean(&format!("{error:#}")));
+    Exit::NoHost
+}
+
+async fn open(options: &ChatOptions) -> anyhow::Result<(Room, Updates)> {
+    let (live, updates) = connect(&options.host).await?;
+    // Another machine's directories are not ours.
+    let directory = match options.host.named_host() {
+        None => std::env::current_dir().ok(),
+        Some(_) => None,
+    };
+    let room = Room::open(live, &options.wanted(), directory.as_deref()).await?;
+    Ok((room, updates))
+}
+
+/// Connects to the host; starts the local one if it is not there.
+async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
+    let root = [ChannelUri::root()];
+    match host.live(&root).await {
+        Err(error) if host.named_host().is_none() && start::is_missing(&error) => {
+            eprintln!("no host is running: starting one");
+            start::start(&host.data_directory()?).await?;
+            host.live(&root).await
+        }
+        connected => connected,
+    }
+}

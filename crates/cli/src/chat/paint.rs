@@ -1,0 +1,261 @@
+//! Draws on a terminal: settled lines scroll away above a few that are drawn again and again at the bottom.
+//!
+//! Promises: settled lines are written once and stay in the terminal's own history. What is drawn again is never taller
+//! than the screen, and one drawing is one write.
+//! Must not know: what the lines say, where the bytes go.
+
+use super::styled::{Colors, Line};
+
+/// Begins and ends a drawing that shows at once, with the cursor hidden meanwhile.
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
+const END: &str = "\x1b[?25h\x1b[?2026l";
+
+/// The bottom of the screen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Bottom {
+    pub(crate) lines: Vec<Line>,
+    /// Row in `lines` and column of the cursor.
+    pub(crate) cursor: (usize, usize),
+}
+
+impl Bottom {
+    /// The last `rows` of it, each no wider than `width`.
+    fn clipped(mut self, width: usize, rows: usize) -> Self {
+        let above = self.lines.len().saturating_sub(rows.max(1));
+        // The cursor is what people look at.
+        let above = above.min(self.cursor.0);
+        self.lines.drain(..above);
+        self.lines.truncate(rows.max(1));
+        self.cursor.0 -= above;
+        let lines = self.lines.into_iter();
+        self.lines = lines.map(|line| line.clipped(width)).collect();
+        self
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Painter {
+    colors: Colors,
+    /// Columns and rows of the screen.
+    size: (usize, usize),
+    drawn: Option<Bottom>,
+}
+
+impl Painter {
+    pub(crate) fn new(colors: Colors, size: (usize, usize)) -> Self {
+        Self {
+            colors,
+            size,
+            drawn: None,
+        }
+    }
+
+    /// Columns a line may take. The last one stays free: terminals disagree about what happens there.
+    pub(crate) fn width(&self) -> usize {
+        self.size.0.saturating_sub(1).max(1)
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.size.1
+    }
+
+    /// The screen has another size. Lines that no longer fit were broken by the terminal.
+    pub(crate) fn resize(&mut self, size: (usize, usize)) {
+        self.size = size;
+    }
+
+    /// What to write to have these lines settle above this bottom.
+    pub(crate) fn draw(&mut self, settled: &[Line], bottom: Bottom) -> String {
+        let width = self.width();
+        let bottom = bottom.clipped(width, self.rows().saturating_sub(1));
+        if settled.is_empty() && self.drawn.as_ref() == Some(&bottom) {
+            return String::new();
+        }
+        let mut out = BEGIN.to_owned();
+        out.push_str(&self.erase());
+        for line in settled {
+            out.push_str(&line.encode(self.colors));
+            out.push_str("\r\n");
+        }
+        let lines = bottom.lines.iter();
+        let encoded: Vec<String> = lines.map(|line| line.encode(self.colors)).collect();
+        out.push_str(&encoded.join("\r\n"));
+        let (row, column) = bottom.cursor;
+        up(&mut out, bottom.lines.len().saturating_sub(row + 1));
+        out.push('\r');
+        if column > 0 {
+            out.push_str(&format!("\x1b[{}C", column.min(width)));
+        }
+        out.push_str(END);
+        self.drawn = Some(bottom);
+        out
+    }
+
+    /// What to write to leave nothing of the bottom.
+    pub(crate) fn clear(&mut self) -> String {
+        let erase = self.erase();
+        self.drawn = None;
+        erase
+    }
+
+    /// Forgets what was drawn: somebody else has written since.
+    pub(crate) fn forget(&mut self) {
+        self.drawn = None;
+    }
+
+    /// Goes to where the bottom begins and erases from there.
+    fn erase(&self) -> String {
+        let Some(drawn) = &self.drawn else {
+            return String::new();
+        };
+        // Lines that were wider than the screen is now take several rows of it.
+        let columns = self.size.0.max(1);
+        let rows_of = |line: &Line| line.width().div_ceil(columns).max(1);
+        let above: usize = drawn.lines[..drawn.cursor.0].iter().map(rows_of).sum();
+        let above = above + drawn.cursor.1 / columns;
+        let mut out = String::new();
+        up(&mut out, above);
+        out.push_str("\r\x1b[J");
+        out
+    }
+}
+
+fn up(out: &mut String, rows: usize) {
+    if rows > 0 {
+        out.push_str(&format!("\x1b[{rows}A"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZero;
+
+    use super::*;
+    use crate::chat::styled::Style;
+
+    const SIZE: (usize, usize) = (20, 6);
+
+    fn lines(texts: &[&str]) -> Vec<Line> {
+        texts
+            .iter()
+            .map(|text| Line::new(Style::Plain, *text))
+            .collect()
+    }
+
+    fn bottom(texts: &[&str], cursor: (usize, usize)) -> Bottom {
+        Bottom {
+            lines: lines(texts),
+            cursor,
+        }
+    }
+
+    fn terminal((columns, rows): (usize, usize)) -> vt100::Parser {
+        let size = |cells: usize| NonZero::new(u16::try_from(cells).unwrap()).unwrap();
+        vt100::Parser::new(size(rows), size(columns), 100)
+    }
+
+    struct Screen {
+        painter: Painter,
+        terminal: vt100::Parser,
+    }
+
+    impl Screen {
+        fn new() -> Self {
+            Self {
+                painter: Painter::new(Colors::Off, SIZE),
+                terminal: terminal(SIZE),
+            }
+        }
+
+        fn draw(&mut self, settled: &[&str], bottom: Bottom) -> String {
+            let written = self.painter.draw(&lines(settled), bottom);
+            self.terminal.process(written.as_bytes());
+            self.shown()
+        }
+
+        /// Without the spaces at the ends of lines.
+        fn shown(&self) -> String {
+            let contents = self.terminal.screen().contents();
+            let lines: Vec<&str> = contents.lines().map(str::trim_end).collect();
+            lines.join("\n")
+        }
+    }
+
+    #[test]
+    fn the_bottom_is_drawn_again_below_what_settles() {
+        let mut screen = Screen::new();
+        assert_eq!(
+            screen.draw(&["one"], bottom(&["part", "> "], (1, 2))),
+            "one\npart\n>"
+        );
+        assert_eq!(screen.terminal.screen().cursor_position(), (2, 2));
+        let shown = screen.draw(&["two", "three"], bottom(&["> x"], (0, 3)));
+        assert_eq!(shown, "one\ntwo\nthree\n> x");
+        assert_eq!(screen.terminal.screen().cursor_position(), (3, 3));
+        assert_eq!(
+            screen.painter.draw(&[], bottom(&["> x"], (0, 3))),
+            "",
+            "nothing new"
+        );
+        let cleared = screen.painter.clear();
+        screen.terminal.process(cleared.as_bytes());
+        assert_eq!(screen.terminal.screen().contents(), "one\ntwo\nthree");
+    }
+
+    #[test]
+    fn what_settles_scrolls_into_the_history_of_the_terminal() {
+        let mut screen = Screen::new();
+        for n in 0..20 {
+            screen.draw(&[&format!("line {n}")], bottom(&["", "> "], (1, 2)));
+        }
+        let shown = screen.shown();
+        assert_eq!(shown, "line 16\nline 17\nline 18\nline 19\n\n>");
+        screen.terminal.screen_mut().set_scrollback(16);
+        assert!(
+            screen
+                .terminal
+                .screen()
+                .contents()
+                .starts_with("line 0\nline 1\n")
+        );
+    }
+
+    #[test]
+    fn a_bottom_taller_than_the_screen_is_cut_around_the_cursor() {
+        let mut screen = Screen::new();
+        let texts = ["1", "2", "3", "4", "5", "6", "7", "8"];
+        let shown = screen.draw(&["settled"], bottom(&texts, (7, 1)));
+        assert_eq!(shown, "settled\n4\n5\n6\n7\n8");
+        let shown = screen.draw(&[], bottom(&["> "], (0, 2)));
+        assert_eq!(shown, "settled\n>");
+        let shown = screen.draw(&[], bottom(&texts, (1, 0)));
+        assert_eq!(shown, "settled\n2\n3\n4\n5\n6");
+    }
+
+    #[test]
+    fn a_long_line_at_the_bottom_is_cut() {
+        let mut screen = Screen::new();
+        let shown = screen.draw(
+            &[],
+            bottom(&["a line that does not fit here", "> "], (1, 2)),
+        );
+        assert_eq!(shown, "a line that does n…\n>");
+        let shown = screen.draw(
+            &["above"],
+            bottom(&["a line that does not fit here", "> "], (1, 2)),
+        );
+        assert_eq!(shown, "above\na line that does n…\n>");
+        assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "above\n>");
+    }
+
+    #[test]
+    fn a_narrower_screen_leaves_nothing_behind() {
+        let mut screen = Screen::new();
+        screen.draw(&["top"], bottom(&["eighteen letters..", "> "], (1, 2)));
+        // A terminal breaks the long line in two; so does this one, by hand.
+        screen.painter.resize((10, 6));
+        screen.terminal = terminal((10, 6));
+        screen.terminal.process(b"top\r\neighteen letters..\r\n> ");
+        assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "top\n>");
+    }
+}

@@ -1,0 +1,255 @@
+//! Messages and response parts in lines: what is printed once and scrolls away.
+//!
+//! Must not know: terminals, how parts come in.
+
+use serde_json::Value;
+use wire::Object;
+
+use super::styled::{Line, Style};
+use super::tool::{body, reference_words, text_of, tool_lines};
+use super::wrap::wrap;
+use crate::terminal::{clean, clean_line};
+
+/// What stands before a user's message.
+pub(crate) const PROMPT: &str = "› ";
+
+/// A user's message, with what is attached to it.
+pub(crate) fn message_lines(message: &Value, style: Style, width: usize) -> Vec<Line> {
+    let text = clean(message["text"].as_str().unwrap_or(""));
+    let room = width.saturating_sub(2).max(1);
+    let mut texts = wrap(&text, room);
+    if texts.is_empty() {
+        texts.push(String::new());
+    }
+    let mut lines = Vec::new();
+    for (index, text) in texts.into_iter().enumerate() {
+        let before = if index == 0 { PROMPT } else { "  " };
+        lines.push(Line::new(style, format!("{before}{text}")));
+    }
+    for attachment in message["attachments"].as_array().into_iter().flatten() {
+        let label = attachment["label"].as_str();
+        let label = label.or(attachment["uri"].as_str());
+        let label = clean_line(label.unwrap_or("something"));
+        lines.extend(body(&format!("with {label}"), Style::Dim, width));
+    }
+    lines
+}
+
+/// Any part that is no text, finished or not.
+pub(crate) fn part_lines(part: &Object, width: usize) -> Vec<Line> {
+    match part["kind"].as_str() {
+        Some("toolCall") => match &part["toolCall"] {
+            Value::Object(call) => tool_lines(call, width),
+            _ => Vec::new(),
+        },
+        Some("inputRequest") => request_lines(part, width),
+        Some("systemNotification") => {
+            let text = text_of(part.get("content"));
+            marked("· ", Style::Dim, &text, width)
+        }
+        Some("error") => {
+            let error = &part["error"];
+            let words = clean(error["message"].as_str().unwrap_or("for an unknown reason"));
+            let mut lines = marked("✗ ", Style::Bad, &format!("failed: {words}"), width);
+            if part.get("resumable") == Some(&Value::Bool(true)) {
+                lines.extend(body("/resume goes on where it stopped", Style::Dim, width));
+            }
+            lines
+        }
+        Some("contentRef") => {
+            let words = reference_words(&Value::Object(part.clone()));
+            marked("· ", Style::Dim, &words, width)
+        }
+        other => {
+            let kind = clean_line(other.unwrap_or("unknown"));
+            marked("· ", Style::Dim, &format!("[a part of kind {kind}]"), width)
+        }
+    }
+}
+
+/// A question and what was answered, in few words.
+fn request_lines(part: &Object, width: usize) -> Vec<Line> {
+    let request = &part["request"];
+    let questions = request["questions"].as_array();
+    let first = questions.and_then(|questions| questions.first());
+    let message = request["message"]
+        .as_str()
+        .or_else(|| first.and_then(|question| question["message"].as_str()));
+    let message = clean_line(message.unwrap_or("The agent asked something"));
+    let (sign, style) = match part.get("response").and_then(Value::as_str) {
+        Some("accept") => ("✓ ", Style::Good),
+        Some(_) => ("⊘ ", Style::Warn),
+        None => ("? ", Style::Warn),
+    };
+    let mut lines = marked(sign, style, &message, width);
+    for question in questions.into_iter().flatten() {
+        let id = question["id"].as_str().unwrap_or("");
+        let Some(answer) = request["answers"].get(id) else {
+            continue;
+        };
+        let title = question["title"].as_str().or(question["message"].as_str());
+        let words = format!(
+            "{}: {}",
+            clean_line(title.unwrap_or(id)),
+            answer_words(question, answer)
+        );
+        lines.extend(body(&words, Style::Dim, width));
+    }
+    match part.get("response").and_then(Value::as_str) {
+        Some("decline") => lines.extend(body("declined", Style::Dim, width)),
+        Some("cancel") => lines.extend(body("cancelled", Style::Dim, width)),
+        _ => {}
+    }
+    lines
+}
+
+/// An answer as people would say it: labels, not ids.
+pub(crate) fn answer_words(question: &Value, answer: &Value) -> String {
+    if answer["state"] == "skipped" {
+        return "(skipped)".to_owned();
+    }
+    let label = |id: &str| {
+        let options = question["options"].as_array().into_iter().flatten();
+        let mut labels = options.filter(|option| option["id"] == id);
+        let label = labels.next().and_then(|option| option["label"].as_str());
+        clean_line(label.unwrap_or(id))
+    };
+    let value = &answer["value"];
+    let mut words = match &value["value"] {
+        Value::String(id) if value["kind"] == "selected" => vec![label(id)],
+        Value::String(text) => vec![clean_line(text)],
+        Value::Array(ids) => ids.iter().filter_map(Value::as_str).map(label).collect(),
+        Value::Bool(true) => vec!["yes".to_owned()],
+        Value::Bool(false) => vec!["no".to_owned()],
+        Value::Null => Vec::new(),
+        other => vec![other.to_string()],
+    };
+    let freeform = value["freeformValues"].as_array().into_iter().flatten();
+    words.extend(freeform.filter_map(Value::as_str).map(clean_line));
+    words.retain(|word| !word.is_empty());
+    words.join(", ")
+}
+
+/// Text behind a sign, further lines indented.
+pub(crate) fn marked(sign: &str, style: Style, text: &str, width: usize) -> Vec<Line> {
+    let mut lines = body(text, Style::Plain, width);
+    if style == Style::Dim {
+        lines = body(text, Style::Dim, width);
+    }
+    let Some(first) = lines.first_mut() else {
+        return lines;
+    };
+    let rest = first.text().trim_start().to_owned();
+    let rest_style = if style == Style::Dim {
+        Style::Dim
+    } else {
+        Style::Plain
+    };
+    *first = Line::new(style, sign).then(rest_style, rest);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(part: Value, expected: Expect) {
+        let Value::Object(part) = part else {
+            panic!("an object")
+        };
+        let lines = part_lines(&part, 32);
+        assert!(lines.iter().all(|line| line.width() <= 32), "{lines:?}");
+        let text: String = lines.iter().map(|line| line.text() + "\n").collect();
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn parts_that_are_no_text_have_words() {
+        check(
+            json!({"kind": "systemNotification", "content": {"markdown": "The model was changed by someone"}}),
+            expect![[r#"
+                · The model was changed by
+                  someone
+            "#]],
+        );
+        check(
+            json!({"kind": "error", "error": {"message": "out of credit"}, "resumable": true}),
+            expect![[r#"
+                ✗ failed: out of credit
+                  /resume goes on where it
+                  stopped
+            "#]],
+        );
+        check(
+            json!({"kind": "contentRef", "uri": "ahp-content:/x", "contentType": "text/csv"}),
+            expect![[r#"
+                · [text/csv: ahp-content:/x]
+            "#]],
+        );
+        check(
+            json!({"kind": "novelty"}),
+            expect![[r#"
+                · [a part of kind novelty]
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_request_is_shown_with_what_was_answered() {
+        let request = json!({
+            "id": "r", "message": "Some things",
+            "questions": [
+                {"kind": "text", "id": "q1", "title": "Name", "message": "Your name?"},
+                {"kind": "single-select", "id": "q2", "message": "Color?",
+                    "options": [{"id": "r", "label": "Red"}]},
+                {"kind": "multi-select", "id": "q3", "message": "Toppings?",
+                    "options": [{"id": "a", "label": "Ham"}, {"id": "b", "label": "Egg"}]},
+                {"kind": "boolean", "id": "q4", "message": "Sure?"},
+            ],
+            "answers": {
+                "q1": {"state": "submitted", "value": {"kind": "text", "value": "Ann"}},
+                "q2": {"state": "submitted", "value": {"kind": "selected", "value": "r"}},
+                "q3": {"state": "submitted", "value": {"kind": "selected-many", "value": ["b"], "freeformValues": ["Oil"]}},
+                "q4": {"state": "skipped"},
+            },
+        });
+        check(
+            json!({"kind": "inputRequest", "request": request, "response": "accept"}),
+            expect![[r#"
+                ✓ Some things
+                  Name: Ann
+                  Color?: Red
+                  Toppings?: Egg, Oil
+                  Sure?: (skipped)
+            "#]],
+        );
+        check(
+            json!({"kind": "inputRequest", "request": {"id": "r", "message": "Go on?"}, "response": "decline"}),
+            expect![[r#"
+                ⊘ Go on?
+                  declined
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_message_is_shown_with_its_attachments() {
+        let message = json!({
+            "text": "one two three four five six seven\n\nlast\u{1b}[31m",
+            "attachments": [{"type": "resource", "label": "a.rs"}],
+        });
+        let lines = message_lines(&message, Style::Bold, 20);
+        let text: String = lines.iter().map(|line| line.text() + "\n").collect();
+        expect![[r#"
+            › one two three four
+              five six seven
+              
+              last
+              with a.rs
+        "#]]
+        .assert_eq(&text);
+    }
+}

@@ -1,0 +1,163 @@
+//! Starts a host in the background when none is running, and waits until it is there.
+//!
+//! Promises: the host outlives whoever started it; its log is in the data directory. If it does not come up, its last words
+//! are told. Two who start one at once end up with the same.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use client::{ClientError, Endpoint, EndpointError};
+
+const LOG: &str = "host.log";
+/// A log larger than this begins anew.
+const LOG_BYTES_MAX: u64 = 1 << 20;
+/// How much of the end of the log is looked at for the reason of a failure.
+const LAST_WORDS_BYTES: u64 = 4_096;
+const PATIENCE: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(20);
+
+/// Whether the reason for a failure is that no host runs here.
+pub(crate) fn is_missing(error: &anyhow::Error) -> bool {
+    let endpoint = |error: &EndpointError| matches!(error, EndpointError::NoHost { .. });
+    match error.downcast_ref::<ClientError>() {
+        Some(ClientError::NotFound(error)) => endpoint(error),
+        Some(ClientError::Unreachable { .. }) => true,
+        Some(_) => false,
+        None => error.downcast_ref::<EndpointError>().is_some_and(endpoint),
+    }
+}
+
+/// Starts a host for a data directory.
+pub(crate) async fn start(data: &Path) -> anyhow::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data)
+        .with_context(|| format!("the data directory {} cannot be made", data.display()))?;
+    let path = data.join(LOG);
+    let log =
+        open_log(&path).with_context(|| format!("the log {} cannot be written", path.display()))?;
+    let began = log.metadata().map_or(0, |metadata| metadata.len());
+    let mut child = spawn(data, log).context("no host runs, and none could be started")?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if is_there(data) {
+            return Ok(());
+        }
+        // A host that ends because another was quicker leaves that one behind.
+        if let Some(status) = child.try_wait().context("the host cannot be watched")?
+            && !is_there(data)
+        {
+            bail!(
+                "no host runs, and the one that was started ended at once ({status}): {}\nIts log is {}; \
+                 `greenroom serve` shows more",
+                last_words(&path, began),
+                path.display()
+            );
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "the host that was started (pid {}) is not ready after {} s; its log is {}",
+                child.id(),
+                PATIENCE.as_secs(),
+                path.display()
+            );
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Whether a host listens where the data directory says. A file that a killed host left behind says it, too.
+fn is_there(data: &Path) -> bool {
+    let Ok(endpoint) = Endpoint::find(data) else {
+        return false;
+    };
+    let address = endpoint.url.trim_start_matches("ws://");
+    TcpStream::connect(address.trim_end_matches('/')).is_ok()
+}
+
+fn open_log(path: &PathBuf) -> std::io::Result<File> {
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)?;
+    if log.metadata()?.len() > LOG_BYTES_MAX {
+        log.set_len(0)?;
+    }
+    Ok(log)
+}
+
+fn spawn(data: &Path, log: File) -> anyhow::Result<Child> {
+    let program = std::env::current_exe()?;
+    let mut command = Command::new(program);
+    command.args(["serve", "--background", "--data"]).arg(data);
+    // Clients find the host by its data directory, so that any port will do where the usual one is taken.
+    if TcpListener::bind((Ipv4Addr::LOCALHOST, host::DEFAULT_PORT)).is_err() {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    Ok(command.spawn()?)
+}
+
+/// The last line of the log since the host was started.
+fn last_words(path: &Path, began: u64) -> String {
+    let read = || -> std::io::Result<String> {
+        let mut log = File::open(path)?;
+        let end = log.metadata()?.len();
+        log.seek(SeekFrom::Start(
+            began.max(end.saturating_sub(LAST_WORDS_BYTES)),
+        ))?;
+        let mut bytes = Vec::new();
+        log.take(LAST_WORDS_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    last.unwrap_or("it said nothing").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_host_that_is_not_there_is_missing() {
+        let no_host = EndpointError::NoHost {
+            data: "d".to_owned(),
+        };
+        let unreachable = ClientError::Unreachable {
+            url: "ws://x/".to_owned(),
+            why: "refused".to_owned(),
+        };
+        let unauthorized = ClientError::Unauthorized {
+            url: "ws://x/".to_owned(),
+        };
+        assert!(is_missing(&no_host.clone().into()));
+        assert!(is_missing(&ClientError::NotFound(no_host).into()));
+        assert!(is_missing(
+            &anyhow::Error::new(unreachable).context("while connecting")
+        ));
+        assert!(!is_missing(&unauthorized.into()));
+        assert!(!is_missing(&anyhow::anyhow!("else")));
+    }
+
+    #[test]
+    fn the_last_words_are_those_of_this_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(LOG);
+        fs::write(&path, "old words\n").unwrap();
+        assert_eq!(last_words(&path, 10), "it said nothing");
+        fs::write(&path, "old words\nnew\nlast words\n\n").unwrap();
+        assert_eq!(last_words(&path, 10), "last words");
+    }
+}

@@ -1,0 +1,397 @@
+//! A tool call in lines: what it does, how far it is, what came of it.
+//!
+//! Promises: every state of a call has a look of its own; long input and output are cut, and it is said by how much.
+//! Must not know: terminals, how a call is confirmed.
+
+use serde_json::Value;
+use wire::Object;
+
+use super::styled::{Line, Style};
+use super::wrap::wrap;
+use crate::terminal::{clean, clean_line};
+use crate::words::bytes_words;
+
+/// Lines of input shown before a call is confirmed.
+const INPUT_LINES_MAX: usize = 12;
+/// Lines of output shown of a call that is over.
+const RESULT_LINES_MAX: usize = 8;
+/// Lines shown of the output of a call that still runs.
+const RUNNING_LINES_MAX: usize = 4;
+const INDENT: usize = 2;
+
+/// The call as it stands.
+pub(crate) fn tool_lines(call: &Object, width: usize) -> Vec<Line> {
+    let status = call.get("status").and_then(Value::as_str).unwrap_or("");
+    let (sign, style) = match status {
+        "completed" if call.get("success") == Some(&Value::Bool(true)) => ("✓", Style::Good),
+        "completed" => ("✗", Style::Bad),
+        "cancelled" => ("⊘", Style::Warn),
+        "pending-confirmation" | "pending-result-confirmation" | "auth-required" => {
+            ("?", Style::Warn)
+        }
+        "running" => ("●", Style::Plain),
+        _ => ("○", Style::Dim),
+    };
+    let mut lines = head(sign, style, &title(call, status), width);
+    match status {
+        "streaming" => {
+            let so_far = text_of(call.get("partialInput"));
+            lines.extend(last_lines(&so_far, RUNNING_LINES_MAX, width));
+        }
+        "pending-confirmation" => lines.extend(question_lines(call, width)),
+        "running" => lines.extend(last_lines(&content_text(call), RUNNING_LINES_MAX, width)),
+        "completed" | "pending-result-confirmation" => {
+            lines.extend(first_lines(&content_text(call), RESULT_LINES_MAX, width));
+            if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
+                let words = error["message"].as_str().or(error.as_str());
+                let words = words.map_or_else(|| error.to_string(), str::to_owned);
+                lines.extend(body(&words, Style::Bad, width));
+            }
+        }
+        "auth-required" => lines.extend(body(
+            "it needs you to sign in to its server; this client cannot do that",
+            Style::Dim,
+            width,
+        )),
+        "cancelled" => {
+            for (words, field) in [("why", "reasonMessage"), ("instead", "userSuggestion")] {
+                let text = text_of(call.get(field));
+                if !text.is_empty() {
+                    lines.extend(body(&format!("{words}: {text}"), Style::Dim, width));
+                }
+            }
+        }
+        _ => {}
+    }
+    lines
+}
+
+/// What a confirmation is about: risk, input, edits.
+fn question_lines(call: &Object, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let message = text_of(call.get("invocationMessage"));
+    if !message.is_empty() && message != title(call, "pending-confirmation") {
+        lines.extend(body(&message, Style::Plain, width));
+    }
+    if let Some(risk) = call.get("riskAssessment").filter(|risk| !risk.is_null()) {
+        let reason = text_of(risk.get("reason"));
+        let words = match risk["safety"].as_f64() {
+            Some(safety) => format!("safety {:.0} %: {reason}", safety * 100.0),
+            None => "its risk is being looked at".to_owned(),
+        };
+        lines.extend(body(&words, Style::Warn, width));
+    }
+    lines.extend(first_lines(
+        &input_text(call.get("toolInput")),
+        INPUT_LINES_MAX,
+        width,
+    ));
+    let edits = call
+        .get("edits")
+        .and_then(|edits| edits["items"].as_array());
+    for edit in edits.into_iter().flatten() {
+        lines.extend(body(&edit_words(edit), Style::Plain, width));
+    }
+    lines
+}
+
+/// What the call is called in its state.
+fn title(call: &Object, status: &str) -> String {
+    let text = |field: &str| clean_line(&text_of(call.get(field)));
+    let name = || {
+        let shown = text("displayName");
+        if shown.is_empty() {
+            text("toolName")
+        } else {
+            shown
+        }
+    };
+    let first = |fields: &[&str]| {
+        let mut texts = fields.iter().map(|field| text(field));
+        texts.find(|text| !text.is_empty()).unwrap_or_else(name)
+    };
+    match status {
+        "completed" | "pending-result-confirmation" => {
+            first(&["pastTenseMessage", "invocationMessage"])
+        }
+        "pending-confirmation" => first(&["confirmationTitle", "invocationMessage"]),
+        "cancelled" => {
+            let how = match call.get("reason").and_then(Value::as_str) {
+                Some("denied") => "denied",
+                Some("result-denied") => "its result was denied",
+                _ => "not run to its end",
+            };
+            format!("{}: {how}", name())
+        }
+        _ => first(&["invocationMessage", "intention"]),
+    }
+}
+
+/// Text that is a string, `{"markdown": ...}`, or a message.
+pub(crate) fn text_of(value: Option<&Value>) -> String {
+    let Some(value) = value else {
+        return String::new();
+    };
+    let text = value
+        .as_str()
+        .or_else(|| value["markdown"].as_str())
+        .or_else(|| value["text"].as_str());
+    clean(text.unwrap_or(""))
+}
+
+/// Input as people read it: an object's fields one by one, anything else as it is.
+pub(crate) fn input_text(input: Option<&Value>) -> String {
+    match input {
+        Some(Value::String(text)) => match serde_json::from_str(text) {
+            Ok(Value::Object(fields)) => {
+                let lines = fields.iter().map(|(name, value)| match value {
+                    Value::String(text) => format!("{name}: {text}"),
+                    other => format!("{name}: {other}"),
+                });
+                clean(&lines.collect::<Vec<_>>().join("\n"))
+            }
+            _ => clean(text),
+        },
+        Some(reference @ Value::Object(_)) => reference_words(reference),
+        _ => String::new(),
+    }
+}
+
+/// What came out of the call so far.
+fn content_text(call: &Object) -> String {
+    let content = call.get("content").and_then(Value::as_array);
+    let blocks = content.into_iter().flatten().map(block_text);
+    blocks
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn block_text(block: &Value) -> String {
+    let text = |field: &str| clean_line(block[field].as_str().unwrap_or(""));
+    match block["type"].as_str() {
+        Some("text") => clean(block["text"].as_str().unwrap_or("")),
+        Some("fileEdit") => edit_words(block),
+        Some("subagent") => format!("→ {}: {}", text("title"), text("resource")),
+        Some("terminal") => {
+            let result = &block["result"];
+            let code = result["exitCode"].as_i64();
+            let ended = code.map_or(String::new(), |code| format!(" (exit code {code})"));
+            let preview = clean(result["preview"].as_str().unwrap_or(""));
+            format!("{}{ended}\n{preview}", text("title"))
+                .trim_end()
+                .to_owned()
+        }
+        Some("resource") => reference_words(block),
+        Some("embeddedResource") => {
+            let bytes = block["data"]
+                .as_str()
+                .map_or(0, |data| data.len() as u64 / 4 * 3);
+            format!("[{}, {}]", text("contentType"), bytes_words(bytes))
+        }
+        other => format!("[{}]", clean_line(other.unwrap_or("something unknown"))),
+    }
+}
+
+/// A reference to content that is kept elsewhere.
+pub(crate) fn reference_words(reference: &Value) -> String {
+    let kind = reference["contentType"].as_str().unwrap_or("content");
+    let size = reference["sizeHint"].as_u64();
+    let size = size.map_or(String::new(), |bytes| format!(", {}", bytes_words(bytes)));
+    let uri = reference["uri"].as_str().unwrap_or("");
+    format!("[{}{size}: {}]", clean_line(kind), clean_line(uri))
+}
+
+fn edit_words(edit: &Value) -> String {
+    let side = |side: &str| edit[side]["uri"].as_str().map(file_name);
+    let what = match (side("before"), side("after")) {
+        (Some(before), Some(after)) if before == after => format!("edits {after}"),
+        (Some(before), Some(after)) => format!("moves {before} to {after}"),
+        (None, Some(after)) => format!("writes {after}"),
+        (Some(before), None) => format!("deletes {before}"),
+        (None, None) => "edits a file".to_owned(),
+    };
+    let count = |field: &str| edit["diff"][field].as_u64();
+    match (count("added"), count("removed")) {
+        (None, None) => what,
+        (added, removed) => format!("{what} (+{} -{})", added.unwrap_or(0), removed.unwrap_or(0)),
+    }
+}
+
+fn file_name(uri: &str) -> String {
+    clean_line(uri.strip_prefix("file://").unwrap_or(uri))
+}
+
+fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (index, text) in wrap(title, room(width)).into_iter().enumerate() {
+        let before = if index == 0 {
+            Line::new(style, format!("{sign} "))
+        } else {
+            Line::new(Style::Plain, " ".repeat(INDENT))
+        };
+        lines.push(before.then(Style::Plain, text));
+    }
+    lines
+}
+
+/// Indented text.
+pub(crate) fn body(text: &str, style: Style, width: usize) -> Vec<Line> {
+    let lines = wrap(text, room(width)).into_iter();
+    lines
+        .map(|text| Line::new(style, format!("{}{text}", " ".repeat(INDENT))))
+        .collect()
+}
+
+fn room(width: usize) -> usize {
+    width.saturating_sub(INDENT).max(1)
+}
+
+fn first_lines(text: &str, max: usize, width: usize) -> Vec<Line> {
+    let mut lines = body(text.trim_end(), Style::Dim, width);
+    if lines.len() > max {
+        let more = lines.len() - (max - 1);
+        lines.truncate(max - 1);
+        lines.push(Line::new(Style::Dim, format!("  … {more} more lines")));
+    }
+    lines
+}
+
+fn last_lines(text: &str, max: usize, width: usize) -> Vec<Line> {
+    let lines = body(text.trim_end(), Style::Dim, width);
+    let from = lines.len().saturating_sub(max);
+    lines[from..].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(call: Value, expected: Expect) {
+        let Value::Object(call) = call else {
+            panic!("an object")
+        };
+        let lines = tool_lines(&call, 40);
+        assert!(lines.iter().all(|line| line.width() <= 40), "{lines:?}");
+        let text: String = lines.iter().map(|line| line.text() + "\n").collect();
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn a_call_is_shown_in_every_state() {
+        check(
+            json!({"status": "streaming", "displayName": "Run", "partialInput": "{\"comm"}),
+            expect![[r#"
+                ○ Run
+                  {"comm
+            "#]],
+        );
+        check(
+            json!({
+                "status": "pending-confirmation", "displayName": "Run",
+                "confirmationTitle": "Run in terminal", "invocationMessage": "Run a command",
+                "toolInput": "{\"command\":\"rm -rf target\",\"timeout\":5}",
+                "riskAssessment": {"kind": "judge", "status": "complete", "reason": "deletes", "safety": 0.25},
+                "edits": {"items": [
+                    {"after": {"uri": "file:///a.txt"}, "diff": {"added": 3}},
+                    {"before": {"uri": "file:///b"}, "after": {"uri": "file:///c"}},
+                ]},
+            }),
+            expect![[r#"
+                ? Run in terminal
+                  Run a command
+                  safety 25 %: deletes
+                  command: rm -rf target
+                  timeout: 5
+                  writes /a.txt (+3 -0)
+                  moves /b to /c
+            "#]],
+        );
+        check(
+            json!({"status": "running", "displayName": "Run", "invocationMessage": {"markdown": "Running `ls`"},
+                "content": [{"type": "text", "text": "1\n2\n3\n4\n5\n"}]}),
+            expect![[r#"
+                ● Running `ls`
+                  2
+                  3
+                  4
+                  5
+            "#]],
+        );
+        check(
+            json!({"status": "completed", "success": true, "pastTenseMessage": "Ran ls",
+                "content": [{"type": "text", "text": "1\n2\n3\n4\n5\n6\n7\n8\n9\n"}]}),
+            expect![[r#"
+                ✓ Ran ls
+                  1
+                  2
+                  3
+                  4
+                  5
+                  6
+                  7
+                  … 2 more lines
+            "#]],
+        );
+        check(
+            json!({"status": "completed", "success": false, "pastTenseMessage": "Tried", "error": {"message": "no"}}),
+            expect![[r#"
+                ✗ Tried
+                  no
+            "#]],
+        );
+        check(
+            json!({"status": "cancelled", "displayName": "Run", "reason": "denied",
+                "userSuggestion": {"text": "use cargo clean"}}),
+            expect![[r#"
+                ⊘ Run: denied
+                  instead: use cargo clean
+            "#]],
+        );
+        check(
+            json!({"status": "something-new", "toolName": "x"}),
+            expect![[r#"
+                ○ x
+            "#]],
+        );
+    }
+
+    #[test]
+    fn every_kind_of_output_has_words() {
+        check(
+            json!({"status": "completed", "success": true, "pastTenseMessage": "Did", "content": [
+                {"type": "subagent", "title": "Helper", "resource": "ahp-chat:/w"},
+                {"type": "resource", "uri": "ahp-content:/x", "contentType": "text/plain", "sizeHint": 5000},
+                {"type": "embeddedResource", "data": "QUJD", "contentType": "image/png"},
+                {"type": "fileEdit", "before": {"uri": "file:///gone"}},
+                {"type": "terminal", "title": "sh", "result": {"exitCode": 1, "preview": "bad"}},
+                {"type": "new"},
+            ]}),
+            expect![[r#"
+                ✓ Did
+                  → Helper: ahp-chat:/w
+                  [text/plain, 4 KiB: ahp-content:/x]
+                  [image/png, 3 bytes]
+                  deletes /gone
+                  sh (exit code 1)
+                  bad
+                  [new]
+            "#]],
+        );
+    }
+
+    #[test]
+    fn nothing_in_a_call_can_control_the_terminal() {
+        check(
+            json!({"status": "completed", "success": true, "pastTenseMessage": "a\u{1b}[2Jb\nc",
+                "content": [{"type": "text", "text": "x\u{1b}]0;t\u{7}y\rz"}]}),
+            expect![[r#"
+                ✓ ab c
+                  xyz
+            "#]],
+        );
+    }
+}

@@ -1,0 +1,423 @@
+//! A chat as lines: what is settled and printed once, and what still moves.
+//!
+//! Promises: a settled line never changes; between two looks every line is given out once. What still moves is a function of
+//! the state, how far it was printed, and the width.
+//! Must not know: terminals.
+
+use wire::Object;
+use wire::state::{ChatState, Outcome};
+
+use super::follow::{Follow, Place, Seen, TextKind};
+use super::part::{marked, message_lines, part_lines};
+use super::styled::{Line, Style};
+use super::wrap::{Tail, wrap};
+use crate::terminal::{Cleaner, clean};
+
+/// Turns of the history that are shown when a chat is opened.
+pub(crate) const HISTORY_MAX: usize = 20;
+/// Lines shown of a text that waits behind an unfinished part.
+const WAITING_LINES_MAX: usize = 6;
+
+/// What was printed of a chat.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    follow: Follow,
+    text: Option<Text>,
+    /// What was printed last, to know where a blank line belongs.
+    last: Option<Block>,
+}
+
+/// The text part that is coming in.
+#[derive(Debug)]
+struct Text {
+    kind: TextKind,
+    cleaner: Cleaner,
+    tail: Tail,
+    /// Blank lines that are printed only if something follows.
+    blank: usize,
+    begun: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Block {
+    Message,
+    Text,
+    /// Tool calls, questions, notices: they stand together.
+    Part,
+    Ending,
+}
+
+impl Transcript {
+    /// One that begins below other lines.
+    pub(crate) fn below() -> Self {
+        Self {
+            last: Some(Block::Ending),
+            ..Self::default()
+        }
+    }
+
+    /// One that goes on from here: what the chat holds is taken for printed.
+    pub(crate) fn after(chat: &ChatState) -> Self {
+        let mut transcript = Self::below();
+        let _ = transcript.follow.look(chat, 0);
+        transcript
+    }
+
+    /// The lines that have settled since the last look.
+    pub(crate) fn settle(&mut self, chat: &ChatState, width: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for seen in self.follow.look(chat, HISTORY_MAX) {
+            self.take(seen, width, &mut lines);
+        }
+        lines
+    }
+
+    /// The lines that still move, after everything that settled.
+    pub(crate) fn moving(&self, chat: &ChatState, width: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut last = self.last;
+        let mut open = self.follow.open_parts(chat).into_iter();
+        if let Some(text) = &self.text {
+            if let Some(rest) = text.tail.rest() {
+                if !text.begun {
+                    gap(&mut last, Block::Text, &mut lines);
+                }
+                lines.extend((0..text.blank).map(|_| Line::default()));
+                let style = style_of(text.kind);
+                // One line, unless the terminal became narrower.
+                lines.extend(
+                    wrap(rest, width)
+                        .into_iter()
+                        .map(|line| Line::new(style, line)),
+                );
+            }
+            open.next();
+        }
+        for part in open {
+            let (block, part) = match text_of(part) {
+                Some((kind, text)) => (Block::Text, waiting_text(kind, text, width)),
+                None => (Block::Part, part_lines(part, width)),
+            };
+            if !part.is_empty() {
+                gap(&mut last, block, &mut lines);
+                lines.extend(part);
+            }
+        }
+        lines
+    }
+
+    fn take(&mut self, seen: Seen, width: usize, lines: &mut Vec<Line>) {
+        match seen {
+            Seen::LeftOut { turns } => {
+                let words = match turns {
+                    0 => "earlier turns are not shown".to_owned(),
+                    1 => "1 earlier turn is not shown".to_owned(),
+                    more => format!("{more} earlier turns are not shown"),
+                };
+                self.block(Block::Part, marked("· ", Style::Dim, &words, width), lines);
+            }
+            Seen::Began(message) => {
+                let message = message_lines(&message, Style::Bold, width);
+                self.block(Block::Message, message, lines);
+            }
+            Seen::Resumed => self.block(
+                Block::Ending,
+                marked("· ", Style::Dim, "resumed", width),
+                lines,
+            ),
+            Seen::Text { kind, place, text } => {
+                if place == Place::Begins {
+                    self.text = Some(Text {
+                        kind,
+                        cleaner: Cleaner::default(),
+                        tail: Tail::default(),
+                        blank: 0,
+                        begun: false,
+                    });
+                }
+                self.text_came(&text, width, lines);
+            }
+            Seen::TextEnded => {
+                if let Some(mut text) = self.text.take() {
+                    let rest = text.tail.take_rest().unwrap_or_default();
+                    for line in wrap(&rest, width) {
+                        text.line(line, &mut self.last, lines);
+                    }
+                }
+            }
+            Seen::Part(part) => self.block(Block::Part, part_lines(&part, width), lines),
+            Seen::Ended(Outcome::Cancelled) => {
+                let cancelled = marked("⊘ ", Style::Warn, "cancelled", width);
+                self.block(Block::Ending, cancelled, lines);
+            }
+            // An error was told by its part.
+            Seen::Ended(Outcome::Complete | Outcome::Error { .. }) => {}
+            Seen::CutBack => {
+                let words =
+                    "the conversation was cut back; what stands above is no longer part of it";
+                self.block(
+                    Block::Ending,
+                    marked("⊘ ", Style::Warn, words, width),
+                    lines,
+                );
+            }
+        }
+    }
+
+    fn text_came(&mut self, more: &str, width: usize, lines: &mut Vec<Line>) {
+        let Some(text) = &mut self.text else {
+            return;
+        };
+        let cleaned = text.cleaner.clean(more);
+        text.tail.push(&cleaned);
+        for line in text.tail.settled(width) {
+            text.line(line, &mut self.last, lines);
+        }
+    }
+
+    fn block(&mut self, block: Block, block_lines: Vec<Line>, lines: &mut Vec<Line>) {
+        if !block_lines.is_empty() {
+            gap(&mut self.last, block, lines);
+            lines.extend(block_lines);
+        }
+    }
+}
+
+impl Text {
+    /// A line of the text has settled. Blank lines at its beginning and end are left out.
+    fn line(&mut self, line: String, last: &mut Option<Block>, lines: &mut Vec<Line>) {
+        if line.is_empty() {
+            self.blank += usize::from(self.begun);
+            return;
+        }
+        if !self.begun {
+            self.begun = true;
+            gap(last, Block::Text, lines);
+        }
+        let blank = std::mem::take(&mut self.blank);
+        lines.extend((0..blank).map(|_| Line::default()));
+        lines.push(Line::new(style_of(self.kind), line));
+    }
+}
+
+/// A blank line between what does not belong together.
+fn gap(last: &mut Option<Block>, next: Block, lines: &mut Vec<Line>) {
+    let together = matches!((*last, next), (None, _) | (Some(Block::Part), Block::Part));
+    if !together {
+        lines.push(Line::default());
+    }
+    *last = Some(next);
+}
+
+fn style_of(kind: TextKind) -> Style {
+    match kind {
+        TextKind::Markdown => Style::Plain,
+        TextKind::Reasoning => Style::Dim,
+    }
+}
+
+fn text_of(part: &Object) -> Option<(TextKind, &str)> {
+    let kind = match part["kind"].as_str() {
+        Some("markdown") => TextKind::Markdown,
+        Some("reasoning") => TextKind::Reasoning,
+        _ => return None,
+    };
+    Some((kind, part.get("content")?.as_str()?))
+}
+
+/// The end of a text that cannot be printed yet.
+fn waiting_text(kind: TextKind, text: &str, width: usize) -> Vec<Line> {
+    // No more of it than can be shown is worth looking at.
+    let bytes = WAITING_LINES_MAX * width.max(1) * 4;
+    let from = (text.len().saturating_sub(bytes)..text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
+    let lines = wrap(clean(&text[from..]).trim(), width);
+    let from = lines.len().saturating_sub(WAITING_LINES_MAX);
+    let style = style_of(kind);
+    lines[from..]
+        .iter()
+        .map(|line| Line::new(style, line.as_str()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::{Value, json};
+    use wire::Action;
+    use wire::reduce::reduce_chat;
+
+    use super::*;
+    use crate::chat::styled::Colors;
+
+    struct Page {
+        chat: ChatState,
+        transcript: Transcript,
+        width: usize,
+    }
+
+    impl Page {
+        fn new() -> Self {
+            Self {
+                chat: ChatState::new("ahp-chat:/c", "", 1, String::new()),
+                transcript: Transcript::default(),
+                width: 30,
+            }
+        }
+
+        fn act(&mut self, name: &str, mut fields: Value) -> &mut Self {
+            fields["turnId"] = json!("t");
+            reduce_chat(&mut self.chat, &Action::host(name, fields));
+            self
+        }
+
+        fn begin(&mut self, text: &str) -> &mut Self {
+            let message = json!({"text": text, "origin": {"kind": "user"}});
+            let fields = json!({"startedAt": "2026-11-15T08:00:00Z", "message": message});
+            self.act("chat/turnStarted", fields)
+        }
+
+        fn part(&mut self, part: Value) -> &mut Self {
+            self.act("chat/responsePart", json!({"part": part}))
+        }
+
+        fn delta(&mut self, text: &str) -> &mut Self {
+            self.act("chat/delta", json!({"partId": "p", "content": text}))
+        }
+
+        fn end(&mut self) -> &mut Self {
+            self.act("chat/turnComplete", json!({"duration": 1}))
+        }
+
+        /// Settled lines, then those that move behind a bar; dim ones in braces.
+        fn check(&mut self, expected: Expect) -> &mut Self {
+            let settled = self.transcript.settle(&self.chat, self.width);
+            let moving = self.transcript.moving(&self.chat, self.width);
+            let mut shown = String::new();
+            for (bar, lines) in [("", &settled), ("| ", &moving)] {
+                for line in lines {
+                    let encoded = line.encode(Colors::On);
+                    let text = line.text();
+                    let dim = encoded.contains("\u{1b}[2m");
+                    let text = if dim { format!("{{{text}}}") } else { text };
+                    shown.push_str(format!("{bar}{text}").trim_end());
+                    shown.push('\n');
+                }
+            }
+            expected.assert_eq(&shown);
+            self
+        }
+    }
+
+    #[test]
+    fn an_answer_settles_line_by_line() {
+        let mut page = Page::new();
+        page.begin("hello").check(expect![[r#"
+            › hello
+        "#]]);
+        page.part(json!({"kind": "markdown", "id": "p", "content": ""}));
+        page.delta("The first line of the ans").check(expect![[r#"
+            |
+            | The first line of the ans
+        "#]]);
+        page.delta("wer, and more").check(expect![[r#"
+
+            The first line of the answer,
+            | and more
+        "#]]);
+        page.delta("\n\n\u{1b}[2Jlast").check(expect![[r#"
+            and more
+            |
+            | last
+        "#]]);
+        page.delta("\n\n").end().check(expect![[r#"
+
+            last
+        "#]]);
+        page.check(expect![""]);
+    }
+
+    #[test]
+    fn reasoning_is_dim_and_stands_apart() {
+        let mut page = Page::new();
+        page.begin("think")
+            .part(json!({"kind": "reasoning", "id": "r", "content": "hm"}))
+            .check(expect![[r#"
+                › think
+                |
+                | {hm}
+            "#]]);
+        page.part(json!({"kind": "markdown", "id": "p", "content": "42"}))
+            .end()
+            .check(expect![[r#"
+
+                {hm}
+
+                42
+            "#]]);
+    }
+
+    #[test]
+    fn calls_move_until_they_are_over_and_hold_back_what_follows() {
+        let mut page = Page::new();
+        page.begin("go");
+        let call = |more: Value| {
+            let mut fields = json!({"toolCallId": "c"});
+            for (key, value) in more.as_object().unwrap() {
+                fields[key] = value.clone();
+            }
+            fields
+        };
+        page.act(
+            "chat/toolCallStart",
+            call(json!({"toolName": "x", "displayName": "Run"})),
+        );
+        page.act(
+            "chat/toolCallReady",
+            call(json!({"invocationMessage": "Running it", "confirmed": "not-needed"})),
+        );
+        page.part(json!({"kind": "markdown", "id": "p", "content": "meanwhile"}));
+        page.check(expect![[r#"
+            › go
+            |
+            | ● Running it
+            |
+            | meanwhile
+        "#]]);
+        let result = json!({"success": true, "pastTenseMessage": "Ran it"});
+        page.act("chat/toolCallComplete", call(json!({"result": result})));
+        page.check(expect![[r#"
+
+            ✓ Ran it
+            |
+            | meanwhile
+        "#]]);
+        page.act("chat/turnCancelled", json!({"duration": 1}))
+            .check(expect![[r#"
+
+                meanwhile
+
+                ⊘ cancelled
+            "#]]);
+    }
+
+    #[test]
+    fn a_change_of_width_breaks_only_what_is_to_come() {
+        let mut page = Page::new();
+        page.begin("go")
+            .part(json!({"kind": "markdown", "id": "p", "content": "one two three four"}));
+        page.width = 9;
+        page.check(expect![[r#"
+            › go
+
+            one two
+            three
+            | four
+        "#]]);
+        page.width = 30;
+        page.delta(" five six").check(expect![[r#"
+            | four five six
+        "#]]);
+    }
+}

@@ -1,0 +1,196 @@
+//! The terminal itself: raw while it is talked through, as it was before in every other moment.
+//!
+//! Promises: however the program ends, by a panic too, the terminal is as it was found.
+//! Must not know: what is typed and drawn.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use tokio::sync::mpsc;
+
+/// Bracketed paste on; and off again, with the cursor shown.
+const BEGIN: &[u8] = b"\x1b[?2004h";
+const END: &[u8] = b"\x1b[?2004l\x1b[?25h";
+/// What is taken for the size of a terminal that does not tell.
+const SIZE_UNKNOWN: (usize, usize) = (80, 24);
+const READ_BYTES: usize = 4_096;
+/// Pieces of input that may wait to be looked at.
+const PIECES_MAX: usize = 256;
+/// How long the reader may take to stop reading.
+const PAUSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What the terminal was like, while it is not.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+static HOOK: Once = Once::new();
+
+/// A terminal that is talked through. Dropping it puts things back.
+pub(crate) struct Tty {
+    input: mpsc::Receiver<Vec<u8>>,
+    gate: Arc<Gate>,
+    wake: PipeWriter,
+}
+
+/// Whether input is read: not while somebody else has the terminal, or their keys would be stolen.
+#[derive(Default)]
+struct Gate {
+    reading: Mutex<Reading>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Reading {
+    #[default]
+    On,
+    /// To be stopped.
+    Stopping,
+    Off,
+}
+
+impl Tty {
+    pub(crate) fn open() -> io::Result<Self> {
+        HOOK.call_once(|| {
+            let previous = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                put_back();
+                previous(panic);
+            }));
+        });
+        let (sender, input) = mpsc::channel(PIECES_MAX);
+        let (woken, wake) = io::pipe()?;
+        let gate = Arc::new(Gate::default());
+        let reader = Arc::clone(&gate);
+        std::thread::Builder::new()
+            .name("terminal".to_owned())
+            // An error means that the terminal is gone; the input ends then.
+            .spawn(move || drop(read_input(&sender, woken, &reader)))?;
+        let tty = Self { input, gate, wake };
+        tty.enter()?;
+        Ok(tty)
+    }
+
+    /// Makes the terminal raw, at the start and after every time it was put back.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        let before = tcgetattr(rustix::stdio::stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        // A line that others print still begins at the left.
+        raw.output_modes |= OutputModes::OPOST;
+        BEFORE
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(before);
+        tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
+        self.gate.set(Reading::On);
+        write(BEGIN)
+    }
+
+    /// Gives the terminal to somebody else, until [`Tty::enter`].
+    pub(crate) fn leave(&mut self) {
+        self.gate.set(Reading::Stopping);
+        if self.wake.write_all(b".").is_ok() {
+            self.gate.wait_until_off();
+        }
+        put_back();
+    }
+
+    /// Columns and rows.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        match tcgetwinsize(rustix::stdio::stdout()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                (usize::from(size.ws_col), usize::from(size.ws_row))
+            }
+            _ => SIZE_UNKNOWN,
+        }
+    }
+
+    /// What was typed; nothing at the end of the input. May be dropped and called again: nothing is lost.
+    pub(crate) async fn read(&mut self) -> Vec<u8> {
+        self.input.recv().await.unwrap_or_default()
+    }
+}
+
+impl Gate {
+    fn set(&self, reading: Reading) {
+        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = reading;
+        self.changed.notify_all();
+    }
+
+    /// Waits, as the reader, until input may be read.
+    fn pass(&self) {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        while *reading != Reading::On {
+            *reading = Reading::Off;
+            self.changed.notify_all();
+            let woken = self.changed.wait(reading);
+            reading = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn wait_until_off(&self) {
+        let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        // A reader that is stuck has no keys to steal.
+        let _ = self
+            .changed
+            .wait_timeout_while(reading, PAUSE_TIMEOUT, |now| *now == Reading::Stopping);
+    }
+}
+
+fn read_input(
+    sender: &mpsc::Sender<Vec<u8>>,
+    mut woken: PipeReader,
+    gate: &Gate,
+) -> io::Result<()> {
+    let stdin = rustix::stdio::stdin();
+    loop {
+        gate.pass();
+        let (typed, stopped) = {
+            let mut fds = [
+                PollFd::new(&stdin, PollFlags::IN),
+                PollFd::new(&woken, PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            (!fds[0].revents().is_empty(), !fds[1].revents().is_empty())
+        };
+        if stopped {
+            woken.read_exact(&mut [0])?;
+        } else if typed {
+            let mut bytes = vec![0; READ_BYTES];
+            let count = match rustix::io::read(stdin, &mut bytes) {
+                Ok(count) => count,
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            bytes.truncate(count);
+            if count == 0 || sender.blocking_send(bytes).is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        put_back();
+    }
+}
+
+fn put_back() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(before) = before {
+        // A terminal that is gone needs nothing put back.
+        let _ = write(END);
+        let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, &before);
+    }
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}

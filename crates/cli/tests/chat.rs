@@ -1,0 +1,417 @@
+//! `greenroom chat` in a real terminal, against a real host.
+
+mod running;
+mod terminal;
+
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use running::{Host, data_directory, greenroom, lines};
+use terminal::{CTRL_C, CTRL_D, CTRL_S, ENTER, TAB, Terminal, UP};
+
+fn open(data: &Path, name: &'static str, arguments: &[&str]) -> Terminal {
+    let mut command: Command = greenroom(data);
+    command.args(arguments);
+    let terminal = Terminal::start(name, command);
+    terminal.sees("\n›");
+    terminal
+}
+
+fn chat(host: &Host, name: &'static str, arguments: &[&str]) -> Terminal {
+    let arguments: Vec<&str> = [&["chat"], arguments].concat();
+    open(host.data.path(), name, &arguments)
+}
+
+/// A second person in the same session.
+fn join(host: &Host, name: &'static str, first: &Terminal) -> Terminal {
+    chat(host, name, &["--session", &session_of(first)])
+}
+
+/// The header of the screen names it.
+fn session_of(terminal: &Terminal) -> String {
+    let screen = terminal.screen();
+    let start = screen.find("scripted:/").expect("the session is named");
+    let uri = screen[start..].split_whitespace().next();
+    uri.unwrap().to_owned()
+}
+
+fn scripted(scenes: &Value) -> Host {
+    let data = tempfile::tempdir().unwrap();
+    let script = json!({"scenes": scenes});
+    std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();
+    Host::start_with(data, &["--script", "script.json"])
+}
+
+/// What was said, without the lines above and below it.
+fn conversation(screen: &str) -> String {
+    let start = screen.find("› ").expect("something was said");
+    let end = screen.rfind("\n›").expect("the prompt is there");
+    screen[start..end].trim_end().to_owned()
+}
+
+#[test]
+fn a_message_is_answered_and_the_terminal_is_left_as_it_was() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("hello");
+    ann.sees("Say `help` for more.");
+    ann.say("think");
+    ann.sees("The answer is 42.");
+    let screen = ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    assert_eq!(
+        conversation(&screen),
+        "› hello\n\n\
+         Hello! This session is alive: every client that watches it sees the\n\
+         same words. Say `help` for more.\n\n\
+         › think\n\n\
+         The user wants to see what reasoning looks like. So here is some.\n\n\
+         I have thought about it. The answer is 42."
+    );
+    assert!(ann.wrote(b"\x1b[2mThe user wants"), "reasoning is dim");
+    ann.press(CTRL_D);
+    assert_eq!(ann.ends(), Some(0));
+    assert!(ann.wrote(b"\x1b[?2004h") && ann.wrote(b"\x1b[?2004l"));
+}
+
+#[test]
+fn an_interrupt_cancels_and_two_leave() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("hang");
+    ann.sees("working · Ctrl-C cancels");
+    ann.press(CTRL_C);
+    ann.sees("⊘ cancelled");
+    ann.say("hello");
+    ann.sees("Say `help` for more.");
+    ann.say("hang");
+    ann.sees("working");
+    ann.press(CTRL_C);
+    ann.sees("Ctrl-C again leaves");
+    ann.press(CTRL_C);
+    assert_eq!(ann.ends(), Some(0));
+}
+
+#[test]
+fn two_terminals_stay_in_step() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("hello");
+    ann.sees("Say `help` for more.");
+    let mut bob = join(&host, "bob", &ann);
+    bob.sees("Say `help` for more.");
+    bob.say("think");
+    ann.sees("The answer is 42.");
+    ann.say("stream 3");
+    let done = |screen: &str| screen.contains("› stream 3") && !screen.contains("working");
+    let seen = bob.wait_until(done);
+    assert_eq!(conversation(&ann.wait_until(done)), conversation(&seen));
+}
+
+#[test]
+fn a_call_is_confirmed_in_place() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("tool");
+    ann.sees("? List files\n  directory: .\n[1/y] Allow");
+    ann.press("x");
+    ann.sees("press a key in brackets");
+    ann.press("y");
+    let screen = ann.sees("\"approved\":true");
+    assert!(screen.contains("✓ Listed 2 files\n  README.md"), "{screen}");
+    assert!(!screen.contains("[1/y]"), "{screen}");
+    // What stood above the question is still there.
+    assert!(
+        screen.contains("It only pretends: no file is read."),
+        "{screen}"
+    );
+
+    ann.say("options");
+    ann.sees("[1/a] Allow once");
+    ann.press("2");
+    ann.sees("\"id\":\"session\"");
+}
+
+#[test]
+fn a_question_somebody_else_answers_goes_away() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    let mut bob = join(&host, "bob", &ann);
+    ann.say("tool");
+    ann.sees("[1/y] Allow");
+    bob.sees("[1/y] Allow");
+    bob.press("n");
+    ann.sees("⊘ List files: denied");
+    ann.wait_until(|screen| !screen.contains("[1/y]") && screen.ends_with('›'));
+}
+
+#[test]
+fn a_denial_says_what_to_do_instead() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("tool");
+    ann.sees("[d] deny");
+    ann.press("d");
+    ann.sees("instead ›");
+    ann.say("look at the README");
+    ann.sees("⊘ List files: denied\n  instead: look at the README");
+}
+
+#[test]
+fn an_input_is_edited_in_the_users_own_editor() {
+    let host = Host::start();
+    let editor = host.data.path().join("editor.sh");
+    std::fs::write(&editor, "sed -i s/poem.txt/ode.txt/ \"$1\"\n").unwrap();
+    let mut command = greenroom(host.data.path());
+    command
+        .env("EDITOR", format!("sh {}", editor.display()))
+        .arg("chat");
+    let mut ann = Terminal::start("ann", command);
+    ann.sees("\n›");
+    ann.say("edit");
+    ann.sees("path: poem.txt");
+    ann.press("e");
+    ann.sees("with this input instead:\n  path: ode.txt");
+    ann.press("y");
+    ann.sees("\"input\":\"{\\\"path\\\":\\\"ode.txt\\\"}\"");
+    ann.say("hello");
+    ann.sees("Say `help` for more.");
+}
+
+#[test]
+fn questions_are_answered_one_by_one() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("ask");
+    ann.sees("1 of 5: What shall I call you?");
+    ann.say("Ann");
+    ann.sees("2 of 5");
+    ann.say("13");
+    ann.sees("at most 12");
+    ann.press("\x7f");
+    ann.press(ENTER);
+    ann.sees("3 of 5");
+    ann.say("3");
+    ann.sees("4 of 5");
+    ann.say("1, a lamp");
+    ann.sees("5 of 5");
+    ann.press(ENTER);
+    ann.sees(
+        "✓ Before we begin\n  Name: Ann\n  Seats: 1\n  Part: The prompter\n  Props: A skull, A lamp\n  Encore: yes",
+    );
+    ann.say("ask");
+    ann.sees("1 of 5");
+    ann.say("/decline");
+    ann.sees("⊘ Before we begin\n  declined");
+}
+
+#[test]
+fn messages_wait_in_the_queue_while_the_agent_works() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("hang");
+    ann.sees("working");
+    ann.say("first");
+    ann.say("hello");
+    ann.sees("queued: first\nqueued: hello");
+    ann.press(UP);
+    ann.wait_until(|screen| screen.ends_with("› hello") && !screen.contains("queued: hello"));
+    ann.press(ENTER);
+    ann.sees("queued: first\nqueued: hello");
+    ann.press(CTRL_C);
+    ann.sees("⊘ cancelled");
+    ann.press("\x15"); // any other key: the next Ctrl-C is a first one again
+    ann.sees("the queue is held: Enter sets it going");
+    ann.press(ENTER);
+    let screen = ann.sees("Say `help` for more.");
+    let first = screen.find("› first").expect("the first message");
+    assert!(
+        first < screen.find("› hello").expect("the second message"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn the_agent_is_steered_while_it_works() {
+    let host = scripted(&json!([{"steps": [
+        {"tool": {"name": "wait", "display": "Wait", "confirm": "ask"}},
+        {"steer": true},
+        {"say": ["steered by {{steering}}"]},
+    ]}]));
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("go");
+    ann.sees("[1/y]");
+    ann.press(TAB);
+    ann.sees("the agent waits for an answer: Tab gives it");
+    ann.press("left a bit");
+    ann.press(CTRL_S);
+    ann.sees("steering: left a bit");
+    ann.press(TAB);
+    ann.sees("[1/y]");
+    ann.press("y");
+    ann.sees("steered by left a bit");
+}
+
+#[test]
+fn what_is_half_typed_is_kept_and_gone_once_it_is_sent() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("hello");
+    ann.sees("Say `help` for more.");
+    let session = session_of(&ann);
+    ann.press("help me, ple");
+    ann.sees("› help me, ple");
+    ann.signal(Signal::TERM);
+    assert_eq!(ann.ends(), Some(0));
+    let chat_uri = lines(&host.run(&["export", &session]).stdout)[0]["data"]["defaultChat"].clone();
+    let draft = || {
+        let state = host.state(chat_uri.as_str().unwrap());
+        state["draft"]["text"].clone()
+    };
+    assert_eq!(draft(), "help me, ple");
+
+    let mut ann = open(host.data.path(), "ann", &["--continue"]);
+    ann.sees("› help me, ple");
+    ann.press("ase");
+    ann.press(ENTER);
+    ann.sees("So try everything:");
+    ann.press(CTRL_D);
+    assert_eq!(ann.ends(), Some(0));
+    assert_eq!(draft(), Value::Null);
+}
+
+#[test]
+fn chats_are_forked_and_sessions_changed() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("hello");
+    ann.sees("Say `help` for more.");
+    let first = session_of(&ann);
+    ann.say("/fork");
+    let screen = ann.sees("· from here on a copy: ahp-chat:/");
+    let fork = screen.split("a copy: ").nth(1).unwrap();
+    let fork = fork.split_whitespace().next().unwrap().to_owned();
+    ann.say("think");
+    ann.sees("The answer is 42.");
+    let turns = |chat: &str| host.state(chat)["turns"].as_array().map(Vec::len);
+    assert_eq!(turns(&fork), Some(2));
+    let original = lines(&host.run(&["export", &first]).stdout)[0]["data"]["defaultChat"].clone();
+    assert_eq!(turns(original.as_str().unwrap()), Some(1));
+
+    ann.say("/new");
+    ann.wait_until(|screen| screen.matches("greenroom · scripted").count() == 2);
+    ann.say("/sessions");
+    ann.sees("number ›");
+    ann.say("2");
+    ann.wait_until(|screen| {
+        screen.matches(&format!("· {first}")).count() > 0 && screen.ends_with('›')
+    });
+    ann.say("/quit");
+    assert_eq!(ann.ends(), Some(0));
+}
+
+#[test]
+fn a_failed_turn_is_resumed() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("fail");
+    ann.sees("/resume goes on where it stopped");
+    ann.say("/resume");
+    ann.sees("Resumed: here is the rest.");
+    ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    ann.say("/resume");
+    ann.sees("did not fail in a way that can be resumed");
+}
+
+#[test]
+fn a_host_that_dies_and_comes_back_is_found_again() {
+    let host = Host::start();
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("hello");
+    ann.sees("Say `help` for more.");
+    let data = host.kill();
+    ann.sees("connection lost, trying again");
+    ann.say("think");
+    ann.sees("› think");
+    let _host = Host::start_with(data, &[]);
+    ann.sees("The answer is 42.");
+}
+
+#[test]
+fn a_question_of_a_worker_is_pointed_out_and_answered_there() {
+    let host = scripted(&json!([{"steps": [
+        {"spawn": {"title": "Helper", "steps": [
+            {"tool": {"name": "x", "display": "Dig", "confirm": "ask"}},
+            {"say": ["dug"]},
+        ]}},
+        {"say": ["all is done"]},
+    ]}]));
+    let mut ann = chat(&host, "ann", &[]);
+    let session = session_of(&ann);
+    ann.say("go");
+    let screen = ann.sees("another chat waits for an answer: /open ahp-chat:/");
+    let worker = screen.split("/open ").nth(1).unwrap();
+    let worker = worker.split_whitespace().next().unwrap().to_owned();
+    ann.say(&format!("/open {worker}"));
+    ann.sees("? Dig");
+    ann.press("y");
+    ann.sees("dug");
+    ann.say("hello?");
+    ann.sees("the host refused it");
+    ann.sees("› hello?"); // given back
+    ann.press("\x15");
+    ann.say(&format!("/open {session}"));
+    ann.sees("all is done");
+}
+
+#[test]
+fn what_an_agent_says_cannot_control_the_terminal() {
+    let host = scripted(&json!([{"steps": [
+        {"say": ["\u{1b}]0;own", "ed\u{7}", "\u{1b}[2J\u{1b}[31m", "harmless"]},
+        {"tool": {"name": "x", "display": "a\u{1b}[41mb", "input": {"c": "\u{9b}2J\u{202e}d"}, "confirm": "ask"}},
+    ]}]));
+    let mut ann = chat(&host, "ann", &[]);
+    ann.say("go");
+    let screen = ann.sees("[1/y]");
+    assert!(
+        screen.contains("harmless") && screen.contains("? ab"),
+        "{screen}"
+    );
+    for sequence in [
+        &b"\x1b]0;"[..],
+        b"\x1b[2J",
+        b"\x1b[31m",
+        b"\x1b[41m",
+        "\u{9b}".as_bytes(),
+    ] {
+        assert!(!ann.wrote(sequence), "{sequence:?}");
+    }
+}
+
+#[test]
+fn without_a_host_one_is_started_and_stays() {
+    let data = tempfile::tempdir().unwrap();
+    let mut ann = open(data.path(), "ann", &[]);
+    ann.say("hello");
+    ann.sees("Say `help` for more.");
+    ann.press(CTRL_D);
+    assert_eq!(ann.ends(), Some(0));
+
+    let endpoint = data_directory(data.path()).join("endpoint.json");
+    let endpoint: Value = serde_json::from_slice(&std::fs::read(endpoint).unwrap()).unwrap();
+    let pid = i32::try_from(endpoint["pid"].as_i64().unwrap()).unwrap();
+    let listed = greenroom(data.path())
+        .args(["sessions", "--json"])
+        .output()
+        .unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(sessions.as_array().map(Vec::len), Some(1));
+    let log = std::fs::read_to_string(data_directory(data.path()).join("host.log")).unwrap();
+    assert!(
+        log.contains("ready") && !log.contains(endpoint["token"].as_str().unwrap()),
+        "{log}"
+    );
+}

@@ -1,0 +1,138 @@
+//! `greenroom chat --plain` through a pipe: what scripts see of it.
+
+mod running;
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use running::{Host, text};
+
+#[test]
+fn each_line_is_a_message_and_the_exit_code_tells_of_the_last() {
+    let host = Host::start();
+    let output = host.run_with(&["chat", "--plain"], "hello\n\nthink\n");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(
+        text(&output.stdout),
+        "Hello! This session is alive: every client that watches it sees the same words. Say `help` for more.\n\
+         I have thought about it. The answer is 42.\n"
+    );
+    let failed = host.run_with(&["chat"], "hello\nfail\n");
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
+    assert!(text(&failed.stderr).contains("✗ failed: this turn failed"));
+    let recovered = host.run_with(&["chat"], "fail\n/resume\n");
+    assert_eq!(
+        recovered.status.code(),
+        Some(0),
+        "{}",
+        text(&recovered.stderr)
+    );
+    assert!(text(&recovered.stdout).ends_with("Resumed: here is the rest.\n"));
+}
+
+#[test]
+fn questions_are_answered_by_lines() {
+    let host = Host::start();
+    let answered = host.run_with(
+        &["chat"],
+        "tool\nwhat?\ny\nedit\ne {\"path\":\"ode.txt\"}\n",
+    );
+    let (out, err) = (text(&answered.stdout), text(&answered.stderr));
+    assert_eq!(answered.status.code(), Some(0), "{err}");
+    assert!(
+        err.contains("[1/y] Allow") && err.contains("none of the choices"),
+        "{err}"
+    );
+    assert!(err.contains("✓ Listed 2 files"), "{err}");
+    assert!(
+        out.contains("\"approved\":true") && out.contains("ode.txt"),
+        "{out}"
+    );
+    assert!(!out.contains("Allow   "), "{out}");
+
+    let asked = host.run_with(&["chat"], "ask\nAnn\n\n2\n1,3\nn\n");
+    let (out, err) = (text(&asked.stdout), text(&asked.stderr));
+    assert_eq!(asked.status.code(), Some(0), "{err}");
+    assert!(
+        out.contains("\"response\":\"accept\"") && out.contains("chorus"),
+        "{out}"
+    );
+
+    let unanswered = host.run_with(&["chat"], "tool\n");
+    assert_eq!(unanswered.status.code(), Some(1));
+    let err = text(&unanswered.stderr);
+    assert!(err.contains("the agent waits for an answer"), "{err}");
+}
+
+#[test]
+fn a_session_is_gone_on_with_and_left() {
+    let host = Host::start();
+    let session = host.new_session("hello");
+    let output = host.run_with(
+        &["chat", "--session", &session],
+        "/sessions\nthink\n/quit\nfail\n",
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(
+        text(&output.stdout),
+        "I have thought about it. The answer is 42.\n"
+    );
+    assert!(text(&output.stderr).contains("(here)"));
+    let turns = text(&host.run(&["export", &session]).stdout);
+    assert_eq!(turns.matches("\"role\":\"user\"").count(), 2, "{turns}");
+}
+
+#[test]
+fn an_interrupt_cancels_the_turn() {
+    let host = Host::start();
+    let mut child = host
+        .greenroom()
+        .args(["chat", "--plain"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "hang").unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut begun = [0; 4];
+    std::io::Read::read_exact(&mut out, &mut begun).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    writeln!(input, "hello").unwrap();
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    line.clear();
+    out.read_line(&mut line).unwrap();
+    assert!(line.starts_with("Hello!"), "{line}");
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+
+    let mut child = host
+        .greenroom()
+        .args(["chat", "--plain"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(child.stdin.take().unwrap(), "hang").unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    std::io::Read::read_exact(&mut out, &mut begun).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+fn nothing_is_started_for_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let output = running::greenroom(data.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!running::data_directory(data.path()).exists());
+
+    let mut nowhere = running::greenroom(data.path());
+    nowhere.args(["chat", "--host", "ws://127.0.0.1:1/"]);
+    let mut child = nowhere.stdin(Stdio::piped()).spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(b"hello\n");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(text(&output.stderr).contains("no host answers at ws://127.0.0.1:1/"));
+}

@@ -1,0 +1,201 @@
+//! A real pseudo-terminal with a program in it, and a screen to look at.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+const COLUMNS: u16 = 72;
+const ROWS: u16 = 24;
+const HISTORY_ROWS: usize = 2_000;
+/// Longer than anything takes that works.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+pub const ENTER: &str = "\r";
+pub const TAB: &str = "\t";
+pub const CTRL_C: &str = "\x03";
+pub const CTRL_D: &str = "\x04";
+pub const CTRL_S: &str = "\x13";
+pub const UP: &str = "\x1b[A";
+
+/// A program in a terminal; it is gone when the test is.
+pub struct Terminal {
+    name: &'static str,
+    child: Child,
+    keyboard: File,
+    screen: Arc<Screen>,
+}
+
+struct Screen {
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+struct Seen {
+    parser: vt100::Parser,
+    /// Everything that was written, for those who look for what is not on the screen.
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Terminal {
+    pub fn start(name: &'static str, mut command: Command) -> Self {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let path = ptsname(&master, Vec::new()).unwrap();
+        // Neither end is for anyone but the program.
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave = rustix::fs::open(path, flags, Mode::empty()).unwrap();
+        let size = Winsize {
+            ws_row: ROWS,
+            ws_col: COLUMNS,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&slave, size).unwrap();
+        let end = |slave: &OwnedFd| Stdio::from(slave.try_clone().unwrap());
+        command
+            .env("TERM", "xterm-256color")
+            .stdin(end(&slave))
+            .stdout(end(&slave))
+            .stderr(end(&slave));
+        let child = command.spawn().unwrap();
+        // The command holds the other end open, too.
+        drop((command, slave));
+        let rows = NonZero::new(ROWS).unwrap();
+        let columns = NonZero::new(COLUMNS).unwrap();
+        let screen = Arc::new(Screen {
+            seen: Mutex::new(Seen {
+                parser: vt100::Parser::new(rows, columns, HISTORY_ROWS),
+                bytes: Vec::new(),
+                ended: false,
+            }),
+            changed: Condvar::new(),
+        });
+        let keyboard = File::from(master);
+        let output = keyboard.try_clone().unwrap();
+        let watched = Arc::clone(&screen);
+        std::thread::spawn(move || watched.watch(output));
+        Self {
+            name,
+            child,
+            keyboard,
+            screen,
+        }
+    }
+
+    /// Types, or presses keys.
+    pub fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a line and presses Enter.
+    pub fn say(&mut self, line: &str) {
+        self.press(line);
+        self.press(ENTER);
+    }
+
+    /// Waits until the screen is as wanted; what it shows then.
+    pub fn wait_until(&self, wanted: impl Fn(&str) -> bool) -> String {
+        self.wait(|seen| wanted(&shown(&seen.parser)))
+    }
+
+    /// Waits until the screen shows a text.
+    pub fn sees(&self, text: &str) -> String {
+        self.wait_until(|screen| screen.contains(text))
+    }
+
+    /// Whether the bytes that were written hold a sequence.
+    pub fn wrote(&self, sequence: &[u8]) -> bool {
+        let seen = self.screen.lock();
+        seen.bytes
+            .windows(sequence.len())
+            .any(|window| window == sequence)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits until the program has ended and all it wrote was seen; its exit code.
+    pub fn ends(&mut self) -> Option<i32> {
+        self.wait(|seen| seen.ended);
+        self.child.wait().unwrap().code()
+    }
+
+    pub fn screen(&self) -> String {
+        shown(&self.screen.lock().parser)
+    }
+
+    fn wait(&self, wanted: impl Fn(&Seen) -> bool) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        let mut seen = self.screen.lock();
+        while seen.is_half_drawn() || !wanted(&seen) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(
+                !left.is_zero(),
+                "{} waited in vain; the screen:\n{}",
+                self.name,
+                shown(&seen.parser)
+            );
+            seen = self.screen.changed.wait_timeout(seen, left).unwrap().0;
+        }
+        shown(&seen.parser)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Seen {
+    /// Whether a drawing began that has not ended: nobody looks at a terminal then.
+    fn is_half_drawn(&self) -> bool {
+        let last = |sequence: &[u8]| {
+            let mut places = self.bytes.windows(sequence.len());
+            places.rposition(|window| window == sequence)
+        };
+        !self.ended && last(b"\x1b[?2026h") > last(b"\x1b[?2026l")
+    }
+}
+
+impl Screen {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        // Whoever waited in vain told so while looking.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows what is written until nobody can write any more.
+    fn watch(&self, mut output: File) {
+        let mut bytes = [0; 4_096];
+        // A terminal whose other end is closed answers with an error.
+        while let Ok(count @ 1..) = output.read(&mut bytes) {
+            let mut seen = self.lock();
+            seen.parser.process(&bytes[..count]);
+            seen.bytes.extend_from_slice(&bytes[..count]);
+            self.changed.notify_all();
+        }
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+}
+
+/// The rows of the screen without the spaces behind them.
+fn shown(parser: &vt100::Parser) -> String {
+    let contents = parser.screen().contents();
+    let rows: Vec<&str> = contents.lines().map(str::trim_end).collect();
+    rows.join("\n")
+}

@@ -1,0 +1,442 @@
+//! A client of the model: the replica under test, the messages it sends, and a second opinion about what it should do.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use client::{Envelope, GivenUp, Heard, Pending, Replica, Resumed, Snapshot, WhyNot};
+use serde_json::Value;
+use wire::Action;
+use wire::dispatchable::{ChannelKind, channel_of};
+
+use crate::actions::{self, CHATS, ROOT, SESSION};
+use crate::dice::Dice;
+use crate::host::{Host, State, ToClient, ToHost, name};
+
+/// Connections that an action may go down with before it is given up.
+const SENDS_MAX: usize = 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Down,
+    /// A reconnect waits for its answer.
+    Coming,
+    Up,
+}
+
+/// What the application heard of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Confirmed,
+    Refused,
+    GivenUp,
+}
+
+pub struct Person {
+    number: usize,
+    pub replica: Replica,
+    link: Link,
+    pub to_host: VecDeque<ToHost>,
+    /// How often each action was sent.
+    sends: BTreeMap<i64, usize>,
+    pub fates: BTreeMap<i64, Fate>,
+    /// Actions whose fate need not be heard: sent where the person does not watch, or does not watch any more.
+    unheard: BTreeSet<i64>,
+    /// What was dispatched, and where.
+    dispatched: BTreeMap<i64, (String, String)>,
+    /// Subscriptions on their way, and whether they were given up meanwhile.
+    subscribing: VecDeque<(String, bool)>,
+    fresh: usize,
+}
+
+impl Person {
+    /// Someone who watches everything, or all but the second chat.
+    pub fn new(number: usize, host: &mut Host, d: &mut Dice) -> Self {
+        let mut person = Self {
+            number,
+            replica: Replica::new(&name(number)),
+            link: Link::Up,
+            to_host: VecDeque::new(),
+            sends: BTreeMap::new(),
+            fates: BTreeMap::new(),
+            unheard: BTreeSet::new(),
+            dispatched: BTreeMap::new(),
+            subscribing: VecDeque::new(),
+            fresh: 0,
+        };
+        for channel in [ROOT, SESSION, CHATS[0], CHATS[1]] {
+            if channel != CHATS[1] || !d.one_in(3) {
+                host.take(number, ToHost::Subscribe(channel.to_owned()), d);
+                person.subscribing.push_back((channel.to_owned(), false));
+            }
+        }
+        person.listen(host, usize::MAX);
+        person
+    }
+
+    fn is_held(&self, channel: &str) -> bool {
+        self.replica.channels().any(|held| held == channel)
+    }
+
+    /// Whether the echo of an action comes this way.
+    fn is_heard(&self, channel: &str, action: &Action) -> bool {
+        let kind = match channel {
+            ROOT => ChannelKind::Root,
+            SESSION => ChannelKind::Session,
+            _ => ChannelKind::Chat,
+        };
+        self.is_held(channel) && channel_of(&action.kind) == Some(kind)
+    }
+
+    pub fn acts(&mut self, d: &mut Dice) {
+        let (channel, action) = if d.one_in(4) {
+            actions::elsewhere(d)
+        } else {
+            let channel = d.pick(&CHATS);
+            self.fresh += 1;
+            let fresh = format!("t{}-{}", self.number, self.fresh);
+            let chat = self.replica.chat(channel);
+            let action = actions::of_a_person(d, chat.map(|chat| &**chat), &fresh);
+            (channel.to_owned(), action)
+        };
+        let action = Action::decode(action).expect("an action that clients may send");
+        let is_heard = self.is_heard(&channel, &action);
+        let name = action.name().to_owned();
+        let client_seq = self.replica.dispatch(&channel, action).expect("room");
+        self.dispatched.insert(client_seq, (name, channel));
+        if !is_heard {
+            self.unheard.insert(client_seq);
+        }
+        self.flush();
+    }
+
+    /// Sends what is unsent, if there is a connection that is ready for it.
+    fn flush(&mut self) {
+        if self.link != Link::Up {
+            return;
+        }
+        let mut before = None;
+        while let Some(params) = self.replica.take_unsent() {
+            let client_seq = params["clientSeq"].as_i64().expect("a client seq");
+            assert!(before < Some(client_seq), "sent out of order");
+            assert!(
+                !self.fates.contains_key(&client_seq),
+                "sent again though its fate is known: {params}"
+            );
+            before = Some(client_seq);
+            *self.sends.entry(client_seq).or_default() += 1;
+            self.to_host.push_back(ToHost::Dispatch(params));
+        }
+    }
+
+    /// Starts or stops watching a chat.
+    pub fn looks_elsewhere(&mut self, d: &mut Dice) {
+        let channel = d.pick(&CHATS).to_owned();
+        if self.link != Link::Up {
+            return;
+        }
+        if self.is_held(&channel) && d.one_in(3) {
+            self.leave(&channel);
+            for (subscribed, is_given_up) in &mut self.subscribing {
+                *is_given_up |= *subscribed == channel;
+            }
+            self.to_host.push_back(ToHost::Unsubscribe(channel));
+        } else {
+            self.subscribing.push_back((channel.clone(), false));
+            self.to_host.push_back(ToHost::Subscribe(channel));
+        }
+    }
+
+    fn leave(&mut self, channel: &str) {
+        self.replica.drop_channel(channel);
+        let there = self.dispatched.iter().filter(|(_, (_, on))| on == channel);
+        self.unheard
+            .extend(there.map(|(client_seq, _)| *client_seq));
+    }
+
+    /// The connection is lost: of what is on its way, this much arrives.
+    pub fn loses_connection(&mut self, host: &mut Host, d: &mut Dice) {
+        if self.link == Link::Down {
+            return;
+        }
+        self.listen(host, d.below(4));
+        for _ in 0..d.below(4) {
+            if let Some(message) = self.to_host.pop_front() {
+                host.take(self.number, message, d);
+            }
+        }
+        self.to_host.clear();
+        self.subscribing.clear();
+        host.peers[self.number].watches.clear();
+        host.peers[self.number].outbox.clear();
+        self.link = Link::Down;
+    }
+
+    pub fn comes_back(&mut self, host: &mut Host, d: &mut Dice) {
+        if self.link == Link::Down {
+            let wanted: Vec<String> = self.replica.channels().map(str::to_owned).collect();
+            host.reconnect(self.number, self.replica.last_seen(), &wanted, d);
+            self.link = Link::Coming;
+        }
+    }
+
+    /// Hears up to so many messages.
+    pub fn listen(&mut self, host: &mut Host, most: usize) {
+        for _ in 0..most {
+            let Some(message) = host.peers[self.number].outbox.pop_front() else {
+                return;
+            };
+            self.hear(message);
+        }
+    }
+
+    fn hear(&mut self, message: ToClient) {
+        match message {
+            ToClient::Action(envelope) => {
+                let envelope = Envelope::from_value(envelope).expect("an envelope");
+                let heard = self.replica.hear(&envelope);
+                self.note(&heard);
+                if envelope.action.name() == "session/chatRemoved" {
+                    let chat = envelope.action.text("chat").expect("a chat");
+                    let given_up = self.replica.disposed(chat);
+                    assert!(given_up.iter().all(|gone| gone.why == WhyNot::ChannelGone));
+                    self.note_given_up(&given_up);
+                }
+            }
+            ToClient::Subscribed(snapshot) => {
+                let (_, is_given_up) = self.subscribing.pop_front().expect("a subscription");
+                if let Some(snapshot) = snapshot.filter(|_| !is_given_up) {
+                    let snapshot = Snapshot::from_value(snapshot).expect("a snapshot");
+                    self.replica.take_snapshot(snapshot).expect("a state");
+                }
+            }
+            ToClient::Replay { actions, missing } => self.hear_replay(actions, &missing),
+            ToClient::Snapshots(snapshots) => self.hear_snapshots(snapshots),
+        }
+        self.flush();
+    }
+
+    fn note(&mut self, heard: &Heard) {
+        let (client_seq, fate) = match heard {
+            Heard::Own { client_seq, .. } => (*client_seq, Fate::Confirmed),
+            Heard::Refused { client_seq, .. } => (*client_seq, Fate::Refused),
+            Heard::Foreign(_) | Heard::NotForUs => return,
+        };
+        let before = self.fates.insert(client_seq, fate);
+        assert_eq!(before, None, "{client_seq} was answered twice");
+    }
+
+    /// What must become of each pending action after a replay, by the letter of G-30.
+    fn after_replay(&self, envelopes: &[Envelope], missing: &[String]) -> Expected {
+        let me = name(self.number);
+        let own = |client_seq| {
+            envelopes
+                .iter()
+                .any(|envelope| envelope.is_from(&me, client_seq))
+        };
+        let newest_own = self.dispatched.keys().rev().find(|seq| own(**seq)).copied();
+        let mut expected = Expected::default();
+        for pending in self.replica.pending() {
+            let is_heard = self.is_heard(&pending.channel, &pending.action);
+            let sends = self.sends.get(&pending.client_seq).copied().unwrap_or(0);
+            if own(pending.client_seq) {
+                continue;
+            }
+            if !is_heard && sends > 0 && newest_own > Some(pending.client_seq) {
+                continue; // arrived before something that arrived, and nothing is ever heard of it
+            }
+            let only_if_quiet = [
+                "chat/truncated",
+                "chat/turnCancelled",
+                "chat/turnResume",
+                "chat/toolCallConfirmed",
+                "chat/toolCallResultConfirmed",
+            ];
+            let moved_on = envelopes
+                .iter()
+                .any(|envelope| envelope.channel == pending.channel);
+            let why = if missing.contains(&pending.channel) {
+                Some(WhyNot::ChannelGone)
+            } else if !is_heard {
+                (sends > 0).then_some(WhyNot::NotWatched)
+            } else if moved_on && only_if_quiet.contains(&pending.action.name()) {
+                Some(WhyNot::MovedOn)
+            } else {
+                None
+            };
+            expected.add(pending, sends, why);
+        }
+        expected
+    }
+
+    /// The same after snapshots.
+    fn after_snapshots(&self, snapshots: &[Snapshot]) -> Expected {
+        let mut expected = Expected::default();
+        for pending in self.replica.pending() {
+            let sends = self.sends.get(&pending.client_seq).copied().unwrap_or(0);
+            let snapshot = snapshots
+                .iter()
+                .find(|snapshot| snapshot.resource == pending.channel);
+            let why = match snapshot {
+                None if self.is_held(&pending.channel) => Some(WhyNot::ChannelGone),
+                None => Some(WhyNot::NotWatched),
+                Some(snapshot) => {
+                    let id = pending.action.get("turnId");
+                    let turns = snapshot.state["turns"].as_array();
+                    let is_known = turns
+                        .is_some_and(|turns| turns.iter().any(|turn| Some(&turn["id"]) == id))
+                        || Some(&snapshot.state["activeTurn"]["id"]) == id;
+                    let is_sent_again = pending.action.name() == "chat/turnStarted" && !is_known;
+                    (!is_sent_again).then_some(WhyNot::StateReplaced)
+                }
+            };
+            expected.add(pending, sends, why);
+        }
+        expected
+    }
+
+    fn hear_replay(&mut self, actions: Vec<Value>, missing: &[String]) {
+        let envelopes = actions.into_iter().map(Envelope::from_value);
+        let envelopes: Vec<Envelope> = envelopes.collect::<Result<_, _>>().expect("envelopes");
+        let expected = self.after_replay(&envelopes, missing);
+        let resumed = self.replica.replayed(&envelopes, missing);
+        for heard in &resumed.heard {
+            self.note(heard);
+        }
+        self.check_resumed(expected, resumed);
+    }
+
+    fn hear_snapshots(&mut self, snapshots: Vec<Value>) {
+        let snapshots = snapshots.into_iter().map(Snapshot::from_value);
+        let snapshots: Vec<Snapshot> = snapshots.collect::<Result<_, _>>().expect("snapshots");
+        let expected = self.after_snapshots(&snapshots);
+        let resumed = self.replica.snapshots(snapshots).expect("states");
+        self.check_resumed(expected, resumed);
+    }
+
+    fn check_resumed(&mut self, expected: Expected, resumed: Resumed) {
+        self.link = Link::Up;
+        let pending = self.replica.pending();
+        let pending: Vec<i64> = pending.map(|pending| pending.client_seq).collect();
+        assert_eq!(pending, expected.resent, "what is sent again");
+        let given_up = resumed.not_resent.iter();
+        let given_up: Vec<(i64, WhyNot)> = given_up
+            .map(|given_up| (given_up.client_seq, given_up.why))
+            .collect();
+        assert_eq!(given_up, expected.given_up, "what is given up");
+        self.note_given_up(&resumed.not_resent);
+    }
+
+    fn note_given_up(&mut self, given_up: &[GivenUp]) {
+        for given_up in given_up {
+            let before = self.fates.insert(given_up.client_seq, Fate::GivenUp);
+            assert_eq!(before, None, "{given_up:?} was answered");
+        }
+    }
+
+    /// What is shown is what is confirmed with everything pending on top.
+    pub fn check_ahead(&self) {
+        for channel in self.replica.channels() {
+            let Some(mut expected) = self.confirmed(channel) else {
+                continue;
+            };
+            for pending in self.replica.pending() {
+                if pending.channel == channel && self.is_heard(channel, &pending.action) {
+                    expected.reduce(&pending.action);
+                }
+            }
+            assert_eq!(
+                self.shown(channel),
+                Some(expected),
+                "{channel} ahead of the host"
+            );
+        }
+    }
+
+    /// All answers have come: everybody agrees, and every action met its fate once.
+    pub fn check_quiet(&self, host: &Host) {
+        assert_eq!(self.link, Link::Up);
+        for pending in self.replica.pending() {
+            let is_heard = self.is_heard(&pending.channel, &pending.action);
+            assert!(!is_heard, "{} still pending", pending.client_seq);
+        }
+        for channel in self.replica.channels() {
+            let state = host.states.get(channel).cloned();
+            assert_eq!(self.confirmed(channel), state, "confirmed {channel}");
+            assert_eq!(self.shown(channel), state, "shown {channel}");
+        }
+        for (client_seq, (name, _)) in &self.dispatched {
+            use crate::host::Decision::{Recorded, Refused, Unchanged};
+            let decisions = host.decisions.get(&(self.number, *client_seq));
+            let decisions = decisions.map_or(&[][..], Vec::as_slice);
+            let recorded = decisions.iter().filter(|made| **made == Recorded).count();
+            assert!(recorded <= 1, "{client_seq} took effect {recorded} times");
+            let last = decisions.last();
+            // A turn that was cut away again is not in the snapshot; the host knows its id all the same.
+            let is_cut_away =
+                name == "chat/turnStarted" && matches!(decisions, [.., Recorded, Refused]);
+            assert!(
+                recorded == 0 || last == Some(&Recorded) || is_cut_away,
+                "{client_seq} was sent again after it was recorded: {decisions:?}"
+            );
+            match self.fates.get(client_seq) {
+                Some(Fate::Confirmed) => {
+                    assert!(matches!(last, Some(Recorded | Unchanged)), "{client_seq}");
+                }
+                Some(Fate::Refused) => assert_eq!(last, Some(&Refused), "{client_seq}"),
+                Some(Fate::GivenUp) => {}
+                None => assert!(
+                    self.unheard.contains(client_seq),
+                    "nobody told what became of {client_seq}"
+                ),
+            }
+        }
+    }
+
+    fn confirmed(&self, channel: &str) -> Option<State> {
+        let replica = &self.replica;
+        match channel {
+            ROOT => replica
+                .confirmed_root()
+                .map(|state| State::Root(boxed(state))),
+            SESSION => {
+                let state = replica.confirmed_session(channel);
+                state.map(|state| State::Session(boxed(state)))
+            }
+            _ => replica
+                .confirmed_chat(channel)
+                .map(|state| State::Chat(boxed(state))),
+        }
+    }
+
+    fn shown(&self, channel: &str) -> Option<State> {
+        let replica = &self.replica;
+        match channel {
+            ROOT => replica.root().map(|state| State::Root(boxed(state))),
+            SESSION => replica
+                .session(channel)
+                .map(|state| State::Session(boxed(state))),
+            _ => replica.chat(channel).map(|state| State::Chat(boxed(state))),
+        }
+    }
+}
+
+fn boxed<T: Clone>(state: &Arc<T>) -> Box<T> {
+    Box::new((**state).clone())
+}
+
+/// What a reconnect must do with what is pending.
+#[derive(Debug, Default)]
+struct Expected {
+    resent: Vec<i64>,
+    given_up: Vec<(i64, WhyNot)>,
+}
+
+impl Expected {
+    fn add(&mut self, pending: &Pending, sends: usize, why: Option<WhyNot>) {
+        let why = why.or((sends >= SENDS_MAX).then_some(WhyNot::SentTooOften));
+        match why {
+            Some(why) => self.given_up.push((pending.client_seq, why)),
+            None => self.resent.push(pending.client_seq),
+        }
+    }
+}
