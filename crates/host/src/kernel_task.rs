@@ -234,6 +234,7 @@ impl KernelTask {
         match effect {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
             Effect::Fetch { ticket, fetch } => self.effects.fetch(ticket, fetch),
+            Effect::Compose { ticket, bodies } => self.effects.compose(ticket, bodies),
             Effect::StartSession { session, provider } => {
                 self.effects.start_session(session, provider)
             }

@@ -72,7 +72,7 @@ pub async fn serve(
     let agents = agents_of(&config)?;
     let facts = facts_of(&config, &agents)?;
     let journal = open_journal(&config)?;
-    let bodies = Bodies::new(open_blobs(&config)?);
+    let blobs = open_blobs(&config)?;
     let token = if config.stdio {
         None
     } else {
@@ -88,6 +88,7 @@ pub async fn serve(
         })?)
     };
     let clock = Clock::start();
+    let bodies = Bodies::new(blobs, clock);
     let (journal, boot) = JournalThread::start(journal)?;
     let (kernel, first) = Kernel::boot(boot, facts, config.limits.clone(), clock.now());
     let (arrivals, inbox) = mpsc::channel(config.limits.inputs_max);

@@ -11,6 +11,7 @@ use crate::Kernel;
 use crate::channel::{chat, root, session};
 use crate::io::{Owed, PeerId};
 use crate::load::{Flow, Load, Memo};
+use crate::prepare::Prepared;
 use crate::record::{Answer, Query};
 use crate::speak::Sender;
 
@@ -119,7 +120,6 @@ impl Kernel {
                 }
             }
         }
-        self.owe(owed);
         let refused = match verb {
             ClientAction::Root(verb) => root::validate(&self.facts.config_schema, verb, action)
                 .map(|Permit(action)| self.act_on_root(action, &sender)),
@@ -129,11 +129,19 @@ impl Kernel {
                 None => Ok(()),
             },
             ClientAction::Chat(verb) => {
-                chat::validate(self, &target, verb, action, &client_id, memo)
-                    .map(|Permit(action)| self.act_on_chat(&target, verb, action, &sender, memo))
+                let permit = chat::validate(self, &target, verb, action, &client_id, memo);
+                match permit.and_then(|permit| self.prepare(&target, verb, permit, memo)) {
+                    Ok(Prepared::Ready(action)) => {
+                        self.act_on_chat(&target, verb, action, &sender, memo);
+                        Ok(())
+                    }
+                    Ok(Prepared::Errand(errand)) => return Flow::Errand(errand),
+                    Err(refusal) => Err(refusal),
+                }
             }
             ClientAction::Elsewhere(_) => Ok(()), // no channel of such a kind is a target
         };
+        self.owe(owed);
         if let Err(refusal) = refused {
             self.refuse(&sender, &target, &body, &refusal.0);
         }

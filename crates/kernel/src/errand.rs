@@ -2,6 +2,9 @@
 //! parked, like one whose channel is being loaded, and then the message is handled again from the start.
 
 use crate::Kernel;
+use wire::Digest;
+
+use crate::bodies::Body;
 use crate::io::{Effect, ErrandFailed, Fetch, Fetched, PeerId, Ticket};
 use crate::load::Memo;
 
@@ -9,13 +12,18 @@ use crate::load::Memo;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Errand {
     Fetch(Fetch),
+    Compose(Vec<Body>),
 }
 
 /// How an errand ended.
 #[derive(Debug, Clone)]
 pub(crate) enum Done {
     Fetched(Result<Fetched, ErrandFailed>),
+    Composed(Result<Names, ErrandFailed>),
 }
+
+/// Bodies that were kept: where their names belong.
+pub(crate) type Names = Vec<(String, Digest)>;
 
 impl Kernel {
     /// Sends the host on an errand for the message a peer stands at.
@@ -24,6 +32,7 @@ impl Kernel {
         let ticket = Ticket(self.next_ticket);
         let effect = match errand {
             Errand::Fetch(fetch) => Effect::Fetch { ticket, fetch },
+            Errand::Compose(bodies) => Effect::Compose { ticket, bodies },
         };
         self.out.effects.push(effect);
         self.errands.insert(ticket, peer);

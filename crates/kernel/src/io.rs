@@ -8,6 +8,7 @@ use wire::published::commands::ContentEncoding;
 use wire::rpc::Malformed;
 use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 
+use crate::bodies::Body;
 use crate::frame::Outgoing;
 use crate::record::{Answer, ChannelId, Query, Record, Seq};
 
@@ -52,6 +53,11 @@ pub enum Input {
     Fetched {
         ticket: Ticket,
         fetched: Result<Fetched, ErrandFailed>,
+    },
+    /// The answer to [`Effect::Compose`]: where each body's name belongs.
+    Composed {
+        ticket: Ticket,
+        composed: Result<Vec<(String, Digest)>, ErrandFailed>,
     },
     /// The agent is ready for the session, or never will be.
     SessionStarted {
@@ -286,6 +292,11 @@ pub enum Effect {
     Fetch {
         ticket: Ticket,
         fetch: Fetch,
+    },
+    /// Keep bodies before what holds them is recorded (G-32); answered by [`Input::Composed`].
+    Compose {
+        ticket: Ticket,
+        bodies: Vec<Body>,
     },
     StartSession {
         session: ChannelUri,

@@ -221,6 +221,9 @@ impl Kernel {
             Input::Fetched { ticket, fetched } => {
                 self.errand_done(ticket, Done::Fetched(fetched));
             }
+            Input::Composed { ticket, composed } => {
+                self.errand_done(ticket, Done::Composed(composed));
+            }
             Input::SessionStarted { session, result } => {
                 self.begin_chore(Chore::SessionStarted(session, result));
             }

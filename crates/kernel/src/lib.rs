@@ -4,6 +4,7 @@
 //! Must not know: clock, disk, network, tasks, randomness.
 
 mod authority;
+pub mod bodies;
 mod call;
 mod calls;
 mod channel;
@@ -22,6 +23,7 @@ mod message;
 mod needs;
 mod peers;
 mod pending;
+mod prepare;
 mod question;
 mod record;
 mod refer;
@@ -35,6 +37,7 @@ mod truncate;
 mod turn;
 mod worker;
 
+pub use bodies::{Body, Data};
 pub use directory::uri_of as file_uri_of;
 pub use frame::{Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState};
 pub use io::*;

@@ -26,6 +26,12 @@ pub struct Limits {
     pub fragment_bytes: usize,
     /// Frames that may wait for one slow reader before it is cut.
     pub outbox_frames_max: usize,
+    /// Largest body that stays embedded in a message; larger ones are kept outside of state (G-32, C-033).
+    pub inline_body_bytes: usize,
+    /// What the messages of one session may embed in all.
+    pub inline_session_bytes: usize,
+    /// Largest result of a tool that stays in state, in all.
+    pub inline_result_bytes: usize,
     /// Bytes that may wait for one slow reader before it is cut.
     pub outbox_bytes_max: usize,
     /// Inputs that may wait for the kernel; sources wait when it is full.
@@ -86,7 +92,7 @@ pub struct Limits {
 impl Limits {
     /// Names the first limit with which a host could not work.
     pub fn check(&self) -> Result<(), String> {
-        let least: [(&str, u64, u64); 21] = [
+        let least: [(&str, u64, u64); 22] = [
             ("frame_in_bytes", self.frame_in_bytes as u64, 1_024),
             ("json_depth_max", self.json_depth_max as u64, 16),
             ("subscriptions_max", self.subscriptions_max as u64, 1),
@@ -101,6 +107,11 @@ impl Limits {
             ("fragment_bytes", self.fragment_bytes as u64, 1_024),
             ("outbox_frames_max", self.outbox_frames_max as u64, 16),
             ("outbox_bytes_max", self.outbox_bytes_max as u64, 65_536),
+            (
+                "inline_result_bytes",
+                self.inline_result_bytes as u64,
+                32_768,
+            ),
             ("inputs_max", self.inputs_max as u64, 1),
             ("batch_inputs_max", self.batch_inputs_max as u64, 1),
             ("open_turns", self.open_turns.into(), 1),
@@ -149,6 +160,9 @@ impl Default for Limits {
             message_out_bytes: 48 * MIB,
             fragment_bytes: MIB,
             outbox_frames_max: 8_192,
+            inline_body_bytes: MIB,
+            inline_session_bytes: 20 * MIB,
+            inline_result_bytes: 64 * KIB,
             outbox_bytes_max: 64 * MIB,
             inputs_max: 4_096,
             batch_inputs_max: 512,

@@ -12,7 +12,7 @@ use wire::{ChannelUri, Incoming, action};
 use crate::Kernel;
 use crate::channel::{Body, Channel, ChatChannel, SessionChannel};
 use crate::chore::Chore;
-use crate::errand::{Done, Errand};
+use crate::errand::{Done, Errand, Names};
 use crate::io::{Effect, ErrandFailed, Fetched, PeerId, ReadFailed, Ticket};
 use crate::record::{Answer, Kind, Query, Seq, StoredChannel, TurnPage};
 
@@ -51,8 +51,18 @@ impl Memo {
 
     /// What came of the content that was sent for.
     pub fn fetched(&self) -> Option<&Result<Fetched, ErrandFailed>> {
-        let Done::Fetched(fetched) = self.errands.last()?;
-        Some(fetched)
+        self.errands.iter().rev().find_map(|done| match done {
+            Done::Fetched(fetched) => Some(fetched),
+            Done::Composed(_) => None,
+        })
+    }
+
+    /// What came of the bodies that were sent to be kept.
+    pub fn composed(&self) -> Option<&Result<Names, ErrandFailed>> {
+        self.errands.iter().rev().find_map(|done| match done {
+            Done::Composed(composed) => Some(composed),
+            Done::Fetched(_) => None,
+        })
     }
 
     pub fn count(&self, wanted: impl Fn(&Query) -> bool) -> usize {

@@ -1,127 +1,14 @@
-//! Bodies: content that lies outside of state, and how clients read it (G-32, H-252).
+//! Bodies that are too large for state: moved out of what clients send before it is recorded (G-32, C-033).
 
-use host::blobs::Blobs;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testkit::{Person, ROOT, Scenario};
+use testkit::{Kill, Person, ROOT, Scenario};
 
-/// Puts a body into the host's store behind its back.
-fn kept(s: &Scenario, body: &[u8]) -> String {
-    let world = s.look();
-    world.blobs.put(body, world.now).unwrap().uri()
-}
+const MIB: usize = 1_024 * 1_024;
 
 fn reads(person: &Person, uri: &str) -> Result<Value, Value> {
     person.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
-}
-
-// H-252
-#[test]
-fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
-    let (text, bytes) = (kept(&s, b"some \"text\""), kept(&s, b"\xff\x00"));
-    let read = reads(&ann, &text).unwrap();
-    assert_eq!(read, json!({"encoding": "utf-8", "data": "some \"text\""}));
-    let read = reads(&ann, &bytes).unwrap();
-    assert_eq!(read, json!({"encoding": "base64", "data": "/wA="}));
-    let asks = |uri: &str, encoding: &str| {
-        let params = json!({"channel": ROOT, "uri": uri, "encoding": encoding});
-        ann.asks("resourceRead", params).unwrap()["encoding"].clone()
-    };
-    assert_eq!(asks(&text, "base64"), "base64");
-    assert_eq!(asks(&text, "utf-8"), "utf-8");
-    assert_eq!(asks(&bytes, "utf-8"), "base64");
-    let without_channel = ann.asks("resourceRead", json!({"uri": text}));
-    assert_eq!(without_channel.unwrap()["data"], "some \"text\"");
-}
-
-// H-250, H-252
-#[test]
-fn what_is_not_there_or_not_ours_is_told_apart() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
-    let unknown = wire::Digest::new([7; 32]).uri();
-    for (uri, code) in [
-        (unknown.as_str(), -32008),
-        ("ahp-content:/sha256/abc", -32008),
-        ("ahp-content:/md5/abc", -32008),
-        ("virtual://x/y", -32008),
-        ("no uri", -32008),
-        ("file:///etc/passwd", -32009),
-        ("FILE:///etc/passwd", -32009),
-    ] {
-        assert_eq!(reads(&ann, uri).unwrap_err()["code"], code, "{uri}");
-    }
-    assert_eq!(
-        ann.is_denied("resourceRead", json!({"channel": ROOT})),
-        -32602
-    );
-    let strange = json!({"channel": ROOT, "uri": unknown, "encoding": "latin-1"});
-    assert_eq!(ann.is_denied("resourceRead", strange), -32602);
-}
-
-#[test]
-fn content_over_one_message_is_refused_with_words() {
-    let mut s = Scenario::with(|limits| limits.message_out_bytes = 66_560);
-    let ann = s.client("ann").arrives();
-    let fits = kept(&s, &vec![b'x'; 65_000]);
-    let large = kept(&s, &vec![b'x'; 66_000]);
-    let escaped = kept(&s, &vec![b'"'; 40_000]);
-    assert!(reads(&ann, &fits).is_ok());
-    for uri in [large, escaped] {
-        let error = reads(&ann, &uri).unwrap_err();
-        assert_eq!(error["code"], -32603);
-        assert!(error["message"].as_str().unwrap().contains("does not fit"));
-    }
-}
-
-#[test]
-fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
-    let uri = kept(&s, b"body");
-    s.reads_take_ms(100);
-    ann.heard_frames();
-    let slow = ann.requests("resourceRead", json!({"channel": ROOT, "uri": uri}));
-    ann.dispatches(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": "after"}),
-    );
-    bob.dispatches(
-        &bob.session(),
-        json!({"type": "session/titleChanged", "title": "before"}),
-    );
-    s.settles();
-    assert_eq!(ann.answer(slow).unwrap().unwrap()["data"], "body");
-    let frames = ann.heard_frames();
-    let told: Vec<_> = frames
-        .iter()
-        .filter(|name| *name == "=" || *name == "session/titleChanged")
-        .rev()
-        .take(3)
-        .collect();
-    assert_eq!(
-        told,
-        ["session/titleChanged", "=", "session/titleChanged"],
-        "{frames:?}"
-    );
-    assert_eq!(ann.sees(&ann.session())["title"], "after");
-    s.all_agree();
-}
-
-#[test]
-fn content_can_be_read_while_nothing_can_be_written() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let uri = kept(&s, b"body");
-    s.look().faults.break_disk();
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": "no"}),
-    )
-    .unwrap_err();
-    assert_eq!(reads(&ann, &uri).unwrap()["data"], "body");
 }
 
 /// A host that forgets quickly.
@@ -151,130 +38,354 @@ fn is_there(s: &Scenario, uri: &str) -> bool {
     digests.iter().any(|digest| digest.uri() == uri)
 }
 
-fn message(uri: &str) -> Value {
-    let attachment =
-        json!({"type": "resource", "uri": uri, "label": "a file", "contentType": "text/x-own"});
-    json!({"text": "look", "origin": {"kind": "user"}, "attachments": [attachment]})
+fn embedded(body: &[u8]) -> Value {
+    json!({
+        "type": "embeddedResource", "label": "a file", "contentType": "application/x-own",
+        "data": STANDARD.encode(body), "displayKind": "document", "_meta": {"own": [1]},
+        "range": {"start": 0, "end": 1},
+    })
 }
 
-fn turn_about(person: &Person, turn: &str, uri: &str) -> Value {
+fn message_with(attachments: &[Value]) -> Value {
+    json!({"text": "look", "origin": {"kind": "user"}, "attachments": attachments})
+}
+
+fn turn_with(person: &Person, turn: &str, attachments: &[Value]) -> Value {
     let mut action = person.turn_started(turn, "");
-    action["message"] = message(uri);
+    action["message"] = message_with(attachments);
     action
 }
 
-// G-32
-#[test]
-fn what_nothing_refers_to_goes_after_its_grace() {
-    let mut s = forgetful();
-    let ann = s.client("ann").opens_chat();
-    let orphan = kept(&s, b"orphan");
-    s.advances_in_steps(50_000, 1_000);
-    assert!(is_there(&s, &orphan), "it may be on its way into a message");
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &orphan));
-    assert_eq!(reads(&ann, &orphan).unwrap_err()["code"], -32008);
+/// The attachments of the latest turn, by what they are and what they hold.
+fn attachments(person: &Person) -> Vec<(String, usize)> {
+    let turn = person.latest_turn();
+    let all = turn["message"]["attachments"].as_array().cloned();
+    let told = |attachment: &Value| match attachment["data"].as_str() {
+        Some(data) => ("embedded".to_owned(), STANDARD.decode(data).unwrap().len()),
+        None => {
+            let read = reads(person, attachment["uri"].as_str().unwrap()).unwrap();
+            let data = STANDARD.decode(read["data"].as_str().unwrap()).unwrap();
+            assert_eq!(attachment["sizeHint"], data.len());
+            (attachment["type"].as_str().unwrap().to_owned(), data.len())
+        }
+    };
+    all.unwrap_or_default().iter().map(told).collect()
 }
 
+fn is(kind: &str, bytes: usize) -> (String, usize) {
+    (kind.to_owned(), bytes)
+}
+
+// G-32
 #[test]
-fn what_a_dead_host_had_not_recorded_yet_goes_too() {
-    let mut s = forgetful();
+fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
+    let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let orphan = kept(&s, b"orphan");
+    let bob = s.client("bob").joins(&ann);
+    let body: Vec<u8> = (0..MIB + 1).map(|n| (n % 251) as u8).collect();
+    let start = turn_with(&ann, "t1", &[embedded(&body)]);
+    ann.tries(&ann.chat(), start).unwrap();
+    let digest = host::blobs::digest_of(&body);
+    let expected = json!({
+        "type": "resource", "label": "a file", "contentType": "application/x-own",
+        "displayKind": "document", "_meta": {"own": [1]}, "range": {"start": 0, "end": 1},
+        "uri": digest.uri(), "sizeHint": MIB + 1,
+    });
+    let echoed = ann.with(|client| client.envelopes.clone());
+    let echoed = echoed
+        .iter()
+        .find(|envelope| envelope["action"]["type"] == "chat/turnStarted");
+    assert_eq!(
+        echoed.unwrap()["action"]["message"]["attachments"][0],
+        expected
+    );
+    assert_eq!(bob.latest_turn()["message"]["attachments"][0], expected);
+    assert_eq!(s.look().models.asked[0].message["attachments"][0], expected);
+    let read = reads(&bob, &digest.uri()).unwrap();
+    assert_eq!(read["contentType"], "application/x-own");
+    assert_eq!(
+        STANDARD.decode(read["data"].as_str().unwrap()).unwrap(),
+        body
+    );
     s.host_restarts();
     ann.reconnects();
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &orphan));
+    bob.reconnects();
+    assert_eq!(reads(&bob, &digest.uri()).unwrap()["encoding"], "base64");
+    s.all_agree();
+}
+
+// C-033
+#[test]
+fn bodies_stay_embedded_up_to_their_bounds_and_the_one_that_overflows_goes() {
+    let mut s = Scenario::with(|limits| {
+        limits.inline_body_bytes = 300;
+        limits.inline_session_bytes = 900;
+    });
+    let ann = s.client("ann").opens_chat();
+    let of = |bytes: usize| embedded(&vec![7; bytes]);
+    ann.tries(
+        &ann.chat(),
+        turn_with(&ann, "t1", &[of(300), of(301), of(299)]),
+    )
+    .unwrap();
+    assert_eq!(
+        attachments(&ann),
+        [
+            is("embedded", 300),
+            is("resource", 301),
+            is("embedded", 299)
+        ]
+    );
+    // 301 are left for the session, over restarts too.
+    s.host_restarts();
+    ann.reconnects();
+    ann.tries(&ann.chat(), turn_with(&ann, "t2", &[of(300), of(2), of(1)]))
+        .unwrap();
+    assert_eq!(
+        attachments(&ann),
+        [is("embedded", 300), is("resource", 2), is("embedded", 1)]
+    );
+    let bob = s.client("bob").opens_chat();
+    bob.tries(&bob.chat(), turn_with(&bob, "t1", &[of(300)]))
+        .unwrap();
+    assert_eq!(attachments(&bob), [is("embedded", 300)]);
     s.all_agree();
 }
 
 // G-32
 #[test]
-fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
-    let mut s = forgetful();
+fn drafts_and_waiting_messages_are_moved_out_likewise() {
+    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     s.model().hangs();
     let ann = s.client("ann").opens_chat();
-    let uris = ["turn", "draft", "queued", "steering"].map(|body| kept(&s, body.as_bytes()));
-    let unused = kept(&s, b"unused");
-    ann.tries(&ann.chat(), turn_about(&ann, "t1", &uris[0]))
-        .unwrap();
-    let draft = json!({"type": "chat/draftChanged", "draft": message(&uris[1])});
+    ann.starts("busy");
+    s.settles();
+    let message = message_with(&[embedded(b"more than ten")]);
+    let draft = json!({"type": "chat/draftChanged", "draft": message});
     ann.tries(&ann.chat(), draft).unwrap();
-    for (kind, uri) in [("queued", &uris[2]), ("steering", &uris[3])] {
+    for kind in ["queued", "steering"] {
         let set = json!({
-            "type": "chat/pendingMessageSet", "kind": kind, "id": kind, "message": message(uri),
+            "type": "chat/pendingMessageSet", "kind": kind, "id": kind, "message": message,
         });
         ann.tries(&ann.chat(), set).unwrap();
     }
-    is_swept(&mut s, &ann);
-    s.host_restarts();
-    ann.reconnects();
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &unused));
-    for uri in &uris {
-        let read = reads(&ann, uri).unwrap();
-        assert_eq!(read["contentType"], "text/x-own");
-        assert_eq!(read["encoding"], "utf-8");
+    let uri = host::blobs::digest_of(b"more than ten").uri();
+    let chat = ann.sees(&ann.chat());
+    for message in [
+        &chat["draft"],
+        &chat["queuedMessages"][0]["message"],
+        &chat["steeringMessage"]["message"],
+    ] {
+        assert_eq!(message["attachments"][0]["uri"], uri, "{chat}");
+    }
+    assert_eq!(s.look().blobs.digests().len(), 1);
+    s.all_agree();
+}
+
+// H-147, G-32
+#[test]
+fn the_first_message_of_a_chat_is_moved_out_likewise() {
+    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
+    let ann = s.client("ann").opens_chat();
+    let create = json!({
+        "channel": ann.session(), "chat": "ahp-chat:/other",
+        "initialMessage": message_with(&[embedded(b"more than ten")]),
+    });
+    ann.asks("createChat", create).unwrap();
+    let other = ann.in_chat("ahp-chat:/other");
+    other.watches("ahp-chat:/other");
+    assert_eq!(attachments(&other), [is("resource", 13)]);
+    s.all_agree();
+}
+
+#[test]
+fn while_bodies_are_kept_only_their_sender_waits_and_in_order() {
+    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.reads_take_ms(1_000);
+    let body = embedded(b"more than ten");
+    let draft = json!({"type": "chat/draftChanged", "draft": message_with(&[body])});
+    ann.dispatches(&ann.chat(), draft);
+    let empty = ann.dispatches(&ann.chat(), json!({"type": "chat/draftChanged"}));
+    let rename = json!({"type": "session/titleChanged", "title": "meanwhile"});
+    bob.dispatches(&bob.session(), rename);
+    s.settles();
+    assert!(ann.refusal(empty).is_none());
+    let heard = bob.heard_actions();
+    let order: Vec<&String> = heard
+        .iter()
+        .filter(|name| *name == "session/titleChanged" || *name == "chat/draftChanged")
+        .collect();
+    assert_eq!(
+        order,
+        [
+            "session/titleChanged",
+            "chat/draftChanged",
+            "chat/draftChanged"
+        ]
+    );
+    s.all_agree();
+}
+
+#[test]
+fn what_would_be_refused_anyway_is_not_kept_and_comes_back_as_it_was() {
+    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
+    s.model().hangs();
+    let ann = s.client("ann").opens_chat();
+    ann.starts("busy");
+    s.settles();
+    let start = turn_with(&ann, "t2", &[embedded(b"more than ten")]);
+    assert!(ann.tries(&ann.chat(), start.clone()).is_err());
+    assert_eq!(s.look().blobs.digests(), []);
+    let refused = ann.with(|client| client.refusals[0]["action"].clone());
+    assert_eq!(refused, start);
+}
+
+// A turn that another client started while the bodies were kept: checked again, refused, an orphan is left.
+#[test]
+fn an_action_is_checked_again_when_its_bodies_are_kept() {
+    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
+    s.model().hangs();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.reads_take_ms(1_000);
+    let late = ann.dispatches(
+        &ann.chat(),
+        turn_with(&ann, "t1", &[embedded(b"more than ten")]),
+    );
+    bob.starts("quicker");
+    s.settles();
+    let reason = ann.refusal(late).unwrap();
+    assert!(reason.contains("already running"), "{reason}");
+    assert_eq!(s.look().blobs.digests().len(), 1);
+    s.all_agree();
+}
+
+// C-035
+#[test]
+fn what_is_no_base64_is_refused_with_words() {
+    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
+    let ann = s.client("ann").opens_chat();
+    for data in [
+        "AAAAAAAAAAAAAAAAAAA",
+        "AAAA AAAAAAAAAAAAAAA=",
+        "AAAAAAAAAAAAAAA%",
+    ] {
+        let mut attachment = embedded(b"");
+        attachment["data"] = json!(data);
+        let draft = json!({"type": "chat/draftChanged", "draft": message_with(&[attachment])});
+        let reason = ann.tries(&ann.chat(), draft).unwrap_err();
+        assert!(reason.contains("base64"), "{reason}");
     }
     s.all_agree();
 }
 
-// G-28, G-32
+// G-15
 #[test]
-fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
-    let mut s = forgetful();
+fn a_body_that_cannot_be_kept_is_refused_and_later_taken() {
+    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").opens_chat();
-    let (own, shared) = (kept(&s, b"own"), kept(&s, b"shared"));
-    ann.tries(&ann.chat(), turn_about(&ann, "t1", &own))
-        .unwrap();
-    ann.tries(&ann.chat(), turn_about(&ann, "t2", &shared))
-        .unwrap();
-    bob.tries(&bob.chat(), turn_about(&bob, "t1", &shared))
-        .unwrap();
-    ann.asks("disposeSession", json!({"channel": ann.session()}))
-        .unwrap();
-    is_swept(&mut s, &bob);
-    assert!(is_there(&s, &own), "its retention is not over");
-    is_swept(&mut s, &bob);
-    is_swept(&mut s, &bob);
-    assert!(!is_there(&s, &own));
-    assert!(is_there(&s, &shared));
+    s.look().blobs.break_disk();
+    let start = turn_with(&ann, "t1", &[embedded(b"more than ten")]);
+    let reason = ann.tries(&ann.chat(), start.clone()).unwrap_err();
+    assert!(reason.contains("full"), "{reason}");
+    // What needs no place of its own goes on.
+    ann.says("small");
+    s.look().blobs.mend_disk();
+    ann.tries(&ann.chat(), start).unwrap();
+    assert_eq!(attachments(&ann), [is("resource", 13)]);
+    s.all_agree();
 }
 
-// G-32
+// House, prepare
 #[test]
-fn a_fork_keeps_the_content_of_the_turns_it_shows() {
+fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
     let mut s = forgetful();
     let ann = s.client("ann").opens_chat();
-    let (seen, unseen) = (kept(&s, b"seen"), kept(&s, b"unseen"));
-    ann.tries(&ann.chat(), turn_about(&ann, "t1", &seen))
-        .unwrap();
-    ann.tries(&ann.chat(), turn_about(&ann, "t2", &unseen))
-        .unwrap();
-    let fork = json!({
-        "channel": ann.session(), "chat": "ahp-chat:/fork",
-        "source": {"kind": "fork", "chat": ann.chat(), "turnId": "t1"},
-    });
-    ann.asks("createChat", fork).unwrap();
-    ann.asks("disposeChat", json!({"channel": ann.chat()}))
-        .unwrap();
-    for _ in 0..4 {
-        is_swept(&mut s, &ann);
-    }
-    assert!(!is_there(&s, &unseen));
-    assert_eq!(reads(&ann, &seen).unwrap()["data"], "seen");
-}
-
-#[test]
-fn a_batch_that_could_not_be_written_keeps_nothing() {
-    let mut s = forgetful();
-    let ann = s.client("ann").opens_chat();
-    let uri = kept(&s, b"body");
-    s.faults().then(host::journal::Fault::Refuse);
-    let draft = json!({"type": "chat/draftChanged", "draft": message(&uri)});
-    ann.tries(&ann.chat(), draft).unwrap_err();
-    s.advances_ms(2_000);
+    let body = vec![7; MIB + 1];
+    s.host_dies_at(Kill::AfterCompose);
+    ann.dispatches(&ann.chat(), turn_with(&ann, "t1", &[embedded(&body)]));
+    s.settles();
+    let uri = host::blobs::digest_of(&body).uri();
+    assert!(!s.look().is_up() && is_there(&s, &uri));
+    s.host_restarts();
+    ann.reconnects();
+    assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
     is_swept(&mut s, &ann);
     assert!(!is_there(&s, &uri));
+    // And once recorded it stays, however the host dies.
+    for (turn, point) in [("t2", Kill::BeforeSpeak), ("t3", Kill::BeforeAct)] {
+        s.host_dies_at(point);
+        ann.dispatches(&ann.chat(), turn_with(&ann, turn, &[embedded(&body)]));
+        s.settles();
+        s.host_restarts();
+        ann.reconnects();
+        is_swept(&mut s, &ann);
+        assert!(is_there(&s, &uri), "{point:?}");
+    }
+    s.all_agree();
+}
+
+// G-15
+#[test]
+fn a_batch_that_fails_after_bodies_were_kept_is_a_refusal_with_the_action_as_it_came() {
+    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
+    let ann = s.client("ann").opens_chat();
+    s.faults().then(host::journal::Fault::Refuse);
+    let start = turn_with(&ann, "t1", &[embedded(b"more than ten")]);
+    ann.tries(&ann.chat(), start.clone()).unwrap_err();
+    let refused = ann.with(|client| client.refusals[0]["action"].clone());
+    assert_eq!(refused, start);
+    s.advances_ms(2_000);
+    ann.tries(&ann.chat(), start).unwrap();
+    s.all_agree();
+}
+
+// G-32, H-197
+#[test]
+fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let tool = json!({"name": "look", "inputSchema": {"type": "object"}});
+    let entry = json!({"clientId": "ann", "tools": [tool]});
+    let active = json!({"type": "session/activeClientSet", "activeClient": entry});
+    ann.tries(&ann.session(), active).unwrap();
+    s.model().calls_client("look");
+    let turn = ann.says("go");
+    let call = ann.latest_turn()["responseParts"][0]["toolCall"]["toolCallId"].clone();
+    let long = "line\n".repeat(40_000);
+    let content = json!({
+        "type": "chat/toolCallContentChanged", "turnId": turn, "toolCallId": call,
+        "content": [{"type": "text", "text": long}],
+    });
+    for _ in 0..3 {
+        ann.tries(&ann.chat(), content.clone()).unwrap();
+    }
+    assert_eq!(
+        s.look().blobs.digests(),
+        [],
+        "nothing is kept while it runs"
+    );
+    let shown = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].to_string();
+    assert!(shown.len() < 65_536 && shown.contains("bytes, kept when the tool is done"));
+    let complete = json!({
+        "type": "chat/toolCallComplete", "turnId": turn, "toolCallId": call,
+        "result": {"success": true, "pastTenseMessage": "Looked",
+            "content": [{"type": "text", "text": long}]},
+    });
+    ann.tries(&ann.chat(), complete).unwrap();
+    let shown = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].clone();
+    assert_eq!(shown[0]["text"].as_str().unwrap(), &long[..4_096]);
+    assert_eq!(shown[1]["type"], "resource");
+    assert_eq!(
+        (&shown[1]["contentType"], &shown[1]["sizeHint"]),
+        (&json!("text/plain"), &json!(200_000))
+    );
+    let read = reads(&ann, shown[1]["uri"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        (read["data"].as_str(), &read["encoding"]),
+        (Some(long.as_str()), &json!("utf-8"))
+    );
+    s.all_agree();
 }

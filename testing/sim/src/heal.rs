@@ -57,8 +57,8 @@ impl Story {
     }
 
     fn everyone_returns(&mut self, but: Option<usize>) -> Vec<String> {
-        // Probes succeed, what waited goes on.
-        for _ in 0..6 {
+        // Probes succeed, what waited goes on: a read that failed is tried again after ten seconds.
+        for _ in 0..20 {
             self.world.settle();
             self.world.advance_ms(600);
         }

@@ -33,7 +33,12 @@ impl Story {
                 }
             }
             (5, _) if self.world.is_up() => {
-                let points = [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct];
+                let points = [
+                    Kill::BeforeWrite,
+                    Kill::BeforeSpeak,
+                    Kill::BeforeAct,
+                    Kill::AfterCompose,
+                ];
                 self.world.kill_at = self.chance.pick(&points).copied();
             }
             (6, _) if self.world.is_up() && self.chance.percent(30) => self.world.kill(),
@@ -44,10 +49,14 @@ impl Story {
                     .unwrap_or(&Fault::Refuse);
                 self.world.faults.then(fault);
             }
-            (8, _) => self.world.faults.break_disk(),
+            (8, _) => {
+                self.world.faults.break_disk();
+                self.world.blobs.break_disk();
+            }
             (9, _) => {
                 self.world.faults.mend_disk();
                 self.world.faults.mend_reads();
+                self.world.blobs.mend_disk();
             }
             (10, _) if self.chance.percent(40) => self.world.faults.break_reads(),
             (11, _) => self.world.starts.push_back(Err(AgentFailure {

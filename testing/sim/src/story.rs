@@ -47,6 +47,10 @@ fn limits(chance: &mut Chance) -> Limits {
         empty_session_ttl_s: 120,
         sweep_ms: 5_000,
         journal_retry_ms: 500,
+        inline_body_bytes: 30,
+        inline_session_bytes: 90,
+        blob_grace_s: 60,
+        retention_disposed_s: 100,
         ..Limits::default()
     };
     if chance.percent(50) {
@@ -115,6 +119,7 @@ impl Story {
         if self.chance.percent(8) {
             self.world.faults.mend_disk();
             self.world.faults.mend_reads();
+            self.world.blobs.mend_disk();
         }
         if !self.world.is_up() && self.chance.percent(30) {
             self.world.start();

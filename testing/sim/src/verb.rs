@@ -1,6 +1,7 @@
 //! What clients do: everything they may, and some things they may not.
 
 use serde_json::{Value, json};
+use testkit::chance::Chance;
 use testkit::{ROOT, default_chat};
 
 use crate::story::Story;
@@ -117,6 +118,7 @@ impl Story {
                 let mut action = json!({"type": "chat/draftChanged"});
                 if self.chance.percent(60) {
                     action["draft"] = json!({"text": "dra", "origin": {"kind": "user"}});
+                    action["draft"]["attachments"] = self.attachments();
                 }
                 self.dispatches(client, &chat, action);
             }
@@ -211,13 +213,26 @@ impl Story {
         if !self.chance.percent(10) {
             self.turns += 1; // otherwise an id that was used before
         }
-        let action = json!({
+        let mut action = json!({
             "type": "chat/turnStarted",
             "turnId": format!("t{}", self.turns),
             "startedAt": self.world.now.to_rfc3339(),
             "message": {"text": "hello", "origin": {"kind": "user"}},
         });
+        if self.chance.percent(30) {
+            action["message"]["attachments"] = self.attachments();
+        }
         self.dispatches(client, chat, action);
+    }
+
+    /// Bodies around the bound above which they are moved out, some of them the same.
+    fn attachments(&mut self) -> Value {
+        let one = |chance: &mut Chance| {
+            let data = "ABCD".repeat(chance.index(16));
+            json!({"type": "embeddedResource", "label": "l", "contentType": "x/y", "data": data})
+        };
+        let many = self.chance.below(3);
+        (0..many).map(|_| one(&mut self.chance)).collect()
     }
 
     fn ends_or_resumes(&mut self, client: usize, chat: &str) {

@@ -24,6 +24,7 @@ pub fn violations(world: &mut World) -> Vec<String> {
     journal_agrees(world, &host, &mut wrong);
     runs_have_turns(world, &host, &mut wrong);
     agents_are_not_forgotten(world, &host, &mut wrong);
+    content_is_there(world, &host, &mut wrong);
     wrong.extend(derive::wrong(&host, &listed));
     wrong
 }
@@ -36,6 +37,17 @@ impl World {
             let served = &client.served;
             let lives = |uri: &String| !ledger.is_gone(uri, served.get(uri).copied().unwrap_or(0));
             client.mirrors.retain(|uri, _| lives(uri));
+        }
+    }
+}
+
+/// Content that a state names has not been collected.
+fn content_is_there(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+    let kept: BTreeSet<wire::Digest> = world.blobs.digests().into_iter().collect();
+    for (uri, state) in host {
+        let named = wire::content::digests_in(state.to_string().as_bytes());
+        for digest in named.difference(&kept) {
+            wrong.push(format!("{uri} names {digest}, which is not kept"));
         }
     }
 }

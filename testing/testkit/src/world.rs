@@ -25,6 +25,8 @@ pub enum Kill {
     BeforeWrite,
     BeforeSpeak,
     BeforeAct,
+    /// Bodies are kept, and nothing is recorded yet.
+    AfterCompose,
 }
 
 /// What a host does when it has spoken.
@@ -170,6 +172,7 @@ impl World {
     pub fn mend(&mut self) {
         self.faults.mend_disk();
         self.faults.mend_reads();
+        self.blobs.mend_disk();
         let mut elsewhere = Faulty::with(Box::new(Memory::new()), self.faults.clone());
         for _ in 0..1_000 {
             let _ = elsewhere.append(&Batch::default()); // takes one fault each
@@ -301,6 +304,9 @@ impl World {
     }
 
     fn act(&mut self, effect: Effect) {
+        if self.kernel.is_none() {
+            return; // it died of the effect before
+        }
         self.say(|| format!("effect {effect:?}").chars().take(200).collect());
         match effect {
             Effect::Read { ticket, query } => {
@@ -321,6 +327,13 @@ impl World {
                 let fetched = host::blobs::fetch(&self.blobs, &fetch, content_type)
                     .map_err(|error| ErrandFailed(error.to_string()));
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
+            }
+            Effect::Compose { ticket, bodies } => {
+                let composed = host::blobs::compose(&self.blobs, bodies, self.now);
+                if self.dies_at(Kill::AfterCompose) {
+                    return;
+                }
+                self.within(self.read_ms_max, Input::Composed { ticket, composed });
             }
             Effect::StartSession { session, .. } => {
                 let result = self.starts.pop_front().unwrap_or(Ok(()));

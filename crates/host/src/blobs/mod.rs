@@ -8,10 +8,12 @@
 #[cfg(test)]
 mod contract;
 mod files;
+mod keep;
 mod memory;
 mod serve;
 
 pub use files::FileBlobs;
+pub use keep::compose;
 pub use memory::MemoryBlobs;
 pub use serve::fetch;
 

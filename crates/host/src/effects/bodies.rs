@@ -1,13 +1,14 @@
-//! Bodies: read for clients and collected when nothing refers to them, away from the kernel's task and its thread.
+//! Bodies: kept before they are recorded, read for clients and collected when nothing refers to them, away from the kernel's task and its thread.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use kernel::{Answer, ErrandFailed, Fetch, Fetched, Query};
+use kernel::{Answer, Body, ErrandFailed, Fetch, Fetched, Query};
 use tokio::sync::Semaphore;
-use wire::Timestamp;
+use wire::{Digest, Timestamp};
 
 use crate::blobs::{self, BlobError, Blobs};
+use crate::clock::Clock;
 use crate::journal::JournalThread;
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
@@ -20,13 +21,14 @@ const COLLECT_MAX: usize = 32;
 #[derive(Clone)]
 pub(crate) struct Bodies {
     blobs: Arc<dyn Blobs>,
+    clock: Clock,
     room: Arc<Semaphore>,
 }
 
 impl Bodies {
-    pub fn new(blobs: Arc<dyn Blobs>) -> Self {
+    pub fn new(blobs: Arc<dyn Blobs>, clock: Clock) -> Self {
         let room = Arc::new(Semaphore::new(BODIES_MAX));
-        Self { blobs, room }
+        Self { blobs, clock, room }
     }
 
     /// Content for a client, encoded.
@@ -41,7 +43,14 @@ impl Bodies {
             // It can be served without.
             Ok(_) | Err(_) => None,
         };
-        self.work(move |store| blobs::fetch(store, &fetch, content_type))
+        self.work(move |store| blobs::fetch(store, &fetch, content_type).map_err(failed))
+            .await
+    }
+
+    /// Keeps the bodies of a message or a result; where each of their names belongs.
+    pub async fn compose(&self, bodies: Vec<Body>) -> Result<Vec<(String, Digest)>, ErrandFailed> {
+        let clock = self.clock;
+        self.work(move |store| blobs::compose(store, bodies, clock.now()))
             .await
     }
 
@@ -52,7 +61,8 @@ impl Bodies {
         before: Timestamp,
         journal: &JournalThread,
     ) {
-        let Ok(aged) = self.work(move |store| store.aged(buckets, before)).await else {
+        let aged = self.work(move |store| store.aged(buckets, before).map_err(failed));
+        let Ok(aged) = aged.await else {
             return; // told already; the next sweep tries again
         };
         for some in aged.chunks(COLLECT_MAX) {
@@ -74,15 +84,15 @@ impl Bodies {
     /// Does what may wait for the disk where waiting harms nobody.
     async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn Blobs) -> Result<T, BlobError> + Send + 'static,
+        work: impl FnOnce(&dyn Blobs) -> Result<T, ErrandFailed> + Send + 'static,
     ) -> Result<T, ErrandFailed> {
         let _room = self.room.acquire().await;
         let blobs = Arc::clone(&self.blobs);
         let done = tokio::task::spawn_blocking(move || work(&*blobs)).await;
-        let done = done.unwrap_or_else(|died| Err(BlobError::Unreadable(died.to_string())));
-        done.map_err(|error| {
-            tracing::error!(%error, "the blob store failed");
-            ErrandFailed(error.to_string())
-        })
+        done.unwrap_or_else(|died| Err(ErrandFailed(died.to_string())))
     }
+}
+
+fn failed(error: BlobError) -> ErrandFailed {
+    ErrandFailed(error.to_string())
 }

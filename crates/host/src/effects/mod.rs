@@ -9,7 +9,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use agents::{Agent, Replies};
-use kernel::{AgentFailure, AgentReply, Fetch, Input, Query, ReadFailed, RunId, Ticket, TurnRun};
+use kernel::{
+    AgentFailure, AgentReply, Body, Fetch, Input, Query, ReadFailed, RunId, Ticket, TurnRun,
+};
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
 
@@ -71,7 +73,21 @@ impl Effects {
         let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
             let fetched = bodies.fetch(fetch, &journal).await;
+            if let Err(failed) = &fetched {
+                tracing::error!(error = %failed, "content cannot be read");
+            }
             send(&arrivals, Input::Fetched { ticket, fetched }).await;
+        });
+    }
+
+    pub fn compose(&self, ticket: Ticket, bodies: Vec<Body>) {
+        let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
+        tokio::spawn(async move {
+            let composed = store.compose(bodies).await;
+            if let Err(failed) = &composed {
+                tracing::warn!(error = %failed, "a client's bodies are not kept");
+            }
+            send(&arrivals, Input::Composed { ticket, composed }).await;
         });
     }
 

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::blobs::MemoryBlobs;
+use crate::clock::Clock;
 use crate::journal::Memory;
 
 struct House {
@@ -21,7 +22,7 @@ impl House {
         let agent = ScriptedAgent::speaking(Script::parse(&script).unwrap(), Locale::English);
         let (sender, arrivals) = mpsc::channel(64);
         let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
-        let bodies = Bodies::new(Arc::new(MemoryBlobs::new()));
+        let bodies = Bodies::new(Arc::new(MemoryBlobs::new()), Clock::start());
         Self {
             effects: Effects::new(sender, journal, bodies, vec![Arc::new(agent)]),
             arrivals,

@@ -15,6 +15,7 @@ use crate::channel::ChatChannel;
 use crate::chats::{NewChat, Source};
 use crate::io::PeerId;
 use crate::load::{Flow, Load, Memo};
+use crate::prepare::Prepared;
 use crate::record::{Answer, Query, StoredTurn, TurnPage};
 
 /// What a new chat is called until somebody names it.
@@ -131,6 +132,15 @@ impl Kernel {
         let (new, message) = match planned {
             Ok(planned) => planned,
             Err(error) => return self.answer_error(peer, id, &error),
+        };
+        let message = match message.map(|message| self.prepare_message(&session, message, memo)) {
+            Some(Ok(Prepared::Ready(message))) => Some(message),
+            Some(Ok(Prepared::Errand(errand))) => return Flow::Errand(errand),
+            Some(Err(refusal)) => {
+                let error = bad(format!("`initialMessage`: {}", refusal.0));
+                return self.answer_error(peer, id, &error);
+            }
+            None => None,
         };
         self.found_chat(&session, new);
         self.touch_modified(&session);

@@ -213,6 +213,7 @@ impl Kernel {
             waiting: BTreeSet::new(),
             notes: None,
             eager: BTreeSet::new(),
+            embedded: 0,
             published: Object::new(),
         };
         let mut chat_state = ChatState::new(chat.as_str(), NEW_TITLE, status::IDLE, moment.clone());

@@ -34,6 +34,8 @@ pub(crate) struct SessionChannel {
     pub notes: Option<Bytes>,
     /// Chats whose queue starts when the session is ready. Not kept over a restart: a queue survives that held (G-08).
     pub eager: BTreeSet<ChannelUri>,
+    /// Bytes that are embedded in its messages (C-033).
+    pub embedded: usize,
     /// The summary as it was last published.
     pub published: Object,
 }
@@ -57,6 +59,10 @@ impl SessionChannel {
                 .as_str()
                 .map(|notes| Bytes::from(notes.to_owned())),
             eager: BTreeSet::new(),
+            embedded: private["embedded"]
+                .as_u64()
+                .and_then(|bytes| usize::try_from(bytes).ok())
+                .unwrap_or(0),
             published: private["published"]
                 .as_object()
                 .cloned()
@@ -72,6 +78,7 @@ impl SessionChannel {
             "hadTurn": self.had_turn,
             "waiting": self.waiting,
             "notes": self.notes.as_ref().map(|notes| String::from_utf8_lossy(notes)),
+            "embedded": self.embedded,
             "published": self.published,
         })))
     }

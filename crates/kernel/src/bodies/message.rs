@@ -1,0 +1,113 @@
+//! Attachments of a message: what is embedded in it and too large becomes a resource.
+
+use serde_json::{Value, json};
+use wire::Object;
+
+use super::{Body, Data, decoded_len, take_text};
+
+/// How much may stay embedded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// In one attachment.
+    pub each: usize,
+    /// In all of them together.
+    pub all: usize,
+}
+
+/// Lifts the bodies out of a message for which there is no room; the part that would overflow is the one that goes
+/// (C-033). Returns them, and how many bytes stay. `at` is where the message stands.
+pub(crate) fn lift_message(message: &mut Object, at: &str, room: Room) -> (Vec<Body>, usize) {
+    let mut bodies = Vec::new();
+    let mut stays = 0;
+    let Some(Value::Array(attachments)) = message.get_mut("attachments") else {
+        return (bodies, stays);
+    };
+    for (index, attachment) in attachments.iter_mut().enumerate() {
+        let Value::Object(attachment) = attachment else {
+            continue;
+        };
+        let kind = attachment.get("type").and_then(Value::as_str);
+        let data = attachment.get("data").and_then(Value::as_str);
+        let (Some("embeddedResource"), Some(data)) = (kind, data) else {
+            continue;
+        };
+        let bytes = decoded_len(data);
+        if bytes <= room.each && stays + bytes <= room.all {
+            stays += bytes;
+            continue;
+        }
+        let data = take_text(attachment, "data").unwrap_or_default();
+        attachment.insert("type".to_owned(), json!("resource"));
+        attachment.shift_remove("data");
+        attachment.insert("uri".to_owned(), json!(""));
+        attachment.insert("sizeHint".to_owned(), json!(bytes));
+        bodies.push(Body {
+            place: format!("{at}/attachments/{index}"),
+            data: Data::Base64(data),
+        });
+    }
+    (bodies, stays)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(sizes: &[usize]) -> Object {
+        let attachments = sizes.iter().map(|size| {
+            let data = "A".repeat(size / 3 * 4);
+            json!({"type": "embeddedResource", "label": "l", "data": data, "contentType": "image/png",
+                "displayKind": "image", "x-own": [1]})
+        });
+        let attachments: Vec<Value> = attachments.collect();
+        let Value::Object(message) = json!({"text": "t", "attachments": attachments}) else {
+            unreachable!()
+        };
+        message
+    }
+
+    fn check(sizes: &[usize], moved: &[&str], stays: usize) {
+        let room = Room { each: 30, all: 60 };
+        let (bodies, left) = lift_message(&mut message(sizes), "/m", room);
+        let places: Vec<&str> = bodies.iter().map(|body| body.place.as_str()).collect();
+        assert_eq!((places.as_slice(), left), (moved, stays), "{sizes:?}");
+    }
+
+    // C-033
+    #[test]
+    fn what_is_strictly_larger_goes_and_what_would_overflow_goes() {
+        check(&[30, 30], &[], 60);
+        check(&[33, 30], &["/m/attachments/0"], 30);
+        check(&[30, 30, 3], &["/m/attachments/2"], 60);
+        check(&[27, 24, 12, 9], &["/m/attachments/2"], 60);
+        check(&[], &[], 0);
+    }
+
+    #[test]
+    fn everything_but_the_body_stays_as_it_was() {
+        let mut message = message(&[60]);
+        let room = Room { each: 3, all: 60 };
+        let (bodies, _) = lift_message(&mut message, "", room);
+        assert_eq!(bodies[0].data, Data::Base64("A".repeat(80)));
+        assert_eq!(
+            message["attachments"],
+            json!([{"type": "resource", "label": "l", "contentType": "image/png",
+                "displayKind": "image", "x-own": [1], "uri": "", "sizeHint": 60}])
+        );
+    }
+
+    #[test]
+    fn other_attachments_are_left_alone() {
+        let attachments = json!([
+            {"type": "simple", "label": "l", "data": "AAAAAAAA"},
+            {"type": "resource", "uri": "file:///x"},
+            {"type": "embeddedResource", "data": 5},
+            "strange",
+        ]);
+        let mut message = Object::new();
+        message.insert("attachments".to_owned(), attachments.clone());
+        let room = Room { each: 0, all: 0 };
+        assert_eq!(lift_message(&mut message, "", room), (vec![], 0));
+        assert_eq!(message["attachments"], attachments);
+    }
+}

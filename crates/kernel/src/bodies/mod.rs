@@ -1,0 +1,74 @@
+//! Bodies that are too large for state: which they are, and what stands in their place (G-32, C-033).
+//!
+//! Moving a body out takes two steps: here it is lifted out and a reference without a name put in its place; when the
+//! host has kept it, the name is filled in. Nothing here decodes or hashes a body.
+
+mod message;
+mod result;
+
+pub(crate) use message::{Room, lift_message};
+pub use result::{clip_content, lift_result};
+
+use serde_json::{Value, json};
+use wire::{Digest, Object};
+
+/// A body that is to be kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Body {
+    /// Where its reference stands: a JSON pointer into what it was lifted out of.
+    pub place: String,
+    pub data: Data,
+}
+
+/// The bytes of a body, as they came.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Data {
+    Text(String),
+    Base64(String),
+}
+
+/// Fills in the names of bodies that were kept.
+pub fn fill(whole: &mut Value, names: impl IntoIterator<Item = (String, Digest)>) {
+    for (place, digest) in names {
+        if let Some(reference) = whole.pointer_mut(&place) {
+            reference["uri"] = json!(digest.uri());
+        }
+    }
+}
+
+/// The bytes that base64 text stands for, if it is well formed; otherwise nearly.
+fn decoded_len(base64: &str) -> usize {
+    let padding = base64
+        .bytes()
+        .rev()
+        .take_while(|byte| *byte == b'=')
+        .count();
+    (base64.len() / 4 * 3).saturating_sub(padding.min(2))
+}
+
+/// Takes a string field out of an object.
+fn take_text(object: &mut Object, field: &str) -> Option<String> {
+    match object.get_mut(field) {
+        Some(Value::String(text)) => Some(std::mem::take(text)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_base64_is_known_without_decoding_it() {
+        for (base64, bytes) in [
+            ("", 0),
+            ("YQ==", 1),
+            ("YWE=", 2),
+            ("YWFh", 3),
+            ("YWFhYQ==", 4),
+            ("====", 1),
+        ] {
+            assert_eq!(decoded_len(base64), bytes, "{base64}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Content that lies outside of state: how clients read it, and how long it is kept (G-32, H-252).
+
+use host::blobs::Blobs;
+use serde_json::{Value, json};
+use testkit::{Person, ROOT, Scenario};
+
+/// Puts a body into the host's store behind its back.
+fn kept(s: &Scenario, body: &[u8]) -> String {
+    let world = s.look();
+    world.blobs.put(body, world.now).unwrap().uri()
+}
+
+fn reads(person: &Person, uri: &str) -> Result<Value, Value> {
+    person.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
+}
+
+// H-252
+#[test]
+fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").arrives();
+    let (text, bytes) = (kept(&s, b"some \"text\""), kept(&s, b"\xff\x00"));
+    let read = reads(&ann, &text).unwrap();
+    assert_eq!(read, json!({"encoding": "utf-8", "data": "some \"text\""}));
+    let read = reads(&ann, &bytes).unwrap();
+    assert_eq!(read, json!({"encoding": "base64", "data": "/wA="}));
+    let asks = |uri: &str, encoding: &str| {
+        let params = json!({"channel": ROOT, "uri": uri, "encoding": encoding});
+        ann.asks("resourceRead", params).unwrap()["encoding"].clone()
+    };
+    assert_eq!(asks(&text, "base64"), "base64");
+    assert_eq!(asks(&text, "utf-8"), "utf-8");
+    assert_eq!(asks(&bytes, "utf-8"), "base64");
+    let without_channel = ann.asks("resourceRead", json!({"uri": text}));
+    assert_eq!(without_channel.unwrap()["data"], "some \"text\"");
+}
+
+// H-250, H-252
+#[test]
+fn what_is_not_there_or_not_ours_is_told_apart() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").arrives();
+    let unknown = wire::Digest::new([7; 32]).uri();
+    for (uri, code) in [
+        (unknown.as_str(), -32008),
+        ("ahp-content:/sha256/abc", -32008),
+        ("ahp-content:/md5/abc", -32008),
+        ("virtual://x/y", -32008),
+        ("no uri", -32008),
+        ("file:///etc/passwd", -32009),
+        ("FILE:///etc/passwd", -32009),
+    ] {
+        assert_eq!(reads(&ann, uri).unwrap_err()["code"], code, "{uri}");
+    }
+    assert_eq!(
+        ann.is_denied("resourceRead", json!({"channel": ROOT})),
+        -32602
+    );
+    let strange = json!({"channel": ROOT, "uri": unknown, "encoding": "latin-1"});
+    assert_eq!(ann.is_denied("resourceRead", strange), -32602);
+}
+
+#[test]
+fn content_over_one_message_is_refused_with_words() {
+    let mut s = Scenario::with(|limits| limits.message_out_bytes = 66_560);
+    let ann = s.client("ann").arrives();
+    let fits = kept(&s, &vec![b'x'; 65_000]);
+    let large = kept(&s, &vec![b'x'; 66_000]);
+    let escaped = kept(&s, &vec![b'"'; 40_000]);
+    assert!(reads(&ann, &fits).is_ok());
+    for uri in [large, escaped] {
+        let error = reads(&ann, &uri).unwrap_err();
+        assert_eq!(error["code"], -32603);
+        assert!(error["message"].as_str().unwrap().contains("does not fit"));
+    }
+}
+
+#[test]
+fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    let uri = kept(&s, b"body");
+    s.reads_take_ms(100);
+    ann.heard_frames();
+    let slow = ann.requests("resourceRead", json!({"channel": ROOT, "uri": uri}));
+    ann.dispatches(
+        &ann.session(),
+        json!({"type": "session/titleChanged", "title": "after"}),
+    );
+    bob.dispatches(
+        &bob.session(),
+        json!({"type": "session/titleChanged", "title": "before"}),
+    );
+    s.settles();
+    assert_eq!(ann.answer(slow).unwrap().unwrap()["data"], "body");
+    let frames = ann.heard_frames();
+    let told: Vec<_> = frames
+        .iter()
+        .filter(|name| *name == "=" || *name == "session/titleChanged")
+        .rev()
+        .take(3)
+        .collect();
+    assert_eq!(
+        told,
+        ["session/titleChanged", "=", "session/titleChanged"],
+        "{frames:?}"
+    );
+    assert_eq!(ann.sees(&ann.session())["title"], "after");
+    s.all_agree();
+}
+
+#[test]
+fn content_can_be_read_while_nothing_can_be_written() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let uri = kept(&s, b"body");
+    s.look().faults.break_disk();
+    ann.tries(
+        &ann.session(),
+        json!({"type": "session/titleChanged", "title": "no"}),
+    )
+    .unwrap_err();
+    assert_eq!(reads(&ann, &uri).unwrap()["data"], "body");
+}
+
+/// A host that forgets quickly.
+fn forgetful() -> Scenario {
+    Scenario::with(|limits| {
+        limits.sweep_ms = 1_000;
+        limits.blob_grace_s = 60;
+        limits.retention_disposed_s = 120;
+    })
+}
+
+/// Something is written, the grace of everything put so far passes, and the collector comes all the way round.
+fn is_swept(s: &mut Scenario, person: &Person) {
+    s.advances_ms(61_000);
+    let title = json!(s.look().now.0.to_string());
+    person
+        .tries(
+            &person.session(),
+            json!({"type": "session/titleChanged", "title": title}),
+        )
+        .unwrap();
+    s.advances_in_steps(10_000, 1_000);
+}
+
+fn is_there(s: &Scenario, uri: &str) -> bool {
+    let digests = s.look().blobs.digests();
+    digests.iter().any(|digest| digest.uri() == uri)
+}
+
+fn message(uri: &str) -> Value {
+    let attachment =
+        json!({"type": "resource", "uri": uri, "label": "a file", "contentType": "text/x-own"});
+    json!({"text": "look", "origin": {"kind": "user"}, "attachments": [attachment]})
+}
+
+fn turn_about(person: &Person, turn: &str, uri: &str) -> Value {
+    let mut action = person.turn_started(turn, "");
+    action["message"] = message(uri);
+    action
+}
+
+// G-32
+#[test]
+fn what_nothing_refers_to_goes_after_its_grace() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let orphan = kept(&s, b"orphan");
+    s.advances_in_steps(50_000, 1_000);
+    assert!(is_there(&s, &orphan), "it may be on its way into a message");
+    is_swept(&mut s, &ann);
+    assert!(!is_there(&s, &orphan));
+    assert_eq!(reads(&ann, &orphan).unwrap_err()["code"], -32008);
+}
+
+#[test]
+fn what_a_dead_host_had_not_recorded_yet_goes_too() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let orphan = kept(&s, b"orphan");
+    s.host_restarts();
+    ann.reconnects();
+    is_swept(&mut s, &ann);
+    assert!(!is_there(&s, &orphan));
+    s.all_agree();
+}
+
+// G-32
+#[test]
+fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
+    let mut s = forgetful();
+    s.model().hangs();
+    let ann = s.client("ann").opens_chat();
+    let uris = ["turn", "draft", "queued", "steering"].map(|body| kept(&s, body.as_bytes()));
+    let unused = kept(&s, b"unused");
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &uris[0]))
+        .unwrap();
+    let draft = json!({"type": "chat/draftChanged", "draft": message(&uris[1])});
+    ann.tries(&ann.chat(), draft).unwrap();
+    for (kind, uri) in [("queued", &uris[2]), ("steering", &uris[3])] {
+        let set = json!({
+            "type": "chat/pendingMessageSet", "kind": kind, "id": kind, "message": message(uri),
+        });
+        ann.tries(&ann.chat(), set).unwrap();
+    }
+    is_swept(&mut s, &ann);
+    s.host_restarts();
+    ann.reconnects();
+    is_swept(&mut s, &ann);
+    assert!(!is_there(&s, &unused));
+    for uri in &uris {
+        let read = reads(&ann, uri).unwrap();
+        assert_eq!(read["contentType"], "text/x-own");
+        assert_eq!(read["encoding"], "utf-8");
+    }
+    s.all_agree();
+}
+
+// G-28, G-32
+#[test]
+fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").opens_chat();
+    let (own, shared) = (kept(&s, b"own"), kept(&s, b"shared"));
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &own))
+        .unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t2", &shared))
+        .unwrap();
+    bob.tries(&bob.chat(), turn_about(&bob, "t1", &shared))
+        .unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()}))
+        .unwrap();
+    is_swept(&mut s, &bob);
+    assert!(is_there(&s, &own), "its retention is not over");
+    is_swept(&mut s, &bob);
+    is_swept(&mut s, &bob);
+    assert!(!is_there(&s, &own));
+    assert!(is_there(&s, &shared));
+}
+
+// G-32
+#[test]
+fn a_fork_keeps_the_content_of_the_turns_it_shows() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let (seen, unseen) = (kept(&s, b"seen"), kept(&s, b"unseen"));
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &seen))
+        .unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t2", &unseen))
+        .unwrap();
+    let fork = json!({
+        "channel": ann.session(), "chat": "ahp-chat:/fork",
+        "source": {"kind": "fork", "chat": ann.chat(), "turnId": "t1"},
+    });
+    ann.asks("createChat", fork).unwrap();
+    ann.asks("disposeChat", json!({"channel": ann.chat()}))
+        .unwrap();
+    for _ in 0..4 {
+        is_swept(&mut s, &ann);
+    }
+    assert!(!is_there(&s, &unseen));
+    assert_eq!(reads(&ann, &seen).unwrap()["data"], "seen");
+}
+
+#[test]
+fn a_batch_that_could_not_be_written_keeps_nothing() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let uri = kept(&s, b"body");
+    s.faults().then(host::journal::Fault::Refuse);
+    let draft = json!({"type": "chat/draftChanged", "draft": message(&uri)});
+    ann.tries(&ann.chat(), draft).unwrap_err();
+    s.advances_ms(2_000);
+    is_swept(&mut s, &ann);
+    assert!(!is_there(&s, &uri));
+}
