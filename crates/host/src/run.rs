@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Agent, Script, ScriptedAgent};
+use agents::{Agent, NativeAgent, Script, ScriptedAgent};
 use kernel::{AgentFacts, HostFacts, Input, Kernel};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -54,6 +54,8 @@ pub enum ServeError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    #[error("{0}")]
+    Model(String),
     #[error("{0}")]
     Script(String),
     #[error("workspace {path}: {message}")]
@@ -253,9 +255,16 @@ fn door_of(config: &Config, token: Option<String>, shutdown_ms: u64) -> Arc<net:
 }
 
 fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
+    let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
+    if !config.models.is_empty() {
+        let native = NativeAgent::new(config.models.clone());
+        agents.push(Arc::new(native.map_err(|error| ServeError::Model(error.to_string()))?));
+    }
     if !config.scripted {
-        tracing::warn!("there is no agent: sessions can be read, but none can be created");
-        return Ok(Vec::new());
+        if agents.is_empty() {
+            tracing::warn!("there is no agent: sessions can be read, but none can be created");
+        }
+        return Ok(agents);
     }
     let scripted = match &config.script {
         None => ScriptedAgent::builtin(),
@@ -264,7 +273,8 @@ fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
             ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
         }
     };
-    Ok(vec![Arc::new(scripted)])
+    agents.push(Arc::new(scripted));
+    Ok(agents)
 }
 
 fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, ServeError> {
