@@ -13,6 +13,7 @@ use super::ProviderError;
 use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable};
 use super::complaint::Complaint;
 use super::endpoint::Endpoint;
+use super::key::{self, Secret};
 
 /// Why a try failed.
 pub enum Failure {
@@ -24,6 +25,28 @@ pub enum Failure {
         cause: String,
         retry_after: Option<Duration>,
     },
+}
+
+impl Failure {
+    /// As people may see it.
+    pub fn hiding(self, secrets: &[Secret]) -> Self {
+        let presentable = |error: ProviderError| ProviderError {
+            message: key::presentable(&error.message, secrets),
+            ..error
+        };
+        match self {
+            Self::Final(error) => Self::Final(presentable(error)),
+            Self::Passing {
+                error,
+                cause,
+                retry_after,
+            } => Self::Passing {
+                error: presentable(error),
+                cause: key::presentable(&cause, secrets),
+                retry_after,
+            },
+        }
+    }
 }
 
 impl From<ProviderError> for Failure {

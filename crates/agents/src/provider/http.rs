@@ -17,7 +17,7 @@ use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadabl
 use super::complaint::Complaint;
 use super::endpoint::Endpoint;
 use super::fault::{Failure, no_word_within, reason, refused, unreachable};
-use super::key::presentable;
+use super::key::Secret;
 use super::{Decode, Flow, ModelEvent, ProviderError, back_off};
 
 /// What is read of the body of an error.
@@ -32,7 +32,7 @@ const SHORT_BODY: Duration = Duration::from_secs(10);
 /// How long a server that has stopped may take for figures and the end mark.
 const AFTER_STOP: Duration = Duration::from_secs(10);
 /// How long the end of the body may lag behind the end mark. If it comes, the connection can be used again.
-const AFTER_DONE: Duration = Duration::from_millis(100);
+const AFTER_DONE: Duration = Duration::from_millis(250);
 
 /// Sends a request until an answer begins, and tells what the decoder makes of the answer.
 pub async fn stream<D: Decode>(
@@ -47,6 +47,7 @@ pub async fn stream<D: Decode>(
         endpoint,
         path,
         headers: credentials.headers,
+        secrets: credentials.secrets,
         body: Bytes::from(body),
     };
     question
@@ -57,11 +58,7 @@ pub async fn stream<D: Decode>(
         .headers
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("text/event-stream"));
-    let answered = question.ask_until_answered(decoder, events).await;
-    answered.map_err(|error| ProviderError {
-        message: presentable(&error.message, &credentials.secrets),
-        ..error
-    })
+    question.ask_until_answered(decoder, events).await
 }
 
 /// The body of what a server answers, tried once.
@@ -85,11 +82,9 @@ pub async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, Provider
         }
     };
     fetched.await.map_err(|failure| {
+        let failure = failure.hiding(&credentials.secrets);
         let (Failure::Final(error) | Failure::Passing { error, .. }) = failure;
-        ProviderError {
-            message: presentable(&error.message, &credentials.secrets),
-            ..error
-        }
+        error
     })
 }
 
@@ -97,6 +92,7 @@ struct Question<'a> {
     endpoint: &'a Endpoint,
     path: &'a [&'a str],
     headers: HeaderMap,
+    secrets: Vec<Secret>,
     body: Bytes,
 }
 
@@ -108,15 +104,17 @@ impl Question<'_> {
     ) -> Result<(), ProviderError> {
         let mut tries = 0;
         loop {
-            let (error, cause, retry_after) = match self.ask_once(decoder(), events).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Passing {
-                    error,
-                    cause,
-                    retry_after,
-                }) => (error, cause, retry_after),
-            };
+            let asked = self.ask_once(decoder(), events).await;
+            let (error, cause, retry_after) =
+                match asked.map_err(|failure| failure.hiding(&self.secrets)) {
+                    Ok(()) => return Ok(()),
+                    Err(Failure::Final(error)) => return Err(error),
+                    Err(Failure::Passing {
+                        error,
+                        cause,
+                        retry_after,
+                    }) => (error, cause, retry_after),
+                };
             tries += 1;
             let base = self.endpoint.patience().back_off;
             let Some(pause) = back_off::pause(tries, base, retry_after, chance()) else {
@@ -208,7 +206,7 @@ impl<D: Decode> Answer<'_, D> {
     fn patience(&self) -> Duration {
         let patience = self.endpoint.patience();
         match self.said {
-            _ if self.decoder.has_stopped() => AFTER_STOP,
+            _ if self.decoder.has_stopped() => AFTER_STOP.min(patience.idle),
             Said::Something => patience.idle,
             Said::Nothing | Said::TooLate => patience.first_event,
         }
