@@ -390,28 +390,47 @@ fn what_an_agent_says_cannot_control_the_terminal() {
     }
 }
 
+/// A data directory whose host, whoever started it, is gone when the test is.
+struct Unserved(tempfile::TempDir);
+
+impl Unserved {
+    fn endpoint(&self) -> Option<Value> {
+        let file = data_directory(self.0.path()).join("endpoint.json");
+        serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+    }
+}
+
+impl Drop for Unserved {
+    fn drop(&mut self) {
+        let pid = self
+            .endpoint()
+            .and_then(|endpoint| endpoint["pid"].as_i64());
+        let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        if let Some(pid) = pid {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
 #[test]
 fn without_a_host_one_is_started_and_stays() {
-    let data = tempfile::tempdir().unwrap();
-    let mut ann = open(data.path(), "ann", &[]);
+    let data = Unserved(tempfile::tempdir().unwrap());
+    let path = data.0.path();
+    let mut ann = open(path, "ann", &[]);
+    ann.sees("started a host in the background: `kill");
     ann.say("hello");
     ann.sees("Say `help` for more.");
     ann.press(CTRL_D);
     assert_eq!(ann.ends(), Some(0));
 
-    let endpoint = data_directory(data.path()).join("endpoint.json");
-    let endpoint: Value = serde_json::from_slice(&std::fs::read(endpoint).unwrap()).unwrap();
-    let pid = i32::try_from(endpoint["pid"].as_i64().unwrap()).unwrap();
-    let listed = greenroom(data.path())
+    let listed = greenroom(path)
         .args(["sessions", "--json"])
         .output()
         .unwrap();
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(sessions.as_array().map(Vec::len), Some(1));
-    let log = std::fs::read_to_string(data_directory(data.path()).join("host.log")).unwrap();
-    assert!(
-        log.contains("ready") && !log.contains(endpoint["token"].as_str().unwrap()),
-        "{log}"
-    );
+    let log = std::fs::read_to_string(data_directory(path).join("host.log")).unwrap();
+    let endpoint = data.endpoint().expect("the host is still there");
+    let token = endpoint["token"].as_str().unwrap();
+    assert!(log.contains("ready") && !log.contains(token), "{log}");
 }

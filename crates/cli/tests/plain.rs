@@ -136,3 +136,19 @@ fn nothing_is_started_for_nothing() {
     assert_eq!(output.status.code(), Some(4));
     assert!(text(&output.stderr).contains("no host answers at ws://127.0.0.1:1/"));
 }
+
+#[test]
+fn a_host_that_does_not_come_up_is_told_with_its_last_words() {
+    let data = tempfile::tempdir().unwrap();
+    let directory = running::data_directory(data.path());
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("journal.sqlite"), "no journal ".repeat(20)).unwrap();
+    let mut command = running::greenroom(data.path());
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(b"hello\n");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let err = text(&output.stderr);
+    assert!(err.contains("the journal cannot be read"), "{err}");
+    assert!(err.contains("host.log"), "{err}");
+}

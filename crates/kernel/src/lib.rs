@@ -5,7 +5,6 @@
 
 mod authority;
 pub mod bodies;
-mod call;
 mod calls;
 mod channel;
 mod chats;
@@ -32,7 +31,7 @@ mod speak;
 mod summary;
 mod sweep;
 mod tail;
-mod tool;
+mod tool_call;
 mod truncate;
 mod turn;
 mod worker;

@@ -172,3 +172,44 @@ fn the_grace_ends_for_a_session_at_rest_too() {
     assert_eq!(active(&mut s, &ann), 0);
     s.all_agree();
 }
+
+// H-126, G-20: what was read from a connection is processed after it is gone; its grace begins all the same
+#[test]
+fn one_that_became_active_after_it_left_does_not_haunt_the_session() {
+    for comes_back in [false, true] {
+        let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
+        let ann = s.client("ann").opens_chat();
+        let (session, chat) = (ann.session(), ann.chat());
+        ann.says("so that it stays");
+        ann.unwatches(&chat);
+        ann.unwatches(&session);
+        s.advances_in_steps(10_000, 500);
+        let bob = s.client("bob").arrives();
+        s.reads_take_ms(500);
+        let entry = json!({"clientId": "bob", "tools": []});
+        let set = json!({"type": "session/activeClientSet", "activeClient": entry});
+        bob.dispatches(&session, set);
+        let peer = bob.with(|client| client.link).unwrap();
+        s.world().carry_to_host(peer);
+        s.world().batch(64);
+        if comes_back {
+            // The next connection supersedes the first and is lost before it is answered.
+            let next = s.world().connect(bob.index());
+            let params = bob.with(|client| client.reconnect_params());
+            bob.requests("reconnect", params);
+            s.world().carry_to_host(next);
+            s.world().batch(64);
+            s.world().cut(next, 0);
+        } else {
+            s.world().cut(peer, 0);
+        }
+        s.settles();
+        s.advances_in_steps(30_000, 1_000);
+        assert_eq!(
+            s.state(&session)["activeClients"],
+            json!([]),
+            "{comes_back}"
+        );
+        s.all_agree();
+    }
+}

@@ -538,6 +538,8 @@ fn a_turn_from_the_queue_never_takes_an_id_that_was_used() {
         ann.dispatches(&ann.chat(), ann.turn_started(&guess, "taken"));
     }
     s.settles();
+    s.host_restarts();
+    ann.reconnects();
     ann.queues("q1", "one").unwrap();
     let mut ids = ann.turns();
     let all = ids.len();
@@ -598,5 +600,26 @@ fn a_message_queued_in_a_chat_at_rest_wakes_it() {
     ann.watches(&session);
     ann.watches(&chat);
     assert_eq!(ann.said(), ["busy", "text of q1", "wake"]);
+    s.all_agree();
+}
+
+// G-08: it starts when the session is ready, also if nobody looked at the chat meanwhile
+#[test]
+fn a_queue_set_while_creating_starts_though_its_chat_rests() {
+    let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
+    s.world().start_ms_max = 30_000;
+    let ann = s.client("ann").arrives();
+    ann.requests("createSession", json!({"channel": "ahp-session:/slow"}));
+    let chat = testkit::default_chat("ahp-session:/slow");
+    ann.dispatches(&chat, ann.pending_set("queued", "q1", "one"));
+    let peer = ann.with(|client| client.link).unwrap();
+    while s.world().carry_to_host(peer) {}
+    while s.world().batch(64) {}
+    for _ in 0..100 {
+        s.world().advance_ms(500);
+        while s.world().batch(64) {}
+    }
+    s.settles();
+    assert_eq!(s.asked(), ["one"]);
     s.all_agree();
 }

@@ -138,3 +138,22 @@ fn a_host_that_dies_at_a_steer_point_does_not_lose_the_message_before_it_was_tak
         s.all_agree();
     }
 }
+
+// G-26, H-231: an id may be used for both kinds; starting the one must not lose the other
+#[test]
+fn a_queued_and_a_steering_message_of_one_id_are_two_messages() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().hangs();
+    let turn = ann.says("busy");
+    ann.queues("same", "queued").unwrap();
+    let steering = ann.steers("same", "steering");
+    ann.cancels(&turn).unwrap();
+    s.model().steers();
+    ann.queues("same", "queued").unwrap();
+    assert_eq!(ann.said(), ["busy", "queued"]);
+    if steering.is_ok() {
+        assert_eq!(heard(&s), [Some("steering".to_owned())]);
+    }
+    s.all_agree();
+}

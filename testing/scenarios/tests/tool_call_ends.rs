@@ -338,3 +338,26 @@ fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
         s.all_agree();
     }
 }
+
+// An agent's fields are fields: they do not make another action of it
+#[test]
+fn an_agent_cannot_smuggle_another_action_in() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model()
+        .announces(5, "t")
+        .readies(
+            5,
+            json!({"type": "chat/turnComplete", "duration": 1, "invocationMessage": "m"}),
+        )
+        .streams(["still running"])
+        .hangs();
+    ann.says("go");
+    if ann.sees(&ann.chat()).get("activeTurn").is_some() {
+        assert_eq!(
+            ann.call_that_is("pending-confirmation")["invocationMessage"],
+            "m"
+        );
+    }
+    s.all_agree();
+}

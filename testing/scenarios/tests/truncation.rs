@@ -562,3 +562,17 @@ fn a_truncate_with_a_bad_turn_is_refused_and_does_not_clear_all() {
     assert_eq!(ann.turns().len(), 2);
     s.all_agree();
 }
+
+// H-170: an id that was dropped with its running turn was used all the same
+#[test]
+fn an_id_that_was_dropped_is_not_used_again() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["seen"]).hangs();
+    let active = ann.says("busy");
+    ann.tries(&ann.chat(), json!({"type": "chat/truncated"}))
+        .unwrap();
+    let again = ann.turn_started(&active, "again");
+    assert!(ann.tries(&ann.chat(), again).is_err());
+    s.all_agree();
+}

@@ -217,17 +217,11 @@ fn mirrors_agree(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
             if let (Some(all), Some(some)) = (state["turns"].as_array(), mirror["turns"].as_array())
             {
                 if !all.ends_with(some) {
-                    let ids = |turns: &[Value]| {
-                        turns
-                            .iter()
-                            .map(|turn| turn["id"].clone())
-                            .collect::<Vec<_>>()
-                    };
                     wrong.push(format!(
-                        "{} holds other turns of {channel}:\n  host   {:?}\n  mirror {:?}",
+                        "{} holds other turns of {channel}:\n  host   {}\n  mirror {}",
                         client.id,
-                        ids(all),
-                        ids(some)
+                        json!(all),
+                        json!(some)
                     ));
                 }
                 let more = some.len() < all.len();

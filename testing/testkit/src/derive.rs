@@ -127,9 +127,14 @@ fn summary_is_wrong(session: &Value, summary: &Value) -> Option<String> {
     }
     let listed: Vec<&Value> = items(summary, "chats").collect();
     let differs = |(listed, chat): (&&Value, &&Value)| {
-        ["resource", "title", "status", "origin", "interactivity"]
+        let fields = ["resource", "title", "status", "interactivity"];
+        let origins = ["kind", "chat", "turnId", "toolCallId"]; // what was selected is not for the list
+        fields
             .iter()
             .any(|field| listed.get(field) != chat.get(field))
+            || origins
+                .iter()
+                .any(|field| listed["origin"][field] != chat["origin"][field])
     };
     if listed.len() != chats.len() || listed.iter().zip(&chats).any(differs) {
         return Some(format!("is listed with chats {listed:?}, has {chats:?}"));

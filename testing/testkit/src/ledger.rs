@@ -61,7 +61,7 @@ impl Ledger {
                     channel,
                     envelope,
                 } => self.action(seq.0, *channel, envelope),
-                Record::Dispose { channel, .. } => self.dispose(*channel, batch.seq.0),
+                Record::Dispose { channel, .. } => self.dispose(*channel),
                 _ => {}
             }
         }
@@ -76,7 +76,7 @@ impl Ledger {
         self.violations.extend(unsent);
     }
 
-    fn dispose(&mut self, channel: ChannelId, seq: u64) {
+    fn dispose(&mut self, channel: ChannelId) {
         let chats = self
             .parents
             .iter()
@@ -88,7 +88,7 @@ impl Ledger {
             if let Some(uri) = self.uris.get(&id)
                 && self.channels.get(uri) == Some(&id)
             {
-                self.gone.insert(uri.clone(), seq);
+                self.gone.insert(uri.clone(), self.seq);
             }
         }
     }

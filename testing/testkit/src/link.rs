@@ -27,6 +27,7 @@ impl World {
     pub fn connect(&mut self, client: usize) -> PeerId {
         self.next_peer += 1;
         let peer = PeerId(self.next_peer);
+        self.say(|| format!("{} connects as {peer:?}", self.clients[client].id));
         let link = Link {
             client,
             to_host: VecDeque::new(),
@@ -50,6 +51,7 @@ impl World {
         let Some(link) = self.links.remove(&peer) else {
             return;
         };
+        self.say(|| format!("{} is cut off from {peer:?}", self.clients[link.client].id));
         let client = &mut self.clients[link.client];
         if client.link == Some(peer) {
             client.lost();

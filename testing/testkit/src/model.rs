@@ -106,10 +106,12 @@ impl Models {
     /// A reply for a run. Whether it goes on now.
     pub fn hear(&mut self, run: RunId, reply: AgentReply) -> bool {
         let question = Question::answered_by(&reply);
-        if self.halted.contains(&run) {
+        // "Nothing to steer by" has no record, so a batch that fails beside it does not take it back.
+        let empty = matches!(reply, AgentReply::Steered { message: None, .. });
+        if self.halted.contains(&run) && !empty {
             self.violations
                 .push(format!("{run:?} was stopped and is told {reply:?}"));
-        } else if !self.open.remove(&(run, question)) {
+        } else if !self.open.remove(&(run, question)) && !self.halted.contains(&run) {
             self.violations
                 .push(format!("{run:?} is told what it did not ask: {reply:?}"));
         }

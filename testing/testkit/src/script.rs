@@ -310,6 +310,14 @@ impl Script {
         .listens(Question::End(call))
     }
 
+    /// Does not wait for what it asked last.
+    pub fn unattended(mut self) -> Self {
+        if matches!(self.beats.back(), Some(Beat::Listens { .. })) {
+            self.beats.pop_back();
+        }
+        self
+    }
+
     pub(crate) fn ends(&self) -> bool {
         let ends = |beat: &Beat| {
             matches!(

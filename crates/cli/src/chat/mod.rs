@@ -136,8 +136,7 @@ async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
         Err(error) if host.named_host().is_none() && start::is_missing(&error) => {
-            eprintln!("no host is running: starting one");
-            start::start(&host.data_directory()?).await?;
+            eprintln!("{}", start::start(&host.data_directory()?).await?);
             host.live(&root).await
         }
         connected => connected,

@@ -33,8 +33,8 @@ pub(crate) fn is_missing(error: &anyhow::Error) -> bool {
     }
 }
 
-/// Starts a host for a data directory.
-pub(crate) async fn start(data: &Path) -> anyhow::Result<()> {
+/// Starts a host for a data directory; what to tell about it.
+pub(crate) async fn start(data: &Path) -> anyhow::Result<String> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -47,12 +47,15 @@ pub(crate) async fn start(data: &Path) -> anyhow::Result<()> {
     let mut child = spawn(data, log).context("no host runs, and none could be started")?;
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if is_there(data) {
-            return Ok(());
+        if let Some(Endpoint { pid, .. }) = found(data) {
+            return Ok(format!(
+                "started a host in the background: `kill {pid}` stops it, its log is {}",
+                path.display()
+            ));
         }
         // A host that ends because another was quicker leaves that one behind.
         if let Some(status) = child.try_wait().context("the host cannot be watched")?
-            && !is_there(data)
+            && found(data).is_none()
         {
             bail!(
                 "no host runs, and the one that was started ended at once ({status}): {}\nIts log is {}; \
@@ -73,13 +76,12 @@ pub(crate) async fn start(data: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Whether a host listens where the data directory says. A file that a killed host left behind says it, too.
-fn is_there(data: &Path) -> bool {
-    let Ok(endpoint) = Endpoint::find(data) else {
-        return false;
-    };
+/// The host that listens where the data directory says. A file that a killed host left behind names one, too.
+fn found(data: &Path) -> Option<Endpoint> {
+    let endpoint = Endpoint::find(data).ok()?;
     let address = endpoint.url.trim_start_matches("ws://");
-    TcpStream::connect(address.trim_end_matches('/')).is_ok()
+    TcpStream::connect(address.trim_end_matches('/')).ok()?;
+    Some(endpoint)
 }
 
 fn open_log(path: &PathBuf) -> std::io::Result<File> {

@@ -23,7 +23,8 @@ use crate::load::{Memo, turns_of};
 use crate::message::{not_a_user_message, size_of, too_large};
 use crate::record::{ChannelId, Seq, TurnPage};
 use crate::speak::Sender;
-use crate::{pending, question, tool};
+use crate::tool_call::of_client as tool_call;
+use crate::{pending, question};
 
 const CENTURY_MS: i64 = 100 * 366 * 24 * 3_600 * 1_000;
 
@@ -321,10 +322,10 @@ pub(crate) fn validate(
             _ => Ok(Permit(action)),
         },
         ChatAction::IsReadChanged | ChatAction::IsArchivedChanged => Ok(Permit(action)),
-        ChatAction::ToolCallConfirmed => tool::validate_confirmed(state, action),
-        ChatAction::ToolCallComplete => tool::validate_complete(state, action, client_id),
-        ChatAction::ToolCallResultConfirmed => tool::validate_result_confirmed(state, action),
-        ChatAction::ToolCallContentChanged => tool::validate_content(state, action, client_id),
+        ChatAction::ToolCallConfirmed => tool_call::validate_confirmed(state, action),
+        ChatAction::ToolCallComplete => tool_call::validate_complete(state, action, client_id),
+        ChatAction::ToolCallResultConfirmed => tool_call::validate_result_confirmed(state, action),
+        ChatAction::ToolCallContentChanged => tool_call::validate_content(state, action, client_id),
         ChatAction::InputAnswerChanged => question::validate_answer(state, action),
         ChatAction::InputCompleted => question::validate_completed(state, action),
         ChatAction::PendingMessageSet => pending::validate_set(kernel, chat, action, memo),

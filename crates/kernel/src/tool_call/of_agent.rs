@@ -59,7 +59,19 @@ impl Kernel {
                 input,
                 timeout_ms,
             } => self.call_client(uri, turn_id, (run, call), &name, &input, timeout_ms),
-            _ => {}
+            TurnEvent::PartOpened { .. }
+            | TurnEvent::Text { .. }
+            | TurnEvent::Notice { .. }
+            | TurnEvent::Usage(_)
+            | TurnEvent::Title(_)
+            | TurnEvent::Activity(_)
+            | TurnEvent::Checkpoint(_)
+            | TurnEvent::ContentRef(_)
+            | TurnEvent::Asked { .. }
+            | TurnEvent::SteerPoint { .. }
+            | TurnEvent::Spawned { .. }
+            | TurnEvent::Completed
+            | TurnEvent::Failed(_) => {} // not about a call
         }
     }
 
