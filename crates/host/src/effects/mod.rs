@@ -130,6 +130,7 @@ impl Effects {
             turn,
             replies.clone(),
             self.arrivals.clone(),
+            self.bodies.clone(),
             Arc::clone(&self.pace),
         ));
         let task = task.abort_handle();

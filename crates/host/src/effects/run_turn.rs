@@ -7,7 +7,7 @@ use kernel::{AgentFailure, Input, RunId, TurnEvent, TurnRun};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{send, words};
+use super::{Bodies, send, words};
 use crate::arrival::Arrivals;
 use crate::pace::{Pace, Patience};
 
@@ -20,6 +20,7 @@ pub(super) async fn run(
     turn: TurnRun,
     replies: Replies,
     arrivals: Arrivals,
+    bodies: Bodies,
     pace: Arc<Pace>,
 ) {
     let run = turn.run;
@@ -42,13 +43,17 @@ pub(super) async fn run(
     let (events, mut heard) = mpsc::channel(AGENT_EVENTS_MAX);
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
     let mut work = JoinSet::new();
-    work.spawn(play(agent, turn, EventSink::new(events, replies)));
+    let events = EventSink::new(events, replies);
+    let room = events.room();
+    work.spawn(play(agent, turn, events));
     let mut batch = Vec::with_capacity(AGENT_EVENTS_MAX);
     let mut patience = Patience::default();
     while heard.recv_many(&mut batch, AGENT_EVENTS_MAX).await > 0 {
         pace.wait(run, &mut patience).await;
         for event in batch.drain(..) {
-            tell(&arrivals, run, event).await;
+            let bytes = event.weight();
+            tell(&arrivals, &bodies, run, event).await;
+            room.leave(bytes);
         }
     }
     let end = match work.join_next().await {
@@ -87,19 +92,10 @@ async fn play(agent: Arc<dyn Agent>, turn: TurnRun, events: EventSink) -> Result
 }
 
 /// Hands what the agent said to the kernel. What must be kept before it can be recorded is kept first (G-32).
-async fn tell(arrivals: &Arrivals, run: RunId, event: AgentEvent) {
+async fn tell(arrivals: &Arrivals, bodies: &Bodies, run: RunId, event: AgentEvent) {
     let event = match event {
-        AgentEvent::Content { body, content_type } => keep_content(body, content_type).await,
-        event => words::event(event),
+        AgentEvent::Content { body, content_type } => bodies.keep(body, content_type).await,
+        event => bodies.keep_bodies_of(words::event(event)).await,
     };
     send(arrivals, Input::Agent { run, event }).await;
-}
-
-/// The reference to a body that was kept.
-async fn keep_content(body: Vec<u8>, content_type: String) -> TurnEvent {
-    let text = format!(
-        "This version cannot keep content: {} bytes of {content_type} are left out.",
-        body.len()
-    );
-    TurnEvent::Notice { text }
 }
