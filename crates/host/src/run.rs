@@ -90,7 +90,7 @@ pub async fn serve(
         })?)
     };
     let clock = Clock::start();
-    let bodies = Bodies::new(blobs, clock);
+    let bodies = Bodies::new(blobs, clock, &config.limits);
     let (journal, boot) = JournalThread::start(journal)?;
     let (kernel, first) = Kernel::boot(boot, facts, config.limits.clone(), clock.now());
     let (arrivals, inbox) = mpsc::channel(config.limits.inputs_max);

@@ -389,3 +389,32 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
     );
     s.all_agree();
 }
+
+// G-32
+#[test]
+fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
+    let mut s = forgetful();
+    let ann = s.client("ann").opens_chat();
+    let long = "line\n".repeat(40_000);
+    let result = json!({"success": true, "pastTenseMessage": "Ran",
+        "content": [{"type": "text", "text": long}]});
+    s.model()
+        .announces(1, "shell")
+        .readies(
+            1,
+            json!({"invocationMessage": "Running", "confirmed": "not-needed"}),
+        )
+        .reports(1, result);
+    ann.says("go");
+    is_swept(&mut s, &ann);
+    s.host_restarts();
+    ann.reconnects();
+    is_swept(&mut s, &ann);
+    let turn = ann.latest_turn();
+    assert!(turn.to_string().len() < 10_000);
+    let content = &turn["responseParts"][0]["toolCall"]["content"];
+    assert_eq!(content[0]["text"], &long[..4_096]);
+    let read = reads(&ann, content[1]["uri"].as_str().unwrap()).unwrap();
+    assert_eq!(read["data"], long);
+    s.all_agree();
+}

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use host::blobs::{Blobs, MemoryBlobs};
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
+use kernel::bodies::{lift_event, settle_event};
 use kernel::{
     AgentFailure, Answer, Batch, CloseReason, Effect, ErrandFailed, HostFacts, Input, Kernel,
     Limits, Output, PeerId, Query, ReadFailed, RunId,
@@ -406,7 +407,17 @@ impl World {
 
     fn beat(&mut self, run: RunId) {
         match self.models.play(run) {
-            Played::Says(event) => {
+            Played::Says(mut event) => {
+                let bodies = lift_event(&mut event, self.limits.inline_result_bytes);
+                if !bodies.is_empty() {
+                    let places = bodies.iter().map(|body| body.place.clone()).collect();
+                    let kept = host::blobs::compose(&self.blobs, bodies, self.now);
+                    settle_event(
+                        &mut event,
+                        places,
+                        kept.map_err(|failed| failed.to_string()),
+                    );
+                }
                 self.queue.push_back(Input::Agent { run, event });
                 self.at(self.now, Due::Beat(run));
             }

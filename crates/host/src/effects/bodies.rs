@@ -3,9 +3,11 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use kernel::{Answer, Body, ErrandFailed, Fetch, Fetched, Query};
+use kernel::bodies::{lift_event, settle_event};
+use kernel::{Answer, Body, ErrandFailed, Fetch, Fetched, Limits, Query, TurnEvent};
+use serde_json::json;
 use tokio::sync::Semaphore;
-use wire::{Digest, Timestamp};
+use wire::{Digest, Object, Timestamp};
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
@@ -22,13 +24,18 @@ const COLLECT_MAX: usize = 32;
 pub(crate) struct Bodies {
     blobs: Arc<dyn Blobs>,
     clock: Clock,
+    result_bytes_max: usize,
     room: Arc<Semaphore>,
 }
 
 impl Bodies {
-    pub fn new(blobs: Arc<dyn Blobs>, clock: Clock) -> Self {
-        let room = Arc::new(Semaphore::new(BODIES_MAX));
-        Self { blobs, clock, room }
+    pub fn new(blobs: Arc<dyn Blobs>, clock: Clock, limits: &Limits) -> Self {
+        Self {
+            blobs,
+            clock,
+            result_bytes_max: limits.inline_result_bytes,
+            room: Arc::new(Semaphore::new(BODIES_MAX)),
+        }
     }
 
     /// Content for a client, encoded.
@@ -52,6 +59,47 @@ impl Bodies {
         let clock = self.clock;
         self.work(move |store| blobs::compose(store, bodies, clock.now()))
             .await
+    }
+
+    /// Keeps a body that an agent will refer to: its `ContentRef`.
+    pub async fn keep_body(
+        &self,
+        body: Vec<u8>,
+        content_type: &str,
+    ) -> Result<Object, ErrandFailed> {
+        let (bytes, clock) = (body.len(), self.clock);
+        let kept = self.work(move |store| store.put(&body, clock.now()).map_err(failed));
+        let uri = kept.await?.uri();
+        let fields = json!({"uri": uri, "sizeHint": bytes, "contentType": content_type});
+        Ok(fields.as_object().cloned().unwrap_or_default())
+    }
+
+    /// The reference to content that an agent hands out.
+    pub async fn keep(&self, body: Vec<u8>, content_type: String) -> TurnEvent {
+        let bytes = body.len();
+        match self.keep_body(body, &content_type).await {
+            Ok(reference) => TurnEvent::ContentRef(reference),
+            Err(failed) => {
+                tracing::error!(error = %failed, "an agent's content is lost");
+                let text = format!("{bytes} bytes of {content_type} are lost: {failed}");
+                TurnEvent::Notice { text }
+            }
+        }
+    }
+
+    /// What an agent said, without the bodies that are too large for state.
+    pub async fn keep_bodies_of(&self, mut event: TurnEvent) -> TurnEvent {
+        let bodies = lift_event(&mut event, self.result_bytes_max);
+        if bodies.is_empty() {
+            return event;
+        }
+        let places = bodies.iter().map(|body| body.place.clone()).collect();
+        let kept = self.compose(bodies).await.map_err(|failed| {
+            tracing::error!(error = %failed, "an agent's result is lost");
+            failed.to_string()
+        });
+        settle_event(&mut event, places, kept);
+        event
     }
 
     /// Removes what nothing refers to, a few at a time: all batches wait for each removal.

@@ -13,6 +13,7 @@ use crate::journal::Memory;
 
 struct House {
     effects: Effects,
+    blobs: MemoryBlobs,
     arrivals: mpsc::Receiver<Arrival>,
 }
 
@@ -22,9 +23,12 @@ impl House {
         let agent = ScriptedAgent::speaking(Script::parse(&script).unwrap(), Locale::English);
         let (sender, arrivals) = mpsc::channel(64);
         let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
-        let bodies = Bodies::new(Arc::new(MemoryBlobs::new()), Clock::start());
+        let blobs = MemoryBlobs::new();
+        let store = Arc::new(blobs.clone());
+        let bodies = Bodies::new(store, Clock::start(), &kernel::Limits::default());
         Self {
             effects: Effects::new(sender, journal, bodies, vec![Arc::new(agent)]),
+            blobs,
             arrivals,
         }
     }
@@ -147,4 +151,69 @@ async fn tool_calls_questions_and_workers_come_in_the_kernels_words() {
         Asked { ask: 8589934592, request: {"message": String("Well?")} }
         Notice { text: "{\"response\":\"decline\"}" }
     "#]].assert_eq(&told);
+}
+
+fn printing(text: &str) -> serde_json::Value {
+    let content = json!([{"type": "text", "text": text}]);
+    // It grows as it runs.
+    let updates =
+        [70_000, 80_000, 90_000].map(|length| json!([{"type": "text", "text": &text[..length]}]));
+    json!([
+        {"tool": {"name": "print", "updates": updates, "result": {"content": content}}},
+        {"content_ref": {"text": text, "type": "text/x-own"}},
+    ])
+}
+
+impl House {
+    /// The contents of a call while it ran, its result, and what came after it.
+    async fn hears_print(&mut self) -> (Vec<serde_json::Value>, serde_json::Value, TurnEvent) {
+        self.starts(RunId(1));
+        let mut shown = Vec::new();
+        loop {
+            match self.hears().await.1 {
+                TurnEvent::ToolContent { content, .. } => shown.push(json!(content)),
+                TurnEvent::ToolCompleted { result, .. } => {
+                    return (shown, result, self.hears().await.1);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+// G-32
+#[tokio::test]
+async fn what_an_agent_prints_is_kept_once_and_not_while_it_grows() {
+    let long = "0123456789".repeat(10_000);
+    let mut house = House::playing(printing(&long));
+    let (shown, result, after) = house.hears_print().await;
+    assert_eq!(shown.len(), 3);
+    for content in shown {
+        let length = content.to_string().len();
+        assert!((8_000..9_000).contains(&length), "{length}");
+    }
+    let digest = crate::blobs::digest_of(long.as_bytes());
+    assert_eq!(house.blobs.digests(), [digest]);
+    let reference = json!({"type": "resource", "uri": digest.uri(), "contentType": "text/plain", "sizeHint": 100_000});
+    let preview = json!({"type": "text", "text": &long[..4_096]});
+    assert_eq!(result["content"], json!([preview, reference]));
+    let fields = json!({"uri": digest.uri(), "sizeHint": 100_000, "contentType": "text/x-own"});
+    assert_eq!(
+        after,
+        TurnEvent::ContentRef(fields.as_object().unwrap().clone())
+    );
+}
+
+// G-15
+#[tokio::test]
+async fn what_cannot_be_kept_is_said_and_the_turn_goes_on() {
+    let long = "0123456789".repeat(10_000);
+    let mut house = House::playing(printing(&long));
+    house.blobs.break_disk();
+    let (_, result, after) = house.hears_print().await;
+    assert_eq!(result["content"][0]["text"], &long[..4_096]);
+    let lost = result["content"][1]["text"].as_str().unwrap();
+    assert!(lost.contains("100000 bytes are lost"), "{lost}");
+    assert!(matches!(after, TurnEvent::Notice { text } if text.contains("are lost")));
+    assert_eq!(house.hears().await.1, TurnEvent::Completed);
 }

@@ -3,11 +3,13 @@
 //! Moving a body out takes two steps: here it is lifted out and a reference without a name put in its place; when the
 //! host has kept it, the name is filled in. Nothing here decodes or hashes a body.
 
+mod event;
 mod message;
 mod result;
 
+pub use event::{lift_event, settle_event};
 pub(crate) use message::{Room, lift_message};
-pub use result::{clip_content, lift_result};
+pub(crate) use result::{clip_content, lift_result};
 
 use serde_json::{Value, json};
 use wire::{Digest, Object};
@@ -28,7 +30,7 @@ pub enum Data {
 }
 
 /// Fills in the names of bodies that were kept.
-pub fn fill(whole: &mut Value, names: impl IntoIterator<Item = (String, Digest)>) {
+pub(crate) fn fill(whole: &mut Value, names: impl IntoIterator<Item = (String, Digest)>) {
     for (place, digest) in names {
         if let Some(reference) = whole.pointer_mut(&place) {
             reference["uri"] = json!(digest.uri());

@@ -20,7 +20,7 @@ const TEXT: &str = "text/plain";
 const JSON: &str = "application/json";
 
 /// Lifts what is too large out of a `ToolCallResult` of more than `bytes_max` in all. Places begin at the result.
-pub fn lift_result(result: &mut Object, bytes_max: usize) -> Vec<Body> {
+pub(crate) fn lift_result(result: &mut Object, bytes_max: usize) -> Vec<Body> {
     let content = match result.get_mut("content") {
         Some(Value::Array(content)) => Some(std::mem::take(content)),
         _ => None,
@@ -46,7 +46,7 @@ pub fn lift_result(result: &mut Object, bytes_max: usize) -> Vec<Body> {
 }
 
 /// Clips the output of a tool that runs to what is worth showing: how it began, and where it is.
-pub fn clip_content(content: &mut Vec<Value>, bytes_max: usize) {
+pub(crate) fn clip_content(content: &mut Vec<Value>, bytes_max: usize) {
     if content.iter().map(weight).sum::<usize>() <= bytes_max {
         return;
     }

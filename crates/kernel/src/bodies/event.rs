@@ -1,0 +1,89 @@
+//! What an agent says: its runner keeps the bodies before the kernel hears of them.
+
+use serde_json::{Value, json};
+use wire::Digest;
+
+use super::{Body, clip_content, fill, lift_result};
+use crate::io::TurnEvent;
+
+/// Lifts what is too large for state out of an event. What only shows a call that still runs is clipped.
+pub fn lift_event(event: &mut TurnEvent, bytes_max: usize) -> Vec<Body> {
+    match event {
+        TurnEvent::ToolContent { content, .. } => {
+            clip_content(content, bytes_max);
+            Vec::new()
+        }
+        TurnEvent::ToolCompleted { result, .. } => match result {
+            Value::Object(result) => lift_result(result, bytes_max),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Fills in the names of what was kept. What could not be is said in its place: the call is over all the same.
+pub fn settle_event(
+    event: &mut TurnEvent,
+    places: Vec<String>,
+    kept: Result<Vec<(String, Digest)>, String>,
+) {
+    let TurnEvent::ToolCompleted { result, .. } = event else {
+        return;
+    };
+    match kept {
+        Ok(names) => fill(result, names),
+        Err(why) => {
+            for place in places {
+                if let Some(reference) = result.pointer_mut(&place) {
+                    let text = format!("[{} bytes are lost: {why}]", reference["sizeHint"]);
+                    *reference = json!({"type": "text", "text": text});
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed() -> TurnEvent {
+        let content = json!([{"type": "text", "text": "x".repeat(70_000)}]);
+        TurnEvent::ToolCompleted {
+            call: 1,
+            result: json!({"success": true, "pastTenseMessage": "", "content": content}),
+            review: false,
+        }
+    }
+
+    fn content_of(event: &TurnEvent) -> &Value {
+        match event {
+            TurnEvent::ToolCompleted { result, .. } => &result["content"],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_result_that_could_not_be_kept_says_so_after_its_preview() {
+        let mut event = completed();
+        let places = lift_event(&mut event, 65_536);
+        let places = places.into_iter().map(|body| body.place).collect();
+        settle_event(&mut event, places, Err("the disk is full".to_owned()));
+        let content = content_of(&event);
+        assert_eq!(content[0]["text"].as_str().unwrap().len(), 4_096);
+        assert_eq!(
+            content[1]["text"],
+            "[70000 bytes are lost: the disk is full]"
+        );
+    }
+
+    #[test]
+    fn a_result_that_was_kept_is_named() {
+        let mut event = completed();
+        let mut bodies = lift_event(&mut event, 65_536);
+        let digest = Digest::new([1; 32]);
+        let names = vec![(bodies.remove(0).place, digest)];
+        settle_event(&mut event, Vec::new(), Ok(names));
+        assert_eq!(content_of(&event)[1]["uri"], digest.uri());
+    }
+}
