@@ -47,6 +47,8 @@ pub(super) struct Inner {
 struct Subscribing {
     channel: ChannelUri,
     further: Object,
+    /// Which of the client's actions were sent before.
+    sent_before: i64,
     done: oneshot::Sender<Result<(), ClientError>>,
 }
 
@@ -118,15 +120,13 @@ impl Shared {
             let mut inner = self.lock();
             inner.must_be_on(&connection)?;
             let id = slot.ask("subscribe", &subscribe_params(channel, &further));
-            let channel = channel.clone();
-            inner.subscribing.insert(
-                id,
-                Subscribing {
-                    channel,
-                    further,
-                    done,
-                },
-            );
+            let subscribing = Subscribing {
+                channel: channel.clone(),
+                further,
+                sent_before: inner.replica.sent_up_to(),
+                done,
+            };
+            inner.subscribing.insert(id, subscribing);
         }
         match tokio::time::timeout(SUBSCRIBE_TIMEOUT, answer).await {
             Ok(Ok(done)) => done,
@@ -156,7 +156,7 @@ impl Inner {
             .any(|held| held == subscribing.channel.as_str());
         let taken = answer
             .map_err(ClientError::Rpc)
-            .and_then(|result| self.take_snapshot(result));
+            .and_then(|result| self.take_snapshot(result, subscribing.sent_before));
         let is_reset = matches!(taken, Ok(true)) && was_held;
         let channel = subscribing.channel;
         if taken.is_ok() {
@@ -167,12 +167,12 @@ impl Inner {
     }
 
     /// Whether the answer held a state.
-    fn take_snapshot(&mut self, mut result: Value) -> Result<bool, ClientError> {
+    fn take_snapshot(&mut self, mut result: Value, sent_before: i64) -> Result<bool, ClientError> {
         let Some(snapshot) = Snapshot::of_subscription(&mut result)? else {
             return Ok(false);
         };
         self.replica
-            .take_snapshot(snapshot)
+            .take_snapshot(snapshot, sent_before)
             .map(|()| true)
             .map_err(|error| ClientError::Unreadable(error.to_string()))
     }

@@ -103,20 +103,33 @@ impl Replica {
         &self.client_id
     }
 
-    /// Takes the snapshot that a subscription on a living connection was answered with.
-    pub fn take_snapshot(&mut self, snapshot: Snapshot) -> Result<(), StateError> {
+    /// The number up to which everything is sent. To be noted when a subscription is sent.
+    pub fn sent_up_to(&self) -> i64 {
+        let unsent = |pending: &&Pending| pending.sending == Sending::Unsent;
+        let first_unsent = self.pending.iter().find(unsent); // in the order they are sent
+        first_unsent.map_or(self.last_client_seq, |pending| pending.client_seq - 1)
+    }
+
+    /// Takes the snapshot that a subscription on a living connection was answered with; `sent_before` is what
+    /// [`Replica::sent_up_to`] was when it was sent.
+    pub fn take_snapshot(
+        &mut self,
+        snapshot: Snapshot,
+        sent_before: i64,
+    ) -> Result<(), StateError> {
         let channel = snapshot.resource.clone();
-        let was_watched = self.confirmed.state(&channel).is_some();
         self.confirmed.take_snapshot(snapshot)?;
-        if !was_watched {
-            // What was sent before the subscription was decided before it (H-065): it is in the snapshot, or refused.
-            self.pending
-                .retain(|pending| pending.channel != channel || pending.sending == Sending::Unsent);
-            for index in 0..self.pending.len() {
-                let watch =
-                    self.watch_of(&self.pending[index].channel, &self.pending[index].action);
-                self.pending[index].watch = watch;
-            }
+        // What was sent to the channel before it was watched was decided before (H-065): it is in the snapshot, or
+        // refused. What came later is heard of from now on.
+        self.pending.retain(|pending| {
+            pending.channel != channel
+                || pending.watch == Watch::Watched
+                || pending.sending == Sending::Unsent
+                || pending.client_seq > sent_before
+        });
+        for mut pending in std::mem::take(&mut self.pending) {
+            pending.watch = self.watch_of(&pending.channel, &pending.action);
+            self.pending.push_back(pending);
         }
         self.rebase(&channel);
         Ok(())

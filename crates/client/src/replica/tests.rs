@@ -38,8 +38,8 @@ fn session() -> Snapshot {
 
 fn watching() -> Replica {
     let mut replica = Replica::new("me");
-    replica.take_snapshot(chat(&["t1"], 5)).unwrap();
-    replica.take_snapshot(session()).unwrap();
+    replica.take_snapshot(chat(&["t1"], 5), 0).unwrap();
+    replica.take_snapshot(session(), 0).unwrap();
     replica
 }
 
@@ -189,6 +189,27 @@ fn what_is_never_heard_of_is_settled_by_what_comes_after_it() {
     let given_up = replica.replayed(&[], &[]).not_resent;
     assert_eq!(given_up.len(), 1);
     assert_eq!(given_up[0].why, WhyNot::NotWatched);
+}
+
+#[test]
+fn what_was_sent_before_a_channel_was_watched_is_in_its_snapshot_and_what_came_later_is_not() {
+    let mut replica = Replica::new("me");
+    replica.dispatch(CHAT, draft("in it")).unwrap();
+    assert_eq!(send_all(&mut replica), [1]);
+    let sent_before = replica.sent_up_to();
+    replica.dispatch(CHAT, draft("on its way")).unwrap();
+    assert_eq!(send_all(&mut replica), [2]);
+    replica.dispatch(CHAT, draft("unsent")).unwrap();
+    assert_eq!((sent_before, replica.sent_up_to()), (1, 2));
+    replica.take_snapshot(chat(&[], 5), sent_before).unwrap();
+    let pending: Vec<i64> = replica
+        .pending()
+        .map(|pending| pending.client_seq)
+        .collect();
+    assert_eq!((pending, shown(&replica)), (vec![2, 3], Some("unsent")));
+    let resumed = replica.replayed(&[envelope(CHAT, 6, &draft("on its way"), Some(2))], &[]);
+    assert_eq!(resumed.not_resent, []);
+    assert_eq!(send_all(&mut replica), [3]);
 }
 
 /// The confirmations and cuts of G-30, and some that it lets through.

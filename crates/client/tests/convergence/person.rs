@@ -31,6 +31,13 @@ pub enum Fate {
     GivenUp,
 }
 
+/// A subscription on its way.
+struct Subscribing {
+    channel: String,
+    sent_before: i64,
+    is_given_up: bool,
+}
+
 pub struct Person {
     number: usize,
     pub replica: Replica,
@@ -43,8 +50,7 @@ pub struct Person {
     unheard: BTreeSet<i64>,
     /// What was dispatched, and where.
     dispatched: BTreeMap<i64, (String, String)>,
-    /// Subscriptions on their way, and whether they were given up meanwhile.
-    subscribing: VecDeque<(String, bool)>,
+    subscribing: VecDeque<Subscribing>,
     fresh: usize,
 }
 
@@ -65,8 +71,8 @@ impl Person {
         };
         for channel in [ROOT, SESSION, CHATS[0], CHATS[1]] {
             if channel != CHATS[1] || !d.one_in(3) {
-                host.take(number, ToHost::Subscribe(channel.to_owned()), d);
-                person.subscribing.push_back((channel.to_owned(), false));
+                let subscribe = person.subscribe(channel);
+                host.take(number, subscribe, d);
             }
         }
         person.listen(host, usize::MAX);
@@ -99,7 +105,10 @@ impl Person {
             (channel.to_owned(), action)
         };
         let action = Action::decode(action).expect("an action that clients may send");
-        let is_heard = self.is_heard(&channel, &action);
+        let mut subscribing = self.subscribing.iter();
+        let is_coming = subscribing.any(|on| on.channel == channel && !on.is_given_up);
+        let is_chats = action.name().starts_with("chat/");
+        let is_heard = self.is_heard(&channel, &action) || (is_coming && is_chats);
         let name = action.name().to_owned();
         let client_seq = self.replica.dispatch(&channel, action).expect("room");
         self.dispatched.insert(client_seq, (name, channel));
@@ -136,14 +145,23 @@ impl Person {
         }
         if self.is_held(&channel) && d.one_in(3) {
             self.leave(&channel);
-            for (subscribed, is_given_up) in &mut self.subscribing {
-                *is_given_up |= *subscribed == channel;
+            for subscribing in &mut self.subscribing {
+                subscribing.is_given_up |= subscribing.channel == channel;
             }
             self.to_host.push_back(ToHost::Unsubscribe(channel));
         } else {
-            self.subscribing.push_back((channel.clone(), false));
-            self.to_host.push_back(ToHost::Subscribe(channel));
+            let subscribe = self.subscribe(&channel);
+            self.to_host.push_back(subscribe);
         }
+    }
+
+    fn subscribe(&mut self, channel: &str) -> ToHost {
+        self.subscribing.push_back(Subscribing {
+            channel: channel.to_owned(),
+            sent_before: self.replica.sent_up_to(),
+            is_given_up: false,
+        });
+        ToHost::Subscribe(channel.to_owned())
     }
 
     fn leave(&mut self, channel: &str) {
@@ -165,7 +183,11 @@ impl Person {
             }
         }
         self.to_host.clear();
-        self.subscribing.clear();
+        for subscribing in std::mem::take(&mut self.subscribing) {
+            if !self.is_held(&subscribing.channel) {
+                self.leave(&subscribing.channel);
+            }
+        }
         host.peers[self.number].watches.clear();
         host.peers[self.number].outbox.clear();
         self.link = Link::Down;
@@ -203,10 +225,21 @@ impl Person {
                 }
             }
             ToClient::Subscribed(snapshot) => {
-                let (_, is_given_up) = self.subscribing.pop_front().expect("a subscription");
-                if let Some(snapshot) = snapshot.filter(|_| !is_given_up) {
-                    let snapshot = Snapshot::from_value(snapshot).expect("a snapshot");
-                    self.replica.take_snapshot(snapshot).expect("a state");
+                let subscribing = self.subscribing.pop_front().expect("a subscription");
+                match snapshot {
+                    Some(snapshot) if !subscribing.is_given_up => {
+                        let snapshot = Snapshot::from_value(snapshot).expect("a snapshot");
+                        let taken = self
+                            .replica
+                            .take_snapshot(snapshot, subscribing.sent_before);
+                        taken.expect("a state");
+                    }
+                    Some(_) | None => {
+                        let channel = &subscribing.channel;
+                        if !self.is_held(channel) {
+                            self.leave(channel);
+                        }
+                    }
                 }
             }
             ToClient::Replay { actions, missing } => self.hear_replay(actions, &missing),
