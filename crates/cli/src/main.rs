@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod export;
 mod logs;
+mod models;
 mod screen;
 mod send;
 mod serve;
@@ -33,6 +34,8 @@ use crate::exit::Exit;
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   greenroom                        talk with an agent; starts a host if none runs
+  greenroom --model http://localhost:11434/v1#qwen3
+                                   the same, with a model of your own
   greenroom serve                  run a host in this terminal
   greenroom send hello             send one message, show the answer
   greenroom sessions               list what is there
@@ -54,6 +57,7 @@ enum Verb {
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
+    Models(models::ModelsOptions),
     Watch(watch::WatchOptions),
     Export(export::ExportOptions),
     Doctor(doctor::DoctorOptions),
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
             Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
+            Verb::Models(options) => models::run(options).await,
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Doctor(options) => doctor::run(options).await,

@@ -18,5 +18,5 @@ mod secret;
 pub use config::{
     Config, ConfigError, DEFAULT_PORT, JournalChoice, Limits, LogLevelHook, Model, TokenChoice,
 };
-pub use run::{Ready, ServeError, VERSION, serve};
+pub use run::{Ready, ServeError, VERSION, ask_for, serve};
 pub use secret::Endpoint;

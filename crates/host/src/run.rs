@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arrival::{Arrival, Arrivals};
 use crate::blobs::{BlobError, Blobs, FileBlobs, MemoryBlobs};
 use crate::clock::Clock;
-use crate::config::{Config, JournalChoice, Limits, TokenChoice};
+use crate::config::{Model, Config, JournalChoice, Limits, TokenChoice};
 use crate::effects::{Bodies, Effects};
 use crate::journal::{Journal, JournalError, JournalThread, Memory, Sqlite};
 use crate::kernel_task::KernelTask;
@@ -359,4 +359,21 @@ fn make_private_dir(path: &Path) -> std::io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
+}
+
+/// Whether a model answers: its server is there, takes the key, and knows it.
+pub async fn ask_for(model: &Model) -> Result<(), String> {
+    let endpoint = model.endpoint().map_err(|error| error.to_string())?;
+    let names = agents::provider::list_models(&endpoint)
+        .await
+        .map_err(|error| error.to_string())?;
+    let name = model.server_name();
+    // Some servers list a name with a tag that they do not ask for.
+    let known = names
+        .iter()
+        .any(|known| known == name || known.strip_suffix(":latest") == Some(name));
+    match known {
+        true => Ok(()),
+        false => Err(format!("the server has no model `{name}`; it has: {}", names.join(", "))),
+    }
 }
