@@ -50,7 +50,10 @@ pub(crate) async fn run(options: ModelsOptions) -> anyhow::Result<Exit> {
         told.push((model, answer));
     }
     if options.json {
-        let told: Vec<Value> = told.iter().map(|(model, answer)| as_json(model, answer)).collect();
+        let told: Vec<Value> = told
+            .iter()
+            .map(|(model, answer)| as_json(model, answer))
+            .collect();
         print(&format!("{}\n", Value::Array(told)))?;
     } else if told.is_empty() {
         print(HOW_TO_ADD)?;
@@ -94,5 +97,9 @@ fn line(model: &Model, answer: &Result<(), String>) -> String {
         Ok(()) => "answers".to_owned(),
         Err(why) => format!("does not answer: {}", clean_line(why)),
     };
-    format!("{}  {}  {state}\n", clean_line(&model.id), clean_line(&model.base_url))
+    format!(
+        "{}  {}  {state}\n",
+        clean_line(&model.id),
+        clean_line(&model.base_url)
+    )
 }

@@ -200,7 +200,10 @@ mod tests {
         assert_eq!(again.models, config.models);
         std::fs::write(&path, format!("{local}{local}")).unwrap();
         let error = config.load_toml(&path).unwrap_err().to_string();
-        assert!(error.contains("qwen3") && error.contains("twice"), "{error}");
+        assert!(
+            error.contains("qwen3") && error.contains("twice"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arrival::{Arrival, Arrivals};
 use crate::blobs::{BlobError, Blobs, FileBlobs, MemoryBlobs};
 use crate::clock::Clock;
-use crate::config::{Model, Config, JournalChoice, Limits, TokenChoice};
+use crate::config::{Config, JournalChoice, Limits, Model, TokenChoice};
 use crate::effects::{Bodies, Effects};
 use crate::journal::{Journal, JournalError, JournalThread, Memory, Sqlite};
 use crate::kernel_task::KernelTask;
@@ -258,7 +258,9 @@ fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
     let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
     if !config.models.is_empty() {
         let native = NativeAgent::new(config.models.clone());
-        agents.push(Arc::new(native.map_err(|error| ServeError::Model(error.to_string()))?));
+        agents.push(Arc::new(
+            native.map_err(|error| ServeError::Model(error.to_string()))?,
+        ));
     }
     if !config.scripted {
         if agents.is_empty() {
@@ -374,6 +376,9 @@ pub async fn ask_for(model: &Model) -> Result<(), String> {
         .any(|known| known == name || known.strip_suffix(":latest") == Some(name));
     match known {
         true => Ok(()),
-        false => Err(format!("the server has no model `{name}`; it has: {}", names.join(", "))),
+        false => Err(format!(
+            "the server has no model `{name}`; it has: {}",
+            names.join(", ")
+        )),
     }
 }

@@ -58,7 +58,10 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
     let tool = desk.shared.tools.iter().find(|tool| tool.name() == name);
     let Some(tool) = tool else {
         let known: Vec<&str> = desk.shared.tools.iter().map(|tool| tool.name()).collect();
-        let text = format!("There is no tool `{name}`. There are: {}.", known.join(", "));
+        let text = format!(
+            "There is no tool `{name}`. There are: {}.",
+            known.join(", ")
+        );
         return refuse(desk, called, name, text).await;
     };
     let input = match parse(&called.told.input) {
@@ -113,7 +116,9 @@ fn parse(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(input)) => Ok(Value::Object(input)),
         Ok(_) => Err("The input must be a JSON object.".to_owned()),
-        Err(error) => Err(format!("The input is no JSON: {error}. Send the call again.")),
+        Err(error) => Err(format!(
+            "The input is no JSON: {error}. Send the call again."
+        )),
     }
 }
 
@@ -150,7 +155,9 @@ async fn ready(
         fields.insert("confirmed".to_owned(), json!(confirmed));
     }
     let call = called.number;
-    desk.events.send(AgentEvent::ToolReady { call, fields }).await
+    desk.events
+        .send(AgentEvent::ToolReady { call, fields })
+        .await
 }
 
 enum Decision {
@@ -183,11 +190,15 @@ async fn ask(
         return Err(TurnOver);
     };
     if !approved {
-        let suggestion = suggestion.as_ref().and_then(|message| message["text"].as_str());
+        let suggestion = suggestion
+            .as_ref()
+            .and_then(|message| message["text"].as_str());
         let text = consent::denied_text(suggestion);
         return Ok(Decision::Denied { text });
     }
-    let option = selected_option.as_ref().and_then(|option| option["id"].as_str());
+    let option = selected_option
+        .as_ref()
+        .and_then(|option| option["id"].as_str());
     if option == Some(consent::APPROVE_IN_SESSION) {
         let mut known = desk.approved.lock().await;
         if known.add(key) {
@@ -223,7 +234,9 @@ async fn run(
     let showing = async {
         while let Some(text) = outputs.recv().await {
             let content = vec![json!({"type": "text", "text": text})];
-            desk.events.send(AgentEvent::ToolContent { call, content }).await?;
+            desk.events
+                .send(AgentEvent::ToolContent { call, content })
+                .await?;
         }
         Ok::<(), TurnOver>(())
     };

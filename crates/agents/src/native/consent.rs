@@ -79,7 +79,10 @@ impl Approved {
             .and_then(|notes| serde_json::from_slice(notes).ok())
             .unwrap_or_default();
         let keys = notes["approved"].as_array().into_iter().flatten();
-        Self(keys.filter_map(|key| Some(key.as_str()?.to_owned())).collect())
+        Self(
+            keys.filter_map(|key| Some(key.as_str()?.to_owned()))
+                .collect(),
+        )
     }
 
     /// The notes that hold them.
@@ -123,7 +126,9 @@ pub(super) fn options(locale: Locale) -> Value {
 pub(super) fn denied_text(suggestion: Option<&str>) -> String {
     match suggestion.filter(|text| !text.is_empty()) {
         Some(text) => format!("The user denied this call and says instead: {text}"),
-        None => "The user denied this call. Do not try it again; ask what to do instead.".to_owned(),
+        None => {
+            "The user denied this call. Do not try it again; ask what to do instead.".to_owned()
+        }
     }
 }
 
@@ -137,7 +142,10 @@ mod tests {
         let at = |mode, nature, approved: &Approved| verdict(mode, nature, "k", approved);
         assert_eq!(at(Mode::ReadOnly, Nature::Reads, &approved), Verdict::Run);
         assert_eq!(at(Mode::Ask, Nature::Edits, &approved), Verdict::Ask);
-        assert_eq!(at(Mode::AcceptEdits, Nature::Edits, &approved), Verdict::Run);
+        assert_eq!(
+            at(Mode::AcceptEdits, Nature::Edits, &approved),
+            Verdict::Run
+        );
         assert_eq!(at(Mode::AcceptEdits, Nature::Runs, &approved), Verdict::Ask);
         assert_eq!(at(Mode::FullAccess, Nature::Runs, &approved), Verdict::Run);
         assert!(approved.add("k") && !approved.add("k"));

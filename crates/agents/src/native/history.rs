@@ -202,7 +202,12 @@ mod tests {
     #[test]
     fn the_oldest_turns_go_first_but_the_newest_stays() {
         let turns: Vec<Value> = (0..4)
-            .map(|n| turn(&format!("question {n}"), json!([{"kind": "markdown", "content": "x".repeat(400)}])))
+            .map(|n| {
+                turn(
+                    &format!("question {n}"),
+                    json!([{"kind": "markdown", "content": "x".repeat(400)}]),
+                )
+            })
             .collect();
         let messages = of_turns(&turns, 250);
         assert_eq!(messages.len(), 4);

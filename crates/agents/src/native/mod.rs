@@ -77,7 +77,10 @@ impl NativeAgent {
             message: error.to_string(),
             resumable: true,
         })?;
-        let opened = Arc::new(opened);
+        // Commands must not find the keys of models in their environment.
+        let models = self.shared.models.iter();
+        let secrets = models.filter_map(|(model, _)| model.key_env.clone());
+        let opened = Arc::new(opened.without_variables(secrets));
         if kept.len() >= WORKSPACES_MAX {
             kept.pop_front();
         }
@@ -92,12 +95,22 @@ impl Agent for NativeAgent {
         AgentInfo {
             provider: PROVIDER.to_owned(),
             display_name: "Greenroom".to_owned(),
-            description: "Reads, edits and runs in your working directory with a model of your choice."
-                .to_owned(),
-            models: self.shared.models.iter().map(|(model, _)| model.info()).collect(),
+            description:
+                "Reads, edits and runs in your working directory with a model of your choice."
+                    .to_owned(),
+            models: self
+                .shared
+                .models
+                .iter()
+                .map(|(model, _)| model.info())
+                .collect(),
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
             config_schema: config_schema(),
-            default_model: self.shared.models.first().map(|(model, _)| model.id.clone()),
+            default_model: self
+                .shared
+                .models
+                .first()
+                .map(|(model, _)| model.id.clone()),
         }
     }
 
@@ -108,6 +121,7 @@ impl Agent for NativeAgent {
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
+            directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
         }))
     }
@@ -119,12 +133,14 @@ fn config_schema() -> Value {
 
 struct NativeSession {
     shared: Arc<Shared>,
+    directories: Vec<String>,
     workspace: Arc<Workspace>,
 }
 
 #[async_trait]
 impl AgentSession for NativeSession {
     async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError> {
-        turn::play(&self.shared, &self.workspace, input, events).await
+        let place = (&self.directories[..], &*self.workspace);
+        turn::play(&self.shared, place, input, events).await
     }
 }

@@ -170,7 +170,8 @@ impl Model {
         );
         put(
             "_meta",
-            self.prices.map(|prices| json!({"greenroom.prices": prices})),
+            self.prices
+                .map(|prices| json!({"greenroom.prices": prices})),
         );
         ModelInfo {
             id: self.id.clone(),
@@ -187,11 +188,19 @@ mod tests {
     #[test]
     fn an_address_and_a_name_make_a_model() {
         let model = Model::parse("http://localhost:11434/v1/#qwen3:8b").unwrap();
-        assert_eq!((model.id.as_str(), model.base_url.as_str()), ("qwen3:8b", "http://localhost:11434/v1"));
+        assert_eq!(
+            (model.id.as_str(), model.base_url.as_str()),
+            ("qwen3:8b", "http://localhost:11434/v1")
+        );
         assert_eq!(model.server_name(), "qwen3:8b");
-        for bad in ["http://localhost/v1", "http://localhost/v1#", "qwen3", "ftp://x#y"] {
+        for bad in [
+            "http://localhost/v1",
+            "http://localhost/v1#",
+            "qwen3",
+            "ftp://x#y",
+        ] {
             let error = Model::parse(bad).unwrap_err().to_string();
-            assert!(error.contains("http") , "{bad}: {error}");
+            assert!(error.contains("http"), "{bad}: {error}");
         }
     }
 
@@ -205,7 +214,10 @@ mod tests {
         let mut two = model;
         two.key_env = Some("K".to_owned());
         two.key_file = Some("k".into());
-        assert_eq!(Model::check_all(&[two]), Err(ModelError::TwoKeys("m".to_owned())));
+        assert_eq!(
+            Model::check_all(&[two]),
+            Err(ModelError::TwoKeys("m".to_owned()))
+        );
     }
 
     #[test]
@@ -220,7 +232,10 @@ mod tests {
         let model: Model = toml::from_str(toml).unwrap();
         let wire = model.info().to_wire("native");
         assert_eq!(wire["maxContextWindow"], 8192);
-        assert_eq!(wire["configSchema"]["properties"]["temperature"]["type"], "number");
+        assert_eq!(
+            wire["configSchema"]["properties"]["temperature"]["type"],
+            "number"
+        );
         assert_eq!(wire["_meta"]["greenroom.prices"]["output"], 2.0);
     }
 }

@@ -1,10 +1,11 @@
 //! What the model is told before the conversation.
 
-use crate::tool::{Nature, Tool, Workspace};
+use crate::tool::{Nature, Tool};
 
 use super::consent::Mode;
 
-pub(super) fn system(workspace: &Workspace, tools: &[&dyn Tool], mode: Mode) -> String {
+/// `directories` are `file:` URIs.
+pub(super) fn system(directories: &[String], tools: &[&dyn Tool], mode: Mode) -> String {
     let mut text = String::from(
         "You are a coding agent. You work for the user in their working directory and talk to them in short, \
          plain sentences, in the language they write in.\n",
@@ -13,8 +14,11 @@ pub(super) fn system(workspace: &Workspace, tools: &[&dyn Tool], mode: Mode) -> 
         text.push_str("You have no tools: say what to do, and do not pretend to have done it.\n");
         return text;
     }
-    let roots = workspace.root_paths().join(", ");
-    text.push_str(&format!("\nWorking directory: {roots}\n"));
+    let roots: Vec<&str> = directories
+        .iter()
+        .map(|uri| uri.strip_prefix("file://").unwrap_or(uri))
+        .collect();
+    text.push_str(&format!("\nWorking directory: {}\n", roots.join(", ")));
     text.push_str(&format!("Operating system: {}\n", std::env::consts::OS));
     text.push_str(
         "\nUse your tools to look before you answer and to do what is asked. Read a file before you change it. \

@@ -6,7 +6,9 @@ use tokio::sync::mpsc;
 
 use super::Shared;
 use crate::event::{AgentEvent, TextKind, ToolStart};
-use crate::provider::{self, Endpoint, ModelEvent, ModelRequest, ProviderError, StopReason, ToolUse, Usage};
+use crate::provider::{
+    self, Endpoint, ModelEvent, ModelRequest, ProviderError, StopReason, ToolUse, Usage,
+};
 use crate::sink::{EventSink, TurnOver};
 
 /// Events of a model that may wait to be told.
@@ -151,7 +153,9 @@ impl Teller<'_> {
             Some((part, open)) if open == kind => part,
             _ => {
                 let part = self.numbers.next();
-                self.events.send(AgentEvent::PartOpened { part, kind }).await?;
+                self.events
+                    .send(AgentEvent::PartOpened { part, kind })
+                    .await?;
                 self.part = Some((part, kind));
                 part
             }

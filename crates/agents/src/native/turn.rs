@@ -11,8 +11,8 @@ use super::{Model, Shared, history, prompt};
 use crate::agent::{AgentError, TurnInput};
 use crate::event::{AgentEvent, AgentReply};
 use crate::provider::{
-    Endpoint,    ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec, ToolUse,
-    Usage,
+    Endpoint, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec,
+    ToolUse, Usage,
 };
 use crate::sink::{EventSink, TurnOver};
 use crate::tool::{Tool, Workspace};
@@ -56,11 +56,11 @@ impl From<ProviderError> for Stop {
 
 pub(super) async fn play(
     shared: &Shared,
-    workspace: &Workspace,
+    (directories, workspace): (&[String], &Workspace),
     input: TurnInput,
     events: &EventSink,
 ) -> Result<(), AgentError> {
-    match converse(shared, workspace, &input, events).await {
+    match converse(shared, (directories, workspace), &input, events).await {
         Ok(()) | Err(Stop::Over) => Ok(()),
         Err(Stop::Failed(error)) => Err(error),
     }
@@ -68,7 +68,7 @@ pub(super) async fn play(
 
 async fn converse(
     shared: &Shared,
-    workspace: &Workspace,
+    (directories, workspace): (&[String], &Workspace),
     input: &TurnInput,
     events: &EventSink,
 ) -> Result<(), Stop> {
@@ -81,13 +81,15 @@ async fn converse(
     let mut steered = Steered::read(input.resume.as_ref().and_then(Option::as_deref));
     let mut request = ModelRequest {
         model: model.server_name().to_owned(),
-        system: prompt::system(workspace, &tools, mode),
+        system: prompt::system(directories, &tools, mode),
         messages: conversation(model, input, &steered),
         tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
         max_output_tokens: model.output_tokens,
         settings: settings_of(&input.message),
     };
-    if input.untitled && let Some(title) = title_of(&input.text) {
+    if input.untitled
+        && let Some(title) = title_of(&input.text)
+    {
         events.send(AgentEvent::Title(title)).await?;
     }
     let approved = Mutex::new(Approved::read(input.notes.as_deref()));
@@ -115,7 +117,11 @@ async fn converse(
             return ended(&said, events).await;
         }
         let results = call::all(&desk, &said.calls).await?;
-        let calls: Vec<ToolUse> = said.calls.iter().map(|called| called.told.clone()).collect();
+        let calls: Vec<ToolUse> = said
+            .calls
+            .iter()
+            .map(|called| called.told.clone())
+            .collect();
         let ids = calls.iter().map(|call| call.id.clone());
         let results: Vec<ModelMessage> = ids
             .zip(results)
@@ -141,14 +147,16 @@ fn chosen<'a>(shared: &'a Shared, message: &Value) -> Result<(&'a Model, &'a End
         Some(id) => shared.models.iter().find(|(model, _)| model.id == id),
         None => shared.models.first(),
     };
-    found.map(|(model, endpoint)| (model, endpoint)).ok_or_else(|| {
-        let message = "the model of this message is not configured any more; choose another";
-        Stop::Failed(AgentError {
-            error_type: "modelMissing".to_owned(),
-            message: message.to_owned(),
-            resumable: false,
+    found
+        .map(|(model, endpoint)| (model, endpoint))
+        .ok_or_else(|| {
+            let message = "the model of this message is not configured any more; choose another";
+            Stop::Failed(AgentError {
+                error_type: "modelMissing".to_owned(),
+                message: message.to_owned(),
+                resumable: false,
+            })
         })
-    })
 }
 
 fn settings_of(message: &Value) -> Object {
@@ -274,11 +282,16 @@ impl Steered {
         else {
             return Ok(());
         };
-        if let Some(text) = message.as_ref().and_then(|message| message["text"].as_str()) {
+        if let Some(text) = message
+            .as_ref()
+            .and_then(|message| message["text"].as_str())
+        {
             self.taken.push((self.rounds, text.to_owned()));
             request.messages.push(ModelMessage::User(text.to_owned()));
         }
-        events.send(AgentEvent::Checkpoint(self.checkpoint())).await?;
+        events
+            .send(AgentEvent::Checkpoint(self.checkpoint()))
+            .await?;
         Ok(())
     }
 
@@ -320,9 +333,15 @@ mod tests {
 
     #[test]
     fn a_title_is_the_first_line_cut_to_size() {
-        assert_eq!(title_of("\n  fix the tests \nplease"), Some("fix the tests".to_owned()));
+        assert_eq!(
+            title_of("\n  fix the tests \nplease"),
+            Some("fix the tests".to_owned())
+        );
         let long = title_of(&"word ".repeat(30)).unwrap();
-        assert!(long.ends_with('…') && long.chars().count() <= TITLE_CHARS_MAX + 1, "{long}");
+        assert!(
+            long.ends_with('…') && long.chars().count() <= TITLE_CHARS_MAX + 1,
+            "{long}"
+        );
         assert_eq!(title_of(" \n"), None);
     }
 

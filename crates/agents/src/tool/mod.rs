@@ -5,17 +5,22 @@
 //! Must not know: models, turns, channels.
 
 mod bash;
+mod change;
 mod edit;
+mod file_edit;
 mod grep;
+mod input;
 mod list;
+mod numbers;
 mod read;
+mod stop;
 mod workspace;
 mod write;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-pub use workspace::Workspace;
+pub use workspace::{Workspace, WorkspaceError};
 
 /// What a tool does to the world: decides whether it needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +46,8 @@ pub trait Tool: Send + Sync {
 
     fn nature(&self) -> Nature;
 
-    /// Looks at an input without changing anything: is it possible, and what would it do?
+    /// Looks at an input without changing anything: is it possible, and what would it do? A change that is run
+    /// afterwards with the same input is held to what was there now.
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError>;
 
     /// Does it. `output` takes what should be seen while it runs: the whole output so far, already bounded.
@@ -60,6 +66,8 @@ pub struct Plan {
     pub summary: String,
     /// `FileEdit` items of a preview.
     pub edits: Vec<Value>,
+    /// What `edits` refer to by `ahp-content:` URIs: to be in the blob store before the edits are told.
+    pub bodies: Vec<Vec<u8>>,
     /// What "approve in this session" remembers: calls with the same key need no consent again.
     pub consent_key: String,
 }
@@ -73,6 +81,8 @@ pub struct Outcome {
     pub summary: String,
     /// Further content blocks for people: `fileEdit` and the like.
     pub content: Vec<Value>,
+    /// What `content` refers to by `ahp-content:` URIs: to be in the blob store before the content is told.
+    pub bodies: Vec<Vec<u8>>,
     /// The whole output where `text` holds only part of it: goes to the blob store.
     pub whole: Option<Vec<u8>>,
     pub success: bool,

@@ -147,10 +147,7 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(Room, Updates)> {
 }
 
 /// Connects to the host; starts the local one if it is not there.
-async fn connect(
-    host: &HostOptions,
-    model: Option<&Model>,
-) -> anyhow::Result<(Live, Updates)> {
+async fn connect(host: &HostOptions, model: Option<&Model>) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
         Err(error) if host.named_host().is_none() && start::is_missing(&error) => {

@@ -326,8 +326,10 @@ impl Room {
             return self.clear_draft();
         }
         self.draft = Draft::Ours;
-        self.act(json!({"type": "chat/draftChanged", "draft": message(text, self.model.as_deref())}))
-            .map(drop)
+        self.act(
+            json!({"type": "chat/draftChanged", "draft": message(text, self.model.as_deref())}),
+        )
+        .map(drop)
     }
 
     fn clear_draft(&mut self) -> Result<(), ClientError> {
