@@ -266,3 +266,32 @@ async fn what_died_while_it_waited_goes_on_with_the_next_step() {
         "back: {}"
     );
 }
+
+#[tokio::test]
+async fn pictures_are_fetched_by_reference() {
+    let host = Host::start();
+    let mut ann = Ann::begins(&host).await;
+    ann.says("image").await;
+    let turn = ann.answers(json!({})).await;
+    let parts = turn["responseParts"].as_array().unwrap();
+    let picture = parts.iter().find(|part| part["kind"] == "contentRef");
+    let picture = picture.unwrap();
+    assert_eq!(picture["contentType"], "image/svg+xml");
+    let read = json!({"channel": SESSION, "uri": picture["uri"], "encoding": "utf-8"});
+    let read = ann.connection.request("resourceRead", read).await.unwrap();
+    let drawn = read["data"].as_str().unwrap();
+    assert!(drawn.starts_with("<svg"), "{read}");
+    assert_eq!(picture["sizeHint"], drawn.len());
+}
+
+#[tokio::test]
+async fn the_file_of_an_edit_can_be_looked_at_before_it_is_allowed() {
+    let host = Host::start();
+    let mut ann = Ann::begins(&host).await;
+    ann.says("edit").await;
+    let asked = ann.sees_first("chat/toolCallReady").await;
+    let file = &asked["edits"]["items"][0]["after"]["content"]["uri"];
+    let read = json!({"channel": SESSION, "uri": file, "encoding": "utf-8"});
+    let read = ann.connection.request("resourceRead", read).await.unwrap();
+    assert!(read["data"].as_str().unwrap().contains("kettle"), "{read}");
+}

@@ -13,10 +13,10 @@ pub fn lift_event(event: &mut TurnEvent, bytes_max: usize) -> Vec<Body> {
             clip_content(content, bytes_max);
             Vec::new()
         }
-        TurnEvent::ToolCompleted { result, .. } => match result {
-            Value::Object(result) => lift_result(result, bytes_max),
-            _ => Vec::new(),
-        },
+        TurnEvent::ToolCompleted {
+            result: Value::Object(result),
+            ..
+        } => lift_result(result, bytes_max),
         _ => Vec::new(),
     }
 }
