@@ -99,13 +99,18 @@ impl Tool for Read {
 fn read(input: &Input, workspace: &Workspace, stop: &Stop) -> Result<Outcome, ToolError> {
     let place = workspace.place(&input.path)?;
     let shown = workspace.shown(&place);
-    let page = match workspace.read(&place)? {
-        Contents::Whole(bytes) => Page::read(&bytes[..], input, &shown, stop)?,
-        Contents::Stream(file) => Page::read(BufReader::new(file), input, &shown, stop)?,
+    let (page, sight) = match workspace.read(&place)? {
+        Contents::Whole(bytes, sight) => {
+            (Page::read(&bytes[..], input, &shown, stop)?, Some(sight))
+        }
+        Contents::Stream(file) => (Page::read(BufReader::new(file), input, &shown, stop)?, None),
     };
     if page.shown == 0 && page.first > 1 && page.passed + 1 < page.first {
         let lines = counted(page.passed, "line", "lines");
         return Err(ToolError(format!("{shown} has only {lines}")));
+    }
+    if let Some(sight) = sight {
+        workspace.remember(&sight);
     }
     let lines = counted(page.shown, "line", "lines");
     Ok(Outcome {
@@ -269,7 +274,9 @@ mod tests {
     }
 
     fn check(bytes: &[u8], offset: Option<usize>, limit: Option<usize>, expected: Expect) {
-        expected.assert_eq(&page(bytes, offset, limit));
+        let page = page(bytes, offset, limit);
+        let lines = page.lines().map(|line| format!("|{line}\n"));
+        expected.assert_eq(&lines.collect::<String>());
     }
 
     #[test]
@@ -280,11 +287,11 @@ mod tests {
             None,
             None,
             expect![[r#"
-                     1	one
-                     2	two
-                     3	
-                     4	four and more
-                     5	five
+                |     1	one
+                |     2	two
+                |     3	
+                |     4	four and more
+                |     5	five
             "#]],
         );
         check(
@@ -292,9 +299,9 @@ mod tests {
             Some(2),
             Some(2),
             expect![[r#"
-                     2	two
-                     3	
-                [more lines follow; go on with offset 4]
+                |     2	two
+                |     3	
+                |[more lines follow; go on with offset 4]
             "#]],
         );
         check(
@@ -302,7 +309,7 @@ mod tests {
             Some(5),
             Some(9),
             expect![[r#"
-                     5	five
+                |     5	five
             "#]],
         );
         check(
@@ -310,16 +317,16 @@ mod tests {
             Some(6),
             None,
             expect![[r#"
-            [a ends before line 6]
-        "#]],
+                |[a ends before line 6]
+            "#]],
         );
         check(
             b"",
             None,
             None,
             expect![[r#"
-            [a is empty]
-        "#]],
+                |[a is empty]
+            "#]],
         );
     }
 
@@ -330,17 +337,19 @@ mod tests {
             None,
             None,
             expect![[r#"
-                 1	a�
-                 2	b
-            [some bytes are not UTF-8 and are shown as �]
-            [lines end in CRLF]
-        "#]],
+                |     1	a�
+                |     2	b
+                |[some bytes are not UTF-8 and are shown as �]
+                |[lines end in CRLF]
+            "#]],
         );
         check(
             b"ab\0",
             None,
             None,
-            expect!["a is a binary file, or text in UTF-16; its content cannot be shown"],
+            expect![[r#"
+                |a is a binary file, or text in UTF-16; its content cannot be shown
+            "#]],
         );
     }
 

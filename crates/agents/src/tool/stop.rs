@@ -57,3 +57,29 @@ pub(super) async fn off_thread<T: Send + 'static>(
         ))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn work_stops_when_nobody_waits() {
+        let (started, has_started) = tokio::sync::oneshot::channel();
+        let (stopped, has_stopped) = tokio::sync::oneshot::channel();
+        let work = off_thread(move |stop| {
+            started.send(()).unwrap();
+            while !stop.is_set() {
+                std::thread::yield_now();
+            }
+            stopped.send(stop.check()).unwrap();
+            Ok(())
+        });
+        tokio::select! {
+            done = work => panic!("{done:?}"),
+            started = has_started => started.unwrap(),
+        }
+        let stopped = tokio::time::timeout(Duration::from_secs(60), has_stopped).await;
+        assert_eq!(stopped.unwrap().unwrap(), Err(ToolError::stopped()));
+    }
+}

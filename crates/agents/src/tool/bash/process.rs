@@ -232,7 +232,7 @@ fn follow(
     let mut shell = Shell::start(command, &writer, leash)?;
     drop(writer);
     let deadline = Instant::now() + command.timeout;
-    let mut live = Live::default();
+    let mut live = Live::new();
     let timed_out = loop {
         let until = live.next(&reader).map_or(deadline, |at| at.min(deadline));
         let [printed, ended] = poll([reader.open(), Some(shell.process.as_fd())], Some(until))?;
@@ -308,24 +308,29 @@ impl Reader {
 }
 
 /// What whoever watches has been shown.
-#[derive(Default)]
 struct Live {
     reads: u64,
-    at: Option<Instant>,
+    /// Not before this is there anything shown again.
+    due: Instant,
 }
 
 impl Live {
+    fn new() -> Self {
+        let due = Instant::now();
+        Self { reads: 0, due }
+    }
+
     /// When there is something to show, if there is.
     fn next(&self, reader: &Reader) -> Option<Instant> {
-        (reader.reads > self.reads).then(|| self.at.map_or_else(Instant::now, |at| at + LIVE_EVERY))
+        (reader.reads > self.reads).then_some(self.due)
     }
 
     fn show(&mut self, reader: &Reader, output: &mpsc::Sender<String>) {
         let now = Instant::now();
-        if self.next(reader).is_none_or(|at| at > now) {
+        if self.next(reader).is_none_or(|due| due > now) {
             return;
         }
-        self.at = Some(now);
+        self.due = now + LIVE_EVERY;
         // A watcher that is behind sees the next one: each holds all that matters.
         match output.try_send(reader.capture.live()) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => self.reads = reader.reads,

@@ -294,3 +294,26 @@ fn globs(input: &Input, workspace: &Workspace, place: &Place) -> Result<Override
     }
     builder.build().map_err(|error| unusable("list", error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_ends_when_nobody_waits_for_it() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a"), "word\n").unwrap();
+        let uri = format!("file://{}", directory.path().display());
+        let workspace = Workspace::open(&[uri]).unwrap();
+        let stop = Stop::default();
+        let search = |path| {
+            let input = input::parse(&json!({"pattern": "word", "path": path}));
+            grep(&input.unwrap(), &workspace, &stop)
+        };
+        assert_eq!(search(".").unwrap().text, "a\n1:word\n");
+        stop.set();
+        assert_eq!(search("."), Err(ToolError::stopped()));
+        // In the middle of a file, too.
+        assert_eq!(search("a"), Err(ToolError::stopped()));
+    }
+}

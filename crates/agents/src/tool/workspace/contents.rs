@@ -23,9 +23,15 @@ const SNIFFED_BYTES: usize = 8 * 1_024;
 
 /// What a file holds.
 pub(in super::super) enum Contents {
-    Whole(Vec<u8>),
+    Whole(Vec<u8>, Sight),
     /// More than [`FILE_BYTES_MAX`].
     Stream(File),
+}
+
+/// A file as it was when it was read.
+pub(in super::super) struct Sight {
+    place: Place,
+    digest: Digest,
 }
 
 /// A small file as it was at one moment.
@@ -38,18 +44,27 @@ pub(super) struct Snapshot {
 }
 
 impl Workspace {
-    /// Reads a file for the model, and remembers that it did.
+    /// Reads a file.
     pub(in super::super) fn read(&self, place: &Place) -> Result<Contents, ToolError> {
         let shown = self.shown(place);
         let (file, stat) = self.open_regular(place, Links::Followed)?;
         if stat.identity.bytes > FILE_BYTES_MAX {
             return Ok(Contents::Stream(file));
         }
-        let snapshot = snapshot(file, &shown)?;
-        if let Some(real) = self.root(place).real_inside(&snapshot.file) {
-            self.memory().read(&place.at(real), snapshot.digest);
-        }
-        Ok(Contents::Whole(snapshot.bytes))
+        let Snapshot {
+            file,
+            bytes,
+            digest,
+            ..
+        } = snapshot(file, &shown)?;
+        let real = self.root(place).real_inside(&file);
+        let place = real.map_or_else(|| place.clone(), |real| place.at(real));
+        Ok(Contents::Whole(bytes, Sight { place, digest }))
+    }
+
+    /// Remembers that the model was shown it.
+    pub(in super::super) fn remember(&self, sight: &Sight) {
+        self.memory().read(&sight.place, sight.digest);
     }
 
     /// Opens a regular file. Links on the way are followed where somebody named it, and not where a walk came by.
@@ -119,7 +134,7 @@ pub(super) fn snapshot(mut file: File, shown: &str) -> Result<Snapshot, ToolErro
             )));
         }
         let stat = Stat::of(&file).map_err(|errno| beneath::told(errno, shown))?;
-        if stat == before && stat.identity.bytes == bytes.len() as u64 {
+        if stat == before {
             let digest = digest_of(&bytes);
             return Ok(Snapshot {
                 file,

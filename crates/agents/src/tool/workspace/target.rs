@@ -230,6 +230,7 @@ impl Workspace {
 
 fn changed(shown: &str) -> ToolError {
     ToolError(format!(
-        "{shown} was changed by someone else since it was read; nothing was written. `read` it again first"
+        "{shown} was changed since it was read, by a command or by someone else; nothing was written. `read` it again \
+         first"
     ))
 }
