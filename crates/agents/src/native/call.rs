@@ -78,6 +78,7 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
         consent::verdict(desk.mode, tool.nature(), &key, &approved)
     };
     let mut input = input;
+    let mut remark = None;
     match verdict {
         Verdict::Refuse => {
             let text = "This session is read only: the call was refused.".to_owned();
@@ -93,6 +94,7 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
         Verdict::Ask => match ask(desk, called, &plan, &key).await? {
             Decision::Approved { edited } => {
                 if let Some(edited) = edited {
+                    remark = Some(format!("The user changed the input to {edited}"));
                     match parse(&edited) {
                         Ok(edited) => input = edited,
                         Err(text) => {
@@ -105,7 +107,10 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
             Decision::Denied { text } => return Ok(text),
         },
     }
-    let ended = run(desk, called, &**tool, &input).await?;
+    let mut ended = run(desk, called, &**tool, &input).await?;
+    if let Some(remark) = remark {
+        ended.text = format!("{remark}\n{}", ended.text);
+    }
     complete(desk, called, ended).await
 }
 

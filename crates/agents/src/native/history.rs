@@ -74,7 +74,11 @@ impl Round {
         self.text.push_str(text);
     }
 
+    /// A call whose input never came whole was never made.
     fn calls(&mut self, call: &Value) {
+        if call["status"] == "cancelled" && call["toolInput"].is_null() {
+            return;
+        }
         let id = call["toolCallId"].as_str().unwrap_or("").to_owned();
         let name = call["toolName"].as_str().unwrap_or("").to_owned();
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
@@ -165,6 +169,8 @@ mod tests {
                 "toolName": "bash", "toolInput": "{}", "userSuggestion": {"text": "no, use ls"}}},
             {"kind": "markdown", "content": "Done."},
             {"kind": "toolCall", "toolCall": {"status": "cancelled", "reason": "skipped", "toolCallId": "c",
+                "toolName": "bash", "toolInput": "{}"}},
+            {"kind": "toolCall", "toolCall": {"status": "cancelled", "reason": "skipped", "toolCallId": "d",
                 "toolName": "bash"}},
         ]);
         let messages = of_turns(&[turn("hi", parts)], 1_000);
