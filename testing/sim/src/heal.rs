@@ -19,7 +19,15 @@ impl Story {
             .chance
             .percent(30)
             .then(|| self.chance.index(self.world.clients.len()));
-        if let Some(peer) = stays_away.and_then(|client| self.world.clients[client].link) {
+        // Also links that it left behind without the host's noticing.
+        let left: Vec<_> = self
+            .world
+            .links
+            .iter()
+            .filter(|(_, link)| stays_away == Some(link.client))
+            .map(|(peer, _)| *peer)
+            .collect();
+        for peer in left {
             self.world.cut(peer, 0);
         }
         let mut wrong = self.everyone_returns(stays_away);

@@ -4,9 +4,13 @@
 //!
 //! Promises: the same seed tells the same story, byte for byte.
 
+mod chats;
+mod consent;
 mod heal;
 mod mishap;
+mod mood;
 mod story;
 mod verb;
+mod waiting;
 
 pub use story::{Ending, tell};

@@ -1,9 +1,9 @@
 //! One story: a world from a seed, a few hundred steps, and how it ends.
 
 use kernel::Limits;
+use testkit::World;
 use testkit::chance::Chance;
 use testkit::client::Client;
-use testkit::{Script, World};
 
 /// How a story ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) struct Story {
     pub chance: Chance,
     pub sessions: Vec<String>,
     pub turns: u64,
+    /// Decisions that were sent once, and may be sent again when it is too late.
+    pub said: Vec<(String, serde_json::Value)>,
 }
 
 /// Tells the story of a seed.
@@ -51,6 +53,9 @@ fn limits(chance: &mut Chance) -> Limits {
         inline_session_bytes: 90,
         blob_grace_s: 60,
         retention_disposed_s: 100,
+        queued_messages_max: 3,
+        worker_depth_max: 2,
+        workers_max: 3,
         ..Limits::default()
     };
     if chance.percent(50) {
@@ -90,6 +95,7 @@ impl Story {
             chance,
             sessions,
             turns: 0,
+            said: Vec::new(),
         }
     }
 
@@ -154,42 +160,6 @@ impl Story {
             if !moved {
                 return;
             }
-        }
-    }
-
-    /// What the model will do in some turn to come.
-    pub(crate) fn mood(&mut self) -> Script {
-        let mut script = Script::new();
-        for _ in 0..self.chance.below(4) {
-            script = match self.chance.below(6) {
-                0 => script.thinks(["hm", "m"]),
-                1 => script.keeps("half way"),
-                2 => script.says(kernel::TurnEvent::Title(format!(
-                    "title {}",
-                    self.chance.below(3)
-                ))),
-                3 => script.says(kernel::TurnEvent::Activity(
-                    self.chance.percent(50).then(|| "busy".to_owned()),
-                )),
-                4 => script.says(kernel::TurnEvent::Usage(
-                    serde_json::json!({"inputTokens": self.chance.below(9)}),
-                )),
-                _ => script.streams(["some ", "words ", "more"]),
-            };
-            if self.chance.percent(60) {
-                script = script.waits_ms(self.chance.below(80));
-            }
-        }
-        script = match self.chance.below(10) {
-            0 => script.hangs(),
-            1 => script.fails(false),
-            2 | 3 => script.fails(true),
-            _ => script.completes(),
-        };
-        if self.chance.percent(20) {
-            script.deaf()
-        } else {
-            script
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use testkit::chance::Chance;
+use testkit::mirror::Mirror;
 use testkit::{ROOT, default_chat};
 
 use crate::story::Story;
@@ -29,7 +30,15 @@ impl Story {
     }
 
     fn introduces_itself(&mut self, client: usize) {
-        let anew = self.chance.percent(5);
+        let state = &self.world.clients[client];
+        // One that sees a part of a chat does not forget that it did: whether the whole that it asks for anew ever
+        // arrived, nobody could tell.
+        let windowed = |mirror: &Mirror| {
+            mirror
+                .chat()
+                .is_some_and(|chat| chat.turns_next_cursor.is_some())
+        };
+        let anew = !state.mirrors.values().any(windowed) && self.chance.percent(5);
         let state = &self.world.clients[client];
         if state.known && !anew {
             let params = state.reconnect_params();
@@ -41,12 +50,32 @@ impl Story {
         self.asks(client, "initialize", params);
     }
 
-    fn asks(&mut self, client: usize, method: &str, params: Value) {
+    /// A chat of the session, as far as the client knows; sometimes one that may be anywhere or nowhere.
+    fn some_chat(&mut self, client: usize, session: &str) -> String {
+        let known: Vec<String> = match self.world.clients[client].mirrors.get(session) {
+            Some(Mirror::Session(state)) => state
+                .chats
+                .iter()
+                .map(|chat| chat.resource.clone())
+                .collect(),
+            _ => Vec::new(),
+        };
+        match self.chance.below(10) {
+            0..=3 => default_chat(session),
+            4 => self.named_chat(),
+            _ => match self.chance.pick(&known) {
+                Some(chat) => chat.clone(),
+                None => default_chat(session),
+            },
+        }
+    }
+
+    pub(crate) fn asks(&mut self, client: usize, method: &str, params: Value) {
         let (_, text) = self.world.clients[client].request(method, params);
         self.world.send(client, text);
     }
 
-    fn dispatches(&mut self, client: usize, channel: &str, action: Value) {
+    pub(crate) fn dispatches(&mut self, client: usize, channel: &str, action: Value) {
         let (_, text) = self.world.clients[client].dispatch(channel, action);
         self.world.send(client, text);
     }
@@ -57,9 +86,9 @@ impl Story {
             .pick(&self.sessions.clone())
             .cloned()
             .unwrap_or_default();
-        let chat = default_chat(&session);
+        let chat = self.some_chat(client, &session);
         let id = self.world.clients[client].id.clone();
-        match self.chance.below(40) {
+        match self.chance.below(62) {
             0..=5 => {
                 let mut params = json!({"channel": session});
                 if self.chance.percent(30) {
@@ -123,7 +152,12 @@ impl Story {
                 self.dispatches(client, &chat, action);
             }
             26 | 27 => {
-                let entry = json!({"clientId": id, "tools": []});
+                let tools = match self.chance.below(3) {
+                    0 => json!([]),
+                    1 => json!([{"name": "open"}]),
+                    _ => json!([{"name": "edit"}, {"name": "open", "title": "Open"}]),
+                };
+                let entry = json!({"clientId": id, "tools": tools});
                 self.dispatches(
                     client,
                     &session,
@@ -172,6 +206,16 @@ impl Story {
                 json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": ""}),
             ),
             38 => self.dispatches(client, &session, json!({"type": "x-nobody/knows"})),
+            39..=43 => self.lets_wait(client, &chat),
+            44 => self.truncates(client, &chat),
+            45 | 46 => self.opens_a_chat(client, &session, &chat),
+            47 => self.closes_a_chat(client, &chat),
+            48..=58 => self.consents(client, &chat),
+            59 => {
+                let action = json!({"type": "session/defaultChatChanged", "defaultChat": chat});
+                self.dispatches(client, &session, action);
+            }
+            60 => self.says_it_again(client),
             _ => {
                 let (_, text) =
                     self.world.clients[client].request("noSuchMethod", json!({"channel": ROOT}));
@@ -181,7 +225,7 @@ impl Story {
     }
 
     /// Not while the channel's snapshot is on its way: what it means then is the client's own trouble.
-    fn is_pending(&self, client: usize, channel: &str) -> bool {
+    pub(crate) fn is_pending(&self, client: usize, channel: &str) -> bool {
         self.world.clients[client]
             .pending
             .values()
@@ -226,7 +270,7 @@ impl Story {
     }
 
     /// Bodies around the bound above which they are moved out, some of them the same.
-    fn attachments(&mut self) -> Value {
+    pub(crate) fn attachments(&mut self) -> Value {
         let one = |chance: &mut Chance| {
             let data = "ABCD".repeat(chance.index(16));
             json!({"type": "embeddedResource", "label": "l", "contentType": "x/y", "data": data})
