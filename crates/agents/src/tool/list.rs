@@ -10,13 +10,10 @@ use tokio::sync::mpsc;
 use super::numbers::counted;
 use super::stop::{Stop, off_thread};
 use super::workspace::{Entry, Kind, Wanted, Workspace};
-use super::{Nature, Outcome, Plan, Tool, ToolError, input};
+use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
 
 /// Entries shown by one call.
 const ENTRIES_MAX: usize = 1_000;
-
-/// Text shown by one call.
-const TEXT_BYTES_MAX: usize = 64 * 1_024;
 
 const DEPTH_MAX: usize = 16;
 

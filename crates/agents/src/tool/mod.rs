@@ -22,6 +22,10 @@ use serde_json::Value;
 
 pub use workspace::{Workspace, WorkspaceError};
 
+/// What one call tells the model at most. A result of this size stays in state as it is (G-32), so that the model sees
+/// the same again in later turns.
+const TEXT_BYTES_MAX: usize = 48 * 1_024;
+
 /// What a tool does to the world: decides whether it needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {

@@ -10,13 +10,10 @@ use tokio::sync::mpsc;
 use super::numbers::{counted, grouped};
 use super::stop::{Stop, off_thread};
 use super::workspace::{Contents, Workspace, is_binary};
-use super::{Nature, Outcome, Plan, Tool, ToolError, input};
+use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
 
 /// Lines shown by one call.
 const LINES_MAX: usize = 2_000;
-
-/// Text shown by one call.
-const TEXT_BYTES_MAX: usize = 64 * 1_024;
 
 /// What is shown of one line.
 const LINE_BYTES_MAX: usize = 2_000;
@@ -42,7 +39,7 @@ impl Tool for Read {
     }
 
     fn description(&self) -> &'static str {
-        "Reads a text file: its lines with their numbers, at most 2,000 lines or 64 KiB at a time. What is left is told \
+        "Reads a text file: its lines with their numbers, at most 2,000 lines or 48 KiB at a time. What is left is told \
          with the offset to go on with."
     }
 
@@ -363,7 +360,7 @@ mod tests {
         let wide = page(&[&[b'x'; 999][..], b"\n"].concat().repeat(100), None, None);
         assert!(wide.len() < TEXT_BYTES_MAX + 100);
         assert!(
-            wide.ends_with("[more lines follow; go on with offset 66]\n"),
+            wide.ends_with("[more lines follow; go on with offset 49]\n"),
             "{}",
             &wide[wide.len() - 99..]
         );

@@ -3,8 +3,9 @@
 
 use super::super::numbers::grouped;
 
-/// Shown to the model of the beginning, and as much of the end.
-const SIDE_BYTES_MAX: usize = 16 * 1_024;
+/// Shown to the model of the beginning, and as much of the end. A command that fails tells it twice: as what it printed
+/// and as what went wrong.
+const SIDE_BYTES_MAX: usize = super::super::TEXT_BYTES_MAX / 4;
 
 /// Shown of the end while it runs.
 const LIVE_BYTES_MAX: usize = 8 * 1_024;

@@ -10,8 +10,8 @@ const LINES_MAX: usize = 200;
 /// Files shown by one call when only files are asked for.
 const FILES_MAX: usize = 500;
 
-/// Text shown by one call.
-const TEXT_BYTES_MAX: usize = 48 * 1_024;
+/// Text after which nothing more is taken: the last match and what is around it still fit.
+const TEXT_BYTES_MAX: usize = super::super::TEXT_BYTES_MAX - 16 * 1_024;
 
 /// Characters shown of one line.
 const LINE_CHARS_MAX: usize = 300;
