@@ -257,6 +257,7 @@ fn door_of(config: &Config, token: Option<String>, shutdown_ms: u64) -> Arc<net:
 fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
     let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
     if !config.models.is_empty() {
+        hide_environment(&config.models);
         let native = NativeAgent::new(config.models.clone());
         agents.push(Arc::new(
             native.map_err(|error| ServeError::Model(error.to_string()))?,
@@ -277,6 +278,20 @@ fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
     };
     agents.push(Arc::new(scripted));
     Ok(agents)
+}
+
+/// Commands that an agent runs are the same user's: without this they could read the host's environment, and the keys of
+/// models in it, from `/proc`.
+fn hide_environment(models: &[Model]) {
+    if models.iter().all(|model| model.key_env.is_none()) {
+        return;
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    {
+        tracing::warn!(%error, "commands can read the keys of models from the host's environment");
+    }
 }
 
 fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, ServeError> {

@@ -72,7 +72,7 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse(desk, called, tool.display_name(), text).await,
     };
-    let key = format!("{}:{}", tool.name(), plan.consent_key);
+    let key = key_of(&**tool, &plan);
     let verdict = {
         let approved = desk.approved.lock().await;
         consent::verdict(desk.mode, tool.nature(), &key, &approved)
@@ -91,17 +91,32 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
             };
             ready(desk, called, &plan, Some(confirmed)).await?;
         }
-        Verdict::Ask => match ask(desk, called, &plan, &key).await? {
-            Decision::Approved { edited } => {
+        Verdict::Ask => match ask(desk, called, &plan).await? {
+            Decision::Approved { edited, in_session } => {
+                let mut key = key;
                 if let Some(edited) = edited {
                     remark = Some(format!("The user changed the input to {edited}"));
-                    match parse(&edited) {
-                        Ok(edited) => input = edited,
+                    // It is another call now: looked at again, and remembered as what it is.
+                    let looked_at = match parse(&edited) {
+                        Ok(edited) => {
+                            let plan = tool.plan(&edited, desk.workspace).await;
+                            plan.map(|plan| (edited, plan)).map_err(|error| error.0)
+                        }
+                        Err(text) => Err(text),
+                    };
+                    match looked_at {
+                        Ok((edited, plan)) => {
+                            input = edited;
+                            key = key_of(&**tool, &plan);
+                        }
                         Err(text) => {
                             let ended = Ended::failed(tool.display_name(), text);
                             return complete(desk, called, ended).await;
                         }
                     }
+                }
+                if in_session {
+                    remember(desk, &key).await?;
                 }
             }
             Decision::Denied { text } => return Ok(text),
@@ -165,17 +180,33 @@ async fn ready(
         .await
 }
 
-enum Decision {
-    Approved { edited: Option<String> },
-    Denied { text: String },
+/// What "approve in this session" means: all edits, or this very command.
+fn key_of(tool: &dyn Tool, plan: &Plan) -> String {
+    match tool.nature() {
+        Nature::Edits => "edits".to_owned(),
+        Nature::Reads | Nature::Runs => format!("{}:{}", tool.name(), plan.consent_key),
+    }
 }
 
-async fn ask(
-    desk: &Desk<'_>,
-    called: &Called,
-    plan: &Plan,
-    key: &str,
-) -> Result<Decision, TurnOver> {
+async fn remember(desk: &Desk<'_>, key: &str) -> Result<(), TurnOver> {
+    let mut known = desk.approved.lock().await;
+    if known.add(key) {
+        desk.events.send(AgentEvent::Noted(known.notes())).await?;
+    }
+    Ok(())
+}
+
+enum Decision {
+    Approved {
+        edited: Option<String>,
+        in_session: bool,
+    },
+    Denied {
+        text: String,
+    },
+}
+
+async fn ask(desk: &Desk<'_>, called: &Called, plan: &Plan) -> Result<Decision, TurnOver> {
     let mut fields = ready_fields(called, plan);
     fields.insert("options".to_owned(), consent::options(desk.shared.locale));
     fields.insert("editable".to_owned(), json!(true));
@@ -204,14 +235,9 @@ async fn ask(
     let option = selected_option
         .as_ref()
         .and_then(|option| option["id"].as_str());
-    if option == Some(consent::APPROVE_IN_SESSION) {
-        let mut known = desk.approved.lock().await;
-        if known.add(key) {
-            desk.events.send(AgentEvent::Noted(known.notes())).await?;
-        }
-    }
     let edited = input.filter(|input| *input != called.told.input);
-    Ok(Decision::Approved { edited })
+    let in_session = option == Some(consent::APPROVE_IN_SESSION);
+    Ok(Decision::Approved { edited, in_session })
 }
 
 /// Edits are shown by reference: what they refer to is kept before anybody is told. Whether all of it was.
@@ -289,7 +315,7 @@ async fn complete(desk: &Desk<'_>, called: &Called, ended: Ended) -> Result<Stri
         "content": content,
     });
     if !ended.success {
-        result["error"] = json!({"message": ended.text});
+        result["error"] = json!({"message": ended.summary});
     }
     let call = called.number;
     let completed = AgentEvent::ToolCompleted {

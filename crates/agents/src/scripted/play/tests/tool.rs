@@ -75,7 +75,7 @@ async fn an_approved_call_runs_with_what_the_user_made_of_its_input() {
         0 ready 0.0 {"invocationMessage":"Run rm","toolInput":"{\"path\":\"a\"}","confirmationTitle":"Remove 7","edits":{"items":[{"before":{"uri":"file:///a","content":{"uri":"file:///a","sizeHint":7}}}]},"editable":true,"options":[{"id":"approve","label":"Approve","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
         10 completed 0.0 {"success":true,"pastTenseMessage":"Ran rm","content":[{"type":"text","text":"{\"path\":\"b\"}"}]}
         10 checkpoint {"step":2,"last":{"approved":true,"input":"{\"path\":\"b\"}","selectedOption":{"id":"approve","label":"Approve","kind":"approve"},"success":true,"content":[{"type":"text","text":"{\"path\":\"b\"}"}]}}
-        10 Notice { text: "{\"approved\":true,\"input\":\"{\\\"path\\\":\\\"b\\\"}\",\"selectedOption\":{\"id\":\"approve\",\"label\":\"Allow\",\"kind\":\"approve\"},\"success\":true,\"content\":[{\"type\":\"text\",\"text\":\"{\\\"path\\\":\\\"b\\\"}\"}]}" }
+        10 Notice { text: "{\"approved\":true,\"input\":\"{\\\"path\\\":\\\"b\\\"}\",\"selectedOption\":{\"id\":\"approve\",\"label\":\"Approve\",\"kind\":\"approve\"},\"success\":true,\"content\":[{\"type\":\"text\",\"text\":\"{\\\"path\\\":\\\"b\\\"}\"}]}" }
         complete
     "#]]).await;
 }
