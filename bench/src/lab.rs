@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::measure::Dice;
 use crate::process::{Process, Server};
+use crate::rows::results;
 use crate::seed_data::{Seeder, Shape};
 
 /// What the agent of every measured host plays: the words of a message say how much of what.
@@ -32,12 +33,15 @@ pub struct HostSetup {
     pub journal: JournalKind,
     /// Channels leave memory after this instead of the default, so that one process can be cold again and again.
     pub idle_ms: Option<u64>,
+    /// The file of the script its agent plays.
+    pub script: &'static str,
 }
 
 impl HostSetup {
     pub const SHIPPED: Self = Self {
         journal: JournalKind::Sqlite,
         idle_ms: None,
+        script: "script.json",
     };
 }
 
@@ -66,6 +70,7 @@ impl Lab {
         let scratch = target.join(format!("bench-scratch-{}", std::process::id()));
         std::fs::create_dir_all(&scratch)?;
         std::fs::write(scratch.join("script.json"), SCRIPT)?;
+        std::fs::write(scratch.join("results.json"), results::script())?;
         let arguments = [
             "guard".to_owned(),
             format!("--scratch={}", scratch.display()),
@@ -167,7 +172,7 @@ impl Lab {
             "--data".to_owned(),
             text(data),
             "--script".to_owned(),
-            text(&self.scratch.join("script.json")),
+            text(&self.scratch.join(setup.script)),
             "--config".to_owned(),
             text(&config),
             "--workspace".to_owned(),

@@ -10,6 +10,7 @@ mod open;
 mod part;
 mod peak;
 mod reconnect;
+pub mod results;
 mod start;
 mod view;
 
@@ -74,6 +75,11 @@ pub const ROWS: &[Row] = &[
         name: "journal",
         what: "journal, 1,000 deltas/s, 100 watchers, 5 ms window",
         run: journal::run,
+    },
+    Row {
+        name: "results",
+        what: "a turn with 200 tool calls of 1 MB output each",
+        run: results::run,
     },
     Row {
         name: "start",
