@@ -53,7 +53,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Chat(chat::ChatOptions),
+    Chat(Box<chat::ChatOptions>),
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let log_level = logs::start();
     // Nothing was asked for: then somebody wants to talk.
-    let verb = cli.verb.unwrap_or(Verb::Chat(cli.chat));
+    let verb = cli.verb.unwrap_or(Verb::Chat(Box::new(cli.chat)));
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match verb {
-            Verb::Chat(options) => chat::run(options).await,
+            Verb::Chat(options) => chat::run(*options).await,
             Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,

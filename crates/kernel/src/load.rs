@@ -380,8 +380,10 @@ impl Kernel {
                     }
                 }
                 let session = SessionChannel::stored(state, &private);
-                self.channels
-                    .insert(uri, Channel::new(id, self.now, Body::Session(session)));
+                self.channels.insert(
+                    uri,
+                    Channel::new(id, self.now, Body::Session(Box::new(session))),
+                );
             }
             Kind::Chat => {
                 let session = session.filter(|(session, _)| self.channels.contains_key(session));

@@ -225,7 +225,7 @@ impl Kernel {
         self.undo.touch(chat);
         self.channels.insert(
             uri.clone(),
-            Channel::new(session_id, self.now, Body::Session(session)),
+            Channel::new(session_id, self.now, Body::Session(Box::new(session))),
         );
         let channel = ChatChannel::new(chat_state, uri.clone(), session_id);
         self.channels.insert(
