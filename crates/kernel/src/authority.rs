@@ -8,6 +8,7 @@ use wire::published::actions::ActionType;
 use wire::{Action, ChannelUri, Origin, compat};
 
 use crate::Kernel;
+use crate::bodies::AsSent;
 use crate::channel::{chat, root, session};
 use crate::io::{Owed, PeerId};
 use crate::load::{Flow, Load, Memo};
@@ -67,12 +68,13 @@ impl Kernel {
         let Some(body) = action.as_object().cloned() else {
             return Flow::Ready(());
         };
+        let body = AsSent::new(body, memo.lifted.clone());
         match self.need_channel(&uri, memo) {
             Flow::Ready(true) => {}
             Flow::Ready(false) => return Flow::Ready(()), // H-068
             Flow::Ask(queries) => return Flow::Ask(queries),
             Flow::Failed(failed) => {
-                self.refuse(&sender, &uri, &body, &failed.to_string());
+                self.refuse(&sender, &uri, &body.whole(), &failed.to_string());
                 return Flow::Ready(());
             }
         }
@@ -83,7 +85,7 @@ impl Kernel {
             origin: sender.origin.clone(),
         };
         if let Some(reason) = self.unwritable() {
-            self.refuse(&sender, &uri, &body, &reason);
+            self.refuse(&sender, &uri, &body.whole(), &reason);
             return Flow::Ready(());
         }
         let checked = Action::decode(action)
@@ -95,7 +97,7 @@ impl Kernel {
             Ok(checked) => checked,
             Err(refusal) => {
                 self.owe(owed);
-                self.refuse(&sender, &uri, &body, &refusal.0);
+                self.refuse(&sender, &uri, &body.whole(), &refusal.0);
                 return Flow::Ready(());
             }
         };
@@ -103,7 +105,7 @@ impl Kernel {
         let Some(target) = target else {
             let reason = format!("`{}` does not belong on this channel", action.name());
             self.owe(owed);
-            self.refuse(&sender, &uri, &body, &reason);
+            self.refuse(&sender, &uri, &body.whole(), &reason);
             return Flow::Ready(());
         };
         if let Some(query) = self.turn_id_to_look_up(&target, verb, &action, memo) {
@@ -115,7 +117,7 @@ impl Kernel {
                 Flow::Ask(queries) => return Flow::Ask(queries),
                 Flow::Failed(failed) => {
                     self.owe(owed);
-                    self.refuse(&sender, &target, &body, &failed.to_string());
+                    self.refuse(&sender, &target, &body.whole(), &failed.to_string());
                     return Flow::Ready(());
                 }
             }
@@ -143,7 +145,7 @@ impl Kernel {
         };
         self.owe(owed);
         if let Err(refusal) = refused {
-            self.refuse(&sender, &target, &body, &refusal.0);
+            self.refuse(&sender, &target, &body.whole(), &refusal.0);
         }
         Flow::Ready(())
     }

@@ -8,7 +8,7 @@ use wire::published::commands::ContentEncoding;
 use wire::rpc::Malformed;
 use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 
-use crate::bodies::Body;
+use crate::bodies::{AsSent, Body};
 use crate::frame::Outgoing;
 use crate::record::{Answer, ChannelId, Query, Record, Seq};
 
@@ -414,7 +414,7 @@ pub enum Owed {
     Refusal {
         peer: PeerId,
         channel: ChannelUri,
-        action: wire::Object,
+        action: AsSent,
         origin: Origin,
     },
 }

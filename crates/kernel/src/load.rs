@@ -10,10 +10,12 @@ use wire::state::{ChatState, SessionState, Turn, TurnList};
 use wire::{ChannelUri, Incoming, action};
 
 use crate::Kernel;
+use crate::bodies::Lifted;
 use crate::channel::{Body, Channel, ChatChannel, SessionChannel};
 use crate::chore::Chore;
 use crate::errand::{Done, Errand, Names};
 use crate::io::{Effect, ErrandFailed, Fetched, PeerId, ReadFailed, Ticket};
+use crate::limits::Limits;
 use crate::record::{Answer, Kind, Query, Seq, StoredChannel, TurnPage};
 
 /// A question that is out, and who waits for it.
@@ -38,6 +40,8 @@ pub(crate) enum Waiter {
 pub(crate) struct Memo {
     answers: Vec<(Query, Result<Answer, ReadFailed>)>,
     errands: Vec<Done>,
+    /// What was taken out of the message before it was handled.
+    pub lifted: Lifted,
 }
 
 impl Memo {
@@ -97,6 +101,7 @@ pub(crate) type Load<T> = Flow<T, Infallible>;
 /// A message whose handling waits.
 pub(crate) struct Waiting {
     pub message: Incoming,
+    pub lifted: Lifted,
     pub memo: Memo,
     pub tickets: Vec<Ticket>,
     /// The connection whose place this one takes; its messages come first (G-20).
@@ -104,8 +109,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub fn new(message: Incoming) -> Self {
+    pub fn new(mut message: Incoming, limits: &Limits) -> Self {
         Self {
+            lifted: Lifted::out_of(&mut message, limits.inline_body_bytes),
             message,
             memo: Memo::default(),
             tickets: Vec::new(),

@@ -91,7 +91,7 @@ impl Kernel {
             return;
         };
         if state.waiting.is_none() {
-            state.waiting = Some(Box::new(Waiting::new(message)));
+            state.waiting = Some(Box::new(Waiting::new(message, &self.limits)));
             return self.go_on(peer);
         }
         if state.parked.len() >= in_flight_max
@@ -126,7 +126,8 @@ impl Kernel {
                 return;
             }
             let message = waiting.message.clone();
-            let memo = std::mem::take(&mut waiting.memo);
+            let mut memo = std::mem::take(&mut waiting.memo);
+            memo.lifted = waiting.lifted.clone();
             match self.handle(peer, message, &memo) {
                 Flow::Ask(queries) => {
                     self.ask(queries, Waiter::Peer(peer), memo);
@@ -154,7 +155,10 @@ impl Kernel {
                         self.out.effects.push(Effect::Resume { peer });
                     }
                     match next {
-                        Some((message, _)) => state.waiting = Some(Box::new(Waiting::new(message))),
+                        Some((message, _)) => {
+                            let waiting = Waiting::new(message, &self.limits);
+                            state.waiting = Some(Box::new(waiting));
+                        }
                         None if state.gone => return self.farewell(peer),
                         None => return,
                     }

@@ -58,7 +58,7 @@ impl Kernel {
         let Some(Value::Object(message)) = action.body.get_mut(field) else {
             return Ok(Prepared::Ready(action));
         };
-        let (bodies, stays) = self.lift(&session, message, &format!("/{field}"));
+        let (bodies, stays) = self.lift(&session, message, &format!("/{field}"), memo);
         let prepared = self.composed(action, bodies, memo)?;
         // A draft is replaced whole, time and again; it is counted when it is sent.
         if matches!(prepared, Prepared::Ready(_)) && verb != ChatAction::DraftChanged {
@@ -74,7 +74,7 @@ impl Kernel {
         mut message: Object,
         memo: &Memo,
     ) -> Result<Prepared<Object>, Refusal> {
-        let (bodies, stays) = self.lift(session, &mut message, "");
+        let (bodies, stays) = self.lift(session, &mut message, "", memo);
         let prepared = composed(message, bodies, memo)?;
         if matches!(prepared, Prepared::Ready(_)) {
             self.count_embedded(session, stays);
@@ -82,13 +82,19 @@ impl Kernel {
         Ok(prepared)
     }
 
-    fn lift(&self, session: &ChannelUri, message: &mut Object, at: &str) -> (Vec<Body>, usize) {
+    fn lift(
+        &self,
+        session: &ChannelUri,
+        message: &mut Object,
+        at: &str,
+        memo: &Memo,
+    ) -> (Vec<Body>, usize) {
         let embedded = self.session(session).map_or(0, |session| session.embedded);
         let room = Room {
             each: self.limits.inline_body_bytes,
             all: self.limits.inline_session_bytes.saturating_sub(embedded),
         };
-        lift_message(message, at, room)
+        lift_message(message, at, room, &memo.lifted)
     }
 
     fn composed(

@@ -222,7 +222,7 @@ impl Kernel {
                 origin,
             } => {
                 let reason = unwritable_reason(why);
-                self.refuse(&Sender { peer, origin }, &channel, &action, &reason);
+                self.refuse(&Sender { peer, origin }, &channel, &action.whole(), &reason);
             }
         }
     }

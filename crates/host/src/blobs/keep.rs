@@ -33,7 +33,7 @@ fn put(blobs: &dyn Blobs, data: Data, now: Timestamp) -> Result<Digest, NotKept>
     let put = match data {
         Data::Text(text) => blobs.put(text.as_bytes(), now),
         Data::Base64(text) => {
-            let body = STANDARD.decode(&text).map_err(|_| NotKept::BadBase64)?;
+            let body = STANDARD.decode(&*text).map_err(|_| NotKept::BadBase64)?;
             drop(text);
             blobs.put(&body, now)
         }

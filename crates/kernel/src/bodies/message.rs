@@ -1,9 +1,11 @@
 //! Attachments of a message: what is embedded in it and too large becomes a resource.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::{Body, Data, decoded_len, take_text};
+use super::{Body, Data, Lifted, decoded_len, take_text};
 
 /// How much may stay embedded.
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +17,14 @@ pub(crate) struct Room {
 }
 
 /// Lifts the bodies out of a message for which there is no room; the part that would overflow is the one that goes
-/// (C-033). Returns them, and how many bytes stay. `at` is where the message stands.
-pub(crate) fn lift_message(message: &mut Object, at: &str, room: Room) -> (Vec<Body>, usize) {
+/// (C-033). Returns them, and how many bytes stay. `at` is where the message stands; `early` are those that are out of it
+/// already.
+pub(crate) fn lift_message(
+    message: &mut Object,
+    at: &str,
+    room: Room,
+    early: &Lifted,
+) -> (Vec<Body>, usize) {
     let mut bodies = Vec::new();
     let mut stays = 0;
     let Some(Value::Array(attachments)) = message.get_mut("attachments") else {
@@ -31,19 +39,21 @@ pub(crate) fn lift_message(message: &mut Object, at: &str, room: Room) -> (Vec<B
         let (Some("embeddedResource"), Some(data)) = (kind, data) else {
             continue;
         };
-        let bytes = decoded_len(data);
-        if bytes <= room.each && stays + bytes <= room.all {
+        let place = format!("{at}/attachments/{index}");
+        let early = early.find(&place).cloned();
+        let bytes = decoded_len(early.as_ref().map_or(data, |data| data.as_str()));
+        if early.is_none() && bytes <= room.each && stays + bytes <= room.all {
             stays += bytes;
             continue;
         }
-        let data = take_text(attachment, "data").unwrap_or_default();
+        let data = early.or_else(|| take_text(attachment, "data").map(Arc::new));
         attachment.insert("type".to_owned(), json!("resource"));
         attachment.shift_remove("data");
         attachment.insert("uri".to_owned(), json!(""));
         attachment.insert("sizeHint".to_owned(), json!(bytes));
         bodies.push(Body {
-            place: format!("{at}/attachments/{index}"),
-            data: Data::Base64(data),
+            place,
+            data: Data::Base64(data.unwrap_or_default()),
         });
     }
     (bodies, stays)
@@ -68,7 +78,7 @@ mod tests {
 
     fn check(sizes: &[usize], moved: &[&str], stays: usize) {
         let room = Room { each: 30, all: 60 };
-        let (bodies, left) = lift_message(&mut message(sizes), "/m", room);
+        let (bodies, left) = lift_message(&mut message(sizes), "/m", room, &Lifted::default());
         let places: Vec<&str> = bodies.iter().map(|body| body.place.as_str()).collect();
         assert_eq!((places.as_slice(), left), (moved, stays), "{sizes:?}");
     }
@@ -87,8 +97,8 @@ mod tests {
     fn everything_but_the_body_stays_as_it_was() {
         let mut message = message(&[60]);
         let room = Room { each: 3, all: 60 };
-        let (bodies, _) = lift_message(&mut message, "", room);
-        assert_eq!(bodies[0].data, Data::Base64("A".repeat(80)));
+        let (bodies, _) = lift_message(&mut message, "", room, &Lifted::default());
+        assert_eq!(bodies[0].data, Data::Base64(Arc::new("A".repeat(80))));
         assert_eq!(
             message["attachments"],
             json!([{"type": "resource", "label": "l", "contentType": "image/png",
@@ -107,7 +117,10 @@ mod tests {
         let mut message = Object::new();
         message.insert("attachments".to_owned(), attachments.clone());
         let room = Room { each: 0, all: 0 };
-        assert_eq!(lift_message(&mut message, "", room), (vec![], 0));
+        assert_eq!(
+            lift_message(&mut message, "", room, &Lifted::default()),
+            (vec![], 0)
+        );
         assert_eq!(message["attachments"], attachments);
     }
 }

@@ -3,13 +3,18 @@
 //! Moving a body out takes two steps: here it is lifted out and a reference without a name put in its place; when the
 //! host has kept it, the name is filled in. Nothing here decodes or hashes a body.
 
+mod early;
 mod event;
 mod message;
 mod result;
 
+pub use early::AsSent;
+pub(crate) use early::Lifted;
 pub use event::{lift_event, settle_event};
 pub(crate) use message::{Room, lift_message};
 pub(crate) use result::{clip_content, lift_result};
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wire::{Digest, Object};
@@ -26,7 +31,7 @@ pub struct Body {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
     Text(String),
-    Base64(String),
+    Base64(Arc<String>),
 }
 
 /// Fills in the names of bodies that were kept.

@@ -3,6 +3,8 @@
 //! While a tool runs its output is replaced whole again and again: then it is only clipped, so that what is kept does
 //! not grow with the number of updates. The whole is kept when it is complete.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -145,7 +147,7 @@ impl Lifted {
         {
             self.content.push(text_block(&preview));
         }
-        self.refer(&content_type, bytes, Data::Base64(data));
+        self.refer(&content_type, bytes, Data::Base64(Arc::new(data)));
     }
 
     /// What stands beside the content and may be as large as that.
@@ -292,7 +294,7 @@ mod tests {
     fn bytes_of(body: &Body) -> Vec<u8> {
         match &body.data {
             Data::Text(text) => text.clone().into_bytes(),
-            Data::Base64(data) => STANDARD.decode(data).unwrap(),
+            Data::Base64(data) => STANDARD.decode(&**data).unwrap(),
         }
     }
 
