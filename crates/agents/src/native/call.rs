@@ -72,7 +72,7 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse(desk, called, tool.display_name(), text).await,
     };
-    let key = format!("{}:{}", tool.name(), plan.consent_key);
+    let key = key_of(&**tool, &plan);
     let verdict = {
         let approved = desk.approved.lock().await;
         consent::verdict(desk.mode, tool.nature(), &key, &approved)
@@ -90,16 +90,20 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
             };
             ready(desk, called, &plan, Some(confirmed)).await?;
         }
-        Verdict::Ask => match ask(desk, called, &plan, &key).await? {
-            Decision::Approved { edited } => {
+        Verdict::Ask => match ask(desk, called, &plan).await? {
+            Decision::Approved { edited, scope } => {
+                let mut key = key;
                 if let Some(edited) = edited {
-                    match parse(&edited) {
-                        Ok(edited) => input = edited,
+                    match replan(desk, &**tool, &edited).await {
+                        Ok(planned) => (input, key) = planned,
                         Err(text) => {
                             let ended = Ended::failed(tool.display_name(), text);
                             return complete(desk, called, ended).await;
                         }
                     }
+                }
+                if scope == Scope::Session {
+                    remember(desk, &key).await?;
                 }
             }
             Decision::Denied { text } => return Ok(text),
@@ -107,6 +111,26 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
     }
     let ended = run(desk, called, &**tool, &input).await?;
     complete(desk, called, ended).await
+}
+
+fn key_of(tool: &dyn Tool, plan: &Plan) -> String {
+    format!("{}:{}", tool.name(), plan.consent_key)
+}
+
+/// An input that somebody wrote in the place of the model's: it must be possible, and it alone is what was approved.
+async fn replan(desk: &Desk<'_>, tool: &dyn Tool, edited: &str) -> Result<(Value, String), String> {
+    let input = parse(edited)?;
+    let plan = tool.plan(&input, desk.workspace).await;
+    let plan = plan.map_err(|ToolError(text)| text)?;
+    Ok((input, key_of(tool, &plan)))
+}
+
+async fn remember(desk: &Desk<'_>, key: &str) -> Result<(), TurnOver> {
+    let mut known = desk.approved.lock().await;
+    if known.add(key) {
+        desk.events.send(AgentEvent::Noted(known.notes())).await?;
+    }
+    Ok(())
 }
 
 /// A model's input is JSON text; some models write nothing where they mean an empty object.
@@ -161,16 +185,23 @@ async fn ready(
 }
 
 enum Decision {
-    Approved { edited: Option<String> },
-    Denied { text: String },
+    Approved {
+        edited: Option<String>,
+        scope: Scope,
+    },
+    Denied {
+        text: String,
+    },
 }
 
-async fn ask(
-    desk: &Desk<'_>,
-    called: &Called,
-    plan: &Plan,
-    key: &str,
-) -> Result<Decision, TurnOver> {
+/// How far a yes goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Call,
+    Session,
+}
+
+async fn ask(desk: &Desk<'_>, called: &Called, plan: &Plan) -> Result<Decision, TurnOver> {
     let mut fields = ready_fields(called, plan);
     fields.insert("options".to_owned(), consent::options(desk.shared.locale));
     fields.insert("editable".to_owned(), json!(true));
@@ -199,14 +230,12 @@ async fn ask(
     let option = selected_option
         .as_ref()
         .and_then(|option| option["id"].as_str());
-    if option == Some(consent::APPROVE_IN_SESSION) {
-        let mut known = desk.approved.lock().await;
-        if known.add(key) {
-            desk.events.send(AgentEvent::Noted(known.notes())).await?;
-        }
-    }
+    let scope = match option {
+        Some(consent::APPROVE_IN_SESSION) => Scope::Session,
+        _ => Scope::Call,
+    };
     let edited = input.filter(|input| *input != called.told.input);
-    Ok(Decision::Approved { edited })
+    Ok(Decision::Approved { edited, scope })
 }
 
 /// Edits are shown by reference: what they refer to is kept before anybody is told. Whether all of it was.
