@@ -3,6 +3,7 @@
 //! Promises: everything is waited for as a condition of what the client sees; a refused action is never overlooked.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use client::{Connection, Envelope, Events, Mirror, Target};
@@ -16,6 +17,8 @@ use crate::TestHost;
 
 /// Long enough for any machine; nothing is awaited that does not come.
 const DEADLINE: Duration = Duration::from_secs(60);
+
+static TURNS: AtomicUsize = AtomicUsize::new(0);
 
 pub const SESSION: &str = "native:/stage";
 
@@ -164,7 +167,8 @@ pub struct Person {
     pub chat: ChannelUri,
     events: Events,
     mirror: Mirror,
-    turns: usize,
+    /// The turn it started last.
+    turn: String,
     name: String,
 }
 
@@ -178,16 +182,14 @@ impl Person {
     }
 
     pub async fn arrives_at(target: &Target, name: &str) -> Self {
-        let (connection, events) = Connection::connect(target)
-            .await
-            .expect("the socket opens");
+        let (connection, events) = Connection::connect(target).await.expect("the socket opens");
         connection.initialize(name, &[]).await.expect("initialize");
         Self {
             connection,
             events,
             mirror: Mirror::default(),
             chat: ChannelUri::root(),
-            turns: 0,
+            turn: String::new(),
             name: name.to_owned(),
         }
     }
@@ -247,8 +249,10 @@ impl Person {
 
     /// Starts a turn with a model of its choice.
     pub async fn says_to(&mut self, text: &str, model: Value) -> String {
-        self.turns += 1;
-        let turn = format!("{}-{}-{text}", self.name, self.turns);
+        // No id is used twice, also by who comes back with nothing in the head.
+        let number = TURNS.fetch_add(1, Ordering::Relaxed);
+        let turn = format!("{}-{number}", self.name);
+        self.turn.clone_from(&turn);
         let mut message = json!({"text": text, "origin": {"kind": "user"}});
         if !model.is_null() {
             message["model"] = model;
@@ -330,14 +334,13 @@ impl Person {
         serde_json::to_value(state).expect("JSON")
     }
 
-    /// The last turn, once none runs and there are as many as were started here or more.
+    /// The last turn, once none runs and the one started last is over.
     pub async fn turn_over(&mut self) -> Value {
-        let last = format!("{}-{}-", self.name, self.turns);
+        let last = self.turn.clone();
         let chat = self
             .until("the turn ends", move |chat| {
                 let turns = chat["turns"].as_array().expect("turns");
-                let ours = |turn: &Value| turn["id"].as_str().is_some_and(|id| id.starts_with(&last));
-                chat["activeTurn"].is_null() && turns.iter().any(ours)
+                chat["activeTurn"].is_null() && turns.iter().any(|turn| turn["id"] == last.as_str())
             })
             .await;
         let turns = chat["turns"].as_array().expect("turns");
@@ -385,7 +388,8 @@ impl Person {
     async fn next(&mut self, what: &str, now: &Value) -> Envelope {
         loop {
             let heard = timeout(DEADLINE, self.events.next()).await;
-            let heard = heard.unwrap_or_else(|_| panic!("{what}: nothing more comes, and it is {now:#}"));
+            let heard =
+                heard.unwrap_or_else(|_| panic!("{what}: nothing more comes, and it is {now:#}"));
             let heard = heard.expect("the connection lives");
             if heard.method == "action" {
                 return Envelope::from_value(heard.params).expect("an envelope");

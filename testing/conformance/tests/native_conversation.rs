@@ -40,7 +40,11 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
     let turn = &chat["activeTurn"];
     assert_eq!(said_in(turn, "reasoning"), ["hmm"]);
     assert_eq!(said_in(turn, "markdown"), ["Let me look."]);
-    assert!(calls_of(turn).iter().all(|call| call["status"] == "streaming"));
+    assert!(
+        calls_of(turn)
+            .iter()
+            .all(|call| call["status"] == "streaming")
+    );
     gate.open();
     let turn = stage.ann.turn_over().await;
     assert_eq!(turn["state"], "complete");
@@ -64,7 +68,10 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
     let requests = stage.model.requests();
     assert_eq!(requests.len(), 2);
     let (first, second) = (requests[0].json(), requests[1].json());
-    assert_eq!((&first["model"], &first["stream"]), (&json!("echo"), &json!(true)));
+    assert_eq!(
+        (&first["model"], &first["stream"]),
+        (&json!("echo"), &json!(true))
+    );
     assert_eq!(first["tools"], second["tools"]);
     assert_eq!(first["messages"][0], second["messages"][0]);
     expect![[r#"
@@ -105,9 +112,13 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
             "tool_call_id": "call_b",
             "content": "     1\ttwo\n"
           }
-        ]"#]].assert_eq(&serde_json::to_string_pretty(&messages(&second)).unwrap());
+        ]"#]]
+    .assert_eq(&serde_json::to_string_pretty(&messages(&second)).unwrap());
     let system = first["messages"][0]["content"].as_str().unwrap();
-    assert!(system.contains(&stage.work().display().to_string()), "{system}");
+    assert!(
+        system.contains(&stage.work().display().to_string()),
+        "{system}"
+    );
     let names: Vec<&str> = first["tools"]
         .as_array()
         .unwrap()
@@ -159,7 +170,10 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
         })
         .await;
     let chat = stage.ann.sees();
-    assert!(chat["steeringMessage"].is_null() && chat["queuedMessages"].is_null(), "{chat:#}");
+    assert!(
+        chat["steeringMessage"].is_null() && chat["queuedMessages"].is_null(),
+        "{chat:#}"
+    );
     let requests = stage.model.requests();
     let script = |number: usize| script_of(&messages(&requests[number].json()));
     expect![[r#"
@@ -171,17 +185,20 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
         assistant: - [read {"path":"a.txt"}]
         tool:      1	one
 
-    "#]].assert_eq(&script(2));
+    "#]]
+    .assert_eq(&script(2));
     expect![[r#"
         user: go
-        assistant: - [read {"path":"a.txt"}] [read {"path":"a.txt"}]
+        assistant: - [read {"path":"a.txt"}]
         tool:      1	one
 
+        assistant: - [read {"path":"a.txt"}]
         tool:      1	one
 
         assistant: done
         user: then that
-    "#]].assert_eq(&script(3));
+    "#]]
+    .assert_eq(&script(3));
 }
 
 #[tokio::test]
@@ -204,7 +221,9 @@ async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
         model.tools = Some(false);
         model.output_tokens = Some(77);
         model.model = Some("vendor/echo-7b".to_owned());
-        model.headers.insert("x-team".to_owned(), "green".to_owned());
+        model
+            .headers
+            .insert("x-team".to_owned(), "green".to_owned());
     })
     .await;
     let answer = Answer::says(["cut"]).finishes("length").without_usage();
@@ -215,7 +234,10 @@ async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
     assert!(body.get("tools").is_none(), "{body:#}");
     assert_eq!(requests[0].header("x-team"), Some("green"));
     assert!(body.to_string().contains("77"), "{body:#}");
-    assert!(turn["usage"].is_null(), "a server that counts nothing: {turn:#}");
+    assert!(
+        turn["usage"].is_null(),
+        "a server that counts nothing: {turn:#}"
+    );
     let notices = parts_of(&turn, "systemNotification");
     assert!(notices[0].to_string().contains("output limit"), "{turn:#}");
 }
