@@ -279,7 +279,7 @@ impl Person {
 
     pub async fn cancels(&self) {
         let turn = self.sees()["activeTurn"]["id"].clone();
-        self.does(json!({"type": "chat/turnCancelled", "turnId": turn}))
+        self.does(json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 0}))
             .await;
     }
 
