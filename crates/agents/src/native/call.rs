@@ -92,30 +92,19 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
             ready(desk, called, &plan, Some(confirmed)).await?;
         }
         Verdict::Ask => match ask(desk, called, &plan).await? {
-            Decision::Approved { edited, in_session } => {
+            Decision::Approved { edited, scope } => {
                 let mut key = key;
                 if let Some(edited) = edited {
                     remark = Some(format!("The user changed the input to {edited}"));
-                    // It is another call now: looked at again, and remembered as what it is.
-                    let looked_at = match parse(&edited) {
-                        Ok(edited) => {
-                            let plan = tool.plan(&edited, desk.workspace).await;
-                            plan.map(|plan| (edited, plan)).map_err(|error| error.0)
-                        }
-                        Err(text) => Err(text),
-                    };
-                    match looked_at {
-                        Ok((edited, plan)) => {
-                            input = edited;
-                            key = key_of(&**tool, &plan);
-                        }
+                    match replan(desk, &**tool, &edited).await {
+                        Ok(planned) => (input, key) = planned,
                         Err(text) => {
                             let ended = Ended::failed(tool.display_name(), text);
                             return complete(desk, called, ended).await;
                         }
                     }
                 }
-                if in_session {
+                if scope == Scope::Session {
                     remember(desk, &key).await?;
                 }
             }
@@ -127,6 +116,30 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
         ended.text = format!("{remark}\n{}", ended.text);
     }
     complete(desk, called, ended).await
+}
+
+/// What "approve in this session" means: all edits, or this very command.
+fn key_of(tool: &dyn Tool, plan: &Plan) -> String {
+    match tool.nature() {
+        Nature::Edits => "edits".to_owned(),
+        Nature::Reads | Nature::Runs => format!("{}:{}", tool.name(), plan.consent_key),
+    }
+}
+
+/// An input that somebody wrote in the place of the model's: it must be possible, and it alone is what was approved.
+async fn replan(desk: &Desk<'_>, tool: &dyn Tool, edited: &str) -> Result<(Value, String), String> {
+    let input = parse(edited)?;
+    let plan = tool.plan(&input, desk.workspace).await;
+    let plan = plan.map_err(|ToolError(text)| text)?;
+    Ok((input, key_of(tool, &plan)))
+}
+
+async fn remember(desk: &Desk<'_>, key: &str) -> Result<(), TurnOver> {
+    let mut known = desk.approved.lock().await;
+    if known.add(key) {
+        desk.events.send(AgentEvent::Noted(known.notes())).await?;
+    }
+    Ok(())
 }
 
 /// A model's input is JSON text; some models write nothing where they mean an empty object.
@@ -180,30 +193,21 @@ async fn ready(
         .await
 }
 
-/// What "approve in this session" means: all edits, or this very command.
-fn key_of(tool: &dyn Tool, plan: &Plan) -> String {
-    match tool.nature() {
-        Nature::Edits => "edits".to_owned(),
-        Nature::Reads | Nature::Runs => format!("{}:{}", tool.name(), plan.consent_key),
-    }
-}
-
-async fn remember(desk: &Desk<'_>, key: &str) -> Result<(), TurnOver> {
-    let mut known = desk.approved.lock().await;
-    if known.add(key) {
-        desk.events.send(AgentEvent::Noted(known.notes())).await?;
-    }
-    Ok(())
-}
-
 enum Decision {
     Approved {
         edited: Option<String>,
-        in_session: bool,
+        scope: Scope,
     },
     Denied {
         text: String,
     },
+}
+
+/// How far a yes goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Call,
+    Session,
 }
 
 async fn ask(desk: &Desk<'_>, called: &Called, plan: &Plan) -> Result<Decision, TurnOver> {
@@ -235,9 +239,12 @@ async fn ask(desk: &Desk<'_>, called: &Called, plan: &Plan) -> Result<Decision, 
     let option = selected_option
         .as_ref()
         .and_then(|option| option["id"].as_str());
+    let scope = match option {
+        Some(consent::APPROVE_IN_SESSION) => Scope::Session,
+        _ => Scope::Call,
+    };
     let edited = input.filter(|input| *input != called.told.input);
-    let in_session = option == Some(consent::APPROVE_IN_SESSION);
-    Ok(Decision::Approved { edited, in_session })
+    Ok(Decision::Approved { edited, scope })
 }
 
 /// Edits are shown by reference: what they refer to is kept before anybody is told. Whether all of it was.

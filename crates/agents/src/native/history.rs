@@ -51,7 +51,7 @@ pub(super) fn of_parts(parts: &[Value]) -> Vec<ModelMessage> {
                     round.says(text, &mut messages);
                 }
             }
-            "toolCall" => round.calls(&part["toolCall"]),
+            "toolCall" => round.calls(&part["toolCall"], &mut messages),
             _ => {}
         }
     }
@@ -63,6 +63,8 @@ pub(super) fn of_parts(parts: &[Value]) -> Vec<ModelMessage> {
 struct Round {
     text: String,
     calls: Vec<(ToolUse, String)>,
+    /// Which one its calls say it is; those of other agents do not say.
+    number: Option<u64>,
 }
 
 impl Round {
@@ -74,11 +76,17 @@ impl Round {
         self.text.push_str(text);
     }
 
-    /// A call whose input never came whole was never made.
-    fn calls(&mut self, call: &Value) {
+    /// So does a call that was made when others had their results.
+    fn calls(&mut self, call: &Value, messages: &mut Vec<ModelMessage>) {
+        // A call whose input never came whole was never made.
         if call["status"] == "cancelled" && call["toolInput"].is_null() {
             return;
         }
+        let number = call["_meta"][super::round::ROUND].as_u64();
+        if !self.calls.is_empty() && self.number != number {
+            std::mem::take(self).end(messages);
+        }
+        self.number = number;
         let id = call["toolCallId"].as_str().unwrap_or("").to_owned();
         let name = call["toolName"].as_str().unwrap_or("").to_owned();
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
@@ -170,8 +178,6 @@ mod tests {
             {"kind": "markdown", "content": "Done."},
             {"kind": "toolCall", "toolCall": {"status": "cancelled", "reason": "skipped", "toolCallId": "c",
                 "toolName": "bash", "toolInput": "{}"}},
-            {"kind": "toolCall", "toolCall": {"status": "cancelled", "reason": "skipped", "toolCallId": "d",
-                "toolName": "bash"}},
         ]);
         let messages = of_turns(&[turn("hi", parts)], 1_000);
         let calls = |id: &str, name: &str, input: &str| ToolUse {
@@ -203,6 +209,21 @@ mod tests {
                 result("c", INTERRUPTED),
             ]
         );
+    }
+
+    #[test]
+    fn calls_without_a_word_between_them_are_told_apart_by_their_rounds() {
+        let call = |id: &str, round: u64| {
+            json!({"kind": "toolCall", "toolCall": {"status": "completed", "toolCallId": id, "toolName": "read",
+                "toolInput": "{}", "content": [], "_meta": {super::super::round::ROUND: round}}})
+        };
+        let parts = [call("a", 0), call("b", 0), call("c", 1)];
+        let calls_of = |message: &ModelMessage| match message {
+            ModelMessage::Assistant { calls, .. } => Some(calls.len()),
+            ModelMessage::User(_) | ModelMessage::ToolResult { .. } => None,
+        };
+        let calls: Vec<usize> = of_parts(&parts).iter().filter_map(calls_of).collect();
+        assert_eq!(calls, [2, 1]);
     }
 
     #[test]

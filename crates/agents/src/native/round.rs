@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::Shared;
@@ -52,16 +53,20 @@ impl Numbers {
     }
 }
 
+/// Under this name a call says in which round of its turn it was made: calls of one round saw nothing of each other.
+pub(super) const ROUND: &str = "greenroom.round";
+
 pub(super) async fn play(
     shared: &Shared,
     endpoint: &Endpoint,
-    request: &ModelRequest,
+    (round, request): (usize, &ModelRequest),
     numbers: &mut Numbers,
     events: &EventSink,
 ) -> Result<Said, RoundError> {
     let (sender, mut heard) = mpsc::channel(MODEL_EVENTS_MAX);
     let mut teller = Teller {
         shared,
+        round,
         events,
         numbers,
         part: None,
@@ -87,6 +92,7 @@ pub(super) async fn play(
 
 struct Teller<'a> {
     shared: &'a Shared,
+    round: usize,
     events: &'a EventSink,
     numbers: &'a mut Numbers,
     /// The part that text goes on in.
@@ -111,6 +117,7 @@ impl Teller<'_> {
                 let start = ToolStart {
                     name: name.clone(),
                     display_name: display_name.to_owned(),
+                    meta: json!({ROUND: self.round}).as_object().cloned(),
                     ..ToolStart::default()
                 };
                 let input = String::new();

@@ -78,11 +78,13 @@ async fn converse(
         true => shared.tools.iter().map(|tool| &**tool).collect(),
         false => Vec::new(),
     };
-    let mut steered = Steered::read(input.resume.as_ref().and_then(Option::as_deref));
+    let said = history::of_parts(&input.said);
+    let checkpoint = input.resume.as_ref().and_then(Option::as_deref);
+    let mut steered = Steered::read(checkpoint, rounds_of(&said));
     let mut request = ModelRequest {
         model: model.server_name().to_owned(),
         system: prompt::system(directories, &tools, mode),
-        messages: conversation(model, input, &steered),
+        messages: conversation(model, input, said, &steered),
         tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
         max_output_tokens: model.output_tokens,
         settings: settings_of(&input.message),
@@ -107,7 +109,8 @@ async fn converse(
         if round > 0 {
             steered.take(events, &mut numbers, &mut request).await?;
         }
-        let said = match round::play(shared, endpoint, &request, &mut numbers, events).await {
+        let asked = (steered.rounds, &request);
+        let said = match round::play(shared, endpoint, asked, &mut numbers, events).await {
             Ok(said) => said,
             Err(RoundError::Over) => return Err(Stop::Over),
             Err(RoundError::Provider(error)) => return Err(error.into()),
@@ -173,16 +176,27 @@ fn spec_of(tool: &dyn Tool) -> ToolSpec {
 }
 
 /// Earlier turns, the user's message, and what a resumed turn said so far. Half of what fits is left for this turn.
-fn conversation(model: &Model, input: &TurnInput, steered: &Steered) -> Vec<ModelMessage> {
+fn conversation(
+    model: &Model,
+    input: &TurnInput,
+    said: Vec<ModelMessage>,
+    steered: &Steered,
+) -> Vec<ModelMessage> {
     let mut messages = history::of_turns(&input.history, model.context() / 2);
     messages.push(ModelMessage::User(input.text.clone()));
     if input.resume.is_some() {
-        messages.extend(steered.woven_into(history::of_parts(&input.said)));
+        messages.extend(steered.woven_into(said));
         if matches!(messages.last(), Some(ModelMessage::Assistant { .. })) {
             messages.push(ModelMessage::User(GO_ON.to_owned()));
         }
     }
     messages
+}
+
+/// Rounds that are over: a text that was cut off goes on in the next.
+fn rounds_of(said: &[ModelMessage]) -> usize {
+    let is_over = |message: &&ModelMessage| matches!(message, ModelMessage::Assistant { calls, .. } if !calls.is_empty());
+    said.iter().filter(is_over).count()
 }
 
 /// The first line of what the user wants, as far as a title goes.
@@ -253,7 +267,8 @@ struct Steered {
 const STEERING_BYTES_MAX: usize = 48 * 1_024;
 
 impl Steered {
-    fn read(checkpoint: Option<&[u8]>) -> Self {
+    /// What the checkpoint says, in a turn that went on for so many rounds.
+    fn read(checkpoint: Option<&[u8]>, rounds: usize) -> Self {
         let value: Value = checkpoint
             .and_then(|data| serde_json::from_slice(data).ok())
             .unwrap_or_default();
@@ -263,7 +278,7 @@ impl Steered {
             Some((rounds, entry[1].as_str()?.to_owned()))
         });
         Self {
-            rounds: usize::try_from(value["rounds"].as_u64().unwrap_or(0)).unwrap_or(0),
+            rounds,
             taken: taken.collect(),
         }
     }
@@ -304,7 +319,7 @@ impl Steered {
         });
         let mut steered: Vec<Value> = fits.map(|(rounds, text)| json!([rounds, text])).collect();
         steered.reverse();
-        let kept = json!({"rounds": self.rounds, "steered": steered});
+        let kept = json!({"steered": steered});
         kept.to_string().into_bytes()
     }
 
@@ -314,11 +329,11 @@ impl Steered {
         let mut taken = self.taken.iter().peekable();
         let mut rounds = 0;
         for message in said {
-            if matches!(message, ModelMessage::Assistant { .. }) {
+            if let ModelMessage::Assistant { calls, .. } = &message {
                 while let Some((_, text)) = taken.next_if(|(after, _)| *after <= rounds) {
                     woven.push(ModelMessage::User(text.clone()));
                 }
-                rounds += 1;
+                rounds += usize::from(!calls.is_empty());
             }
             woven.push(message);
         }
@@ -347,16 +362,21 @@ mod tests {
 
     #[test]
     fn steering_is_woven_in_where_it_was_taken() {
+        let call = ToolUse {
+            id: "c".to_owned(),
+            name: "read".to_owned(),
+            input: "{}".to_owned(),
+        };
         let said = |text: &str| ModelMessage::Assistant {
             text: text.to_owned(),
-            calls: Vec::new(),
+            calls: vec![call.clone()],
         };
         let user = |text: &str| ModelMessage::User(text.to_owned());
         let steered = Steered {
             rounds: 2,
             taken: vec![(1, "left".to_owned()), (2, "right".to_owned())],
         };
-        let again = Steered::read(Some(&steered.checkpoint()));
+        let again = Steered::read(Some(&steered.checkpoint()), 2);
         assert_eq!((again.rounds, &again.taken), (2, &steered.taken));
         assert_eq!(
             again.woven_into(vec![said("a"), said("b")]),
@@ -372,6 +392,9 @@ mod tests {
         };
         let checkpoint = steered.checkpoint();
         assert!(checkpoint.len() < 64 * 1_024, "{}", checkpoint.len());
-        assert_eq!(Steered::read(Some(&checkpoint)).taken.last().unwrap().0, 8);
+        assert_eq!(
+            Steered::read(Some(&checkpoint), 9).taken.last().unwrap().0,
+            8
+        );
     }
 }
