@@ -24,10 +24,12 @@ pub struct AgentInfo {
     pub default_model: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
     pub id: String,
     pub name: String,
+    /// Further fields of `SessionModelInfo`.
+    pub details: wire::Object,
 }
 
 impl AgentInfo {
@@ -51,7 +53,11 @@ impl AgentInfo {
 impl ModelInfo {
     /// `SessionModelInfo` of AHP 1.0.
     pub fn to_wire(&self, provider: &str) -> Value {
-        json!({"id": self.id, "provider": provider, "name": self.name})
+        let mut info = json!({"id": self.id, "provider": provider, "name": self.name});
+        if let Some(info) = info.as_object_mut() {
+            info.extend(self.details.clone());
+        }
+        info
     }
 }
 
@@ -59,6 +65,11 @@ impl ModelInfo {
 #[async_trait]
 pub trait Agent: Send + Sync {
     fn info(&self) -> AgentInfo;
+
+    /// Whether its turns need the turns before them.
+    fn remembers(&self) -> bool {
+        false
+    }
 
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
 }
@@ -91,6 +102,14 @@ pub struct TurnInput {
     pub resume: Option<Option<Vec<u8>>>,
     /// What a worker was spawned with: the `brief` of its [`crate::Worker`].
     pub brief: Option<Vec<u8>>,
+    /// The turns before this one, oldest first; only for an agent that [`Agent::remembers`].
+    pub history: Vec<Value>,
+    /// Of a resumed turn: the response parts it has so far.
+    pub said: Vec<Value>,
+    /// The session has no title yet.
+    pub untitled: bool,
+    /// What the agent last noted about the session ([`crate::AgentEvent::Noted`]).
+    pub notes: Option<Vec<u8>>,
 }
 
 /// Why a turn failed, or a session could not be opened. The user reads the message.
@@ -115,6 +134,7 @@ mod tests {
             models: vec![ModelInfo {
                 id: "m".to_owned(),
                 name: "M".to_owned(),
+                details: wire::Object::new(),
             }],
             capabilities: json!({}),
             config_schema: json!({"type": "object", "properties": {}}),

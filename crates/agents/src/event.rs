@@ -29,6 +29,14 @@ pub enum AgentEvent {
     Activity(Option<String>),
     /// Opaque, at most 64 KiB; handed back when the turn is resumed (G-04).
     Checkpoint(Vec<u8>),
+    /// Text, opaque, at most 64 KiB: kept with the session and handed to each of its turns. Replaces what was noted.
+    Noted(Vec<u8>),
+    /// A body to be kept, and to be referred to later; [`AgentReply::Kept`] follows.
+    Keep {
+        keep: u64,
+        body: Vec<u8>,
+        content_type: String,
+    },
     /// Content that clients fetch by reference. The host keeps the body and names it.
     Content {
         body: Vec<u8>,
@@ -144,6 +152,11 @@ pub enum AgentReply {
         response: String,
         answers: Object,
     },
+    /// The `ContentRef` of a body that was kept, or why it was not.
+    Kept {
+        keep: u64,
+        reference: Result<Value, String>,
+    },
     /// The steering `Message`, if one was waiting.
     Steered {
         steer: u64,
@@ -157,13 +170,14 @@ pub(crate) enum Awaited {
     Call(u64),
     Ask(u64),
     Steer(u64),
+    Keep(u64),
 }
 
 impl AgentEvent {
     /// Roughly the bytes it holds, where they may be many.
     pub fn weight(&self) -> usize {
         match self {
-            Self::Content { body, .. } => body.len(),
+            Self::Content { body, .. } | Self::Keep { body, .. } => body.len(),
             Self::ToolContent { content, .. } => content.iter().map(weight_of).sum(),
             Self::ToolCompleted { result, .. } => weight_of(result),
             Self::ToolReady { fields, .. } => fields.values().map(weight_of).sum(),
@@ -176,6 +190,7 @@ impl AgentEvent {
             | Self::Title(_)
             | Self::Activity(_)
             | Self::Checkpoint(_)
+            | Self::Noted(_)
             | Self::ToolStarted { .. }
             | Self::Asked { .. }
             | Self::SteerPoint { .. }
@@ -195,6 +210,7 @@ impl AgentEvent {
             }
             Self::Asked { ask, .. } => Some(Awaited::Ask(*ask)),
             Self::SteerPoint { steer } => Some(Awaited::Steer(*steer)),
+            Self::Keep { keep, .. } => Some(Awaited::Keep(*keep)),
             Self::PartOpened { .. }
             | Self::Text { .. }
             | Self::Notice { .. }
@@ -202,6 +218,7 @@ impl AgentEvent {
             | Self::Title(_)
             | Self::Activity(_)
             | Self::Checkpoint(_)
+            | Self::Noted(_)
             | Self::Content { .. }
             | Self::ToolStarted { .. }
             | Self::ToolInput { .. }
@@ -218,6 +235,7 @@ impl AgentReply {
             | Self::ToolEnded { call, .. } => Awaited::Call(*call),
             Self::Answered { ask, .. } => Awaited::Ask(*ask),
             Self::Steered { steer, .. } => Awaited::Steer(*steer),
+            Self::Kept { keep, .. } => Awaited::Keep(*keep),
         }
     }
 }

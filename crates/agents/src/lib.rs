@@ -5,10 +5,15 @@
 
 pub mod agent;
 pub mod event;
+mod locale;
+pub mod native;
+pub mod provider;
 pub mod scripted;
 pub mod sink;
+pub mod tool;
 
 pub use agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts, TurnInput};
 pub use event::{AgentEvent, AgentReply, TextKind, ToolStart, Worker};
+pub use native::{Model, NativeAgent};
 pub use scripted::{Script, ScriptError, ScriptedAgent};
 pub use sink::{EventSink, NobodyWaits, Replies, TurnOver};

@@ -4,8 +4,10 @@
 //! once. A wait that is dropped, or whose turn is over, leaves nothing behind.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 
 use crate::event::{AgentEvent, AgentReply, Awaited};
@@ -15,6 +17,7 @@ use crate::event::{AgentEvent, AgentReply, Awaited};
 pub struct EventSink {
     events: mpsc::Sender<AgentEvent>,
     replies: Replies,
+    kept: Arc<AtomicU64>,
     room: Room,
 }
 
@@ -70,11 +73,11 @@ struct Wait<'a> {
 
 impl EventSink {
     pub fn new(events: mpsc::Sender<AgentEvent>, replies: Replies) -> Self {
-        let room = Room::new();
         Self {
             events,
             replies,
-            room,
+            kept: Arc::default(),
+            room: Room::new(),
         }
     }
 
@@ -93,6 +96,25 @@ impl EventSink {
         // It is given back by whoever takes the event; had it not been sent, it would be free by now.
         taken.into_iter().for_each(SemaphorePermit::forget);
         Ok(())
+    }
+
+    /// Has a body kept, so that it can be referred to. What could not be kept is told in its place.
+    pub async fn keep(
+        &self,
+        body: Vec<u8>,
+        content_type: &str,
+    ) -> Result<Result<Value, String>, TurnOver> {
+        let keep = self.kept.fetch_add(1, Ordering::Relaxed);
+        let content_type = content_type.to_owned();
+        let reply = self.ask(AgentEvent::Keep {
+            keep,
+            body,
+            content_type,
+        });
+        match reply.await? {
+            AgentReply::Kept { reference, .. } => Ok(reference),
+            other => Ok(Err(format!("an answer to something else: {other:?}"))),
+        }
     }
 
     /// Says something that is answered, and waits for the answer.

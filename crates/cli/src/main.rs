@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod export;
 mod logs;
+mod models;
 mod screen;
 mod send;
 mod serve;
@@ -33,6 +34,8 @@ use crate::exit::Exit;
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   greenroom                        talk with an agent; starts a host if none runs
+  greenroom --model http://localhost:11434/v1#qwen3
+                                   the same, with a model of your own
   greenroom serve                  run a host in this terminal
   greenroom send hello             send one message, show the answer
   greenroom sessions               list what is there
@@ -50,10 +53,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Chat(chat::ChatOptions),
+    Chat(Box<chat::ChatOptions>),
     Serve(serve::ServeOptions),
     Sessions(sessions::SessionsOptions),
     Send(send::SendOptions),
+    Models(models::ModelsOptions),
     Watch(watch::WatchOptions),
     Export(export::ExportOptions),
     Doctor(doctor::DoctorOptions),
@@ -63,7 +67,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let log_level = logs::start();
     // Nothing was asked for: then somebody wants to talk.
-    let verb = cli.verb.unwrap_or(Verb::Chat(cli.chat));
+    let verb = cli.verb.unwrap_or(Verb::Chat(Box::new(cli.chat)));
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -76,10 +80,11 @@ fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match verb {
-            Verb::Chat(options) => chat::run(options).await,
+            Verb::Chat(options) => chat::run(*options).await,
             Verb::Serve(options) => serve::run(options, log_level).await,
             Verb::Sessions(options) => sessions::run(options).await,
             Verb::Send(options) => send::run(options).await,
+            Verb::Models(options) => models::run(options).await,
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Doctor(options) => doctor::run(options).await,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use client::endpoint;
-use host::{Config, Ready, TokenChoice};
+use host::{Config, Model, Ready, TokenChoice};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -16,12 +16,16 @@ use crate::exit::Exit;
 use crate::logs::LogLevel;
 use crate::screen::print;
 
+/// The settings file that a host finds by itself.
+const SETTINGS: &str = "greenroom.toml";
+
 /// Run a host that clients connect to
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   greenroom serve
   greenroom serve --listen 127.0.0.1:0 --ready-json
-  greenroom serve --script my-script.json --workspace ~/code
+  greenroom serve --model http://localhost:11434/v1#qwen3 --workspace ~/code
+  greenroom serve --script my-script.json
 
 SIGTERM or Ctrl-C stops the host within 5 s; nothing that a client has seen is lost.")]
 pub(crate) struct ServeOptions {
@@ -31,12 +35,16 @@ pub(crate) struct ServeOptions {
     /// Where sessions are kept [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// TOML file with settings; --print-config shows them all
+    /// TOML file with settings [default: greenroom.toml in the data directory]; --print-config shows them all
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Script of the scripted agent, instead of the built-in one
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
+    /// A model to talk to: BASE_URL#MODEL of any server that speaks Chat Completions; may be repeated, the first being
+    /// the default. Models with keys, prices and settings go into the TOML file
+    #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse)]
+    model: Vec<Model>,
     /// File that holds the token clients must show [default: one is made and kept in the data directory]
     #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
     token_file: Option<PathBuf>,
@@ -67,12 +75,10 @@ pub(crate) struct ServeOptions {
 impl ServeOptions {
     fn config(&self) -> anyhow::Result<Config> {
         let data = endpoint::data_directory(self.data.as_deref())?;
-        let mut config = Config::default_for(data);
-        if let Some(file) = &self.config {
-            config
-                .load_toml(file)
-                .context("the configuration file cannot be used")?;
-        }
+        let mut config = settings(data, self.config.as_deref())?;
+        let named = |id: &str| self.model.iter().any(|model| model.id == id);
+        config.models.retain(|model| !named(&model.id));
+        config.models.splice(0..0, self.model.iter().cloned());
         if let Some(listen) = self.listen {
             config.listen = listen;
         }
@@ -92,6 +98,19 @@ impl ServeOptions {
         config.stdio = self.stdio;
         Ok(config)
     }
+}
+
+/// The settings of a host: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
+pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Config> {
+    let kept = data.join(SETTINGS);
+    let mut config = Config::default_for(data);
+    let file = file.or_else(|| kept.is_file().then_some(kept.as_path()));
+    if let Some(file) = file {
+        config
+            .load_toml(file)
+            .context("the configuration file cannot be used")?;
+    }
+    Ok(config)
 }
 
 /// What the command line asks for and may not have.

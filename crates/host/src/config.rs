@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use agents::Model;
 pub use kernel::Limits;
 
 /// Where the host listens unless told otherwise.
@@ -27,6 +28,8 @@ pub struct Config {
     pub script: Option<PathBuf>,
     /// Whether the scripted agent is offered.
     pub scripted: bool,
+    /// Models of the native agent, the first being the default. None: it is not offered.
+    pub models: Vec<Model>,
     pub token: TokenChoice,
     /// Names beside IP literals and `localhost` that `Host` may carry (G-25).
     pub allowed_hosts: Vec<String>,
@@ -87,6 +90,8 @@ struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     journal: Option<JournalChoice>,
     limits: Limits,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    models: Vec<Model>,
 }
 
 impl Config {
@@ -98,6 +103,7 @@ impl Config {
             workspaces: Vec::new(),
             script: None,
             scripted: true,
+            models: Vec::new(),
             token: TokenChoice::InDataDir,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
@@ -137,6 +143,11 @@ impl Config {
             .unwrap_or_else(|| std::mem::take(&mut self.allowed_origins));
         self.journal = file.journal.unwrap_or(self.journal);
         self.limits = file.limits;
+        Model::check_all(&file.models).map_err(|error| ConfigError::Invalid {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })?;
+        self.models = file.models;
         Ok(())
     }
 
@@ -151,6 +162,7 @@ impl Config {
             allowed_origins: Some(self.allowed_origins.clone()),
             journal: Some(self.journal),
             limits: self.limits.clone(),
+            models: self.models.clone(),
         };
         toml::to_string(&file).unwrap_or_else(|error| format!("# cannot be shown: {error}\n"))
     }
@@ -171,6 +183,27 @@ mod tests {
         again.load_toml(&path).unwrap();
         assert_eq!(again.limits, config.limits);
         assert_eq!(again.to_toml(), config.to_toml());
+    }
+
+    #[test]
+    fn models_are_tables_and_a_bad_one_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("greenroom.toml");
+        let mut config = Config::default_for(PathBuf::new());
+        let local = "[[models]]\nid = \"qwen3\"\nbase_url = \"http://localhost:11434/v1\"\n";
+        std::fs::write(&path, local).unwrap();
+        config.load_toml(&path).unwrap();
+        assert_eq!(config.models[0].id, "qwen3");
+        std::fs::write(&path, config.to_toml()).unwrap();
+        let mut again = Config::default_for(PathBuf::new());
+        again.load_toml(&path).unwrap();
+        assert_eq!(again.models, config.models);
+        std::fs::write(&path, format!("{local}{local}")).unwrap();
+        let error = config.load_toml(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("qwen3") && error.contains("twice"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod run;
 mod secret;
 
 pub use config::{
-    Config, ConfigError, DEFAULT_PORT, JournalChoice, Limits, LogLevelHook, TokenChoice,
+    Config, ConfigError, DEFAULT_PORT, JournalChoice, Limits, LogLevelHook, Model, TokenChoice,
 };
-pub use run::{Ready, ServeError, VERSION, serve};
+pub use run::{Ready, ServeError, VERSION, ask_for, serve};
 pub use secret::Endpoint;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Agent, Script, ScriptedAgent};
+use agents::{Agent, NativeAgent, Script, ScriptedAgent};
 use kernel::{AgentFacts, HostFacts, Input, Kernel};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arrival::{Arrival, Arrivals};
 use crate::blobs::{BlobError, Blobs, FileBlobs, MemoryBlobs};
 use crate::clock::Clock;
-use crate::config::{Config, JournalChoice, Limits, TokenChoice};
+use crate::config::{Config, JournalChoice, Limits, Model, TokenChoice};
 use crate::effects::{Bodies, Effects};
 use crate::journal::{Journal, JournalError, JournalThread, Memory, Sqlite};
 use crate::kernel_task::KernelTask;
@@ -54,6 +54,8 @@ pub enum ServeError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    #[error("{0}")]
+    Model(String),
     #[error("{0}")]
     Script(String),
     #[error("workspace {path}: {message}")]
@@ -253,9 +255,19 @@ fn door_of(config: &Config, token: Option<String>, shutdown_ms: u64) -> Arc<net:
 }
 
 fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
+    let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
+    if !config.models.is_empty() {
+        hide_environment(&config.models);
+        let native = NativeAgent::new(config.models.clone());
+        agents.push(Arc::new(
+            native.map_err(|error| ServeError::Model(error.to_string()))?,
+        ));
+    }
     if !config.scripted {
-        tracing::warn!("there is no agent: sessions can be read, but none can be created");
-        return Ok(Vec::new());
+        if agents.is_empty() {
+            tracing::warn!("there is no agent: sessions can be read, but none can be created");
+        }
+        return Ok(agents);
     }
     let scripted = match &config.script {
         None => ScriptedAgent::builtin(),
@@ -264,7 +276,22 @@ fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
             ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
         }
     };
-    Ok(vec![Arc::new(scripted)])
+    agents.push(Arc::new(scripted));
+    Ok(agents)
+}
+
+/// Commands that an agent runs are the same user's: without this they could read the host's environment, and the keys of
+/// models in it, from `/proc`.
+fn hide_environment(models: &[Model]) {
+    if models.iter().all(|model| model.key_env.is_none()) {
+        return;
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    {
+        tracing::warn!(%error, "commands can read the keys of models from the host's environment");
+    }
 }
 
 fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, ServeError> {
@@ -349,4 +376,24 @@ fn make_private_dir(path: &Path) -> std::io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
+}
+
+/// Whether a model answers: its server is there, takes the key, and knows it.
+pub async fn ask_for(model: &Model) -> Result<(), String> {
+    let endpoint = model.endpoint().map_err(|error| error.to_string())?;
+    let names = agents::provider::list_models(&endpoint)
+        .await
+        .map_err(|error| error.to_string())?;
+    let name = model.server_name();
+    // Some servers list a name with a tag that they do not ask for.
+    let known = names
+        .iter()
+        .any(|known| known == name || known.strip_suffix(":latest") == Some(name));
+    match known {
+        true => Ok(()),
+        false => Err(format!(
+            "the server has no model `{name}`; it has: {}",
+            names.join(", ")
+        )),
+    }
 }

@@ -10,7 +10,7 @@ use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 
 use crate::bodies::{AsSent, Body};
 use crate::frame::Outgoing;
-use crate::record::{Answer, Query, Record, Seq};
+use crate::record::{Answer, ChannelId, Query, Record, Seq};
 
 /// A connection. Never used twice in the life of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -132,6 +132,8 @@ pub enum TurnEvent {
     Activity(Option<String>),
     /// Opaque, at most `checkpoint_bytes_max`; handed back when the turn is resumed (G-04).
     Checkpoint(Bytes),
+    /// Text, opaque, at most `checkpoint_bytes_max`: kept with the session, handed to each of its turns. Replaces what was noted.
+    Noted(Bytes),
     /// A reference to content that is kept already: the fields of a `contentRef` part without its `kind`.
     ContentRef(wire::Object),
     /// A tool call begins. Calls are named by numbers of the agent's own, once in a run.
@@ -207,7 +209,7 @@ pub struct Worker {
     pub agent_name: Option<String>,
     /// What the worker is to do: the text of its first message.
     pub task: String,
-    /// Opaque, at most `checkpoint_bytes_max`; handed to the worker's turns.
+    /// Text, opaque, at most `checkpoint_bytes_max`; handed to the worker's turns.
     pub brief: Bytes,
 }
 
@@ -358,6 +360,23 @@ pub struct TurnRun {
     pub resume: Option<Option<Bytes>>,
     /// What a worker chat was spawned with.
     pub brief: Option<Bytes>,
+    /// Where the turns before this one lie in the journal.
+    pub history: HistoryAt,
+    /// What a resumed turn has said so far: its response parts.
+    pub said: Vec<Value>,
+    /// The session has no title but the one it began with.
+    pub untitled: bool,
+    /// What the agent last noted about the session.
+    pub notes: Option<Bytes>,
+}
+
+/// The turns an agent may remember: those before a number, and what a side chat was made from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HistoryAt {
+    pub chat: ChannelId,
+    pub before_n: u64,
+    /// A side chat: what it was made from comes first, through this turn ([`Query::Context`]).
+    pub context_n: Option<u64>,
 }
 
 /// Why a peer is closed; decides the WebSocket close code.

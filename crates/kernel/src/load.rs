@@ -319,7 +319,9 @@ impl Kernel {
     /// Whether turns were hidden since a question about them was asked.
     fn hid_since(&self, asked: &Asked) -> bool {
         let chat = match &asked.query {
-            Query::Turns { chat, .. } | Query::FindTurn { chat, .. } => *chat,
+            Query::Turns { chat, .. }
+            | Query::Context { chat, .. }
+            | Query::FindTurn { chat, .. } => *chat,
             Query::Channel { .. }
             | Query::Client { .. }
             | Query::Log { .. }
@@ -384,8 +386,10 @@ impl Kernel {
                     }
                 }
                 let session = SessionChannel::stored(state, &private);
-                self.channels
-                    .insert(uri, Channel::new(id, self.now, Body::Session(session)));
+                self.channels.insert(
+                    uri,
+                    Channel::new(id, self.now, Body::Session(Box::new(session))),
+                );
             }
             Kind::Chat => {
                 let session = session.filter(|(session, _)| self.channels.contains_key(session));

@@ -264,6 +264,13 @@ pub enum Query {
         turns_max: u32,
         bytes_max: u64,
     },
+    /// The newest turns of a chat through number `through_n`, shown or not: the context of a side chat (H-144).
+    Context {
+        chat: ChannelId,
+        through_n: u64,
+        turns_max: u32,
+        bytes_max: u64,
+    },
     /// Where a turn id stands in a chat.
     FindTurn { chat: ChannelId, turn_id: String },
     /// A client and its floors.

@@ -10,7 +10,7 @@ use wire::{Action, ChannelUri, Timestamp};
 use crate::Kernel;
 use crate::channel::chat::Run;
 use crate::channel::session::TITLE_BYTES_MAX;
-use crate::io::{AgentFailure, Effect, RunId, TextKind, TurnEvent, TurnRun};
+use crate::io::{AgentFailure, Effect, HistoryAt, RunId, TextKind, TurnEvent, TurnRun};
 use crate::pending;
 use crate::record::Record;
 use crate::speak::Sender;
@@ -101,9 +101,13 @@ impl Kernel {
         let Some(session) = self.session_state(&chat.session) else {
             return;
         };
-        let Some(turn) = &chat.state.active_turn else {
+        let (Some(turn), Some(id)) = (
+            &chat.state.active_turn,
+            self.channels.get(uri).map(|channel| channel.id),
+        ) else {
             return;
         };
+        let resumes = resume.is_some();
         if chat.run.is_some() || session.lifecycle != "ready" {
             return;
         }
@@ -131,6 +135,23 @@ impl Kernel {
                 .unwrap_or_default(),
             resume,
             brief: chat.brief.clone(),
+            history: HistoryAt {
+                chat: id,
+                before_n: chat.next_n,
+                context_n: chat.context_n,
+            },
+            said: match resumes {
+                true => turn
+                    .parts
+                    .iter()
+                    .map(|part| Value::Object(part.0.clone()))
+                    .collect(),
+                false => Vec::new(),
+            },
+            untitled: session.title == crate::calls::NEW_TITLE,
+            notes: self
+                .session(&chat.session)
+                .and_then(|session| session.notes.clone()),
         };
         self.next_run += 1;
         self.out.effects.push(Effect::RunTurn(Box::new(effect)));
@@ -207,6 +228,7 @@ impl Kernel {
             TurnEvent::Title(title) => self.agent_titled(&uri, &title),
             TurnEvent::Activity(activity) => self.agent_is_at(&uri, activity),
             TurnEvent::Checkpoint(data) => self.keep_checkpoint(&uri, turn_id, data),
+            TurnEvent::Noted(notes) => self.keep_notes(&uri, notes),
             TurnEvent::ContentRef(fields) => self.content_ref(&uri, &turn_id, fields),
             TurnEvent::Asked { ask, request } => self.ask_user(&uri, ask, request),
             TurnEvent::SteerPoint { steer } => self.take_steering(&uri, run, steer),
@@ -335,6 +357,26 @@ impl Kernel {
             chat.checkpoint = Some((turn_id, data));
         }
         self.undo.touch(uri);
+    }
+
+    /// What an agent wants to know again in later turns of the session.
+    fn keep_notes(&mut self, uri: &ChannelUri, notes: bytes::Bytes) {
+        if notes.len() > self.limits.checkpoint_bytes_max {
+            let most = self.limits.checkpoint_bytes_max;
+            let text = format!("the agent's notes exceed {most} bytes and were not kept");
+            if let Some(turn_id) = self.active_turn_id(uri) {
+                self.notice(uri, &turn_id, &text);
+            }
+            return;
+        }
+        let Some(session) = self.chat(uri).map(|chat| chat.session.clone()) else {
+            return;
+        };
+        if let Some(channel) = self.session_mut(&session) {
+            channel.notes = Some(notes);
+        }
+        self.undo.touch(&session);
+        self.dirty.insert(session);
     }
 
     /// Ends the active turn, whose agent is gone or going, in an error that can be resumed.

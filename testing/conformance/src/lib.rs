@@ -1,5 +1,7 @@
 //! A real host on a real socket, for clients that somebody else wrote.
 
+pub mod stage;
+
 use std::path::{Path, PathBuf};
 
 use tokio::sync::oneshot;

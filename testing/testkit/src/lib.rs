@@ -2,7 +2,8 @@
 //! and checkers that know no test.
 //!
 //! Promises: everything is deterministic; the same seed gives the same bytes.
-//! Must not know: sockets, files, threads, the clock.
+//! Must not know: sockets, files, threads, the clock. Only [`model_server`] does: it stands outside the simulated world,
+//! for tests of what talks to real servers.
 
 pub mod blocks;
 pub mod chance;
@@ -16,6 +17,7 @@ pub mod ledger;
 pub mod link;
 pub mod mirror;
 pub mod model;
+pub mod model_server;
 pub mod person;
 pub mod queue_book;
 pub mod scenario;
@@ -25,6 +27,7 @@ pub mod waiting;
 pub mod world;
 
 pub use client::ROOT;
+pub use model_server::{Answer, Call, Gate, ModelServer};
 pub use person::{Person, Sent};
 pub use scenario::Scenario;
 pub use script::Script;

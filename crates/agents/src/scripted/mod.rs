@@ -4,7 +4,6 @@
 //! Must not know: channels, peers, sequence numbers; that it is used in tests.
 
 mod builtin;
-mod locale;
 mod number;
 mod play;
 mod script;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
 
-pub use locale::Locale;
+pub use crate::locale::Locale;
 pub use script::{Script, ScriptError};
 
 /// The provider id.
@@ -60,7 +59,7 @@ impl Agent for ScriptedAgent {
             display_name: "Scripted agent".to_owned(),
             description: "Plays a script: for a first look, for tests and for client builders. Uses no model."
                 .to_owned(),
-            models: vec![ModelInfo { id: model.clone(), name: model.clone() }],
+            models: vec![ModelInfo { id: model.clone(), name: model.clone(), details: wire::Object::new() }],
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}), // G-01
             config_schema: config_schema(),
             default_model: Some(model),

@@ -27,8 +27,9 @@ mod wrap;
 
 use std::io::IsTerminal;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use client::{Live, Updates};
+use host::Model;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use wire::ChannelUri;
 
@@ -39,10 +40,14 @@ use crate::exit::Exit;
 use crate::target::HostOptions;
 use crate::terminal::clean;
 
+/// The agent that talks to models.
+const NATIVE: &str = "native";
+
 /// Talk with an agent; this is also what `greenroom` alone does
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   greenroom chat                        a new session with the first agent
+  greenroom chat --model http://localhost:11434/v1#qwen3
   greenroom chat --continue             go on where you were
   greenroom chat --session scripted:/0190...
   printf 'hello\\nhelp\\n' | greenroom chat --plain
@@ -64,6 +69,9 @@ pub(crate) struct ChatOptions {
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
+    /// Talk to this model: BASE_URL#MODEL of any server that speaks Chat Completions
+    #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse, conflicts_with_all = ["latest", "session", "agent"])]
+    model: Option<Model>,
     /// Line by line, without drawing
     #[arg(long)]
     plain: bool,
@@ -77,7 +85,10 @@ impl ChatOptions {
             (Some(uri), _) => Wanted::Channel(uri.clone()),
             (None, true) => Wanted::Latest,
             (None, false) => Wanted::New {
-                agent: self.agent.clone(),
+                agent: match &self.model {
+                    Some(_) => Some(NATIVE.to_owned()),
+                    None => self.agent.clone(),
+                },
             },
         }
     }
@@ -121,24 +132,44 @@ fn tell(error: &anyhow::Error) -> Exit {
 }
 
 async fn open(options: &ChatOptions) -> anyhow::Result<(Room, Updates)> {
-    let (live, updates) = connect(&options.host).await?;
+    let (live, updates) = connect(&options.host, options.model.as_ref()).await?;
+    if let Some(model) = &options.model {
+        offers(&live, model)?;
+    }
     // Another machine's directories are not ours.
     let directory = match options.host.named_host() {
         None => std::env::current_dir().ok(),
         Some(_) => None,
     };
+    let model = options.model.as_ref().map(|model| model.id.clone());
     let room = Room::open(live, &options.wanted(), directory.as_deref()).await?;
-    Ok((room, updates))
+    Ok((room.with_model(model), updates))
 }
 
 /// Connects to the host; starts the local one if it is not there.
-async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
+async fn connect(host: &HostOptions, model: Option<&Model>) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
         Err(error) if host.named_host().is_none() && start::is_missing(&error) => {
-            eprintln!("{}", start::start(&host.data_directory()?).await?);
+            eprintln!("{}", start::start(&host.data_directory()?, model).await?);
             host.live(&root).await
         }
         connected => connected,
     }
+}
+
+/// Whether a host that was running already has the model.
+fn offers(live: &Live, model: &Model) -> anyhow::Result<()> {
+    let root = live.root();
+    let agents = root.iter().flat_map(|root| root.agents.iter());
+    let native = agents.filter(|agent| agent["provider"] == NATIVE);
+    let mut models = native.flat_map(|agent| agent["models"].as_array().into_iter().flatten());
+    if models.any(|known| known["id"] == model.id.as_str()) {
+        return Ok(());
+    }
+    bail!(
+        "the host that is running does not have the model `{}`: stop it and try again, or add the model to its \
+         greenroom.toml",
+        model.id
+    )
 }

@@ -46,6 +46,8 @@ pub(crate) struct Room {
     queued: Vec<String>,
     /// Something worth knowing about how it was opened.
     remark: Option<String>,
+    /// The model messages are for; the agent's default if absent.
+    model: Option<String>,
 }
 
 /// Whose the draft of the chat is.
@@ -102,7 +104,12 @@ impl Room {
             draft,
             queued: Vec::new(),
             remark,
+            model: None,
         })
+    }
+
+    pub(crate) fn with_model(self, model: Option<String>) -> Self {
+        Self { model, ..self }
     }
 
     pub(crate) fn live(&self) -> &Live {
@@ -145,14 +152,14 @@ impl Room {
     pub(crate) fn say(&mut self, text: &str) -> Result<Said, ClientError> {
         let busy = self.ahead().is_some_and(|chat| chat.active_turn.is_some());
         let said = if busy {
-            self.queue(&message(text))?;
+            self.queue(&message(text, self.model.as_deref()))?;
             Said::Queued
         } else {
             self.act(json!({
                 "type": "chat/turnStarted",
                 "turnId": format!("turn-{}", Uuid::now_v7()),
                 "startedAt": now().to_rfc3339(),
-                "message": message(text),
+                "message": message(text, self.model.as_deref()),
             }))?;
             Said::Started
         };
@@ -166,7 +173,7 @@ impl Room {
             "type": "chat/pendingMessageSet",
             "kind": "steering",
             "id": format!("steering-{}", Uuid::now_v7()),
-            "message": message(text),
+            "message": message(text, self.model.as_deref()),
         }))?;
         self.clear_draft()
     }
@@ -319,8 +326,10 @@ impl Room {
             return self.clear_draft();
         }
         self.draft = Draft::Ours;
-        self.act(json!({"type": "chat/draftChanged", "draft": message(text)}))
-            .map(drop)
+        self.act(
+            json!({"type": "chat/draftChanged", "draft": message(text, self.model.as_deref())}),
+        )
+        .map(drop)
     }
 
     fn clear_draft(&mut self) -> Result<(), ClientError> {
@@ -340,8 +349,12 @@ async fn watch(live: &Live, channel: &ChannelUri) -> Result<(), ClientError> {
     live.subscribe_with(channel, view).await
 }
 
-fn message(text: &str) -> Value {
-    json!({"text": text, "origin": {"kind": "user"}})
+fn message(text: &str, model: Option<&str>) -> Value {
+    let mut message = json!({"text": text, "origin": {"kind": "user"}});
+    if let Some(model) = model {
+        message["model"] = json!({"id": model});
+    }
+    message
 }
 
 /// The sessions of the host, the newest first: the first page, which is more than a person reads.

@@ -7,7 +7,7 @@ use kernel::bodies::{lift_event, settle_event};
 use kernel::{Answer, Body, ErrandFailed, Fetch, Fetched, Limits, Query, TurnEvent};
 use serde_json::json;
 use tokio::sync::Semaphore;
-use wire::{Digest, Timestamp};
+use wire::{Digest, Object, Timestamp};
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
@@ -61,17 +61,24 @@ impl Bodies {
             .await
     }
 
-    /// The reference to content that an agent hands out.
-    pub async fn keep(&self, body: Vec<u8>, content_type: String) -> TurnEvent {
+    /// Keeps a body that an agent will refer to: its `ContentRef`.
+    pub async fn keep_body(
+        &self,
+        body: Vec<u8>,
+        content_type: &str,
+    ) -> Result<Object, ErrandFailed> {
         let (bytes, clock) = (body.len(), self.clock);
         let kept = self.work(move |store| store.put(&body, clock.now()).map_err(failed));
-        match kept.await {
-            Ok(digest) => {
-                let fields = json!({
-                    "uri": digest.uri(), "sizeHint": bytes, "contentType": content_type,
-                });
-                TurnEvent::ContentRef(fields.as_object().cloned().unwrap_or_default())
-            }
+        let uri = kept.await?.uri();
+        let fields = json!({"uri": uri, "sizeHint": bytes, "contentType": content_type});
+        Ok(fields.as_object().cloned().unwrap_or_default())
+    }
+
+    /// The reference to content that an agent hands out.
+    pub async fn keep(&self, body: Vec<u8>, content_type: String) -> TurnEvent {
+        let bytes = body.len();
+        match self.keep_body(body, &content_type).await {
+            Ok(reference) => TurnEvent::ContentRef(reference),
             Err(failed) => {
                 tracing::error!(error = %failed, "an agent's content is lost");
                 let text = format!("{bytes} bytes of {content_type} are lost: {failed}");

@@ -1,6 +1,7 @@
 //! What the kernel wants done. Each effect ends as an input to the kernel, or in silence where none is owed.
 
 mod bodies;
+mod history;
 mod run_turn;
 mod words;
 
@@ -130,7 +131,7 @@ impl Effects {
             turn,
             replies.clone(),
             self.arrivals.clone(),
-            self.bodies.clone(),
+            (self.journal.clone(), self.bodies.clone()),
             Arc::clone(&self.pace),
         ));
         let task = task.abort_handle();

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use agents::{Agent, AgentError, AgentEvent, EventSink, Replies, SessionFacts, TurnInput};
+use agents::{
+    Agent, AgentError, AgentEvent, AgentReply, EventSink, Replies, SessionFacts, TurnInput,
+};
 use kernel::{AgentFailure, Input, RunId, TurnEvent, TurnRun};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{Bodies, send, words};
+use super::{Bodies, history, send, words};
 use crate::arrival::Arrivals;
+use crate::journal::JournalThread;
 use crate::pace::{Pace, Patience};
 
 /// Events of one agent that may wait for the kernel; the agent waits when it is full.
@@ -20,7 +24,7 @@ pub(super) async fn run(
     turn: TurnRun,
     replies: Replies,
     arrivals: Arrivals,
-    bodies: Bodies,
+    (journal, bodies): (JournalThread, Bodies),
     pace: Arc<Pace>,
 ) {
     let run = turn.run;
@@ -43,16 +47,16 @@ pub(super) async fn run(
     let (events, mut heard) = mpsc::channel(AGENT_EVENTS_MAX);
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
     let mut work = JoinSet::new();
-    let events = EventSink::new(events, replies);
+    let events = EventSink::new(events, replies.clone());
     let room = events.room();
-    work.spawn(play(agent, turn, events));
+    work.spawn(play(agent, turn, journal, events));
     let mut batch = Vec::with_capacity(AGENT_EVENTS_MAX);
     let mut patience = Patience::default();
     while heard.recv_many(&mut batch, AGENT_EVENTS_MAX).await > 0 {
         pace.wait(run, &mut patience).await;
         for event in batch.drain(..) {
             let bytes = event.weight();
-            tell(&arrivals, &bodies, run, event).await;
+            tell(&arrivals, &bodies, &replies, run, event).await;
             room.leave(bytes);
         }
     }
@@ -73,7 +77,16 @@ pub(super) async fn run(
     pace.ended(run);
 }
 
-async fn play(agent: Arc<dyn Agent>, turn: TurnRun, events: EventSink) -> Result<(), AgentError> {
+async fn play(
+    agent: Arc<dyn Agent>,
+    turn: TurnRun,
+    journal: JournalThread,
+    events: EventSink,
+) -> Result<(), AgentError> {
+    let history = match agent.remembers() {
+        true => history::read(&journal, &turn.history).await?,
+        false => Vec::new(),
+    };
     let facts = SessionFacts {
         conversation: turn.session.to_string(),
         working_directories: turn.working_directories,
@@ -87,13 +100,38 @@ async fn play(agent: Arc<dyn Agent>, turn: TurnRun, events: EventSink) -> Result
             .resume
             .map(|checkpoint| checkpoint.map(|data| data.to_vec())),
         brief: turn.brief.map(|brief| brief.to_vec()),
+        history,
+        said: turn.said,
+        untitled: turn.untitled,
+        notes: turn.notes.map(|notes| notes.to_vec()),
     };
     session.turn(input, &events).await
 }
 
 /// Hands what the agent said to the kernel. What must be kept before it can be recorded is kept first (G-32).
-async fn tell(arrivals: &Arrivals, bodies: &Bodies, run: RunId, event: AgentEvent) {
+async fn tell(
+    arrivals: &Arrivals,
+    bodies: &Bodies,
+    replies: &Replies,
+    run: RunId,
+    event: AgentEvent,
+) {
     let event = match event {
+        AgentEvent::Keep {
+            keep,
+            body,
+            content_type,
+        } => {
+            let kept = bodies.keep_body(body, &content_type).await;
+            let reference = kept.map(Value::Object).map_err(|failed| failed.to_string());
+            if replies
+                .deliver(AgentReply::Kept { keep, reference })
+                .is_err()
+            {
+                tracing::debug!(?run, "a body was kept that nobody waits for any more");
+            }
+            return;
+        }
         AgentEvent::Content { body, content_type } => bodies.keep(body, content_type).await,
         event => bodies.keep_bodies_of(words::event(event)).await,
     };

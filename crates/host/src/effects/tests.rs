@@ -44,6 +44,10 @@ impl House {
             working_directories: Vec::new(),
             resume: None,
             brief: None,
+            history: kernel::HistoryAt::default(),
+            said: Vec::new(),
+            untitled: false,
+            notes: None,
         });
     }
 

@@ -20,6 +20,8 @@ pub(super) fn event(event: AgentEvent) -> TurnEvent {
         AgentEvent::Title(title) => TurnEvent::Title(title),
         AgentEvent::Activity(activity) => TurnEvent::Activity(activity),
         AgentEvent::Checkpoint(data) => TurnEvent::Checkpoint(Bytes::from(data)),
+        AgentEvent::Noted(notes) => TurnEvent::Noted(Bytes::from(notes)),
+        AgentEvent::Keep { .. } => unreachable!("a body is kept before anybody is told"),
         AgentEvent::Content { .. } => unreachable!("content is kept before it is told"),
         AgentEvent::ToolStarted { call, start } => TurnEvent::ToolStarted {
             call,

@@ -51,7 +51,8 @@ contract! {
         turns: turns_page_newest_first_with_the_crossing_turn_included,
             a_long_chat_opens_by_its_tail, hidden_turns_are_invisible_but_their_ids_are_used,
             a_resumed_turn_is_found_where_it_is_visible, turn_numbers_are_never_used_twice;
-        forks: a_fork_copies_nothing_and_goes_on_from_its_last_turn,
+        forks: the_context_of_a_side_chat_is_kept_and_not_shown,
+            a_fork_copies_nothing_and_goes_on_from_its_last_turn,
             a_fork_survives_truncate_dispose_and_sweep_of_its_source,
             a_fork_of_a_fork_sees_both, a_fork_within_a_fork_s_inherited_turns_sees_only_those,
             truncating_a_fork_leaves_its_source_alone,
@@ -194,6 +195,18 @@ impl Book {
             before_n,
             turns_max,
             bytes_max,
+        }) {
+            Answer::Turns(page) => page,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn context(&mut self, chat: u64) -> TurnPage {
+        match self.ask(Query::Context {
+            chat: ChannelId(chat),
+            through_n: 2,
+            turns_max: 100,
+            bytes_max: 100_000,
         }) {
             Answer::Turns(page) => page,
             other => panic!("{other:?}"),

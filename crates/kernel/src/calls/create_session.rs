@@ -19,7 +19,7 @@ use crate::record::ChannelId;
 use crate::{Kernel, config, directory};
 
 /// What a new session is called until somebody names it.
-const NEW_TITLE: &str = "New session";
+pub(crate) const NEW_TITLE: &str = "New session";
 
 /// The URI of the chat that comes with a session (G-26).
 pub(crate) fn default_chat_of(session: &ChannelUri) -> String {
@@ -211,6 +211,7 @@ impl Kernel {
             modified: self.now,
             had_turn: false,
             waiting: BTreeSet::new(),
+            notes: None,
             eager: BTreeSet::new(),
             embedded: 0,
             published: Object::new(),
@@ -224,7 +225,7 @@ impl Kernel {
         self.undo.touch(chat);
         self.channels.insert(
             uri.clone(),
-            Channel::new(session_id, self.now, Body::Session(session)),
+            Channel::new(session_id, self.now, Body::Session(Box::new(session))),
         );
         let channel = ChatChannel::new(chat_state, uri.clone(), session_id);
         self.channels.insert(

@@ -12,6 +12,7 @@ mod resolve_session_config;
 mod resource_read;
 mod subscribe;
 
+pub(crate) use create_session::NEW_TITLE;
 pub(crate) use reconnect::CachedReplay;
 pub(crate) use subscribe::{FROM_THE_BEGINNING, Serving};
 

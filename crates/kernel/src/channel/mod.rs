@@ -30,7 +30,7 @@ pub(crate) struct Channel {
 }
 
 pub(crate) enum Body {
-    Session(SessionChannel),
+    Session(Box<SessionChannel>),
     Chat(Box<ChatChannel>),
 }
 

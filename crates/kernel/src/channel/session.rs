@@ -30,6 +30,8 @@ pub(crate) struct SessionChannel {
     pub had_turn: bool,
     /// Chats that hold a draft or a message that waits.
     pub waiting: BTreeSet<String>,
+    /// What its agent noted.
+    pub notes: Option<Bytes>,
     /// Chats whose queue starts when the session is ready. Not kept over a restart: a queue survives that held (G-08).
     pub eager: BTreeSet<ChannelUri>,
     /// Bytes that are embedded in its messages (C-033).
@@ -53,6 +55,9 @@ impl SessionChannel {
                 .flatten()
                 .filter_map(|chat| chat.as_str().map(str::to_owned))
                 .collect(),
+            notes: private["notes"]
+                .as_str()
+                .map(|notes| Bytes::from(notes.to_owned())),
             eager: BTreeSet::new(),
             embedded: private["embedded"]
                 .as_u64()
@@ -72,6 +77,7 @@ impl SessionChannel {
             "modified": self.modified.0,
             "hadTurn": self.had_turn,
             "waiting": self.waiting,
+            "notes": self.notes.as_ref().map(|notes| String::from_utf8_lossy(notes)),
             "embedded": self.embedded,
             "published": self.published,
         })))

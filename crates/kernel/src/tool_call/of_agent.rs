@@ -66,6 +66,7 @@ impl Kernel {
             | TurnEvent::Title(_)
             | TurnEvent::Activity(_)
             | TurnEvent::Checkpoint(_)
+            | TurnEvent::Noted(_)
             | TurnEvent::ContentRef(_)
             | TurnEvent::Asked { .. }
             | TurnEvent::SteerPoint { .. }

@@ -18,13 +18,13 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::locale::{Locale, Words};
 use super::number::Number;
 use super::script::Script;
 use super::step::{Fail, Step, UsageField};
 use super::substitute::Scope;
 use crate::agent::{AgentError, AgentSession, TurnInput};
 use crate::event::{AgentEvent, AgentReply, TextKind};
+use crate::locale::{Locale, Words};
 use crate::sink::{EventSink, TurnOver};
 use checkpoint::Checkpoint;
 use wire::Object;

@@ -143,3 +143,24 @@ pub(super) fn the_last_fork_to_go_takes_the_turns_with_it(book: &mut Book) {
     book.reopen();
     assert_eq!(book.find_turn(1, "a0"), None);
 }
+
+pub(super) fn the_context_of_a_side_chat_is_kept_and_not_shown(book: &mut Book) {
+    book.write([chat(1, "a")]);
+    book.write((0..3).map(|n| turn(1, n, &format!("a{n}"))));
+    // It was made beside a1 and the turn that ran then.
+    book.write([
+        chat(2, "b"),
+        fork(2, 1, 1, 10),
+        turn(2, 2, "ran"),
+        hide(2, 0, 11),
+    ]);
+    book.write([turn(2, 3, "b3")]);
+    assert_eq!(book.turns(2), ["b3"]);
+    assert_eq!(numbers(&book.context(2)), vec![0, 1, 2]);
+    book.write([hide(1, 0, 20), dispose(1, 30)]);
+    book.write([sweep(31)]);
+    book.write([sweep(31)]);
+    book.reopen();
+    assert_eq!(book.turns(2), ["b3"]);
+    assert_eq!(numbers(&book.context(2)), vec![0, 1, 2]);
+}

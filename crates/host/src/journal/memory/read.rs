@@ -50,6 +50,19 @@ impl Store {
                 let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
                 Answer::Turns(self.turns_before(chat.0, *before_n, page))
             }
+            Query::Context {
+                chat,
+                through_n,
+                turns_max,
+                bytes_max,
+            } => {
+                let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
+                let context = self
+                    .turns_of(chat.0)
+                    .filter(|(n, ..)| n <= through_n)
+                    .map(|(n, row, _)| (n, row));
+                Answer::Turns(page_of(context, page))
+            }
             Query::FindTurn { chat, turn_id } => Answer::FindTurn(self.find_turn(chat.0, turn_id)),
             Query::Client { client_id } => Answer::Client(self.client(client_id)),
             Query::Log {
@@ -139,25 +152,12 @@ impl Store {
         )
     }
 
-    fn turns_before(&self, chat: u64, before_n: u64, mut page: Page) -> TurnPage {
-        let mut found = TurnPage::default();
-        for (n, row, _) in self
+    fn turns_before(&self, chat: u64, before_n: u64, page: Page) -> TurnPage {
+        let visible = self
             .turns_of(chat)
             .filter(|(n, _, visible)| *visible && *n < before_n)
-        {
-            if !page.takes(row.turn.json.len() as u64) {
-                found.older = true;
-                break;
-            }
-            found.turns.push(StoredTurn {
-                n,
-                id: row.turn.id.clone(),
-                outcome: row.turn.outcome,
-                json: row.turn.json.clone(),
-            });
-        }
-        found.turns.reverse();
-        found
+            .map(|(n, row, _)| (n, row));
+        page_of(visible, page)
     }
 
     fn next_n(&self, chat: u64) -> u64 {
@@ -253,4 +253,23 @@ impl Store {
             .map(|summary| summary.uri.clone())
             .collect()
     }
+}
+
+/// The turns that fit a page, of those that come newest first.
+fn page_of<'a>(turns: impl Iterator<Item = (u64, &'a TurnRow)>, mut page: Page) -> TurnPage {
+    let mut found = TurnPage::default();
+    for (n, row) in turns {
+        if !page.takes(row.turn.json.len() as u64) {
+            found.older = true;
+            break;
+        }
+        found.turns.push(StoredTurn {
+            n,
+            id: row.turn.id.clone(),
+            outcome: row.turn.outcome,
+            json: row.turn.json.clone(),
+        });
+    }
+    found.turns.reverse();
+    found
 }

@@ -67,6 +67,15 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
             let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
             Answer::Turns(turns::before(conn, *chat, *before_n, page)?)
         }
+        Query::Context {
+            chat,
+            through_n,
+            turns_max,
+            bytes_max,
+        } => {
+            let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
+            Answer::Turns(turns::context(conn, *chat, *through_n, page)?)
+        }
         Query::FindTurn { chat, turn_id } => Answer::FindTurn(turns::find(conn, *chat, turn_id)?),
         Query::Client { client_id } => Answer::Client(list::client(conn, client_id)?),
         Query::Log {

@@ -22,6 +22,10 @@ fn input(text: &str) -> TurnInput {
         config: Object::new(),
         resume: None,
         brief: None,
+        history: Vec::new(),
+        said: Vec::new(),
+        untitled: false,
+        notes: None,
     }
 }
 
@@ -81,6 +85,8 @@ fn line(event: &AgentEvent) -> String {
         AgentEvent::PartOpened { part, kind } => format!("open {} {kind:?}", name(part)),
         AgentEvent::Text { part, text } => format!("text {} {text:?}", name(part)),
         AgentEvent::Checkpoint(bytes) => format!("checkpoint {}", text(bytes)),
+        AgentEvent::Noted(bytes) => format!("noted {}", text(bytes)),
+        AgentEvent::Keep { body, .. } => format!("keep {:?}", text(body)),
         AgentEvent::Content { body, content_type } => {
             format!("content {content_type} {:?}", text(body))
         }

@@ -65,17 +65,17 @@ async fn an_approved_call_runs_with_what_the_user_made_of_its_input() {
         call: CALL,
         approved: true,
         input: Some("{\"path\":\"b\"}".to_owned()),
-        selected_option: Some(json!({"id": "approve", "label": "Allow", "kind": "approve"})),
+        selected_option: Some(json!({"id": "approve", "label": "Approve", "kind": "approve"})),
         suggestion: None,
         reason: None,
     };
     check_answered(steps, "rm 7", vec![approved], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 rm "rm"
-        0 ready 0.0 {"invocationMessage":"Run rm","toolInput":"{\"path\":\"a\"}","confirmationTitle":"Remove 7","edits":{"items":[{"before":{"uri":"file:///a","content":{"uri":"file:///a","sizeHint":7}}}]},"editable":true,"options":[{"id":"approve","label":"Allow","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
+        0 ready 0.0 {"invocationMessage":"Run rm","toolInput":"{\"path\":\"a\"}","confirmationTitle":"Remove 7","edits":{"items":[{"before":{"uri":"file:///a","content":{"uri":"file:///a","sizeHint":7}}}]},"editable":true,"options":[{"id":"approve","label":"Approve","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
         10 completed 0.0 {"success":true,"pastTenseMessage":"Ran rm","content":[{"type":"text","text":"{\"path\":\"b\"}"}]}
-        10 checkpoint {"step":2,"last":{"approved":true,"input":"{\"path\":\"b\"}","selectedOption":{"id":"approve","label":"Allow","kind":"approve"},"success":true,"content":[{"type":"text","text":"{\"path\":\"b\"}"}]}}
-        10 Notice { text: "{\"approved\":true,\"input\":\"{\\\"path\\\":\\\"b\\\"}\",\"selectedOption\":{\"id\":\"approve\",\"label\":\"Allow\",\"kind\":\"approve\"},\"success\":true,\"content\":[{\"type\":\"text\",\"text\":\"{\\\"path\\\":\\\"b\\\"}\"}]}" }
+        10 checkpoint {"step":2,"last":{"approved":true,"input":"{\"path\":\"b\"}","selectedOption":{"id":"approve","label":"Approve","kind":"approve"},"success":true,"content":[{"type":"text","text":"{\"path\":\"b\"}"}]}}
+        10 Notice { text: "{\"approved\":true,\"input\":\"{\\\"path\\\":\\\"b\\\"}\",\"selectedOption\":{\"id\":\"approve\",\"label\":\"Approve\",\"kind\":\"approve\"},\"success\":true,\"content\":[{\"type\":\"text\",\"text\":\"{\\\"path\\\":\\\"b\\\"}\"}]}" }
         complete
     "#]]).await;
 }
@@ -120,7 +120,7 @@ async fn a_running_call_asks_again_and_may_be_denied_then() {
         0 start 0.0 push "push"
         0 ready 0.0 {"invocationMessage":"Run push","toolInput":"{}","confirmed":"not-needed"}
         0 update 0.0 [{"type":"text","text":"half"}]
-        0 ready 0.0 {"invocationMessage":"Really push it?","toolInput":"{}","options":[{"id":"approve","label":"Allow","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
+        0 ready 0.0 {"invocationMessage":"Really push it?","toolInput":"{}","options":[{"id":"approve","label":"Approve","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
         10 completed 0.0 {"success":true,"pastTenseMessage":"Ran push","content":[{"type":"text","text":"{}"}]}
         10 checkpoint {"step":2,"last":{"approved":true,"input":"{}","success":true,"content":[{"type":"text","text":"{}"}]}}
         10 Notice { text: "{\"approved\":true,\"input\":\"{}\",\"success\":true,\"content\":[{\"type\":\"text\",\"text\":\"{}\"}]}" }
@@ -232,7 +232,7 @@ async fn an_answer_to_something_else_ends_the_turn() {
     check_answered(steps, "x", vec![reply], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 a "a"
-        0 ready 0.0 {"invocationMessage":"Run a","toolInput":"{}","options":[{"id":"approve","label":"Allow","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
+        0 ready 0.0 {"invocationMessage":"Run a","toolInput":"{}","options":[{"id":"approve","label":"Approve","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
         failed scripted "the host answered with ResultDecided what it was not asked" resumable true
     "#]]).await;
 }

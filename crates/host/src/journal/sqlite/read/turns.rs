@@ -68,6 +68,38 @@ pub(super) fn before(
     Ok(reading.found)
 }
 
+const CONTEXT_TURNS: &str = "SELECT n, id, outcome, size, body FROM turn
+     WHERE channel = ?1 AND n <= ?2 ORDER BY n DESC";
+
+/// The newest turns of a chat through a number, shown there or not.
+pub(super) fn context(
+    conn: &Connection,
+    chat: ChannelId,
+    through_n: u64,
+    page: Page,
+) -> Read<TurnPage> {
+    let mut reading = Reading {
+        conn,
+        page,
+        found: TurnPage::default(),
+    };
+    let own = conn.prepare_cached(CONTEXT_TURNS)?;
+    if reading.take(own, &[&int(chat.0), &int(through_n)])? == Room::None {
+        reading.found.turns.reverse();
+        return Ok(reading.found);
+    }
+    for range in ranges(conn, chat)?.iter().rev() {
+        let end = range.last_n.saturating_add(1);
+        let rows = conn.prepare_cached(RANGE_TURNS)?;
+        let values: [&dyn ToSql; 4] = [&range.source, &range.first_n, &end, &range.as_of];
+        if reading.take(rows, &values)? == Room::None {
+            break;
+        }
+    }
+    reading.found.turns.reverse();
+    Ok(reading.found)
+}
+
 /// The number the next turn gets: above every one that was ever used, hidden ones too.
 pub(super) fn next_n(conn: &Connection, chat: ChannelId) -> Read<u64> {
     let highest: i64 = conn

@@ -11,9 +11,10 @@ pub enum Locale {
 
 /// The words of one language; `{}` stands for a tool's name.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Words {
-    pub(super) approve: &'static str,
-    pub(super) deny: &'static str,
+pub(crate) struct Words {
+    pub(crate) approve: &'static str,
+    pub(crate) approve_in_session: &'static str,
+    pub(crate) deny: &'static str,
     run: &'static str,
     ran: &'static str,
     failed: &'static str,
@@ -21,7 +22,8 @@ pub(super) struct Words {
 }
 
 const ENGLISH: Words = Words {
-    approve: "Allow",
+    approve: "Approve",
+    approve_in_session: "Approve in this session",
     deny: "Deny",
     run: "Run {}",
     ran: "Ran {}",
@@ -31,6 +33,7 @@ const ENGLISH: Words = Words {
 
 const GERMAN: Words = Words {
     approve: "Erlauben",
+    approve_in_session: "In dieser Sitzung erlauben",
     deny: "Ablehnen",
     run: "{} ausführen",
     ran: "{} ausgeführt",
@@ -60,7 +63,7 @@ impl Locale {
         }
     }
 
-    pub(super) fn words(self) -> &'static Words {
+    pub(crate) fn words(self) -> &'static Words {
         match self {
             Self::English => &ENGLISH,
             Self::German => &GERMAN,
@@ -69,20 +72,20 @@ impl Locale {
 }
 
 impl Words {
-    pub(super) fn run(&self, name: &str) -> String {
+    pub(crate) fn run(&self, name: &str) -> String {
         self.run.replace("{}", name)
     }
 
-    pub(super) fn ran(&self, name: &str) -> String {
+    pub(crate) fn ran(&self, name: &str) -> String {
         self.ran.replace("{}", name)
     }
 
     /// What was done, of something that says itself what it does.
-    pub(super) fn done(&self, title: &str) -> String {
+    pub(crate) fn done(&self, title: &str) -> String {
         self.done.replace("{}", title)
     }
 
-    pub(super) fn failed(&self, name: &str) -> String {
+    pub(crate) fn failed(&self, name: &str) -> String {
         self.failed.replace("{}", name)
     }
 }

@@ -1,0 +1,146 @@
+//! The native agent: a model, a few tools, and the loop between them.
+//!
+//! Promises: nothing edits or runs without consent; a turn that died goes on from what was said; a cancel stops the
+//! request and every process at once.
+//! Must not know: channels, peers, sequence numbers; the wire format of any model.
+
+mod call;
+mod consent;
+mod history;
+mod models;
+mod prompt;
+mod round;
+mod turn;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
+use crate::locale::Locale;
+use crate::provider::Endpoint;
+use crate::sink::EventSink;
+use crate::tool::{self, Tool, Workspace};
+
+pub use models::{Model, ModelError, Prices};
+
+/// The provider id.
+pub const PROVIDER: &str = "native";
+
+/// Sessions whose workspace is kept open: it knows which files were read.
+const WORKSPACES_MAX: usize = 64;
+
+/// An agent behind which a model answers.
+pub struct NativeAgent {
+    shared: Arc<Shared>,
+    workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
+}
+
+/// What all sessions have in common.
+pub(crate) struct Shared {
+    models: Vec<(Model, Endpoint)>,
+    tools: Vec<Box<dyn Tool>>,
+    locale: Locale,
+}
+
+impl NativeAgent {
+    /// An agent with these models; the first is the default.
+    pub fn new(models: Vec<Model>) -> Result<Self, ModelError> {
+        Model::check_all(&models)?;
+        let models = models.into_iter().map(|model| {
+            let endpoint = model.endpoint()?;
+            Ok((model, endpoint))
+        });
+        let models = models.collect::<Result<Vec<_>, ModelError>>()?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                models,
+                tools: tool::all(),
+                locale: Locale::of_environment(),
+            }),
+            workspaces: Mutex::default(),
+        })
+    }
+
+    fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
+        let mut kept = self
+            .workspaces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, workspace)) = kept.iter().find(|(known, _)| known == facts) {
+            return Ok(Arc::clone(workspace));
+        }
+        let opened = Workspace::open(&facts.working_directories).map_err(|error| AgentError {
+            error_type: "workspace".to_owned(),
+            message: error.to_string(),
+            resumable: true,
+        })?;
+        // Commands must not find the keys of models in their environment.
+        let models = self.shared.models.iter();
+        let secrets = models.filter_map(|(model, _)| model.key_env.clone());
+        let opened = Arc::new(opened.without_variables(secrets));
+        if kept.len() >= WORKSPACES_MAX {
+            kept.pop_front();
+        }
+        kept.push_back((facts.clone(), Arc::clone(&opened)));
+        Ok(opened)
+    }
+}
+
+#[async_trait]
+impl Agent for NativeAgent {
+    fn info(&self) -> AgentInfo {
+        AgentInfo {
+            provider: PROVIDER.to_owned(),
+            display_name: "Greenroom".to_owned(),
+            description:
+                "Reads, edits and runs in your working directory with a model of your choice."
+                    .to_owned(),
+            models: self
+                .shared
+                .models
+                .iter()
+                .map(|(model, _)| model.info())
+                .collect(),
+            capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
+            config_schema: config_schema(),
+            default_model: self
+                .shared
+                .models
+                .first()
+                .map(|(model, _)| model.id.clone()),
+        }
+    }
+
+    fn remembers(&self) -> bool {
+        true
+    }
+
+    async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
+        Ok(Box::new(NativeSession {
+            workspace: self.workspace(&facts)?,
+            directories: facts.working_directories,
+            shared: Arc::clone(&self.shared),
+        }))
+    }
+}
+
+fn config_schema() -> Value {
+    json!({"type": "object", "properties": {consent::SETTING: consent::schema()}})
+}
+
+struct NativeSession {
+    shared: Arc<Shared>,
+    directories: Vec<String>,
+    workspace: Arc<Workspace>,
+}
+
+#[async_trait]
+impl AgentSession for NativeSession {
+    async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError> {
+        let place = (&self.directories[..], &*self.workspace);
+        turn::play(&self.shared, place, input, events).await
+    }
+}

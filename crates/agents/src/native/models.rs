@@ -1,0 +1,241 @@
+//! Models as data: where each answers, what it is called there, what it can do and what it costs.
+//!
+//! Promises: a key is named by where it lies, never held here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::agent::ModelInfo;
+use crate::provider::{Endpoint, EndpointError, Key};
+
+/// Context assumed of a model that says nothing about it.
+const CONTEXT_TOKENS: u64 = 32_768;
+
+/// A model a user configured: one `[[models]]` table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// What clients and its server call it.
+    pub id: String,
+    /// What people see; the id if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What its server calls it, if not the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// `http://localhost:11434/v1`
+    pub base_url: String,
+    /// The environment variable, or the file, that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vision: Option<bool>,
+    /// Whether it can call tools; it can if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<bool>,
+    /// Settings a message may give it, by name, as JSON Schema properties in TOML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+}
+
+/// Money per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    pub input: f64,
+    pub output: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<f64>,
+}
+
+/// What is wrong with a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    #[error("`{0}` names no model: write BASE_URL#MODEL, such as http://localhost:11434/v1#qwen3")]
+    NoName(String),
+    #[error("the model `{id}`: {error}")]
+    Endpoint { id: String, error: EndpointError },
+    #[error("the model `{0}` names both `key_env` and `key_file`: keep one")]
+    TwoKeys(String),
+    #[error("the model id `{0}` occurs twice")]
+    Twice(String),
+    #[error("a model has an empty id")]
+    NoId,
+}
+
+impl Model {
+    /// `BASE_URL#MODEL`, as `--model` takes it.
+    pub fn parse(text: &str) -> Result<Self, ModelError> {
+        let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
+        let (base_url, id) = named.ok_or_else(|| ModelError::NoName(text.to_owned()))?;
+        let model = Self {
+            id: id.to_owned(),
+            name: None,
+            model: None,
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            key_env: None,
+            key_file: None,
+            headers: BTreeMap::new(),
+            context_tokens: None,
+            output_tokens: None,
+            vision: None,
+            tools: None,
+            settings: None,
+            prices: None,
+        };
+        model.check()?;
+        Ok(model)
+    }
+
+    /// Names the first thing that cannot work in a list of models.
+    pub fn check_all(models: &[Self]) -> Result<(), ModelError> {
+        for (place, model) in models.iter().enumerate() {
+            model.check()?;
+            if models[..place].iter().any(|other| other.id == model.id) {
+                return Err(ModelError::Twice(model.id.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        if self.id.is_empty() {
+            return Err(ModelError::NoId);
+        }
+        if self.key_env.is_some() && self.key_file.is_some() {
+            return Err(ModelError::TwoKeys(self.id.clone()));
+        }
+        self.endpoint().map(drop)
+    }
+
+    /// Its server.
+    pub fn endpoint(&self) -> Result<Endpoint, ModelError> {
+        let wrong = |error| ModelError::Endpoint {
+            id: self.id.clone(),
+            error,
+        };
+        let mut endpoint = Endpoint::new(&self.base_url).map_err(wrong)?;
+        let env = self.key_env.clone().map(Key::from_environment);
+        if let Some(key) = env.or_else(|| self.key_file.clone().map(Key::from_file)) {
+            endpoint = endpoint.with_key(key);
+        }
+        for (name, value) in &self.headers {
+            endpoint = endpoint.with_header(name, value).map_err(wrong)?;
+        }
+        Ok(endpoint)
+    }
+
+    /// What its server calls it.
+    pub fn server_name(&self) -> &str {
+        self.model.as_deref().unwrap_or(&self.id)
+    }
+
+    pub fn context(&self) -> u64 {
+        self.context_tokens.unwrap_or(CONTEXT_TOKENS)
+    }
+
+    /// Whether it is told of tools.
+    pub fn calls_tools(&self) -> bool {
+        self.tools.unwrap_or(true)
+    }
+
+    /// As clients see it.
+    pub fn info(&self) -> ModelInfo {
+        let mut details = wire::Object::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                details.insert(key.to_owned(), value);
+            }
+        };
+        put("maxContextWindow", self.context_tokens.map(Value::from));
+        put("maxOutputTokens", self.output_tokens.map(Value::from));
+        put("supportsVision", self.vision.map(Value::from));
+        let settings = self.settings.as_ref();
+        put(
+            "configSchema",
+            settings.map(|settings| json!({"type": "object", "properties": settings})),
+        );
+        put(
+            "_meta",
+            self.prices
+                .map(|prices| json!({"greenroom.prices": prices})),
+        );
+        ModelInfo {
+            id: self.id.clone(),
+            name: self.name.clone().unwrap_or_else(|| self.id.clone()),
+            details,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_and_a_name_make_a_model() {
+        let model = Model::parse("http://localhost:11434/v1/#qwen3:8b").unwrap();
+        assert_eq!(
+            (model.id.as_str(), model.base_url.as_str()),
+            ("qwen3:8b", "http://localhost:11434/v1")
+        );
+        assert_eq!(model.server_name(), "qwen3:8b");
+        for bad in [
+            "http://localhost/v1",
+            "http://localhost/v1#",
+            "qwen3",
+            "ftp://x#y",
+        ] {
+            let error = Model::parse(bad).unwrap_err().to_string();
+            assert!(error.contains("http"), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_named() {
+        let model = Model::parse("http://h/v1#m").unwrap();
+        assert_eq!(
+            Model::check_all(&[model.clone(), model.clone()]),
+            Err(ModelError::Twice("m".to_owned()))
+        );
+        let mut two = model;
+        two.key_env = Some("K".to_owned());
+        two.key_file = Some("k".into());
+        assert_eq!(
+            Model::check_all(&[two]),
+            Err(ModelError::TwoKeys("m".to_owned()))
+        );
+    }
+
+    #[test]
+    fn clients_see_what_a_model_can_do() {
+        let toml = r#"
+            id = "m"
+            base_url = "http://h/v1"
+            context_tokens = 8192
+            prices = { input = 1.0, output = 2.0 }
+            settings = { temperature = { type = "number", title = "Temperature" } }
+        "#;
+        let model: Model = toml::from_str(toml).unwrap();
+        let wire = model.info().to_wire("native");
+        assert_eq!(wire["maxContextWindow"], 8192);
+        assert_eq!(
+            wire["configSchema"]["properties"]["temperature"]["type"],
+            "number"
+        );
+        assert_eq!(wire["_meta"]["greenroom.prices"]["output"], 2.0);
+    }
+}

@@ -1,0 +1,400 @@
+//! One turn: prompt, stream, tools, back, until the model has nothing more to do.
+
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use wire::Object;
+
+use super::call::{self, Desk};
+use super::consent::{Approved, Mode};
+use super::round::{self, Numbers, RoundError, Said};
+use super::{Model, Shared, history, prompt};
+use crate::agent::{AgentError, TurnInput};
+use crate::event::{AgentEvent, AgentReply};
+use crate::provider::{
+    Endpoint, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec,
+    ToolUse, Usage,
+};
+use crate::sink::{EventSink, TurnOver};
+use crate::tool::{Tool, Workspace};
+
+/// Rounds of one turn: a model that goes in circles stops here.
+const ROUNDS_MAX: usize = 100;
+
+/// Longest title made of a message.
+const TITLE_CHARS_MAX: usize = 60;
+
+/// Put after an answer that was cut off, so that the model goes on instead of starting over.
+const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped.";
+
+enum Stop {
+    Over,
+    Failed(AgentError),
+}
+
+impl From<TurnOver> for Stop {
+    fn from(_: TurnOver) -> Self {
+        Self::Over
+    }
+}
+
+impl From<ProviderError> for Stop {
+    fn from(error: ProviderError) -> Self {
+        let error_type = match error.kind {
+            ProviderErrorKind::Unauthorized => "modelUnauthorized",
+            ProviderErrorKind::Rejected => "modelRejected",
+            ProviderErrorKind::Unavailable => "modelUnavailable",
+            ProviderErrorKind::Interrupted => "modelInterrupted",
+            ProviderErrorKind::Unreadable => "modelUnreadable",
+        };
+        Self::Failed(AgentError {
+            error_type: error_type.to_owned(),
+            message: error.message,
+            resumable: error.kind.may_be_retried(),
+        })
+    }
+}
+
+pub(super) async fn play(
+    shared: &Shared,
+    (directories, workspace): (&[String], &Workspace),
+    input: TurnInput,
+    events: &EventSink,
+) -> Result<(), AgentError> {
+    match converse(shared, (directories, workspace), &input, events).await {
+        Ok(()) | Err(Stop::Over) => Ok(()),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+async fn converse(
+    shared: &Shared,
+    (directories, workspace): (&[String], &Workspace),
+    input: &TurnInput,
+    events: &EventSink,
+) -> Result<(), Stop> {
+    let (model, endpoint) = chosen(shared, &input.message)?;
+    let mode = Mode::of(&input.config);
+    let tools: Vec<&dyn Tool> = match model.calls_tools() {
+        true => shared.tools.iter().map(|tool| &**tool).collect(),
+        false => Vec::new(),
+    };
+    let said = history::of_parts(&input.said);
+    let checkpoint = input.resume.as_ref().and_then(Option::as_deref);
+    let mut steered = Steered::read(checkpoint, rounds_of(&said));
+    let mut request = ModelRequest {
+        model: model.server_name().to_owned(),
+        system: prompt::system(directories, &tools, mode),
+        messages: conversation(model, input, said, &steered),
+        tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
+        max_output_tokens: model.output_tokens,
+        settings: settings_of(&input.message),
+    };
+    if input.untitled
+        && let Some(title) = title_of(&input.text)
+    {
+        events.send(AgentEvent::Title(title)).await?;
+    }
+    let approved = Mutex::new(Approved::read(input.notes.as_deref()));
+    let desk = Desk {
+        shared,
+        workspace,
+        events,
+        mode,
+        approved: &approved,
+        acting: Mutex::new(()),
+    };
+    let mut numbers = Numbers::default();
+    let mut usage = Usage::default();
+    for round in 0..ROUNDS_MAX {
+        if round > 0 {
+            steered.take(events, &mut numbers, &mut request).await?;
+        }
+        let asked = (steered.rounds, &request);
+        let said = match round::play(shared, endpoint, asked, &mut numbers, events).await {
+            Ok(said) => said,
+            Err(RoundError::Over) => return Err(Stop::Over),
+            Err(RoundError::Provider(error)) => return Err(error.into()),
+        };
+        usage = report(usage, said.usage, model, events).await?;
+        if said.calls.is_empty() {
+            return ended(&said, events).await;
+        }
+        let results = call::all(&desk, &said.calls).await?;
+        let calls: Vec<ToolUse> = said
+            .calls
+            .iter()
+            .map(|called| called.told.clone())
+            .collect();
+        let ids = calls.iter().map(|call| call.id.clone());
+        let results: Vec<ModelMessage> = ids
+            .zip(results)
+            .map(|(id, text)| ModelMessage::ToolResult { id, text })
+            .collect();
+        request.messages.push(ModelMessage::Assistant {
+            text: said.text,
+            calls,
+        });
+        request.messages.extend(results);
+    }
+    Err(Stop::Failed(AgentError {
+        error_type: "tooManyRounds".to_owned(),
+        message: format!("the model was asked {ROUNDS_MAX} times in this turn; resume it to go on"),
+        resumable: true,
+    }))
+}
+
+/// The model a message names; the host lets no other through (G-12).
+fn chosen<'a>(shared: &'a Shared, message: &Value) -> Result<(&'a Model, &'a Endpoint), Stop> {
+    let wanted = message["model"]["id"].as_str();
+    let found = match wanted {
+        Some(id) => shared.models.iter().find(|(model, _)| model.id == id),
+        None => shared.models.first(),
+    };
+    found
+        .map(|(model, endpoint)| (model, endpoint))
+        .ok_or_else(|| {
+            let message = "the model of this message is not configured any more; choose another";
+            Stop::Failed(AgentError {
+                error_type: "modelMissing".to_owned(),
+                message: message.to_owned(),
+                resumable: false,
+            })
+        })
+}
+
+fn settings_of(message: &Value) -> Object {
+    let settings = message["model"]["config"].as_object();
+    settings.cloned().unwrap_or_default()
+}
+
+fn spec_of(tool: &dyn Tool) -> ToolSpec {
+    ToolSpec {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        parameters: tool.parameters(),
+    }
+}
+
+/// Earlier turns, the user's message, and what a resumed turn said so far. Half of what fits is left for this turn.
+fn conversation(
+    model: &Model,
+    input: &TurnInput,
+    said: Vec<ModelMessage>,
+    steered: &Steered,
+) -> Vec<ModelMessage> {
+    let mut messages = history::of_turns(&input.history, model.context() / 2);
+    messages.push(ModelMessage::User(input.text.clone()));
+    if input.resume.is_some() {
+        messages.extend(steered.woven_into(said));
+        if matches!(messages.last(), Some(ModelMessage::Assistant { .. })) {
+            messages.push(ModelMessage::User(GO_ON.to_owned()));
+        }
+    }
+    messages
+}
+
+/// Rounds that are over: a text that was cut off goes on in the next.
+fn rounds_of(said: &[ModelMessage]) -> usize {
+    let is_over = |message: &&ModelMessage| matches!(message, ModelMessage::Assistant { calls, .. } if !calls.is_empty());
+    said.iter().filter(is_over).count()
+}
+
+/// The first line of what the user wants, as far as a title goes.
+fn title_of(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut title: String = line.chars().take(TITLE_CHARS_MAX).collect();
+    if title.len() < line.len() {
+        title = title.trim_end().to_owned();
+        title.push('…');
+    }
+    Some(title)
+}
+
+/// Usage is told per turn: each round adds to it.
+async fn report(
+    before: Usage,
+    round: Usage,
+    model: &Model,
+    events: &EventSink,
+) -> Result<Usage, Stop> {
+    let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (None, None) => None,
+        (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+    };
+    let total = Usage {
+        input_tokens: sum(before.input_tokens, round.input_tokens),
+        output_tokens: sum(before.output_tokens, round.output_tokens),
+        cache_read_tokens: sum(before.cache_read_tokens, round.cache_read_tokens),
+    };
+    if round != Usage::default() {
+        let mut told = json!({"model": model.id});
+        for (key, value) in [
+            ("inputTokens", total.input_tokens),
+            ("outputTokens", total.output_tokens),
+            ("cacheReadTokens", total.cache_read_tokens),
+        ] {
+            if let Some(value) = value {
+                told[key] = json!(value);
+            }
+        }
+        events.send(AgentEvent::Usage(told)).await?;
+    }
+    Ok(total)
+}
+
+/// The model has nothing more to do; if it was stopped, the user is told.
+async fn ended(said: &Said, events: &EventSink) -> Result<(), Stop> {
+    let text = match &said.stop {
+        Some(StopReason::Length) => "The answer was cut off: it reached the model's output limit.",
+        Some(StopReason::ContentFilter) => "The model's server cut the answer off.",
+        Some(StopReason::End | StopReason::ToolCalls | StopReason::Other(_)) | None => {
+            return Ok(());
+        }
+    };
+    let text = text.to_owned();
+    Ok(events.send(AgentEvent::Notice { text }).await?)
+}
+
+/// Steering messages that were taken in this turn, and after how many rounds: no part of the turn holds them, so the
+/// checkpoint does.
+#[derive(Debug, Default)]
+struct Steered {
+    rounds: usize,
+    taken: Vec<(usize, String)>,
+}
+
+/// Steering kept in a checkpoint, in bytes: a checkpoint is bounded.
+const STEERING_BYTES_MAX: usize = 48 * 1_024;
+
+impl Steered {
+    /// What the checkpoint says, in a turn that went on for so many rounds.
+    fn read(checkpoint: Option<&[u8]>, rounds: usize) -> Self {
+        let value: Value = checkpoint
+            .and_then(|data| serde_json::from_slice(data).ok())
+            .unwrap_or_default();
+        let taken = value["steered"].as_array().into_iter().flatten();
+        let taken = taken.filter_map(|entry| {
+            let rounds = usize::try_from(entry[0].as_u64()?).ok()?;
+            Some((rounds, entry[1].as_str()?.to_owned()))
+        });
+        Self {
+            rounds,
+            taken: taken.collect(),
+        }
+    }
+
+    /// A round is over: is there a word from the user? What was taken is kept before the model hears it.
+    async fn take(
+        &mut self,
+        events: &EventSink,
+        numbers: &mut Numbers,
+        request: &mut ModelRequest,
+    ) -> Result<(), Stop> {
+        self.rounds += 1;
+        let steer = numbers.next();
+        let AgentReply::Steered { message, .. } =
+            events.ask(AgentEvent::SteerPoint { steer }).await?
+        else {
+            return Ok(());
+        };
+        if let Some(text) = message
+            .as_ref()
+            .and_then(|message| message["text"].as_str())
+        {
+            self.taken.push((self.rounds, text.to_owned()));
+            request.messages.push(ModelMessage::User(text.to_owned()));
+        }
+        events
+            .send(AgentEvent::Checkpoint(self.checkpoint()))
+            .await?;
+        Ok(())
+    }
+
+    fn checkpoint(&self) -> Vec<u8> {
+        let mut room = STEERING_BYTES_MAX;
+        let fits = self.taken.iter().rev().take_while(|(_, text)| {
+            let left = room.checked_sub(text.len() * 2);
+            room = left.unwrap_or(0);
+            left.is_some()
+        });
+        let mut steered: Vec<Value> = fits.map(|(rounds, text)| json!([rounds, text])).collect();
+        steered.reverse();
+        let kept = json!({"steered": steered});
+        kept.to_string().into_bytes()
+    }
+
+    /// What was said, with the user's words where they were taken.
+    fn woven_into(&self, said: Vec<ModelMessage>) -> Vec<ModelMessage> {
+        let mut woven = Vec::with_capacity(said.len() + self.taken.len());
+        let mut taken = self.taken.iter().peekable();
+        let mut rounds = 0;
+        for message in said {
+            if let ModelMessage::Assistant { calls, .. } = &message {
+                while let Some((_, text)) = taken.next_if(|(after, _)| *after <= rounds) {
+                    woven.push(ModelMessage::User(text.clone()));
+                }
+                rounds += usize::from(!calls.is_empty());
+            }
+            woven.push(message);
+        }
+        woven.extend(taken.map(|(_, text)| ModelMessage::User(text.clone())));
+        woven
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_first_line_cut_to_size() {
+        assert_eq!(
+            title_of("\n  fix the tests \nplease"),
+            Some("fix the tests".to_owned())
+        );
+        let long = title_of(&"word ".repeat(30)).unwrap();
+        assert!(
+            long.ends_with('…') && long.chars().count() <= TITLE_CHARS_MAX + 1,
+            "{long}"
+        );
+        assert_eq!(title_of(" \n"), None);
+    }
+
+    #[test]
+    fn steering_is_woven_in_where_it_was_taken() {
+        let call = ToolUse {
+            id: "c".to_owned(),
+            name: "read".to_owned(),
+            input: "{}".to_owned(),
+        };
+        let said = |text: &str| ModelMessage::Assistant {
+            text: text.to_owned(),
+            calls: vec![call.clone()],
+        };
+        let user = |text: &str| ModelMessage::User(text.to_owned());
+        let steered = Steered {
+            rounds: 2,
+            taken: vec![(1, "left".to_owned()), (2, "right".to_owned())],
+        };
+        let again = Steered::read(Some(&steered.checkpoint()), 2);
+        assert_eq!((again.rounds, &again.taken), (2, &steered.taken));
+        assert_eq!(
+            again.woven_into(vec![said("a"), said("b")]),
+            vec![said("a"), user("left"), said("b"), user("right")]
+        );
+    }
+
+    #[test]
+    fn a_checkpoint_stays_within_its_bound() {
+        let steered = Steered {
+            rounds: 9,
+            taken: (0..9).map(|n| (n, "x".repeat(10_000))).collect(),
+        };
+        let checkpoint = steered.checkpoint();
+        assert!(checkpoint.len() < 64 * 1_024, "{}", checkpoint.len());
+        assert_eq!(
+            Steered::read(Some(&checkpoint), 9).taken.last().unwrap().0,
+            8
+        );
+    }
+}

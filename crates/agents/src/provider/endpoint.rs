@@ -1,0 +1,321 @@
+//! A model server: where it is, what it is shown, how patient we are with it.
+//!
+//! Promises: what can be wrong about an address is said when it is configured, not when it is asked; neither address nor
+//! headers can be printed with a secret in them.
+//! Must not know: what is asked.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url};
+use tokio::sync::OnceCell;
+
+use super::key::{Key, Secret};
+use super::{ProviderError, ProviderErrorKind, tls};
+
+/// How long a connection may take to come up.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a server may be silent before it says its first word: a local one may load a model and read a long prompt.
+const FIRST_EVENT: Duration = Duration::from_secs(600);
+/// How long a server may be silent in mid-answer. Several local servers hold a tool call back until it is complete, so
+/// silence of minutes is no fault; a dead connection is found by keep-alive probes well before.
+const IDLE: Duration = Duration::from_secs(300);
+/// The pause after the first failed try.
+const BACK_OFF: Duration = Duration::from_secs(1);
+
+/// After how long a silent connection is probed, how often, and when it counts as dead.
+const PROBE_AFTER: Duration = Duration::from_secs(20);
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const PROBES_MAX: u32 = 4;
+
+/// How long to wait for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    pub connect: Duration,
+    pub first_event: Duration,
+    pub idle: Duration,
+    pub back_off: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: CONNECT,
+            first_event: FIRST_EVENT,
+            idle: IDLE,
+            back_off: BACK_OFF,
+        }
+    }
+}
+
+/// A model server. Clones share their connections.
+#[derive(Clone)]
+pub struct Endpoint {
+    base_url: Url,
+    key: Option<Key>,
+    headers: HeaderMap,
+    patience: Patience,
+    client: Arc<OnceCell<Client>>,
+}
+
+/// What is wrong with the configuration of a model server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    #[error("the base URL is none: {0}")]
+    Url(String),
+    #[error("the base URL must begin with http:// or https://")]
+    Scheme,
+    #[error("the base URL must not hold a user name or password: use a key or a header")]
+    Credentials,
+    #[error("`{0}` is no name of a header")]
+    HeaderName(String),
+    #[error("the value of the header `{0}` cannot be sent")]
+    HeaderValue(String),
+}
+
+impl Endpoint {
+    /// A server by its base URL, e.g. `http://localhost:11434/v1`. A query is kept, a fragment is not.
+    pub fn new(base_url: &str) -> Result<Self, EndpointError> {
+        let mut url =
+            Url::parse(base_url.trim()).map_err(|error| EndpointError::Url(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(EndpointError::Scheme);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(EndpointError::Credentials);
+        }
+        url.set_fragment(None);
+        Ok(Self {
+            base_url: url,
+            key: None,
+            headers: HeaderMap::new(),
+            patience: Patience::default(),
+            client: Arc::default(),
+        })
+    }
+
+    pub fn with_key(self, key: Key) -> Self {
+        Self {
+            key: Some(key),
+            ..self
+        }
+    }
+
+    /// Sent with every request; takes the place of one that is sent anyway.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, EndpointError> {
+        let header = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| EndpointError::HeaderName(name.to_owned()))?;
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| EndpointError::HeaderValue(name.to_owned()))?;
+        value.set_sensitive(serves_as_key(header.as_str()));
+        self.headers.insert(header, value);
+        Ok(self)
+    }
+
+    pub fn with_patience(self, patience: Patience) -> Self {
+        Self {
+            patience,
+            client: Arc::default(),
+            ..self
+        }
+    }
+
+    pub fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    pub fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// Host and port, for people: `localhost:11434`.
+    pub fn place(&self) -> String {
+        match self.base_url.port() {
+            Some(port) => format!("{}:{port}", self.host()),
+            None => self.host().to_owned(),
+        }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        self.base_url.host_str().unwrap_or_default()
+    }
+
+    pub(super) fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.base_url.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+
+    /// What a request carries besides its own headers, and what of it must never be seen.
+    pub(super) async fn credentials(&self) -> Result<Credentials, ProviderError> {
+        let mut headers = HeaderMap::new();
+        let mut secrets = Vec::new();
+        if let Some(key) = &self.key {
+            let secret = key.read().await?;
+            headers.insert(reqwest::header::AUTHORIZATION, secret.authorization()?);
+            secrets.push(secret);
+        }
+        for (name, value) in &self.headers {
+            headers.insert(name.clone(), value.clone());
+            if value.is_sensitive() {
+                secrets.extend(Secret::of_header(value));
+            }
+        }
+        let query = self.base_url.query_pairs();
+        let keys = query.filter(|(name, _)| serves_as_key(name));
+        secrets.extend(keys.map(|(_, value)| Secret::of_query(&value)));
+        Ok(Credentials { headers, secrets })
+    }
+
+    /// The client is made at the first use: a server that is never asked costs nothing.
+    pub(super) async fn client(&self) -> Result<&Client, ProviderError> {
+        self.client.get_or_try_init(|| self.new_client()).await
+    }
+
+    async fn new_client(&self) -> Result<Client, ProviderError> {
+        let unusable = |error: String| {
+            let message = format!("encrypted connections cannot be set up: {error}");
+            ProviderError::new(ProviderErrorKind::Unavailable, message)
+        };
+        let config = match self.base_url.scheme() {
+            "https" => tokio::task::spawn_blocking(tls::trusting_the_system)
+                .await
+                .map_err(|error| unusable(error.to_string()))?,
+            _ => tls::trusting_nobody(),
+        };
+        let mut builder = Client::builder()
+            .tls_backend_preconfigured(config.map_err(|error| unusable(error.to_string()))?)
+            .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
+            // A redirect would be followed with the key.
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(self.patience.connect)
+            .tcp_keepalive(PROBE_AFTER)
+            .tcp_keepalive_interval(PROBE_EVERY)
+            .tcp_keepalive_retries(PROBES_MAX);
+        if is_this_machine(self.host()) {
+            // A proxy's "localhost" is another machine.
+            builder = builder.no_proxy();
+        }
+        builder
+            .build()
+            .map_err(|error| unusable(error.without_url().to_string()))
+    }
+}
+
+pub(super) struct Credentials {
+    pub headers: HeaderMap,
+    pub secrets: Vec<Secret>,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Neither the query nor the values of headers: either may hold a key.
+        f.debug_struct("Endpoint")
+            .field("place", &self.place())
+            .field("path", &self.base_url.path())
+            .field("key", &self.key)
+            .field(
+                "headers",
+                &self
+                    .headers
+                    .keys()
+                    .map(HeaderName::as_str)
+                    .collect::<Vec<_>>(),
+            )
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether the header or query parameter of this name is one that nobody may read.
+fn serves_as_key(name: &str) -> bool {
+    const WORDS: &[&str] = &["auth", "key", "token", "secret", "cookie"];
+    let name = name.to_ascii_lowercase();
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(base: &str) -> String {
+        let endpoint = Endpoint::new(base).unwrap();
+        endpoint.url(&["chat", "completions"]).to_string()
+    }
+
+    #[test]
+    fn paths_are_added_to_any_base() {
+        assert_eq!(
+            url("http://localhost:11434/v1"),
+            "http://localhost:11434/v1/chat/completions"
+        );
+        assert_eq!(
+            url("http://localhost:11434/v1/"),
+            "http://localhost:11434/v1/chat/completions"
+        );
+        assert_eq!(
+            url(" https://api.example "),
+            "https://api.example/chat/completions"
+        );
+        assert_eq!(
+            url("https://a.example/d?api-version=1#m"),
+            "https://a.example/d/chat/completions?api-version=1"
+        );
+    }
+
+    #[test]
+    fn addresses_that_cannot_work_are_refused_when_configured() {
+        let error = |base: &str| Endpoint::new(base).unwrap_err();
+        assert_eq!(error("file:///v1"), EndpointError::Scheme);
+        assert_eq!(error("localhost:11434"), EndpointError::Scheme);
+        assert!(matches!(error("http://"), EndpointError::Url(_)));
+        assert_eq!(
+            error("http://me:secret@host/v1"),
+            EndpointError::Credentials
+        );
+        let endpoint = Endpoint::new("http://host").unwrap();
+        assert!(endpoint.clone().with_header("a b", "c").is_err());
+        assert!(endpoint.with_header("a", "b\nc").is_err());
+    }
+
+    #[tokio::test]
+    async fn debug_hides_what_may_be_a_secret() {
+        let endpoint = Endpoint::new("http://host:80/v1?key=first")
+            .and_then(|endpoint| endpoint.with_header("x-api-key", "second"))
+            .and_then(|endpoint| endpoint.with_header("authorization", "Bearer third"))
+            .unwrap();
+        let credentials = endpoint.credentials().await.unwrap();
+        let shown = format!("{endpoint:?} {:?}", credentials.headers);
+        for secret in ["first", "second", "third"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        assert_eq!(credentials.secrets.len(), 3);
+    }
+
+    #[test]
+    fn loopback_hosts_need_no_proxy() {
+        for host in [
+            "localhost",
+            "127.0.0.1",
+            "127.9.9.9",
+            "[::1]",
+            "a.localhost",
+        ] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in ["192.168.0.1", "example.org", "localhost.example.org"] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What goes wrong between us and a server, in words for people, and whether to try again.
+//!
+//! Promises: no address is named but host and port.
+//! Must not know: what was asked.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+
+use super::ProviderError;
+use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable};
+use super::complaint::Complaint;
+use super::endpoint::Endpoint;
+use super::key::{self, Secret};
+
+/// Why a try failed.
+pub enum Failure {
+    Final(ProviderError),
+    /// The next try may do better.
+    Passing {
+        error: ProviderError,
+        /// The error in a few words.
+        cause: String,
+        retry_after: Option<Duration>,
+    },
+}
+
+impl Failure {
+    /// As people may see it.
+    pub fn hiding(self, secrets: &[Secret]) -> Self {
+        let presentable = |error: ProviderError| ProviderError {
+            message: key::presentable(&error.message, secrets),
+            ..error
+        };
+        match self {
+            Self::Final(error) => Self::Final(presentable(error)),
+            Self::Passing {
+                error,
+                cause,
+                retry_after,
+            } => Self::Passing {
+                error: presentable(error),
+                cause: key::presentable(&cause, secrets),
+                retry_after,
+            },
+        }
+    }
+}
+
+impl From<ProviderError> for Failure {
+    fn from(error: ProviderError) -> Self {
+        Self::Final(error)
+    }
+}
+
+pub fn no_word_within(seconds: f64) -> ProviderError {
+    let message = format!("the model server did not begin to answer within {seconds} s");
+    ProviderError::new(Unavailable, message)
+}
+
+pub fn unreachable(endpoint: &Endpoint, fault: &reqwest::Error) -> Failure {
+    let place = endpoint.place();
+    if fault.is_builder() {
+        let message = format!("no request can be made to {place}: {}", reason(fault));
+        return Failure::Final(ProviderError::new(Rejected, message));
+    }
+    if let Some(tls) = find::<rustls::Error>(fault) {
+        let message = format!("no encrypted connection to the model server at {place}: {tls}");
+        return Failure::Final(ProviderError::new(Unavailable, message));
+    }
+    let cause = format!(
+        "the model server at {place} cannot be reached ({})",
+        reason(fault)
+    );
+    Failure::Passing {
+        error: ProviderError::new(Unavailable, cause.clone()),
+        cause,
+        retry_after: None,
+    }
+}
+
+pub fn refused(
+    endpoint: &Endpoint,
+    status: StatusCode,
+    complaint: &Complaint,
+    retry_after: Option<Duration>,
+) -> Failure {
+    let (kind, what) = match status.as_u16() {
+        401 | 403 if endpoint.key().is_none() => (Unauthorized, "wants a key"),
+        401 | 403 => (Unauthorized, "does not accept the key"),
+        402 => (Unauthorized, "wants to be paid"),
+        429 | 503 | 529 => (Unavailable, "is busy"),
+        408 => (Unavailable, "gave up waiting"),
+        409 | 500 | 502 | 504 => (Unavailable, "failed"),
+        404 => (Rejected, "knows no such model or address"),
+        300..=399 => (
+            Rejected,
+            "redirects, which a key must not follow: the base URL has to be the final address",
+        ),
+        400..=499 => (Rejected, "does not take the request"),
+        _ => (Unavailable, "failed in an unknown way"),
+    };
+    let cause = format!("the model server {what} ({})", status.as_u16());
+    let message = match complaint.message.as_str() {
+        "" => cause.clone(),
+        said => format!("{cause}: {said}"),
+    };
+    let error = ProviderError::new(kind, message);
+    match status.as_u16() {
+        408 | 409 | 429 | 500 | 502 | 503 | 504 | 529 if !complaint.is_about_money() => {
+            Failure::Passing {
+                error,
+                cause,
+                retry_after,
+            }
+        }
+        _ => Failure::Final(error),
+    }
+}
+
+/// The innermost cause: what lies around it only repeats that a request failed, and to which address.
+pub fn reason(fault: &reqwest::Error) -> String {
+    if let Some(fault) = find::<io::Error>(fault) {
+        match fault.kind() {
+            io::ErrorKind::ConnectionRefused => return "connection refused".to_owned(),
+            io::ErrorKind::ConnectionReset => return "connection reset".to_owned(),
+            io::ErrorKind::TimedOut => return "timed out".to_owned(),
+            io::ErrorKind::UnexpectedEof => return "connection closed".to_owned(),
+            _ => {}
+        }
+    }
+    if fault.is_timeout() {
+        return "timed out".to_owned();
+    }
+    let mut innermost: &dyn Error = fault;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn find<'a, E: Error + 'static>(fault: &'a reqwest::Error) -> Option<&'a E> {
+    let mut next: Option<&'a (dyn Error + 'static)> = Some(fault);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        // An io::Error names the source of what it wraps, not what it wraps.
+        next = match error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
+            Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
+            None => error.source(),
+        };
+    }
+    None
+}

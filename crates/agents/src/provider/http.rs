@@ -1,0 +1,316 @@
+//! Requests to model servers: sent, tried again, read under time-outs and bounds.
+//!
+//! Promises: a request is tried again only while nothing of its answer was told; every time-out, bound and fault becomes
+//! a sentence for people; no sentence holds a key.
+//! Must not know: what requests and answers mean.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Request, Response};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadable};
+use super::complaint::Complaint;
+use super::endpoint::Endpoint;
+use super::fault::{Failure, no_word_within, reason, refused, unreachable};
+use super::key::Secret;
+use super::{Decode, Flow, ModelEvent, ProviderError, back_off};
+
+/// What is read of the body of an error.
+const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
+/// A list of models; those of large brokers have a megabyte.
+const LIST_BYTES_MAX: usize = 8 << 20;
+/// One answer, with all that surrounds its words on the wire: against a server that never stops.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// How long the body of an error or a list may take: nobody waits longer for it.
+const SHORT_BODY: Duration = Duration::from_secs(10);
+/// How long a server that has stopped may take for figures and the end mark.
+const AFTER_STOP: Duration = Duration::from_secs(10);
+/// How long the end of the body may lag behind the end mark. If it comes, the connection can be used again.
+const AFTER_DONE: Duration = Duration::from_millis(250);
+
+/// Sends a request until an answer begins, and tells what the decoder makes of the answer.
+pub async fn stream<D: Decode>(
+    endpoint: &Endpoint,
+    path: &[&str],
+    body: Vec<u8>,
+    decoder: impl Fn() -> D,
+    events: &mpsc::Sender<ModelEvent>,
+) -> Result<(), ProviderError> {
+    let credentials = endpoint.credentials().await?;
+    let mut question = Question {
+        endpoint,
+        path,
+        headers: credentials.headers,
+        secrets: credentials.secrets,
+        body: Bytes::from(body),
+    };
+    question
+        .headers
+        .entry(CONTENT_TYPE)
+        .or_insert(HeaderValue::from_static("application/json"));
+    question
+        .headers
+        .entry(ACCEPT)
+        .or_insert(HeaderValue::from_static("text/event-stream"));
+    question.ask_until_answered(decoder, events).await
+}
+
+/// The body of what a server answers, tried once.
+pub async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
+    let credentials = endpoint.credentials().await?;
+    let fetched = async {
+        let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
+        *request.headers_mut() = credentials.headers;
+        let response = send(endpoint, request, SHORT_BODY).await?;
+        let mut response = accepted(endpoint, response).await?;
+        let (body, extent) = read_body(&mut response, LIST_BYTES_MAX).await;
+        match extent {
+            Extent::Whole => Ok(body),
+            Extent::Partial => Err(Failure::Final(ProviderError::new(
+                Unreadable,
+                format!(
+                    "the list of the server at {} did not come whole",
+                    endpoint.place()
+                ),
+            ))),
+        }
+    };
+    fetched.await.map_err(|failure| {
+        let failure = failure.hiding(&credentials.secrets);
+        let (Failure::Final(error) | Failure::Passing { error, .. }) = failure;
+        error
+    })
+}
+
+struct Question<'a> {
+    endpoint: &'a Endpoint,
+    path: &'a [&'a str],
+    headers: HeaderMap,
+    secrets: Vec<Secret>,
+    body: Bytes,
+}
+
+impl Question<'_> {
+    async fn ask_until_answered<D: Decode>(
+        &self,
+        decoder: impl Fn() -> D,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        let mut tries = 0;
+        loop {
+            let asked = self.ask_once(decoder(), events).await;
+            let (error, cause, retry_after) =
+                match asked.map_err(|failure| failure.hiding(&self.secrets)) {
+                    Ok(()) => return Ok(()),
+                    Err(Failure::Final(error)) => return Err(error),
+                    Err(Failure::Passing {
+                        error,
+                        cause,
+                        retry_after,
+                    }) => (error, cause, retry_after),
+                };
+            tries += 1;
+            let base = self.endpoint.patience().back_off;
+            let Some(pause) = back_off::pause(tries, base, retry_after, chance()) else {
+                return Err(error);
+            };
+            let words = back_off::in_words(pause);
+            tell(
+                events,
+                ModelEvent::Waiting(format!("{cause}; trying again in {words}")),
+            )
+            .await?;
+            sleep(pause).await;
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        decoder: impl Decode,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<(), Failure> {
+        let mut request = Request::new(reqwest::Method::POST, self.endpoint.url(self.path));
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = Some(self.body.clone().into());
+        let response = send(self.endpoint, request, self.endpoint.patience().first_event).await?;
+        let response = accepted(self.endpoint, response).await?;
+        let mut answer = Answer {
+            endpoint: self.endpoint,
+            response,
+            decoder,
+            events,
+            decoded: Vec::new(),
+            bytes: 0,
+            said: Said::Nothing,
+        };
+        let ended = answer.tell_all().await;
+        ended.map_err(|error| match answer.said {
+            Said::Nothing if error.kind.may_be_retried() && error.kind != Unauthorized => {
+                Failure::Passing {
+                    cause: error.message.clone(),
+                    error: ProviderError::new(Unavailable, error.message),
+                    retry_after: None,
+                }
+            }
+            Said::Nothing | Said::Something | Said::TooLate => Failure::Final(error),
+        })
+    }
+}
+
+/// What was told of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Something,
+    /// Nothing, for so long that another try would take as long.
+    TooLate,
+}
+
+/// An answer on its way.
+struct Answer<'a, D> {
+    endpoint: &'a Endpoint,
+    response: Response,
+    decoder: D,
+    events: &'a mpsc::Sender<ModelEvent>,
+    decoded: Vec<ModelEvent>,
+    bytes: usize,
+    said: Said,
+}
+
+impl<D: Decode> Answer<'_, D> {
+    async fn tell_all(&mut self) -> Result<(), ProviderError> {
+        loop {
+            let flow = match timeout(self.patience(), self.response.chunk()).await {
+                Ok(Ok(Some(bytes))) => self.decode(&bytes),
+                Ok(Ok(None)) => self.decoder.end(&mut self.decoded).map(|()| Flow::Done),
+                Ok(Err(fault)) => self.end_for(&format!("broke off ({})", reason(&fault))),
+                Err(_) => self.end_for_silence(),
+            };
+            for event in self.decoded.drain(..) {
+                self.said = Said::Something;
+                tell(self.events, event).await?;
+            }
+            if flow? == Flow::Done {
+                let _ = timeout(AFTER_DONE, self.response.chunk()).await;
+                return Ok(());
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let patience = self.endpoint.patience();
+        match self.said {
+            _ if self.decoder.has_stopped() => AFTER_STOP.min(patience.idle),
+            Said::Something => patience.idle,
+            Said::Nothing | Said::TooLate => patience.first_event,
+        }
+    }
+
+    fn decode(&mut self, bytes: &[u8]) -> Result<Flow, ProviderError> {
+        self.bytes += bytes.len();
+        if self.bytes > ANSWER_BYTES_MAX {
+            let message =
+                format!("the answer of the model server is larger than {ANSWER_BYTES_MAX} bytes");
+            return Err(ProviderError::new(Unreadable, message));
+        }
+        self.decoder.read(bytes, &mut self.decoded)
+    }
+
+    /// Nothing more will come. An answer that has all its words is taken as it is.
+    fn end_for(&mut self, cause: &str) -> Result<Flow, ProviderError> {
+        let ended = self.decoder.end(&mut self.decoded);
+        ended
+            .map(|()| Flow::Done)
+            .map_err(|error| match error.kind {
+                Interrupted => {
+                    let message = format!("the answer of the model server {cause}");
+                    ProviderError::new(Interrupted, message)
+                }
+                _ => error,
+            })
+    }
+
+    fn end_for_silence(&mut self) -> Result<Flow, ProviderError> {
+        let seconds = self.patience().as_secs_f64();
+        if self.said == Said::Nothing {
+            self.said = Said::TooLate;
+            return Err(no_word_within(seconds));
+        }
+        self.end_for(&format!("broke off (silent for {seconds} s)"))
+    }
+}
+
+async fn tell(events: &mpsc::Sender<ModelEvent>, event: ModelEvent) -> Result<(), ProviderError> {
+    let told = events.send(event).await;
+    told.map_err(|_| ProviderError::new(Interrupted, "nobody listens to the answer any more"))
+}
+
+async fn send(
+    endpoint: &Endpoint,
+    request: Request,
+    patience: Duration,
+) -> Result<Response, Failure> {
+    let client = endpoint.client().await?;
+    match timeout(patience, client.execute(request)).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(fault)) => Err(unreachable(endpoint, &fault)),
+        // It would take as long again.
+        Err(_) => Err(Failure::Final(no_word_within(patience.as_secs_f64()))),
+    }
+}
+
+/// The response, if its status is one of success.
+async fn accepted(endpoint: &Endpoint, mut response: Response) -> Result<Response, Failure> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let wanted = response
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok());
+    let retry_after = wanted.and_then(|value| back_off::retry_after(value, Timestamp::now()));
+    let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
+    let complaint = Complaint::from_body(&body);
+    Err(refused(endpoint, status, &complaint, retry_after))
+}
+
+enum Extent {
+    Whole,
+    /// Cut at the bound, by a fault or by the clock.
+    Partial,
+}
+
+async fn read_body(response: &mut Response, bytes_max: usize) -> (Vec<u8>, Extent) {
+    let mut body = Vec::new();
+    let reading = async {
+        loop {
+            match response.chunk().await {
+                Ok(Some(bytes)) => {
+                    let room = bytes_max - body.len();
+                    body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                    if bytes.len() > room {
+                        return Extent::Partial;
+                    }
+                }
+                Ok(None) => return Extent::Whole,
+                Err(_) => return Extent::Partial,
+            }
+        }
+    };
+    let extent = timeout(SHORT_BODY, reading)
+        .await
+        .unwrap_or(Extent::Partial);
+    (body, extent)
+}
+
+fn chance() -> u8 {
+    // Without randomness pauses are merely regular.
+    getrandom::u32().map_or(0, |random| random.to_le_bytes()[0])
+}

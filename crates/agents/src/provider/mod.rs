@@ -1,0 +1,189 @@
+//! Model APIs: a request is encoded, a stream is decoded into events. Nothing else in the house knows a vendor.
+//!
+//! Promises: text that came is never lost or reordered; a stream that ends early is an error, never a short answer; no
+//! key reaches an error, an event or a log.
+//! Must not know: turns, tools, channels.
+
+mod back_off;
+mod complaint;
+mod endpoint;
+mod fault;
+mod http;
+mod key;
+mod openai_chat;
+mod sse;
+mod tls;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use wire::Object;
+
+pub use endpoint::{Endpoint, EndpointError, Patience};
+pub use key::Key;
+
+/// What a model is asked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ModelRequest {
+    /// The model's name at its server.
+    pub model: String,
+    pub system: String,
+    pub messages: Vec<ModelMessage>,
+    pub tools: Vec<ToolSpec>,
+    pub max_output_tokens: Option<u64>,
+    /// What the user told the model, by the names of its `configSchema`. `null` takes a field out of the request.
+    pub settings: Object,
+}
+
+/// One message of a conversation as models take it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelMessage {
+    User(String),
+    Assistant {
+        text: String,
+        calls: Vec<ToolUse>,
+    },
+    /// What came of a call of the assistant message before.
+    ToolResult {
+        id: String,
+        text: String,
+    },
+}
+
+/// A call a model made: its id, and its input as the text the model wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolUse {
+    pub id: String,
+    pub name: String,
+    pub input: String,
+}
+
+/// A tool as a model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of its input.
+    pub parameters: Value,
+}
+
+/// What a model says, as it says it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    Text(String),
+    Reasoning(String),
+    /// A call begins; `index` counts the calls of one answer from 0 and tells parallel ones apart.
+    CallStarted {
+        index: usize,
+        id: String,
+        name: String,
+    },
+    /// More of the input of a call that began.
+    CallInput {
+        index: usize,
+        text: String,
+    },
+    Refusal(String),
+    /// At most once an answer, before its end; a server that counts nothing gives none.
+    Usage(Usage),
+    /// The server is busy or unreachable and is tried again: for the user to read.
+    Waiting(String),
+    /// The last event of a stream that came whole.
+    Stopped(StopReason),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// The whole prompt, what came from the cache included.
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cache_read_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopReason {
+    /// It said what it had to say.
+    End,
+    /// There is at least one call.
+    ToolCalls,
+    /// It ran into its output limit.
+    Length,
+    /// The server cut it off for what it said.
+    ContentFilter,
+    Other(String),
+}
+
+/// Why no answer, or no whole answer, came. The user reads the message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ProviderError {
+    pub kind: ProviderErrorKind,
+    pub message: String,
+}
+
+impl ProviderError {
+    pub(crate) fn new(kind: ProviderErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderErrorKind {
+    /// The server does not accept the key.
+    Unauthorized,
+    /// The server does not take this request: too long, unknown model, bad settings.
+    Rejected,
+    /// Busy, unreachable or failing, also after several tries.
+    Unavailable,
+    /// The connection died in mid-stream.
+    Interrupted,
+    /// The server sends what is no answer.
+    Unreadable,
+}
+
+impl ProviderErrorKind {
+    /// Whether the same request may do better later.
+    pub fn may_be_retried(self) -> bool {
+        match self {
+            Self::Unavailable | Self::Interrupted | Self::Unauthorized => true,
+            Self::Rejected | Self::Unreadable => false,
+        }
+    }
+}
+
+/// Asks a model and tells what it says until it stops. Dropping the future aborts the request.
+pub async fn ask(
+    endpoint: &Endpoint,
+    request: &ModelRequest,
+    events: &mpsc::Sender<ModelEvent>,
+) -> Result<(), ProviderError> {
+    let body = openai_chat::encode(request, openai_chat::limit_field(endpoint.host()));
+    let decoder = openai_chat::Decoder::new;
+    http::stream(endpoint, openai_chat::PATH, body, decoder, events).await
+}
+
+/// The names of the models a server says it has. Tries once: whoever asks wants to know whether it answers.
+pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<String>, ProviderError> {
+    let body = http::get(endpoint, openai_chat::MODELS_PATH).await?;
+    openai_chat::model_names(&body)
+}
+
+/// Turns the bytes of an answer into events. The events do not depend on how the bytes were split.
+trait Decode {
+    fn read(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<Flow, ProviderError>;
+
+    /// Nothing more comes: fails if the answer is not whole.
+    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError>;
+
+    /// Whether only figures can still come.
+    fn has_stopped(&self) -> bool;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    More,
+    /// The answer is whole and its last event is out.
+    Done,
+}

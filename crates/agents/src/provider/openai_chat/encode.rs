@@ -1,0 +1,250 @@
+//! A request as Chat Completions takes it.
+//!
+//! Promises: the same request gives the same bytes; settings cannot change what is asked, only how.
+
+use serde_json::{Map, Value, json};
+
+use super::super::{ModelMessage, ModelRequest, ToolSpec, ToolUse};
+
+/// Fields that belong to the request itself.
+const NOT_SETTINGS: &[&str] = &["model", "messages", "tools", "stream", "n"];
+
+/// The name under which a server takes the output limit: OpenAI's newer models refuse the old one, others know only that.
+pub fn limit_field(host: &str) -> &'static str {
+    if host == "api.openai.com" || host.ends_with(".openai.azure.com") {
+        "max_completion_tokens"
+    } else {
+        "max_tokens"
+    }
+}
+
+pub fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(request.model));
+    body.insert("messages".to_owned(), messages(request));
+    if !request.tools.is_empty() {
+        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    }
+    body.insert("stream".to_owned(), json!(true));
+    body.insert("stream_options".to_owned(), json!({"include_usage": true}));
+    if let Some(limit) = request.max_output_tokens {
+        body.insert(limit_field.to_owned(), json!(limit));
+    }
+    for (name, value) in &request.settings {
+        if NOT_SETTINGS.contains(&name.as_str()) {
+            continue;
+        }
+        match value {
+            Value::Null => body.shift_remove(name),
+            value => body.insert(name.clone(), value.clone()),
+        };
+    }
+    Value::Object(body).to_string().into_bytes()
+}
+
+fn messages(request: &ModelRequest) -> Value {
+    let system = Some(&request.system).filter(|system| !system.is_empty());
+    let system = system.map(|system| json!({"role": "system", "content": system}));
+    system
+        .into_iter()
+        .chain(request.messages.iter().filter_map(message))
+        .collect()
+}
+
+fn message(message: &ModelMessage) -> Option<Value> {
+    match message {
+        ModelMessage::User(text) => Some(json!({"role": "user", "content": text})),
+        // Servers refuse an assistant that said nothing.
+        ModelMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
+        ModelMessage::Assistant { text, calls } => {
+            let content = Some(text).filter(|text| !text.is_empty());
+            let mut message = json!({"role": "assistant", "content": content});
+            if !calls.is_empty() {
+                message["tool_calls"] = calls.iter().map(call).collect();
+            }
+            Some(message)
+        }
+        ModelMessage::ToolResult { id, text } => {
+            Some(json!({"role": "tool", "tool_call_id": id, "content": text}))
+        }
+    }
+}
+
+fn call(call: &ToolUse) -> Value {
+    let function = json!({"name": call.name, "arguments": input(&call.input)});
+    json!({"id": call.id, "type": "function", "function": function})
+}
+
+/// Several servers parse the inputs of the history and fail on one that is no JSON object, in every round from then on.
+fn input(text: &str) -> String {
+    if text.trim().is_empty() {
+        return "{}".to_owned();
+    }
+    match serde_json::from_str::<Map<String, Value>>(text) {
+        Ok(_) => text.to_owned(),
+        Err(_) => json!({"not_json": text}).to_string(),
+    }
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let function =
+        json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
+    json!({"type": "function", "function": function})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(request: &ModelRequest, expected: &Value) {
+        let body: Value = serde_json::from_slice(&encode(request, "max_tokens")).unwrap();
+        assert_eq!(&body, expected);
+    }
+
+    fn asking(messages: Vec<ModelMessage>) -> ModelRequest {
+        ModelRequest {
+            model: "m".to_owned(),
+            messages,
+            ..ModelRequest::default()
+        }
+    }
+
+    fn used(id: &str, input: &str) -> ToolUse {
+        ToolUse {
+            id: id.to_owned(),
+            name: "read".to_owned(),
+            input: input.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_request_with_everything() {
+        let request = ModelRequest {
+            model: "qwen3".to_owned(),
+            system: "Be brief.".to_owned(),
+            messages: vec![
+                ModelMessage::User("read both".to_owned()),
+                ModelMessage::Assistant {
+                    text: "Reading.".to_owned(),
+                    calls: vec![
+                        used("c1", "{\"path\":\"a\"}"),
+                        used("c2", "{\"path\":\"b\"}"),
+                    ],
+                },
+                ModelMessage::ToolResult {
+                    id: "c1".to_owned(),
+                    text: "A".to_owned(),
+                },
+                ModelMessage::ToolResult {
+                    id: "c2".to_owned(),
+                    text: String::new(),
+                },
+            ],
+            tools: vec![ToolSpec {
+                name: "read".to_owned(),
+                description: "Reads a file.".to_owned(),
+                parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+            }],
+            max_output_tokens: Some(4_096),
+            settings: json!({"temperature": 0.2, "reasoning_effort": "low"})
+                .as_object()
+                .unwrap()
+                .clone(),
+        };
+        let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": arguments}});
+        check(
+            &request,
+            &json!({
+                "model": "qwen3",
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": "read both"},
+                    {"role": "assistant", "content": "Reading.",
+                     "tool_calls": [call("c1", "{\"path\":\"a\"}"), call("c2", "{\"path\":\"b\"}")]},
+                    {"role": "tool", "tool_call_id": "c1", "content": "A"},
+                    {"role": "tool", "tool_call_id": "c2", "content": ""},
+                ],
+                "tools": [{"type": "function", "function": {
+                    "name": "read",
+                    "description": "Reads a file.",
+                    "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+                }}],
+                "stream": true,
+                "stream_options": {"include_usage": true},
+                "max_tokens": 4_096,
+                "temperature": 0.2,
+                "reasoning_effort": "low",
+            }),
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_sent() {
+        let silent = ModelMessage::Assistant {
+            text: String::new(),
+            calls: Vec::new(),
+        };
+        check(
+            &asking(vec![ModelMessage::User("hi".to_owned()), silent]),
+            &json!({
+                "model": "m",
+                "messages": [{"role": "user", "content": "hi"}],
+                "stream": true,
+                "stream_options": {"include_usage": true},
+            }),
+        );
+    }
+
+    #[test]
+    fn inputs_of_the_history_are_always_objects() {
+        for (written, sent) in [
+            ("{\"a\": 1}", "{\"a\": 1}"),
+            ("", "{}"),
+            (" \n", "{}"),
+            ("{\"a\":", "{\"not_json\":\"{\\\"a\\\":\"}"),
+            ("[1]", "{\"not_json\":\"[1]\"}"),
+        ] {
+            assert_eq!(input(written), sent);
+        }
+    }
+
+    #[test]
+    fn calls_without_text_have_no_content() {
+        let calling = ModelMessage::Assistant {
+            text: String::new(),
+            calls: vec![used("c1", "")],
+        };
+        assert_eq!(message(&calling).unwrap()["content"], Value::Null);
+    }
+
+    #[test]
+    fn settings_change_how_and_not_what() {
+        let settings = json!({"stream": false, "model": "other", "messages": [], "tools": [], "n": 5,
+            "stream_options": null, "temperature": null, "top_p": 0.9});
+        let request = ModelRequest {
+            settings: settings.as_object().unwrap().clone(),
+            ..asking(Vec::new())
+        };
+        check(
+            &request,
+            &json!({"model": "m", "messages": [], "stream": true, "top_p": 0.9}),
+        );
+    }
+
+    #[test]
+    fn openai_takes_the_output_limit_under_another_name() {
+        assert_eq!(limit_field("api.openai.com"), "max_completion_tokens");
+        assert_eq!(
+            limit_field("mine.openai.azure.com"),
+            "max_completion_tokens"
+        );
+        assert_eq!(limit_field("localhost"), "max_tokens");
+        let request = ModelRequest {
+            max_output_tokens: Some(9),
+            ..asking(Vec::new())
+        };
+        let body: Value =
+            serde_json::from_slice(&encode(&request, "max_completion_tokens")).unwrap();
+        assert_eq!(body["max_completion_tokens"], 9);
+    }
+}

@@ -1,0 +1,408 @@
+//! Streams as servers send them, read whole and in all pieces.
+
+use std::fmt::Write;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::super::{Decode, Flow, ModelEvent, ProviderError};
+use super::Decoder;
+
+/// All events, one a line, and how it ended.
+fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut decoder = Decoder::naming_calls("made");
+    let mut events = Vec::new();
+    let ended = read_all(&mut decoder, pieces, &mut events);
+    let mut lines = String::new();
+    for event in &events {
+        writeln!(lines, "{event:?}").unwrap();
+    }
+    if let Err(error) = ended {
+        writeln!(lines, "{:?}: {}", error.kind, error.message).unwrap();
+    }
+    lines
+}
+
+fn read_all<'a>(
+    decoder: &mut Decoder,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    events: &mut Vec<ModelEvent>,
+) -> Result<(), ProviderError> {
+    for piece in pieces {
+        if decoder.read(piece, events)? == Flow::Done {
+            return Ok(());
+        }
+    }
+    decoder.end(events)
+}
+
+fn check(stream: &str, expected: Expect) {
+    let stream = stream.as_bytes();
+    let whole = decode([stream]);
+    expected.assert_eq(&whole);
+    assert_eq!(decode(stream.chunks(1)), whole, "byte by byte");
+    for place in 0..stream.len() {
+        let (first, second) = stream.split_at(place);
+        assert_eq!(decode([first, second]), whole, "split at {place}");
+    }
+}
+
+macro_rules! recorded {
+    ($($test:ident: $file:literal => $expected:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            check(include_str!(concat!("streams/", $file)), $expected);
+        })*
+
+        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
+    };
+}
+
+recorded! {
+    openai_text: "openai.sse" => expect![[r#"
+        Text("Grüße")
+        Text(", 世界 😀\n")
+        Text("\"quoted\"")
+        Usage(Usage { input_tokens: Some(19), output_tokens: Some(9), cache_read_tokens: Some(16) })
+        Stopped(End)
+    "#]];
+    openai_calls_in_parallel: "openai_parallel_calls.sse" => expect![[r#"
+        CallStarted { index: 0, id: "call_A", name: "read" }
+        CallInput { index: 0, text: "{\"path\":" }
+        CallInput { index: 0, text: "\"a.rs\"}" }
+        CallStarted { index: 1, id: "call_B", name: "grep" }
+        CallInput { index: 1, text: "{\"pattern\":\"ä" }
+        CallInput { index: 0, text: " " }
+        CallInput { index: 1, text: "\"}" }
+        Usage(Usage { input_tokens: Some(80), output_tokens: Some(40), cache_read_tokens: None })
+        Stopped(ToolCalls)
+    "#]];
+    openai_refuses: "openai_refusal.sse" => expect![[r#"
+        Refusal("I can't ")
+        Refusal("help with that.")
+        Stopped(End)
+    "#]];
+    azure_cuts_off: "azure_filter.sse" => expect![[r#"
+        Text("Once")
+        Stopped(ContentFilter)
+    "#]];
+    llama_cpp_thinks_and_calls: "llama_cpp.sse" => expect![[r#"
+        Reasoning("The user")
+        Reasoning(" wants")
+        CallStarted { index: 0, id: "Kb9", name: "list" }
+        CallInput { index: 0, text: "{" }
+        CallInput { index: 0, text: "\"path\":\".\"" }
+        CallInput { index: 0, text: "}" }
+        Usage(Usage { input_tokens: Some(140), output_tokens: Some(31), cache_read_tokens: None })
+        Stopped(ToolCalls)
+    "#]];
+    llama_cpp_complains_in_a_field_of_its_own: "llama_cpp_error_field.sse" => expect![[r#"
+        Rejected: the model server reports an error: the request exceeds the available context size
+    "#]];
+    ollama_gives_all_calls_the_same_index: "ollama.sse" => expect![[r#"
+        Reasoning("Two files.")
+        CallStarted { index: 0, id: "call_9x", name: "write" }
+        CallInput { index: 0, text: "{\"path\":\"a\"}" }
+        CallStarted { index: 1, id: "call_7q", name: "write" }
+        CallInput { index: 1, text: "{\"path\":\"b\"}" }
+        Usage(Usage { input_tokens: Some(5), output_tokens: Some(6), cache_read_tokens: None })
+        Stopped(ToolCalls)
+    "#]];
+    old_ollama_gives_calls_neither_index_nor_id: "old_ollama_no_index_no_id.sse" => expect![[r#"
+        CallStarted { index: 0, id: "call_made_0", name: "list" }
+        CallInput { index: 0, text: "{\"path\":\"x\"}" }
+        CallStarted { index: 1, id: "call_made_1", name: "list" }
+        CallInput { index: 1, text: "{\"path\":\"y\"}" }
+        Stopped(ToolCalls)
+    "#]];
+    vllm_counts_with_every_piece: "vllm_crlf.sse" => expect![[r#"
+        Reasoning("Hm")
+        Text("Yes")
+        Text(".")
+        Usage(Usage { input_tokens: Some(7), output_tokens: Some(3), cache_read_tokens: None })
+        Stopped(Length)
+    "#]];
+    deepseek_keeps_the_line_open: "deepseek.sse" => expect![[r#"
+        Reasoning("Hm.")
+        Text("42")
+        Usage(Usage { input_tokens: Some(9), output_tokens: Some(5), cache_read_tokens: Some(4) })
+        Stopped(End)
+    "#]];
+    mistral_thinks_in_parts: "mistral_thinking.sse" => expect![[r#"
+        Reasoning("Let me")
+        Text("So")
+        Text(".")
+        Usage(Usage { input_tokens: Some(1), output_tokens: Some(2), cache_read_tokens: None })
+        Stopped(End)
+    "#]];
+    openrouter_complains_in_mid_answer: "openrouter_error.sse" => expect![[r#"
+        Text("Well")
+        Unavailable: the model server reports an error: Provider disconnected unexpectedly
+    "#]];
+    a_function_call_of_old: "old_function_call.sse" => expect![[r#"
+        CallStarted { index: 0, id: "call_made_0", name: "read" }
+        CallInput { index: 0, text: "{\"path\"" }
+        CallInput { index: 0, text: ":\"a\"}" }
+        Stopped(ToolCalls)
+    "#]];
+    a_call_that_is_sent_once_more_as_a_whole: "calls_repeated_whole.sse" => expect![[r#"
+        CallStarted { index: 0, id: "c1", name: "read" }
+        CallInput { index: 0, text: "{\"a\":" }
+        CallInput { index: 0, text: "1}" }
+        Stopped(ToolCalls)
+    "#]];
+    calls_that_share_an_id: "calls_same_id.sse" => expect![[r#"
+        CallStarted { index: 0, id: "x", name: "read" }
+        CallInput { index: 0, text: "{}" }
+        CallStarted { index: 1, id: "call_made_1", name: "read" }
+        CallInput { index: 1, text: "{}" }
+        Stopped(ToolCalls)
+    "#]];
+    calls_told_apart_by_id_only: "calls_by_id_only.sse" => expect![[r#"
+        CallStarted { index: 0, id: "x", name: "read" }
+        CallStarted { index: 1, id: "y", name: "grep" }
+        CallInput { index: 0, text: "{\"a\":1}" }
+        CallInput { index: 1, text: "{" }
+        CallInput { index: 1, text: "}" }
+        Stopped(ToolCalls)
+    "#]];
+    a_name_that_comes_late_or_never: "call_named_late.sse" => expect![[r#"
+        CallStarted { index: 0, id: "x", name: "read" }
+        CallInput { index: 0, text: "{\"a\":1}" }
+        CallStarted { index: 1, id: "call_made_1", name: "" }
+        CallInput { index: 1, text: "{}" }
+        Stopped(ToolCalls)
+    "#]];
+    ids_that_change_within_a_call: "new_id_with_every_piece.sse" => expect![[r#"
+        CallStarted { index: 0, id: "x1", name: "read" }
+        CallInput { index: 0, text: "{" }
+        CallInput { index: 0, text: "}" }
+        Stopped(ToolCalls)
+    "#]];
+    only_the_first_of_several_choices: "several_choices.sse" => expect![[r#"
+        Text("a")
+        Text("c")
+        Usage(Usage { input_tokens: Some(3), output_tokens: Some(1), cache_read_tokens: Some(2) })
+        Stopped(End)
+    "#]];
+    text_after_the_reason_to_stop: "text_after_finish.sse" => expect![[r#"
+        Text("a")
+        Text("b")
+        Stopped(End)
+    "#]];
+    a_document_instead_of_a_stream: "document.json" => expect![[r#"
+        Reasoning("Hm")
+        Text("Both.")
+        CallStarted { index: 0, id: "c1", name: "list" }
+        CallInput { index: 0, text: "{\"path\":\".\"}" }
+        CallStarted { index: 1, id: "c2", name: "read" }
+        CallInput { index: 1, text: "{}" }
+        Usage(Usage { input_tokens: Some(2), output_tokens: Some(3), cache_read_tokens: None })
+        Stopped(ToolCalls)
+    "#]];
+}
+
+#[test]
+fn an_answer_without_a_reason_to_stop_broke_off() {
+    check(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+        expect![[r#"
+            Text("a")
+            Interrupted: the answer of the model server broke off
+        "#]],
+    );
+    check(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"completion_tokens\":1}}\n\ndata: [DONE]\n\n",
+        expect![[r#"
+            Text("a")
+            Usage(Usage { input_tokens: None, output_tokens: Some(1), cache_read_tokens: None })
+            Interrupted: the answer of the model server broke off
+        "#]],
+    );
+    check(
+        "data: {\"choices\":[{\"delta\":{\"con",
+        expect![[r#"
+        Interrupted: the answer of the model server broke off
+    "#]],
+    );
+    check(
+        "{\"choices\":[{\"message\":{\"con",
+        expect![[r#"
+        Interrupted: the answer of the model server broke off
+    "#]],
+    );
+    check(
+        "{\"choices\":[{\"message\":{\"content\":\"a\"}}]}",
+        expect![[r#"
+            Text("a")
+            Interrupted: the answer of the model server broke off
+        "#]],
+    );
+    check(
+        ": keep-alive\n\n",
+        expect![[r#"
+        Interrupted: the answer of the model server broke off
+    "#]],
+    );
+    check(
+        "",
+        expect![[r#"
+        Interrupted: the answer of the model server broke off
+    "#]],
+    );
+}
+
+#[test]
+fn a_server_may_give_up_by_its_reason_to_stop() {
+    check(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"insufficient_system_resource\"}]}\n\n",
+        expect![[r#"
+            Text("a")
+            Interrupted: the model server gave up in mid-answer (insufficient_system_resource)
+        "#]],
+    );
+    check(
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"novelty\"}]}\n\n",
+        expect![[r#"
+            Stopped(Other("novelty"))
+        "#]],
+    );
+}
+
+#[test]
+fn complaints_in_the_place_of_an_answer() {
+    check(
+        "data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n",
+        expect![[r#"
+            Unavailable: the model server reports an error: Overloaded
+        "#]],
+    );
+    check(
+        "event: error\ndata: {\"message\":\"no\",\"code\":401}\n\n",
+        expect![[r#"
+            Unauthorized: the model server reports an error: no
+        "#]],
+    );
+    check(
+        "data: {\"error\":\"model not loaded\"}\n\n",
+        expect![[r#"
+        Unavailable: the model server reports an error: model not loaded
+    "#]],
+    );
+    check(
+        "{\"object\":\"error\",\"message\":\"no such model\",\"code\":404}",
+        expect![[r#"
+            Rejected: the model server reports an error: no such model
+        "#]],
+    );
+    check(
+        "[{\"error\":{\"code\":400,\"message\":\"bad argument\"}}]",
+        expect![[r#"
+            Rejected: the model server reports an error: bad argument
+        "#]],
+    );
+    check(
+        "data: {\"error\":null,\"choices\":[{\"delta\":{\"content\":\"fine\"},\"finish_reason\":\"stop\"}]}\n\n",
+        expect![[r#"
+            Text("fine")
+            Stopped(End)
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_no_answer() {
+    check(
+        "<!doctype html><p>Welcome",
+        expect![[r#"
+        Unreadable: the model server answers with a web page; is the base URL right?
+    "#]],
+    );
+    check(
+        "data: hello\n\n",
+        expect![[r#"
+        Unreadable: the model server sends what is no answer: hello
+    "#]],
+    );
+    check(
+        "data: [1,2]\n\n",
+        expect![[r#"
+        Unreadable: the model server sends what is no answer: [1,2]
+    "#]],
+    );
+    check(
+        "[1]",
+        expect![[r#"
+        Unreadable: the model server sends what is no answer: [1]
+    "#]],
+    );
+    check(
+        "{\"choices\":7}",
+        expect![[r#"
+        Unreadable: the model server sends what is no answer: {"choices":7}
+    "#]],
+    );
+    check(
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        expect![[r#"
+        Unreadable: the model server answers with some other text; is the base URL right?
+    "#]],
+    );
+    check(
+        "data: {\"choices\":[{\"delta\":{\"content\":{\"x\":1},\"tool_calls\":null},\"finish_reason\":7}]}\n\n",
+        expect![[r#"
+            Interrupted: the answer of the model server broke off
+        "#]],
+    );
+}
+
+#[test]
+fn nobody_makes_too_many_calls() {
+    let call = |index: usize| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"function\":{{\"name\":\"f\"}}}}]}}}}]}}\n\n"
+        )
+    };
+    let stream: String = (0..200).map(call).collect();
+    let lines = decode([stream.as_bytes()]);
+    assert_eq!(lines.lines().count(), 129);
+    assert!(lines.ends_with("more than 128 calls at once\n"), "{lines}");
+}
+
+#[test]
+fn a_document_has_a_bound() {
+    let mut decoder = Decoder::naming_calls("made");
+    let piece = vec![b'['; 1 << 20];
+    let read = (0..17).try_for_each(|_| decoder.read(&piece, &mut Vec::new()).map(|_| ()));
+    assert!(read.unwrap_err().message.contains("too large"));
+}
+
+proptest! {
+    #[test]
+    fn any_split_gives_the_same_events(
+        recorded in proptest::sample::select(RECORDED),
+        places in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
+        broken_off in any::<proptest::sample::Index>(),
+    ) {
+        let stream = &recorded.as_bytes()[..=broken_off.index(recorded.len())];
+        let mut places: Vec<usize> = places.iter().map(|place| place.index(stream.len())).collect();
+        places.extend([0, stream.len()]);
+        places.sort_unstable();
+        let pieces: Vec<&[u8]> = places.windows(2).map(|ends| &stream[ends[0]..ends[1]]).collect();
+        prop_assert_eq!(decode(pieces), decode([stream]));
+    }
+
+    #[test]
+    fn damaged_bytes_never_panic(
+        recorded in proptest::sample::select(RECORDED),
+        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
+        size in 1_usize..64,
+    ) {
+        let mut stream = recorded.as_bytes().to_vec();
+        for (place, byte) in damage {
+            let place = place.index(stream.len());
+            stream[place] = byte;
+        }
+        prop_assert_eq!(decode(stream.chunks(size)), decode([stream.as_slice()]));
+    }
+}

@@ -1,0 +1,90 @@
+//! The environment of commands: the host's own, without its secrets.
+//!
+//! Promises: no variable that is called a key, a token or a password reaches a command, nor any of the host's own
+//! settings, nor any that configuration names as the place of a key.
+//! Must not know: where keys come from.
+
+use std::ffi::{OsStr, OsString};
+
+/// Words of a name that tell of a secret.
+const SECRET_WORDS: [&str; 14] = [
+    "KEY",
+    "KEYS",
+    "APIKEY",
+    "TOKEN",
+    "TOKENS",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASS",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "PAT",
+];
+
+/// Names that end so tell of a secret without a word of its own: `PGPASSWORD`.
+const SECRET_ENDS: [&str; 5] = ["APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
+
+/// There is nobody at a terminal to answer or to turn a page.
+const SET: [(&str, &str); 5] = [
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
+
+/// What a command finds in its environment.
+pub(super) fn passed_on(hidden: &[String]) -> Vec<(OsString, OsString)> {
+    let mut variables = without_secrets(std::env::vars_os(), hidden);
+    variables.extend(SET.map(|(name, value)| (name.into(), value.into())));
+    variables
+}
+
+fn without_secrets(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+    hidden: &[String],
+) -> Vec<(OsString, OsString)> {
+    let is_hidden = |name: &OsStr| hidden.iter().any(|hidden| name == OsStr::new(hidden));
+    variables
+        .filter(|(name, _)| !is_hidden(name) && !is_secret(&name.to_string_lossy()))
+        .collect()
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    name.starts_with("GREENROOM_")
+        || name.split('_').any(|word| SECRET_WORDS.contains(&word))
+        || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_stay_behind() {
+        let names = [
+            "PATH",
+            "OPENAI_API_KEY",
+            "HOME",
+            "GITHUB_TOKEN",
+            "Aws_Secret_Access_Key",
+            "PGPASSWORD",
+            "GREENROOM_DATA",
+            "MY_MODEL",
+            "SSH_AUTH_SOCK",
+            "KEYTIMEOUT",
+            "LANG",
+        ];
+        let variables = names.map(|name| (name.into(), "x".into())).into_iter();
+        let passed = without_secrets(variables, &["MY_MODEL".to_owned()]);
+        let passed: Vec<_> = passed.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            passed,
+            ["PATH", "HOME", "SSH_AUTH_SOCK", "KEYTIMEOUT", "LANG"]
+        );
+    }
+}

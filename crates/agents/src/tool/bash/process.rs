@@ -1,0 +1,363 @@
+//! A command from its start to the death of everything it started.
+//!
+//! Promises: when the future is dropped, the shell and its group are dead before the drop returns, and the rest of the
+//! session right after; when the host itself is killed, a watcher in the session kills it. A process that keeps the
+//! output open does not keep the call waiting once the shell is gone.
+//! Must not know: tools, models.
+
+use std::ffi::OsString;
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{self, Child, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags};
+use tokio::sync::mpsc;
+
+use super::super::ToolError;
+use super::super::workspace::CommandDirectory;
+use super::capture::Capture;
+use super::session;
+
+/// How often whoever watches is shown what is new.
+const LIVE_EVERY: Duration = Duration::from_millis(100);
+
+/// How long output is still read when the shell is gone and all that can be killed is killed.
+const DRAIN_MAX: Duration = Duration::from_millis(250);
+
+const CHUNK_BYTES: usize = 64 * 1_024;
+
+/// Begins as the leader of the session and becomes the shell. Beside it waits a watcher, nobody's child, that kills the
+/// session when its input ends: when the host is gone, whatever way it went.
+const PRELUDE: &str = r#"
+exec 3<&0 </dev/null
+(
+  {
+    read -r _ <&3
+    read -r self _ </proc/self/stat
+    for stat in /proc/[0-9]*/stat; do
+      read -r line <"$stat" || continue
+      set -- ${line##*) }
+      process=${stat#/proc/}
+      process=${process%/stat}
+      if [ "$4" = "$$" ] && [ "$process" != "$self" ]; then kill -KILL "$process"; fi
+    done
+    kill -KILL 0
+  } >/dev/null 2>&1 &
+)
+exec 3<&-
+if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi
+exec sh -c "$1"
+"#;
+
+pub(super) struct Command {
+    pub(super) text: String,
+    pub(super) directory: CommandDirectory,
+    pub(super) variables: Vec<(OsString, OsString)>,
+    pub(super) timeout: Duration,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Exited(i32),
+    Signalled(i32),
+    TimedOut(Duration),
+}
+
+/// Runs a command to its end. Dropping the future kills it.
+pub(super) async fn run(
+    command: Command,
+    output: mpsc::Sender<String>,
+) -> Result<(End, Capture), ToolError> {
+    let leash = Leash::default();
+    let held = leash.clone();
+    // Not on the runtime's clock and not on its threads: a process knows neither.
+    let work = tokio::task::spawn_blocking(move || follow(&command, &held, &output));
+    let leash = OnDrop(leash);
+    let done = work.await;
+    drop(leash);
+    match done {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(ToolError(format!("the command could not be run: {error}"))),
+        Err(_) => Err(ToolError("the command could not be followed".to_owned())),
+    }
+}
+
+/// What the one who waits and the one who follows the process know in common.
+#[derive(Debug, Clone, Default)]
+struct Leash(Arc<Mutex<Held>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Held {
+    #[default]
+    NotStarted,
+    /// Not reaped: the number is the shell's own.
+    Running(Pid),
+    /// Reaped, or never to be started.
+    Over,
+}
+
+impl Leash {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Kills what runs when nobody waits for it any more.
+struct OnDrop(Leash);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let mut held = self.0.lock();
+        match *held {
+            Held::NotStarted => *held = Held::Over,
+            Held::Running(leader) => session::kill_group(leader),
+            Held::Over => {}
+        }
+    }
+}
+
+/// A shell that runs. Killed and reaped when dropped, with its session.
+struct Shell<'a> {
+    child: Child,
+    leader: Pid,
+    /// Tells of the end without reaping.
+    process: OwnedFd,
+    leash: &'a Leash,
+    status: Option<ExitStatus>,
+}
+
+impl<'a> Shell<'a> {
+    fn start(command: &Command, output: &PipeWriter, leash: &'a Leash) -> io::Result<Self> {
+        let mut held = leash.lock();
+        if *held == Held::Over {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let child = match command.spawn(Leader::BySetsid, output) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                command.spawn(Leader::OfGroupOnly, output)?
+            }
+            spawned => spawned?,
+        };
+        let leader = Pid::from_child(&child);
+        *held = Held::Running(leader);
+        let process = match rustix::process::pidfd_open(leader, PidfdFlags::empty()) {
+            Ok(process) => process,
+            Err(errno) => {
+                session::kill_group(leader);
+                *held = Held::Over;
+                return Err(errno.into());
+            }
+        };
+        drop(held);
+        Ok(Self {
+            child,
+            leader,
+            process,
+            leash,
+            status: None,
+        })
+    }
+
+    /// Kills the session and takes the shell's last word.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        session::kill_session(self.leader);
+        poll([Some(self.process.as_fd())], None)?;
+        let mut held = self.leash.lock();
+        // Reaping gives the number away: nobody may kill by it any more.
+        *held = Held::Over;
+        let status = self.child.wait()?;
+        self.status = Some(status);
+        Ok(status)
+    }
+}
+
+impl Drop for Shell<'_> {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            let _ = self.end();
+        }
+    }
+}
+
+/// How the shell comes to lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leader {
+    /// A session of its own, without a terminal.
+    BySetsid,
+    /// Where there is no `setsid`: processes that make groups of their own are then out of reach.
+    OfGroupOnly,
+}
+
+impl Command {
+    fn spawn(&self, leader: Leader, output: &PipeWriter) -> io::Result<Child> {
+        let mut shell = match leader {
+            Leader::BySetsid => {
+                let mut setsid = process::Command::new("setsid");
+                setsid.arg("sh");
+                setsid
+            }
+            Leader::OfGroupOnly => {
+                let mut sh = process::Command::new("sh");
+                sh.process_group(0);
+                sh
+            }
+        };
+        shell
+            .args(["-c", PRELUDE, "sh", &self.text])
+            .env_clear()
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .env("PWD", &self.directory.name)
+            .current_dir(self.directory.path())
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output.try_clone()?)
+            .spawn()
+    }
+}
+
+/// Starts a command, takes what it prints, and sees to its end.
+fn follow(
+    command: &Command,
+    leash: &Leash,
+    output: &mpsc::Sender<String>,
+) -> io::Result<(End, Capture)> {
+    let (reader, writer) = io::pipe()?;
+    let mut reader = Reader::new(reader)?;
+    let mut shell = Shell::start(command, &writer, leash)?;
+    drop(writer);
+    let deadline = Instant::now() + command.timeout;
+    let mut live = Live::new();
+    let timed_out = loop {
+        let until = live.next(&reader).map_or(deadline, |at| at.min(deadline));
+        let [printed, ended] = poll([reader.open(), Some(shell.process.as_fd())], Some(until))?;
+        if printed {
+            reader.read()?;
+        }
+        if ended {
+            break false;
+        }
+        live.show(&reader, output);
+        if Instant::now() >= deadline {
+            break true;
+        }
+    };
+    let status = shell.end()?;
+    let drained = Instant::now() + DRAIN_MAX;
+    while reader.open().is_some() && Instant::now() < drained {
+        if let [true] = poll([reader.open()], Some(drained))? {
+            reader.read()?;
+        }
+    }
+    let end = match (timed_out, status.code(), status.signal()) {
+        (true, ..) => End::TimedOut(command.timeout),
+        (false, Some(code), _) => End::Exited(code),
+        (false, None, signal) => End::Signalled(signal.unwrap_or(0)),
+    };
+    Ok((end, reader.capture))
+}
+
+/// The output of a command.
+struct Reader {
+    /// Until nobody can write any more.
+    pipe: Option<PipeReader>,
+    buffer: Vec<u8>,
+    capture: Capture,
+    reads: u64,
+}
+
+impl Reader {
+    fn new(pipe: PipeReader) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        Ok(Self {
+            pipe: Some(pipe),
+            buffer: vec![0; CHUNK_BYTES],
+            capture: Capture::default(),
+            reads: 0,
+        })
+    }
+
+    fn open(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(());
+        };
+        match pipe.read(&mut self.buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(bytes) => {
+                self.capture.push(&self.buffer[..bytes]);
+                self.reads += 1;
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// What whoever watches has been shown.
+struct Live {
+    reads: u64,
+    /// Not before this is there anything shown again.
+    due: Instant,
+}
+
+impl Live {
+    fn new() -> Self {
+        let due = Instant::now();
+        Self { reads: 0, due }
+    }
+
+    /// When there is something to show, if there is.
+    fn next(&self, reader: &Reader) -> Option<Instant> {
+        (reader.reads > self.reads).then_some(self.due)
+    }
+
+    fn show(&mut self, reader: &Reader, output: &mpsc::Sender<String>) {
+        let now = Instant::now();
+        if self.next(reader).is_none_or(|due| due > now) {
+            return;
+        }
+        self.due = now + LIVE_EVERY;
+        // A watcher that is behind sees the next one: each holds all that matters.
+        match output.try_send(reader.capture.live()) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => self.reads = reader.reads,
+            Err(mpsc::error::TrySendError::Full(_)) => {}
+        }
+    }
+}
+
+/// Waits until one of these is ready, or until then; which are.
+fn poll<const N: usize>(
+    sources: [Option<BorrowedFd<'_>>; N],
+    until: Option<Instant>,
+) -> io::Result<[bool; N]> {
+    let mut waiting: Vec<PollFd<'_>> = sources
+        .iter()
+        .flatten()
+        .map(|source| PollFd::from_borrowed_fd(*source, PollFlags::IN))
+        .collect();
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let left = left.map(|left| Timespec {
+        tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
+    });
+    match rustix::event::poll(&mut waiting, left.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let mut ready = waiting.iter().map(|source| !source.revents().is_empty());
+    Ok(sources.map(|source| source.is_some() && ready.next() == Some(true)))
+}

@@ -1,0 +1,89 @@
+//! `write`: a file with this content, new or in place of the old one.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::change::{self, Applied, Change};
+use super::stop::off_thread;
+use super::workspace::{Extent, Workspace};
+use super::{Nature, Outcome, Plan, Tool, ToolError, input};
+
+pub(super) struct Write;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    path: String,
+    content: String,
+}
+
+#[async_trait]
+impl Tool for Write {
+    fn name(&self) -> &'static str {
+        "write"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Write"
+    }
+
+    fn description(&self) -> &'static str {
+        "Writes a file: creates it, with the directories it needs, or replaces all of its content. An existing file \
+         must have been read in this session first; to change parts of it, use `edit`."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "description": "Relative to the first working directory, or absolute inside any of them.",
+                },
+                "content": {"type": "string", "description": "The whole content of the file."},
+            },
+            "required": ["path", "content"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Edits
+    }
+
+    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
+        let name = change::named(self.name(), input);
+        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        off_thread(move |_| change::plan(&input, name, &workspace)).await
+    }
+
+    async fn run(
+        &self,
+        input: &Value,
+        workspace: &Workspace,
+        _output: &mpsc::Sender<String>,
+    ) -> Result<Outcome, ToolError> {
+        let name = change::named(self.name(), input);
+        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        off_thread(move |stop| change::run(&input, name, &workspace, stop)).await
+    }
+}
+
+impl Change for Input {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn extent(&self) -> Extent {
+        Extent::Whole
+    }
+
+    fn apply(&self, _before: Option<&[u8]>, _shown: &str) -> Result<Applied, ToolError> {
+        Ok(Applied {
+            after: self.content.clone().into_bytes(),
+            note: String::new(),
+        })
+    }
+}

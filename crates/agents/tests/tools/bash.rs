@@ -1,0 +1,248 @@
+//! `bash`: real processes, and none left over.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::processes::{Process, numbers};
+use crate::{Desk, named};
+
+/// A child, a grandchild, and one in a group of its own: they print their numbers and stay.
+pub(crate) const TREE: &str = "sleep 1000 & echo $!
+    (sleep 1000 & echo $!; wait) &
+    timeout 1000 bash -c 'echo $$; exec sleep 1000' &
+    wait";
+
+fn command(text: &str) -> Value {
+    json!({"command": text})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_prints_and_ends() {
+    let desk = Desk::with(&[("a", "")]);
+    let outcome = desk
+        .run("bash", command("ls; echo no >&2; echo yes"))
+        .await
+        .unwrap();
+    assert_eq!(outcome.text, "a\nno\nyes\n[exit code 0]");
+    assert_eq!(outcome.summary, "Ran ls; echo no >&2; echo yes");
+    assert!(outcome.success && outcome.whole.is_none());
+    let outcome = desk.run("bash", command("exit 3")).await.unwrap();
+    assert_eq!(outcome.text, "[no output]\n[exit code 3]");
+    assert_eq!(outcome.summary, "Ran exit 3 (exit code 3)");
+    assert!(!outcome.success);
+    let killed = desk.told("bash", command("echo a; kill -9 $$")).await;
+    assert_eq!(killed, "a\n[killed by signal 9]");
+    let plan = desk.plan("bash", command("cargo test\nls")).await.unwrap();
+    assert_eq!(plan.summary, "Run cargo test…");
+}
+
+#[tokio::test]
+async fn a_command_is_alone_with_its_files() {
+    let desk = Desk::new();
+    assert_eq!(
+        desk.told("bash", command("cat; wait")).await,
+        "[no output]\n[exit code 0]"
+    );
+    let leads = "read -r line </proc/$$/stat; set -- ${line##*) }; [ $3 = $$ ] && [ $4 = $$ ]";
+    assert!(desk.run("bash", command(leads)).await.unwrap().success);
+    // No more is open than what a test's own children get from whoever started it.
+    let open = "for fd in {0..255}; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; true";
+    let plain = std::process::Command::new("bash")
+        .args(["-c", open])
+        .output();
+    let plain = String::from_utf8(plain.unwrap().stdout).unwrap();
+    let told = desk.told("bash", command(open)).await;
+    assert_eq!(told, format!("{plain}[exit code 0]"));
+    let pwd = desk.told("bash", command("pwd")).await;
+    assert_eq!(
+        pwd,
+        format!("{}\n[exit code 0]", desk.directory.path().display())
+    );
+    // `[[` is bash's own.
+    assert!(
+        desk.run("bash", command("[[ a == a* ]]"))
+            .await
+            .unwrap()
+            .success
+    );
+}
+
+#[tokio::test]
+async fn a_command_begins_in_the_directory_that_was_opened() {
+    let desk = Desk::with(&[("marker", "")]);
+    let (here, moved) = (
+        desk.directory.path(),
+        desk.directory.path().with_extension("moved"),
+    );
+    std::fs::rename(here, &moved).unwrap();
+    std::fs::create_dir(here).unwrap();
+    let listed = desk.told("bash", command("ls")).await;
+    std::fs::remove_dir_all(&moved).unwrap();
+    assert_eq!(listed, "marker\n[exit code 0]");
+}
+
+#[tokio::test]
+async fn variables_that_hold_secrets_are_not_passed_on() {
+    let desk = Desk::new();
+    // Cargo sets this one for every test.
+    let show = command("echo ${CARGO_PKG_NAME-hidden} $PAGER");
+    assert_eq!(
+        desk.told("bash", show.clone()).await,
+        "agents cat\n[exit code 0]"
+    );
+    let workspace = desk.workspace.clone();
+    let desk = Desk {
+        workspace: workspace.without_variables(["CARGO_PKG_NAME".to_owned()]),
+        ..desk
+    };
+    assert_eq!(desk.told("bash", show).await, "hidden cat\n[exit code 0]");
+}
+
+#[tokio::test]
+async fn long_output_is_cut_for_the_model_and_kept_for_the_record() {
+    let desk = Desk::new();
+    let input = command("seq 100000");
+    let outcome = desk.run("bash", input).await.unwrap();
+    assert!(outcome.text.len() < 25_000, "{}", outcome.text.len());
+    assert!(outcome.text.starts_with("1\n2\n"));
+    assert!(outcome.text.ends_with("99999\n100000\n[exit code 0]"));
+    assert!(outcome.text.contains("bytes left out here"));
+    let whole = String::from_utf8(outcome.whole.unwrap()).unwrap();
+    assert_eq!(whole.lines().count(), 100_000);
+}
+
+#[tokio::test]
+async fn output_is_shown_while_it_runs_and_never_all_of_it() {
+    let desk = Desk::new();
+    let (output, mut shown) = mpsc::channel(1);
+    let input = command(
+        "echo first; until [ -e go ]; do read -t 0.01 </dev/zero; done; seq 50000; until [ -e end ]; do :; done",
+    );
+    let tool = named("bash");
+    let run = tool.run(&input, &desk.workspace, &output);
+    let watch = async {
+        assert_eq!(shown.recv().await.unwrap(), "first\n");
+        desk.put("go", "");
+        loop {
+            let text = shown.recv().await.unwrap();
+            assert!(text.len() < 10_000, "{}", text.len());
+            if text.ends_with("49999\n50000\n") {
+                break;
+            }
+        }
+        desk.put("end", "");
+    };
+    let (outcome, ()) = tokio::join!(run, watch);
+    assert!(outcome.unwrap().success);
+}
+
+#[tokio::test]
+async fn an_impatient_call_kills_the_whole_tree() {
+    let desk = Desk::new();
+    let (output, mut shown) = mpsc::channel(1);
+    let input = json!({"command": TREE, "timeout_seconds": 5});
+    let tool = named("bash");
+    let mut run = tool.run(&input, &desk.workspace, &output);
+    let mut processes = Vec::new();
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut run => break outcome.unwrap(),
+            text = shown.recv() => {
+                if let Some(numbers) = numbers(&text.unwrap(), 3) {
+                    processes = numbers.into_iter().map(Process::new).collect();
+                }
+            }
+        }
+    };
+    assert!(!outcome.success);
+    assert!(
+        outcome.text.contains("[killed after 5 seconds"),
+        "{}",
+        outcome.text
+    );
+    assert!(
+        outcome.summary.ends_with("after 5 seconds"),
+        "{}",
+        outcome.summary
+    );
+    assert_eq!(processes.len(), 3, "{}", outcome.text);
+    assert!(processes.iter().all(Process::was_alive));
+    processes.iter().for_each(Process::is_gone);
+}
+
+#[tokio::test]
+async fn a_dropped_call_kills_the_whole_tree() {
+    let desk = Desk::new();
+    let (output, mut shown) = mpsc::channel(1);
+    let (input, tool) = (command(TREE), named("bash"));
+    let mut run = tool.run(&input, &desk.workspace, &output);
+    let processes: Vec<Process> = loop {
+        tokio::select! {
+            outcome = &mut run => panic!("{outcome:?}"),
+            text = shown.recv() => {
+                if let Some(numbers) = numbers(&text.unwrap(), 3) {
+                    break numbers.into_iter().map(Process::new).collect();
+                }
+            }
+        }
+    };
+    assert!(
+        processes
+            .iter()
+            .all(|process| process.was_alive() && process.is_alive())
+    );
+    drop(run);
+    processes.iter().for_each(Process::is_gone);
+}
+
+#[tokio::test]
+async fn a_call_dropped_at_any_moment_leaves_nothing_behind() {
+    let desk = Desk::new();
+    for polls in 0..40 {
+        let (output, _shown) = mpsc::channel(1);
+        let input = command(&format!("echo $$ >> pids; exec sleep 100{polls}"));
+        let tool = named("bash");
+        let mut run = tool.run(&input, &desk.workspace, &output);
+        for _ in 0..polls * polls {
+            let now = std::future::poll_fn(|context| {
+                let polled = run.as_mut().poll(context);
+                std::task::Poll::Ready(polled)
+            });
+            assert!(now.await.is_pending());
+            tokio::task::yield_now().await;
+        }
+    }
+    let pids = std::fs::read_to_string(desk.path("pids")).unwrap_or_default();
+    for number in numbers(&pids, 0).unwrap() {
+        Process::new(number).is_gone();
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_in_the_background_ends_with_the_command() {
+    let desk = Desk::new();
+    let outcome = desk
+        .run("bash", command("sleep 1000 & echo $!"))
+        .await
+        .unwrap();
+    assert!(outcome.success);
+    let [number] = numbers(&outcome.text, 1).unwrap()[..] else {
+        panic!("{}", outcome.text);
+    };
+    Process::new(number).is_gone();
+}
+
+#[tokio::test]
+async fn a_process_out_of_reach_does_not_keep_the_call_waiting() {
+    let desk = Desk::new();
+    let input = command(
+        "setsid sh -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; echo done",
+    );
+    let call = desk.run("bash", input);
+    let outcome = tokio::time::timeout(Duration::from_secs(60), call).await;
+    // Ended by the test, when this goes.
+    let _escaped = Process::new(desk.text("pid").trim().parse().unwrap());
+    assert_eq!(outcome.unwrap().unwrap().text, "done\n[exit code 0]");
+}

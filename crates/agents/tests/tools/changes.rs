@@ -1,0 +1,286 @@
+//! `write` and `edit`: all or nothing, and nothing that was not seen.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use wire::published::state::{FileEdit, ToolResultContent};
+
+use crate::{Desk, error};
+
+fn write(path: &str, content: &str) -> Value {
+    json!({"path": path, "content": content})
+}
+
+fn edit(path: &str, old: &str, new: &str) -> Value {
+    json!({"path": path, "edits": [{"old_text": old, "new_text": new}]})
+}
+
+#[tokio::test]
+async fn a_new_file_is_previewed_created_and_told() {
+    let desk = Desk::new();
+    let input = write("a/b/new.txt", "one\ntwo\n");
+    let plan = desk.plan("write", input.clone()).await.unwrap();
+    assert_eq!(plan.summary, "Create a/b/new.txt");
+    assert!(!desk.path("a").exists());
+    let preview: FileEdit = serde_json::from_value(plan.edits[0].clone()).unwrap();
+    assert_eq!(preview.before, None);
+    assert_eq!(preview.diff.unwrap().added, Some(2));
+    assert_eq!(plan.bodies, [b"one\ntwo\n"]);
+
+    let outcome = desk.run("write", input).await.unwrap();
+    assert!(outcome.success);
+    assert_eq!(outcome.summary, "Created a/b/new.txt (2 lines)");
+    assert_eq!(desk.text("a/b/new.txt"), "one\ntwo\n");
+    let mode = fs::metadata(desk.path("a/b/new.txt"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o600, 0o600);
+    let block = serde_json::from_value(outcome.content[0].clone()).unwrap();
+    let ToolResultContent::FileEdit(block) = block else {
+        panic!("{block:?}");
+    };
+    let uri = format!("file://{}", desk.path("a/b/new.txt").display());
+    assert_eq!(block.after.unwrap().uri, uri);
+    assert_eq!(outcome.bodies, [b"one\ntwo\n"]);
+    assert!(desk.is_tidy());
+}
+
+#[tokio::test]
+async fn an_edit_is_previewed_and_keeps_the_mode() {
+    let desk = Desk::with(&[("run.sh", "echo a\necho b\n")]);
+    fs::set_permissions(desk.path("run.sh"), fs::Permissions::from_mode(0o751)).unwrap();
+    let input = json!({"path": "run.sh", "edits": [
+        {"old_text": "echo a", "new_text": "echo c\necho d"},
+        {"old_text": "echo", "new_text": "print", "all": true},
+    ]});
+    let plan = desk.plan("edit", input.clone()).await.unwrap();
+    assert_eq!(plan.summary, "Edit run.sh");
+    let bodies: [&[u8]; 2] = [b"echo a\necho b\n", b"print c\nprint d\nprint b\n"];
+    assert_eq!(plan.bodies, bodies);
+    assert_eq!(desk.text("run.sh"), "echo a\necho b\n");
+
+    let outcome = desk.run("edit", input).await.unwrap();
+    assert_eq!(outcome.text, "Edited run.sh (+3 -2). 4 replacements.");
+    assert_eq!(desk.text("run.sh"), "print c\nprint d\nprint b\n");
+    let mode = fs::metadata(desk.path("run.sh"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o7777, 0o751);
+    assert!(desk.is_tidy());
+}
+
+#[tokio::test]
+async fn consent_is_for_a_file_and_a_command() {
+    let desk = Desk::with(&[("a", "1\n"), ("b", "1\n")]);
+    desk.reads("a").await;
+    let key = async |tool, input| desk.plan(tool, input).await.unwrap().consent_key;
+    let of_a = key("edit", edit("a", "1", "2")).await;
+    assert_eq!(key("write", write("a", "x")).await, of_a);
+    assert_ne!(key("edit", edit("b", "1", "2")).await, of_a);
+    let ls = key("bash", json!({"command": "ls"})).await;
+    assert_eq!(
+        key("bash", json!({"command": "ls", "timeout_seconds": 5})).await,
+        ls
+    );
+    assert_ne!(key("bash", json!({"command": "ls; rm x"})).await, ls);
+    let long = "x".repeat(5_000);
+    assert!(key("bash", json!({"command": long})).await.len() < 100);
+}
+
+#[tokio::test]
+async fn what_was_not_read_is_not_replaced() {
+    let desk = Desk::with(&[("a", "precious\n")]);
+    for result in [
+        desk.plan("write", write("a", "x")).await.map(drop),
+        desk.run("write", write("a", "x")).await.map(drop),
+    ] {
+        let why = error(result);
+        assert!(why.contains("was not read in this session"), "{why}");
+    }
+    desk.put("binary", "\0");
+    assert!(
+        desk.told("read", json!({"path": "binary"}))
+            .await
+            .contains("is a binary file")
+    );
+    assert!(
+        desk.told("write", write("binary", "x"))
+            .await
+            .contains("was not read")
+    );
+    // An edit names what it replaces; but that is not reading all of it.
+    desk.run("edit", edit("a", "precious", "dear"))
+        .await
+        .unwrap();
+    assert!(
+        desk.told("write", write("a", "x"))
+            .await
+            .contains("was not read")
+    );
+    desk.reads("a").await;
+    let outcome = desk.run("write", write("a", "x")).await.unwrap();
+    assert_eq!(outcome.summary, "Replaced a (+1 -1)");
+    desk.run("write", write("a", "what it wrote itself it knows"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_changed_since_it_was_read_is_not_overwritten() {
+    let desk = Desk::with(&[("a", "one\n")]);
+    desk.reads("a").await;
+    desk.put("a", "one and more\n");
+    for (tool, input) in [
+        ("write", write("a", "x")),
+        ("edit", edit("a", "one", "two")),
+    ] {
+        for result in [
+            desk.plan(tool, input.clone()).await.map(drop),
+            desk.run(tool, input).await.map(drop),
+        ] {
+            let why = error(result);
+            assert!(why.contains("was changed since it was read"), "{why}");
+        }
+    }
+    assert_eq!(desk.text("a"), "one and more\n");
+    desk.reads("a").await;
+    desk.run("edit", edit("a", "one", "two")).await.unwrap();
+    assert_eq!(desk.text("a"), "two and more\n");
+}
+
+#[tokio::test]
+async fn what_changed_since_consent_was_asked_for_is_not_overwritten() {
+    let desk = Desk::with(&[("unread", "one\n"), ("read", "one\n")]);
+    desk.reads("read").await;
+    let inputs = [
+        ("edit", edit("unread", "one", "two")),
+        ("edit", edit("read", "one", "two")),
+        ("write", write("read", "two\n")),
+        ("write", write("new", "two\n")),
+    ];
+    for (tool, input) in &inputs {
+        desk.plan(tool, input.clone()).await.unwrap();
+    }
+    for name in ["unread", "read", "new"] {
+        desk.put(name, "one and more\n");
+        // That the model knows of it does not help: whoever consented does not.
+        desk.reads(name).await;
+    }
+    for (tool, input) in inputs {
+        let why = error(desk.run(tool, input.clone()).await);
+        assert!(
+            why.contains("has changed since this change was proposed"),
+            "{input}: {why}"
+        );
+        // Proposed again, for what is there now.
+        desk.plan(tool, input.clone()).await.unwrap();
+    }
+    desk.run("edit", edit("unread", "one", "two"))
+        .await
+        .unwrap();
+    assert_eq!(desk.text("unread"), "two and more\n");
+}
+
+#[tokio::test]
+async fn edits_of_one_round_may_follow_each_other() {
+    let desk = Desk::with(&[("a", "one\ntwo\n")]);
+    let (first, second) = (edit("a", "one", "1"), edit("a", "two", "2"));
+    let whole = write("a", "all new\n");
+    desk.reads("a").await;
+    for (tool, input) in [("edit", &first), ("edit", &second), ("write", &whole)] {
+        desk.plan(tool, input.clone()).await.unwrap();
+    }
+    desk.run("edit", first).await.unwrap();
+    desk.run("edit", second).await.unwrap();
+    assert_eq!(desk.text("a"), "1\n2\n");
+    // But the whole was proposed in place of what is no longer there.
+    assert!(
+        desk.told("write", whole)
+            .await
+            .contains("has changed since")
+    );
+}
+
+#[tokio::test]
+async fn an_edit_that_does_not_fit_changes_nothing() {
+    let desk = Desk::with(&[("a", "one\ntwo\ntwo\n"), ("b", "bin\0")]);
+    let several = json!({"path": "a", "edits": [
+        {"old_text": "one", "new_text": "1"},
+        {"old_text": "two", "new_text": "2"},
+    ]});
+    for (input, expected) in [
+        (
+            several,
+            "edit 2 of 2: `old_text` is in the file 2 times, at line 2, 3.",
+        ),
+        (edit("a", "three", "3"), "`old_text` is not in the file."),
+        (edit("missing", "a", "b"), "`write` creates a file"),
+        (edit("b", "bin", "x"), "is a binary file"),
+        (json!({"path": "a", "edits": []}), "`edits` is empty"),
+        (edit(".", "a", "b"), "is a directory"),
+        (edit("a/b", "a", "b"), "is a file, not a directory"),
+    ] {
+        let why = error(desk.plan("edit", input.clone()).await);
+        assert!(why.contains(expected), "{why}");
+        assert_eq!(error(desk.run("edit", input).await), why);
+    }
+    assert_eq!(desk.text("a"), "one\ntwo\ntwo\n");
+    let same = desk.told("write", write("c", "")).await;
+    assert_eq!(same, "Created c (0 lines).");
+    let same = desk.told("write", write("c", "")).await;
+    assert!(same.contains("is like that already"));
+}
+
+#[tokio::test]
+async fn a_read_only_file_stays_as_it_is() {
+    let desk = Desk::with(&[("a", "one\n")]);
+    fs::set_permissions(desk.path("a"), fs::Permissions::from_mode(0o444)).unwrap();
+    let why = desk.told("edit", edit("a", "one", "two")).await;
+    assert!(why.contains("is read-only"), "{why}");
+}
+
+#[tokio::test]
+async fn too_much_is_not_written() {
+    let desk = Desk::new();
+    let huge = "x".repeat(8 * 1_024 * 1_024 + 1);
+    let why = desk.told("write", write("a", &huge)).await;
+    assert!(why.contains("would be larger than 8 MiB"), "{why}");
+    desk.put("a", &huge);
+    let why = desk.told("edit", edit("a", "xx", "y")).await;
+    assert!(why.contains("is larger than 8 MiB"), "{why}");
+    let read = desk.told("read", json!({"path": "a"})).await;
+    assert!(read.contains("more bytes in this line"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_reads_sees_the_old_or_the_new_and_never_a_part() {
+    let contents = ["a".repeat(60_000), "b".repeat(40_000)];
+    let desk = Desk::with(&[("file", &contents[0])]);
+    let done = Arc::new(AtomicBool::new(false));
+    let reading = {
+        let (done, path, contents) = (Arc::clone(&done), desk.path("file"), contents.clone());
+        std::thread::spawn(move || {
+            let mut reads = 0;
+            while !done.load(Ordering::Relaxed) {
+                let read = fs::read_to_string(&path).unwrap();
+                assert!(contents.contains(&read), "{} bytes", read.len());
+                reads += 1;
+            }
+            reads
+        })
+    };
+    desk.reads("file").await;
+    for round in 1..40 {
+        desk.run("write", write("file", &contents[round % 2]))
+            .await
+            .unwrap();
+    }
+    done.store(true, Ordering::Relaxed);
+    assert!(reading.join().unwrap() > 0);
+    assert!(desk.is_tidy());
+}

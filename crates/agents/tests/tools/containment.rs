@@ -1,0 +1,292 @@
+//! Nothing outside the working directories is read, listed, searched or written, whatever leads there.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{CWD, RenameFlags};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{Desk, error, open};
+
+/// A desk, and a directory outside with a secret.
+fn desk_and_outside() -> (Desk, TempDir) {
+    let desk = Desk::with(&[("inside.txt", "public\n"), ("sub/inside.txt", "public\n")]);
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("inside.txt"), "secret\n").unwrap();
+    (desk, outside)
+}
+
+/// Every way to a path: what a model is told when it tries them.
+async fn all_ways(desk: &Desk, path: &str) -> Vec<(&'static str, String)> {
+    let edit = json!({"path": path, "edits": [{"old_text": "secret", "new_text": "taken"}]});
+    let ways: [(&'static str, Value); 5] = [
+        ("read", json!({"path": path})),
+        ("list", json!({"path": path})),
+        ("grep", json!({"path": path, "pattern": "e"})),
+        ("write", json!({"path": path, "content": "taken"})),
+        ("edit", edit),
+    ];
+    let mut told = Vec::new();
+    for (tool, input) in ways {
+        if let Ok(plan) = desk.plan(tool, input.clone()).await {
+            assert!(!format!("{plan:?}").contains("secret"));
+        }
+        told.push((tool, error(desk.run(tool, input).await)));
+    }
+    told
+}
+
+fn is_untouched(outside: &TempDir) -> bool {
+    let names = fs::read_dir(outside.path()).unwrap().count();
+    let secret = fs::read_to_string(outside.path().join("inside.txt")).unwrap();
+    names == 1 && secret == "secret\n"
+}
+
+#[tokio::test]
+async fn names_that_lead_outside_are_refused() {
+    let (desk, outside) = desk_and_outside();
+    let secret = outside.path().join("inside.txt");
+    let up = format!(
+        "../{}/inside.txt",
+        outside.path().file_name().unwrap().to_str().unwrap()
+    );
+    for path in [
+        secret.to_str().unwrap(),
+        &up,
+        "sub/../../x",
+        "/etc/hostname",
+        "..",
+        "/",
+    ] {
+        for (tool, why) in all_ways(&desk, path).await {
+            let expected = why.contains("outside the working directories") || why.contains("`..`");
+            assert!(expected, "{tool} {path}: {why}");
+        }
+    }
+    let root = desk.directory.path().display();
+    let beside = format!("{root}x");
+    assert!(
+        desk.told("read", json!({"path": beside}))
+            .await
+            .contains("outside")
+    );
+    assert!(is_untouched(&outside));
+}
+
+#[tokio::test]
+async fn links_that_lead_outside_are_refused() {
+    let (desk, outside) = desk_and_outside();
+    let secret = outside.path().join("inside.txt");
+    symlink(&secret, desk.path("link")).unwrap();
+    symlink(outside.path(), desk.path("parent")).unwrap();
+    symlink("parent", desk.path("twice")).unwrap();
+    let up = format!(
+        "../{}",
+        outside.path().file_name().unwrap().to_str().unwrap()
+    );
+    symlink(up, desk.path("climbs")).unwrap();
+    symlink(desk.path("inside.txt"), desk.path("absolute")).unwrap();
+    let paths = [
+        "link",
+        "parent",
+        "parent/inside.txt",
+        "parent/missing.txt",
+        "parent/new/missing.txt",
+        "twice/inside.txt",
+        "climbs/inside.txt",
+        "absolute",
+    ];
+    for path in paths {
+        for (tool, why) in all_ways(&desk, path).await {
+            assert!(why.contains("symbolic link out of"), "{tool} {path}: {why}");
+        }
+    }
+    assert!(is_untouched(&outside));
+}
+
+#[tokio::test]
+async fn walks_pass_links_by() {
+    let (desk, outside) = desk_and_outside();
+    symlink(outside.path(), desk.path("parent")).unwrap();
+    symlink(outside.path().join("inside.txt"), desk.path("link")).unwrap();
+    symlink(outside.path().join("inside.txt"), desk.path(".gitignore")).unwrap();
+    let listed = desk.told("list", json!({"depth": 9})).await;
+    assert_eq!(
+        listed,
+        ".gitignore@\ninside.txt\nlink@\nparent@\nsub/\nsub/inside.txt"
+    );
+    let found = desk
+        .told(
+            "grep",
+            json!({"pattern": "secret|public", "files_only": true}),
+        )
+        .await;
+    assert_eq!(found, "inside.txt\nsub/inside.txt\n");
+}
+
+#[tokio::test]
+async fn links_that_stay_inside_are_followed_and_kept() {
+    let (desk, _outside) = desk_and_outside();
+    symlink("../inside.txt", desk.path("sub/link")).unwrap();
+    symlink("sub", desk.path("folder")).unwrap();
+    assert!(
+        desk.told("read", json!({"path": "folder/link"}))
+            .await
+            .contains("public")
+    );
+    let listed = desk.told("list", json!({"path": "folder"})).await;
+    assert_eq!(listed, "inside.txt\nlink@");
+
+    let edit =
+        json!({"path": "folder/link", "edits": [{"old_text": "public", "new_text": "known"}]});
+    let plan = desk.plan("edit", edit.clone()).await.unwrap();
+    assert_eq!(plan.summary, "Edit inside.txt");
+    desk.run("edit", edit).await.unwrap();
+    assert_eq!(desk.text("inside.txt"), "known\n");
+    assert!(desk.path("sub/link").is_symlink());
+
+    desk.run("write", json!({"path": "folder/new/file", "content": "x"}))
+        .await
+        .unwrap();
+    assert_eq!(desk.text("sub/new/file"), "x");
+}
+
+#[tokio::test]
+async fn a_directory_swapped_for_a_link_between_plan_and_run_is_noticed() {
+    let (desk, outside) = desk_and_outside();
+    desk.reads("sub/inside.txt").await;
+    let inputs = [
+        ("write", json!({"path": "sub/new.txt", "content": "taken"})),
+        (
+            "write",
+            json!({"path": "sub/inside.txt", "content": "taken"}),
+        ),
+        (
+            "edit",
+            json!({"path": "sub/inside.txt", "edits": [{"old_text": "public", "new_text": "taken"}]}),
+        ),
+    ];
+    for (tool, input) in &inputs {
+        desk.plan(tool, input.clone()).await.unwrap();
+    }
+    fs::rename(desk.path("sub"), desk.path("moved")).unwrap();
+    symlink(outside.path(), desk.path("sub")).unwrap();
+    for (tool, input) in inputs {
+        let why = error(desk.run(tool, input).await);
+        assert!(why.contains("symbolic link out of"), "{why}");
+    }
+    assert!(is_untouched(&outside));
+    assert_eq!(desk.text("moved/inside.txt"), "public\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_swapped_all_the_time_never_leads_outside() {
+    let (desk, outside) = desk_and_outside();
+    symlink(outside.path(), desk.path("link")).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let swapping = {
+        let (done, sub, link) = (Arc::clone(&done), desk.path("sub"), desk.path("link"));
+        std::thread::spawn(move || {
+            let mut swaps = 0_u64;
+            while !done.load(Ordering::Relaxed) {
+                rustix::fs::renameat_with(CWD, &sub, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                swaps += 1;
+            }
+            swaps
+        })
+    };
+    let (mut seen, mut refused) = (0, 0);
+    for round in 0..200 {
+        let new = format!("sub/{round}.txt");
+        let edit =
+            json!({"path": "sub/inside.txt", "edits": [{"old_text": "\n", "new_text": "!\n"}]});
+        for (tool, input) in [
+            ("read", json!({"path": "sub/inside.txt"})),
+            ("list", json!({"path": "sub"})),
+            ("grep", json!({"path": "sub", "pattern": "s?e?c?r?e?t?"})),
+            ("grep", json!({"pattern": "secret"})),
+            ("write", json!({"path": new, "content": "taken"})),
+            ("edit", edit),
+        ] {
+            match desk.run(tool, input).await {
+                Ok(outcome) => {
+                    assert!(!outcome.text.contains("secret"), "{tool}: {}", outcome.text);
+                    seen += 1;
+                }
+                Err(error) => {
+                    assert!(!error.0.contains("secret"), "{tool}: {error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    let swaps = swapping.join().unwrap();
+    assert!(is_untouched(&outside));
+    assert!(
+        seen > 0 && refused > 0,
+        "{seen} seen, {refused} refused, {swaps} swaps"
+    );
+}
+
+#[tokio::test]
+async fn magic_links_are_not_followed() {
+    let desk = Desk {
+        directory: tempfile::tempdir().unwrap(),
+        workspace: open(std::path::Path::new("/proc")),
+    };
+    for path in ["self/cwd", "self/root"] {
+        let why = error(desk.run("list", json!({"path": path})).await);
+        assert!(why.contains("symbolic link"), "{why}");
+    }
+    desk.run("read", json!({"path": "self/status"}))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_regular_file_is_not_waited_for() {
+    let desk = Desk::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(desk.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for (tool, why) in all_ways(&desk, "pipe").await {
+        let expected = why.contains("is a pipe") || why.contains("is a file, not a directory");
+        assert!(expected, "{tool}: {why}");
+    }
+    let found = desk.told("grep", json!({"pattern": "x"})).await;
+    assert_eq!(found, "[no match]\n");
+}
+
+#[tokio::test]
+async fn a_second_directory_is_named_in_full() {
+    let (first, second) = (Desk::with(&[("a", "1\n")]), Desk::with(&[("b", "2\n")]));
+    let uris = [&first, &second].map(|desk| format!("file://{}", desk.directory.path().display()));
+    let desk = Desk {
+        workspace: agents::tool::Workspace::open(&uris).unwrap(),
+        ..first
+    };
+    let path = second.path("b").display().to_string();
+    let plan = desk.plan("read", json!({"path": path})).await.unwrap();
+    assert_eq!(plan.summary, format!("Read {path}"));
+    assert!(desk.told("read", json!({"path": path})).await.contains('2'));
+    let found = desk
+        .told(
+            "grep",
+            json!({"path": second.path("").to_str(), "pattern": "."}),
+        )
+        .await;
+    assert_eq!(found, format!("{path}\n1:2\n"));
+    assert!(
+        desk.told("read", json!({"path": "b"}))
+            .await
+            .contains("there is no b")
+    );
+    let absolute = desk.path("a").display().to_string();
+    let plan = desk.plan("read", json!({"path": absolute})).await.unwrap();
+    assert_eq!(plan.summary, "Read a");
+}

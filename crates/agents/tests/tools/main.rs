@@ -1,0 +1,167 @@
+//! The tools of the native agent on real files and real processes.
+
+mod bash;
+mod changes;
+mod containment;
+mod host_death;
+mod processes;
+mod searches;
+
+use std::path::{Path, PathBuf};
+
+use agents::tool::{self, Outcome, Plan, Tool, ToolError, Workspace};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+/// A session with one working directory.
+struct Desk {
+    directory: TempDir,
+    workspace: Workspace,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let workspace = open(directory.path());
+        Self {
+            directory,
+            workspace,
+        }
+    }
+
+    fn with(files: &[(&str, &str)]) -> Self {
+        let desk = Self::new();
+        for (name, content) in files {
+            desk.put(name, content);
+        }
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// What someone else does to a file.
+    fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    async fn plan(&self, tool: &str, input: Value) -> Result<Plan, ToolError> {
+        named(tool).plan(&input, &self.workspace).await
+    }
+
+    async fn run(&self, tool: &str, input: Value) -> Result<Outcome, ToolError> {
+        let (output, _shown) = mpsc::channel(1);
+        named(tool).run(&input, &self.workspace, &output).await
+    }
+
+    /// What the model is told, of success or failure.
+    async fn told(&self, tool: &str, input: Value) -> String {
+        match self.run(tool, input).await {
+            Ok(outcome) => outcome.text,
+            Err(error) => error.0,
+        }
+    }
+
+    async fn reads(&self, name: &str) {
+        self.run("read", json!({"path": name})).await.unwrap();
+    }
+
+    /// Nothing of the tools' own is left lying about.
+    fn is_tidy(&self) -> bool {
+        let entries = std::fs::read_dir(self.directory.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name());
+        !names
+            .into_iter()
+            .any(|name| name.to_string_lossy().starts_with(".greenroom"))
+    }
+}
+
+fn open(directory: &Path) -> Workspace {
+    Workspace::open(&[format!("file://{}", directory.display())]).unwrap()
+}
+
+fn named(name: &str) -> Box<dyn Tool> {
+    let mut tools = tool::all().into_iter();
+    tools.find(|tool| tool.name() == name).unwrap()
+}
+
+fn error<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
+    result.unwrap_err().0
+}
+
+#[test]
+fn every_tool_says_what_it_takes() {
+    for tool in tool::all() {
+        let parameters = tool.parameters();
+        assert_eq!(parameters["type"], "object", "{}", tool.name());
+        assert_eq!(parameters["additionalProperties"], false);
+        for required in parameters["required"].as_array().into_iter().flatten() {
+            let name = required.as_str().unwrap();
+            assert!(parameters["properties"].get(name).is_some(), "{name}");
+        }
+        assert!(!tool.description().is_empty() && !tool.display_name().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_input_that_does_not_fit_is_answered_with_what_does() {
+    let desk = Desk::new();
+    for (tool, input, expected) in [
+        ("read", json!({}), "missing field `path`"),
+        ("read", json!("a"), "must be a JSON object"),
+        (
+            "read",
+            json!({"path": "a", "lines": 3}),
+            "unknown field `lines`, expected one of `path`, `offset`, `limit`",
+        ),
+        ("write", json!({"path": "a"}), "missing field `content`"),
+        (
+            "edit",
+            json!({"path": "a", "edits": [{"old_string": "a"}]}),
+            "unknown field `old_string`",
+        ),
+        ("bash", json!({"command": " "}), "`command` is empty"),
+        ("bash", json!({"command": "a\0"}), "NUL"),
+        ("grep", json!({"pattern": "("}), "unclosed group"),
+        ("grep", json!({"pattern": "a\nb"}), "one line at a time"),
+        ("grep", json!({"pattern": "a", "globs": ["{"]}), "the glob"),
+    ] {
+        let why = desk.told(tool, input.clone()).await;
+        assert!(why.contains(expected), "{tool} {input}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_without_a_directory_is_told_so() {
+    let workspace = Workspace::open(&[]).unwrap();
+    let (output, _shown) = mpsc::channel(1);
+    for (tool, input) in [
+        ("read", json!({"path": "a"})),
+        ("read", json!({"path": "/etc/hostname"})),
+        ("list", json!({})),
+        ("bash", json!({"command": "true"})),
+    ] {
+        let why = error(named(tool).run(&input, &workspace, &output).await);
+        assert!(why.contains("has no working directory"), "{why}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_none_is_no_workspace() {
+    for (uri, expected) in [
+        ("https://example.org/", "is no `file:` URI"),
+        ("file:///nowhere/at/all", "cannot be opened"),
+        ("file:///etc/hostname", "cannot be opened"),
+    ] {
+        let why = Workspace::open(&[uri.to_owned()]).unwrap_err();
+        assert!(why.to_string().contains(expected), "{why}");
+    }
+}

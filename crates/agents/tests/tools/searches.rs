@@ -1,0 +1,247 @@
+//! `read`, `list` and `grep` on real directories.
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::{Desk, error};
+
+async fn check(desk: &Desk, tool: &str, input: Value, expected: Expect) {
+    expected.assert_eq(&desk.told(tool, input).await);
+}
+
+fn project() -> Desk {
+    Desk::with(&[
+        (".gitignore", "*.log\n/target/\n!keep.log\n"),
+        (".git/info/exclude", "private\n"),
+        (".git/config", "word\n"),
+        (".github/ci.yml", "word\n"),
+        ("a.log", "word\n"),
+        ("keep.log", "word\n"),
+        ("private", "word\n"),
+        ("src/.ignore", "gen/\n"),
+        ("src/gen/x.rs", "word\n"),
+        (
+            "src/lib.rs",
+            "// one\nfn word() {}\n// two\n// three\nWord\n",
+        ),
+        ("src/target/deep.rs", "word\n"),
+        ("target/x.rs", "word\n"),
+        ("target/deeper/y.rs", "word\n"),
+        ("README.md", "a word\n"),
+    ])
+}
+
+#[tokio::test]
+async fn a_directory_is_listed_without_what_is_ignored() {
+    let desk = project();
+    check(
+        &desk,
+        "list",
+        json!({}),
+        expect![[r#"
+        .github/
+        .gitignore
+        README.md
+        keep.log
+        src/"#]],
+    )
+    .await;
+    check(
+        &desk,
+        "list",
+        json!({"depth": 3}),
+        expect![[r#"
+        .github/
+        .github/ci.yml
+        .gitignore
+        README.md
+        keep.log
+        src/
+        src/.ignore
+        src/lib.rs
+        src/target/
+        src/target/deep.rs"#]],
+    )
+    .await;
+    check(
+        &desk,
+        "list",
+        json!({"path": "src", "include_ignored": true}),
+        expect![[r#"
+        .ignore
+        gen/
+        lib.rs
+        target/"#]],
+    )
+    .await;
+    // What is named is meant, ignored or not.
+    check(
+        &desk,
+        "list",
+        json!({"path": "target", "depth": 2}),
+        expect![[r#"
+        deeper/
+        deeper/y.rs
+        x.rs"#]],
+    )
+    .await;
+    let outcome = desk.run("list", json!({"path": "src"})).await.unwrap();
+    assert_eq!(outcome.summary, "Listed 3 entries of src");
+}
+
+#[tokio::test]
+async fn a_long_list_loses_what_lies_deepest() {
+    let desk = Desk::new();
+    for number in 0..600 {
+        desk.put(&format!("a/deep/{number}"), "");
+        desk.put(&format!("b{number}"), "");
+    }
+    let listed = desk.told("list", json!({"depth": 9})).await;
+    assert_eq!(listed.lines().count(), 1_001);
+    assert!(listed.contains("b599"));
+    assert!(listed.ends_with("[there is more; list a directory further down, or with less depth]"));
+    std::fs::create_dir(desk.path("empty")).unwrap();
+    check(
+        &desk,
+        "list",
+        json!({"path": "empty"}),
+        expect!["[nothing in empty]"],
+    )
+    .await;
+    let why = error(desk.run("list", json!({"path": "b1"})).await);
+    assert_eq!(why, "a part of b1 is a file, not a directory");
+    let why = error(desk.run("list", json!({"path": "nowhere"})).await);
+    assert_eq!(why, "there is no nowhere; `list` shows what is there");
+}
+
+#[tokio::test]
+async fn matches_are_found_where_they_should_be() {
+    let desk = project();
+    check(
+        &desk,
+        "grep",
+        json!({"pattern": "w[o]rd"}),
+        expect![[r#"
+        .github/ci.yml
+        1:word
+
+        README.md
+        1:a word
+
+        keep.log
+        1:word
+
+        src/lib.rs
+        2:fn word() {}
+
+        src/target/deep.rs
+        1:word
+    "#]],
+    )
+    .await;
+    let in_source = json!({"pattern": "word", "globs": ["*.rs", "!**/deep.rs"], "ignore_case": true, "context": 1});
+    check(
+        &desk,
+        "grep",
+        in_source,
+        expect![[r#"
+        src/lib.rs
+        1-// one
+        2:fn word() {}
+        3-// two
+        4-// three
+        5:Word
+    "#]],
+    )
+    .await;
+    check(
+        &desk,
+        "grep",
+        json!({"pattern": "fn word() {", "literal": true, "globs": "src/*"}),
+        expect![[r#"
+        src/lib.rs
+        2:fn word() {}
+    "#]],
+    )
+    .await;
+    check(
+        &desk,
+        "grep",
+        json!({"pattern": "^word$", "path": "target", "files_only": true}),
+        expect![[r#"
+        target/deeper/y.rs
+        target/x.rs
+    "#]],
+    )
+    .await;
+    check(
+        &desk,
+        "grep",
+        json!({"pattern": "word", "path": "a.log"}),
+        expect![[r#"
+        a.log
+        1:word
+    "#]],
+    )
+    .await;
+    check(
+        &desk,
+        "grep",
+        json!({"pattern": "word", "include_ignored": true, "files_only": true, "path": "src"}),
+        expect![[r#"
+            src/gen/x.rs
+            src/lib.rs
+            src/target/deep.rs
+        "#]],
+    )
+    .await;
+    check(
+        &desk,
+        "grep",
+        json!({"pattern": "nothing"}),
+        expect![[r#"
+        [no match]
+    "#]],
+    )
+    .await;
+    let outcome = desk
+        .run("grep", json!({"pattern": "word", "path": "src"}))
+        .await
+        .unwrap();
+    assert_eq!(outcome.summary, "Found 2 lines in 2 files for word");
+}
+
+#[tokio::test]
+async fn what_is_found_is_bounded_and_binaries_are_passed_over() {
+    let desk = Desk::new();
+    desk.put("binary", b"match\n\0match\n");
+    desk.put("lines", "match\n".repeat(500));
+    let found = desk.told("grep", json!({"pattern": "match"})).await;
+    assert!(found.starts_with("lines\n1:match\n"));
+    assert_eq!(found.matches(":match").count(), 200);
+    assert!(found.ends_with("narrow the search by pattern, path or globs]\n"));
+
+    desk.put("lines", format!("match{}\n", "é".repeat(5_000)).repeat(150));
+    let found = desk.told("grep", json!({"pattern": "match"})).await;
+    assert!(found.len() < 48 * 1_024, "{}", found.len());
+    assert!(found.contains('…'));
+}
+
+#[tokio::test]
+async fn a_read_that_goes_past_the_end_is_told_so() {
+    let desk = Desk::with(&[("a", "one\ntwo\n")]);
+    let why = error(desk.run("read", json!({"path": "a", "offset": 9})).await);
+    assert_eq!(why, "a has only 2 lines");
+    let why = error(desk.run("read", json!({"path": "."})).await);
+    assert_eq!(why, ". is a directory; `list` shows what is in it");
+    let outcome = desk
+        .run("read", json!({"path": "a", "offset": 2, "limit": 5}))
+        .await
+        .unwrap();
+    assert_eq!(outcome.summary, "Read 1 line of a");
+    let plan = desk
+        .plan("read", json!({"path": "./a", "offset": 2, "limit": 5}))
+        .await
+        .unwrap();
+    assert_eq!(plan.summary, "Read a, lines 2 to 6");
+}

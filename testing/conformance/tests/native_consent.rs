@@ -1,0 +1,349 @@
+//! Nothing is edited or run without a word: who is asked, with what to choose from, and what is remembered.
+
+use conformance::stage::{SESSION, Stage, calls_of, script_of};
+use expect_test::expect;
+use serde_json::{Value, json};
+use testkit::{Answer, Call};
+
+fn bash(command: &str) -> Call {
+    Call::new("call_bash", "bash", &json!({"command": command}))
+}
+
+fn edit(path: &str, old: &str, new: &str) -> Call {
+    let edits = json!([{"old_text": old, "new_text": new}]);
+    Call::new("call_edit", "edit", &json!({"path": path, "edits": edits}))
+}
+
+fn ends() -> Answer {
+    Answer::says(["done"])
+}
+
+/// What became of the calls of the last turn.
+fn statuses(turn: &Value) -> Vec<String> {
+    let calls = calls_of(turn);
+    let status = |call: &Value| {
+        let confirmed = call["confirmed"].as_str().unwrap_or("-");
+        format!(
+            "{} {confirmed} {}",
+            call["status"].as_str().unwrap(),
+            call["success"]
+        )
+    };
+    calls.iter().map(status).collect()
+}
+
+/// Lets the model make a call that nobody is asked about; the turn.
+async fn unasked(stage: &mut Stage, call: Call) -> Value {
+    stage.talk("unasked", [Answer::calls([call]), ends()]).await
+}
+
+/// Lets the model make a call that is asked about, and approves it; the turn.
+async fn approved(stage: &mut Stage, call: Call, more: Value) -> Value {
+    stage.model.answers([Answer::calls([call]), ends()]);
+    stage.ann.says("asked").await;
+    stage.ann.decides(more).await;
+    stage.ann.turn_over().await
+}
+
+async fn sets_permissions(stage: &mut Stage, mode: &str) {
+    let config = json!({"type": "session/configChanged", "config": {"permissions": mode}});
+    stage.ann.does_in(SESSION, config).await;
+    let mode = mode.to_owned();
+    stage
+        .ann
+        .until_session(SESSION, move |state| {
+            state["config"]["values"]["permissions"] == mode.as_str()
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
+    let mut stage = Stage::set().await;
+    stage.write("a.txt", "one\ntwo\n");
+    let read = Call::new("r", "read", &json!({"path": "a.txt"}));
+    stage.model.answers([
+        Answer::calls([read]),
+        Answer::calls([edit("a.txt", "two", "2")]),
+        ends(),
+    ]);
+    stage.ann.says("change it").await;
+    let asked = stage.ann.asked().await;
+    let kinds: Vec<[&Value; 2]> = asked["options"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|option| [&option["id"], &option["kind"]])
+        .collect();
+    assert_eq!(
+        json!(kinds),
+        json!([
+            ["approve", "approve"],
+            ["approve-session", "approve"],
+            ["deny", "deny"]
+        ])
+    );
+    assert_eq!(asked["editable"], true);
+    let preview = asked["edits"]["items"][0].clone();
+    let before = stage.ann.reads(&preview["before"]["content"]["uri"]).await;
+    let after = stage.ann.reads(&preview["after"]["content"]["uri"]).await;
+    assert_eq!(
+        (before.as_str(), after.as_str()),
+        ("one\ntwo\n", "one\n2\n")
+    );
+    assert_eq!(
+        stage.read("a.txt"),
+        "one\ntwo\n",
+        "not before it is allowed"
+    );
+    let choice = json!({"selectedOptionId": "approve"});
+    stage.ann.decides_about(&asked, choice).await;
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(stage.read("a.txt"), "one\n2\n");
+    let done = calls_of(&turn)[1].clone();
+    let content = done["content"].as_array().unwrap().iter();
+    let edits: Vec<&Value> = content
+        .filter(|block| block["type"] == "fileEdit")
+        .collect();
+    assert_eq!(edits.len(), 1, "{done:#}");
+    let after = stage.ann.reads(&edits[0]["after"]["content"]["uri"]).await;
+    assert_eq!(after, "one\n2\n");
+    // Once is once.
+    stage
+        .model
+        .answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
+    stage.ann.says("again").await;
+    stage
+        .ann
+        .decides(json!({"approved": false, "reason": "denied"}))
+        .await;
+    stage.ann.turn_over().await;
+    assert_eq!(stage.read("a.txt"), "one\n2\n");
+}
+
+#[tokio::test]
+async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_but_another_is() {
+    let mut stage = Stage::set().await;
+    let choice = json!({"selectedOptionId": "approve-session"});
+    approved(&mut stage, bash("echo one"), choice).await;
+    let turn = unasked(&mut stage, bash("echo one")).await;
+    assert_eq!(statuses(&turn), ["completed setting true"]);
+    stage.restart().await;
+    let turn = unasked(&mut stage, bash("echo one")).await;
+    assert_eq!(statuses(&turn), ["completed setting true"]);
+    for other in ["echo one; echo two", "echo one ", "echo  one"] {
+        stage.model.answers([Answer::calls([bash(other)]), ends()]);
+        stage.ann.says(other).await;
+        stage
+            .ann
+            .decides(json!({"approved": false, "reason": "denied"}))
+            .await;
+        let turn = stage.ann.turn_over().await;
+        assert_eq!(calls_of(&turn)[0]["status"], "cancelled", "{other}");
+    }
+    // What is approved in one session means nothing in the next.
+    let work = stage.work();
+    stage
+        .ann
+        .creates_session("native:/other", &work, json!({}))
+        .await;
+    stage
+        .model
+        .answers([Answer::calls([bash("echo one")]), ends()]);
+    stage.ann.says("elsewhere").await;
+    stage.ann.decides(json!({})).await;
+    stage.ann.turn_over().await;
+}
+
+#[tokio::test]
+async fn a_denial_reaches_the_model_with_what_to_do_instead() {
+    let mut stage = Stage::set().await;
+    stage
+        .model
+        .answers([Answer::calls([bash("rm -r .")]), ends()]);
+    stage.ann.says("tidy up").await;
+    let suggestion = json!({"text": "use git clean -n", "origin": {"kind": "user"}});
+    let denial = json!({"approved": false, "reason": "denied", "selectedOptionId": "deny", "userSuggestion": suggestion});
+    stage.ann.decides(denial).await;
+    stage.ann.turn_over().await;
+    expect![[r#"
+        user: tidy up
+        assistant: - [bash {"command":"rm -r ."}]
+        tool: The user denied this call and says instead: use git clean -n
+    "#]]
+    .assert_eq(&script_of(&stage.last_messages()));
+    stage.talk("and now?", [ends()]).await;
+    expect![[r#"
+        user: tidy up
+        assistant: - [bash {"command":"rm -r ."}]
+        tool: The user denied this call and says instead: use git clean -n
+        assistant: done
+        user: and now?
+    "#]]
+    .assert_eq(&script_of(&stage.last_messages()));
+}
+
+#[tokio::test]
+async fn what_was_edited_is_what_runs() {
+    let mut stage = Stage::set().await;
+    let edited = json!({"command": "echo mine > made.txt; cat made.txt"}).to_string();
+    let turn = approved(
+        &mut stage,
+        bash("touch theirs.txt"),
+        json!({"editedToolInput": edited}),
+    )
+    .await;
+    assert_eq!(stage.read("made.txt"), "mine\n");
+    assert!(!stage.work().join("theirs.txt").exists());
+    assert_eq!(calls_of(&turn)[0]["toolInput"], edited);
+    let results = stage.last_results();
+    assert!(results[0].contains("mine"), "{results:?}");
+}
+
+#[tokio::test]
+async fn an_input_that_was_edited_into_nonsense_runs_nothing() {
+    let mut stage = Stage::set().await;
+    for edited in ["{", "[]", "{\"command\": 7}"] {
+        let turn = approved(
+            &mut stage,
+            bash("touch theirs.txt"),
+            json!({"editedToolInput": edited}),
+        )
+        .await;
+        assert_eq!(calls_of(&turn)[0]["success"], false, "{edited}");
+    }
+    assert!(!stage.work().join("theirs.txt").exists());
+}
+
+#[tokio::test]
+async fn who_edits_a_command_and_approves_it_for_the_session_approved_the_edited_one() {
+    let mut stage = Stage::set().await;
+    let edited = json!({"command": "echo harmless"}).to_string();
+    let choice = json!({"editedToolInput": edited, "selectedOptionId": "approve-session"});
+    approved(&mut stage, bash("touch harm.txt"), choice).await;
+    stage
+        .model
+        .answers([Answer::calls([bash("touch harm.txt")]), ends()]);
+    stage.ann.says("the first again").await;
+    stage
+        .ann
+        .decides(json!({"approved": false, "reason": "denied"}))
+        .await;
+    stage.ann.turn_over().await;
+    assert!(!stage.work().join("harm.txt").exists());
+    let turn = unasked(&mut stage, bash("echo harmless")).await;
+    assert_eq!(statuses(&turn), ["completed setting true"]);
+}
+
+#[tokio::test]
+async fn a_file_that_changed_while_its_edit_was_asked_about_is_not_overwritten() {
+    let mut stage = Stage::set().await;
+    stage.write("a.txt", "one\n");
+    let write = Call::new(
+        "w",
+        "write",
+        &json!({"path": "a.txt", "content": "theirs\n"}),
+    );
+    let read = Call::new("r", "read", &json!({"path": "a.txt"}));
+    stage
+        .model
+        .answers([Answer::calls([read]), Answer::calls([write]), ends()]);
+    stage.ann.says("write it").await;
+    let asked = stage.ann.asked().await;
+    stage.write("a.txt", "mine, meanwhile\n");
+    stage.ann.decides_about(&asked, json!({})).await;
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(stage.read("a.txt"), "mine, meanwhile\n");
+    assert_eq!(calls_of(&turn)[1]["success"], false);
+}
+
+#[tokio::test]
+async fn accepting_edits_edits_but_asks_before_it_runs() {
+    let mut stage = Stage::set_with(json!({"permissions": "accept-edits"})).await;
+    let write = Call::new(
+        "w",
+        "write",
+        &json!({"path": "new.txt", "content": "made\n"}),
+    );
+    let turn = unasked(&mut stage, write).await;
+    assert_eq!(statuses(&turn), ["completed setting true"]);
+    assert_eq!(stage.read("new.txt"), "made\n");
+    let turn = approved(&mut stage, bash("echo hi"), json!({})).await;
+    assert_eq!(statuses(&turn), ["completed user-action true"]);
+}
+
+#[tokio::test]
+async fn read_only_reads_and_refuses_the_rest_without_asking() {
+    let mut stage = Stage::set_with(json!({"permissions": "read-only"})).await;
+    stage.write("a.txt", "one\n");
+    let calls = [
+        Call::new("r", "read", &json!({"path": "a.txt"})),
+        Call::new("w", "write", &json!({"path": "b.txt", "content": "x"})),
+        bash("touch c.txt"),
+    ];
+    let turn = stage
+        .talk("do it all", [Answer::calls(calls), ends()])
+        .await;
+    let success: Vec<Value> = calls_of(&turn)
+        .iter()
+        .map(|call| call["success"].clone())
+        .collect();
+    assert_eq!(success, [true, false, false]);
+    assert!(!stage.work().join("b.txt").exists() && !stage.work().join("c.txt").exists());
+    let results = stage.last_results();
+    assert!(results[1].contains("read only") && results[2].contains("read only"));
+    let system = stage.model.requests()[0].json()["messages"][0].to_string();
+    assert!(system.contains("read only"), "{system}");
+}
+
+#[tokio::test]
+async fn the_mode_can_be_changed_in_mid_session_and_is_kept() {
+    let mut stage = Stage::set().await;
+    sets_permissions(&mut stage, "full-access").await;
+    let turn = unasked(&mut stage, bash("touch free.txt")).await;
+    assert_eq!(statuses(&turn), ["completed setting true"]);
+    assert!(stage.work().join("free.txt").exists());
+    stage.restart().await;
+    let turn = unasked(&mut stage, bash("touch free2.txt")).await;
+    assert_eq!(statuses(&turn), ["completed setting true"]);
+    sets_permissions(&mut stage, "ask").await;
+    let turn = approved(&mut stage, bash("echo x"), json!({})).await;
+    assert_eq!(statuses(&turn), ["completed user-action true"]);
+    let nonsense = json!({"type": "session/configChanged", "config": {"permissions": "root"}});
+    stage.ann.does_in(SESSION, nonsense).await;
+    stage.ann.refused().await;
+}
+
+#[tokio::test]
+async fn calls_that_ask_at_the_same_time_are_decided_one_by_one() {
+    let mut stage = Stage::set().await;
+    let calls = [
+        Call::new("x", "bash", &json!({"command": "touch x"})),
+        Call::new("y", "bash", &json!({"command": "touch y"})),
+    ];
+    stage.model.answers([Answer::calls(calls), ends()]);
+    stage.ann.says("both").await;
+    stage
+        .ann
+        .until("both ask", |chat| {
+            let calls = calls_of(&chat["activeTurn"]);
+            calls
+                .iter()
+                .filter(|call| call["status"] == "pending-confirmation")
+                .count()
+                == 2
+        })
+        .await;
+    let both = calls_of(&stage.ann.sees()["activeTurn"]);
+    stage.ann.decides_about(&both[1], json!({})).await;
+    let denial = json!({"approved": false, "reason": "denied"});
+    stage.ann.decides_about(&both[0], denial).await;
+    stage.ann.turn_over().await;
+    assert!(!stage.work().join("x").exists() && stage.work().join("y").exists());
+    let messages = stage.last_messages();
+    let ids: Vec<&Value> = messages
+        .iter()
+        .filter_map(|message| message.get("tool_call_id"))
+        .collect();
+    assert_eq!(ids, ["x", "y"]);
+}

@@ -1,0 +1,243 @@
+//! A whole conversation with the native agent: what the model is sent, and what people see of its answers.
+
+use conformance::stage::{SESSION, Stage, calls_of, messages, parts_of, said_in, script_of};
+use expect_test::expect;
+use serde_json::{Value, json};
+use testkit::{Answer, Call, Gate};
+
+#[tokio::test]
+async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() {
+    let mut stage = Stage::set().await;
+    stage.write("a.txt", "one\n");
+    stage.write("b.txt", "two\n");
+    let gate = Gate::new();
+    stage.model.answers([
+        Answer::thinks(["hm", "m"])
+            .then_says(["Let me ", "look."])
+            .then_calls([
+                Call::new("call_a", "read", &json!({"path": "a.txt"})),
+                Call::new("call_b", "read", &json!({"path": "b.txt"})),
+            ])
+            .waits(&gate)
+            .split_at_every_byte()
+            .with_usage(100, 20),
+        Answer::says(["One and ", "two."]).with_usage(150, 7),
+    ]);
+    stage.ann.says("What is in the files?").await;
+    gate.reached().await;
+    // All of it is there before the answer is over: the input too.
+    let chat = stage
+        .ann
+        .until("the calls stream", |chat| {
+            let calls = calls_of(&chat["activeTurn"]);
+            let whole = |call: &Value| {
+                let input = call["partialInput"].as_str().unwrap_or("");
+                input.ends_with(".txt\"}")
+            };
+            calls.len() == 2 && calls.iter().all(whole)
+        })
+        .await;
+    let turn = &chat["activeTurn"];
+    assert_eq!(said_in(turn, "reasoning"), ["hmm"]);
+    assert_eq!(said_in(turn, "markdown"), ["Let me look."]);
+    assert!(
+        calls_of(turn)
+            .iter()
+            .all(|call| call["status"] == "streaming")
+    );
+    gate.open();
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete");
+    assert_eq!(said_in(&turn, "markdown"), ["Let me look.", "One and two."]);
+    let kinds: Vec<&Value> = turn["responseParts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| &part["kind"])
+        .collect();
+    assert_eq!(
+        kinds,
+        ["reasoning", "markdown", "toolCall", "toolCall", "markdown"]
+    );
+    for call in calls_of(&turn) {
+        assert_eq!(call["status"], "completed", "{call:#}");
+        assert_eq!(call["confirmed"], "not-needed");
+    }
+    let usage = json!({"model": "echo", "inputTokens": 250, "outputTokens": 27});
+    assert_eq!(turn["usage"], usage);
+    let requests = stage.model.requests();
+    assert_eq!(requests.len(), 2);
+    let (first, second) = (requests[0].json(), requests[1].json());
+    assert_eq!(
+        (&first["model"], &first["stream"]),
+        (&json!("echo"), &json!(true))
+    );
+    assert_eq!(first["tools"], second["tools"]);
+    assert_eq!(first["messages"][0], second["messages"][0]);
+    expect![[r#"
+        [
+          {
+            "role": "user",
+            "content": "What is in the files?"
+          },
+          {
+            "role": "assistant",
+            "content": "Let me look.",
+            "tool_calls": [
+              {
+                "id": "call_a",
+                "type": "function",
+                "function": {
+                  "name": "read",
+                  "arguments": "{\"path\":\"a.txt\"}"
+                }
+              },
+              {
+                "id": "call_b",
+                "type": "function",
+                "function": {
+                  "name": "read",
+                  "arguments": "{\"path\":\"b.txt\"}"
+                }
+              }
+            ]
+          },
+          {
+            "role": "tool",
+            "tool_call_id": "call_a",
+            "content": "     1\tone\n"
+          },
+          {
+            "role": "tool",
+            "tool_call_id": "call_b",
+            "content": "     1\ttwo\n"
+          }
+        ]"#]]
+    .assert_eq(&serde_json::to_string_pretty(&messages(&second)).unwrap());
+    let system = first["messages"][0]["content"].as_str().unwrap();
+    assert!(
+        system.contains(&stage.work().display().to_string()),
+        "{system}"
+    );
+    let names: Vec<&str> = first["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["read", "list", "grep", "write", "edit", "bash"]);
+}
+
+#[tokio::test]
+async fn a_session_is_named_after_its_first_message() {
+    let mut stage = Stage::set().await;
+    stage
+        .talk("\n  Fix the tests \nplease", [Answer::says(["ok"])])
+        .await;
+    let titled = |state: &Value| state["title"] == "Fix the tests";
+    stage.ann.until_session(SESSION, titled).await;
+    stage.talk("another", [Answer::says(["ok"])]).await;
+    assert!(titled(&stage.ann.sees_session(SESSION)));
+}
+
+#[tokio::test]
+async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
+    let mut stage = Stage::set().await;
+    stage.write("a.txt", "one\n");
+    let gate = Gate::new();
+    let read = || Call::new("x", "read", &json!({"path": "a.txt"}));
+    stage.model.answers([
+        Answer::calls([read()]).waits(&gate),
+        Answer::calls([read()]),
+        Answer::says(["done"]),
+        Answer::says(["and this"]),
+    ]);
+    stage.ann.says("go").await;
+    gate.reached().await;
+    stage.ann.leaves_word("queued", "q", "then that").await;
+    stage.ann.leaves_word("steering", "s", "no, left").await;
+    stage
+        .ann
+        .until("both wait", |chat| {
+            chat["steeringMessage"]["id"] == "s" && chat["queuedMessages"][0]["id"] == "q"
+        })
+        .await;
+    gate.open();
+    stage
+        .ann
+        .until("two turns", |chat| {
+            chat["activeTurn"].is_null() && chat["turns"].as_array().unwrap().len() == 2
+        })
+        .await;
+    let chat = stage.ann.sees();
+    assert!(
+        chat["steeringMessage"].is_null() && chat["queuedMessages"].is_null(),
+        "{chat:#}"
+    );
+    let requests = stage.model.requests();
+    let script = |number: usize| script_of(&messages(&requests[number].json()));
+    expect![[r#"
+        user: go
+        assistant: - [read {"path":"a.txt"}]
+        tool:      1	one
+
+        user: no, left
+        assistant: - [read {"path":"a.txt"}]
+        tool:      1	one
+
+    "#]]
+    .assert_eq(&script(2));
+    expect![[r#"
+        user: go
+        assistant: - [read {"path":"a.txt"}]
+        tool:      1	one
+
+        assistant: - [read {"path":"a.txt"}]
+        tool:      1	one
+
+        assistant: done
+        user: then that
+    "#]]
+    .assert_eq(&script(3));
+}
+
+#[tokio::test]
+async fn a_message_may_name_its_model_but_no_strange_one() {
+    let mut stage = Stage::set().await;
+    stage.ann.says_to("hi", json!({"id": "gpt-9"})).await;
+    let reason = stage.ann.refused().await;
+    assert!(reason.contains("no model with this id"), "{reason}");
+    assert_eq!(stage.model.requests().len(), 0);
+    stage.model.answers([Answer::says(["hello"])]);
+    stage.ann.says_to("hi", json!({"id": "echo"})).await;
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(said_in(&turn, "markdown"), ["hello"]);
+    assert_eq!(turn["message"]["model"]["id"], "echo");
+}
+
+#[tokio::test]
+async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
+    let mut stage = Stage::set_up(json!({}), |model| {
+        model.tools = Some(false);
+        model.output_tokens = Some(77);
+        model.model = Some("vendor/echo-7b".to_owned());
+        model
+            .headers
+            .insert("x-team".to_owned(), "green".to_owned());
+    })
+    .await;
+    let answer = Answer::says(["cut"]).finishes("length").without_usage();
+    let turn = stage.talk("hi", [answer]).await;
+    let requests = stage.model.requests();
+    let body = requests[0].json();
+    assert_eq!(body["model"], "vendor/echo-7b");
+    assert!(body.get("tools").is_none(), "{body:#}");
+    assert_eq!(requests[0].header("x-team"), Some("green"));
+    assert!(body.to_string().contains("77"), "{body:#}");
+    assert!(
+        turn["usage"].is_null(),
+        "a server that counts nothing: {turn:#}"
+    );
+    let notices = parts_of(&turn, "systemNotification");
+    assert!(notices[0].to_string().contains("output limit"), "{turn:#}");
+}

@@ -1,0 +1,313 @@
+//! Turns that end before they are over: cancelled, cut off, dead; and how they go on.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use conformance::stage::{Stage, calls_of, parts_of, said_in, script_of};
+use expect_test::expect;
+use serde_json::{Value, json};
+use testkit::{Answer, Call, Gate};
+
+fn bash(command: &str) -> Call {
+    Call::new("call_bash", "bash", &json!({"command": command}))
+}
+
+fn read(path: &str) -> Call {
+    Call::new("call_read", "read", &json!({"path": path}))
+}
+
+/// Three processes of three generations, one of them in a group of its own; they tell their ids.
+const TREE: &str = "sleep 1000 & echo pid:$!; set -m; sleep 1001 & echo pid:$!; set +m; \
+                    (sh -c 'echo pid:$$; sleep 1002; true') & echo ready; wait";
+
+fn pids(text: &str) -> Vec<String> {
+    let lines = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("pid:"));
+    lines.map(str::to_owned).collect()
+}
+
+/// A dead process nobody has asked about yet is dead.
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+    stat.is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or("")
+            .trim_start()
+            .starts_with('Z')
+    })
+}
+
+async fn all_die(pids: &[String]) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while pids.iter().any(|pid| is_alive(pid)) {
+        assert!(Instant::now() < deadline, "{pids:?} live on");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What a call shows while it runs.
+fn shown(chat: &Value) -> String {
+    let calls = calls_of(&chat["activeTurn"]);
+    let content = calls.first().map(|call| call["content"].clone());
+    let text = content.unwrap_or_default()[0]["text"].clone();
+    text.as_str().unwrap_or("").to_owned()
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
+    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    stage.model.answers([Answer::calls([bash(TREE)])]);
+    stage.ann.says("run").await;
+    let chat = stage
+        .ann
+        .until("the command runs", |chat| {
+            let text = shown(chat);
+            text.contains("ready") && pids(&text).len() == 3
+        })
+        .await;
+    let pids = pids(&shown(&chat));
+    assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
+    stage.ann.cancels().await;
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(turn["state"], "cancelled");
+    assert_eq!(calls_of(&turn)[0]["status"], "cancelled");
+    all_die(&pids).await;
+    assert_eq!(stage.model.requests().len(), 1, "nobody asks on");
+    stage.talk("and now?", [Answer::says(["ok"])]).await;
+    let sent = script_of(&stage.last_messages()).replace(TREE, "TREE");
+    expect![[r#"
+        user: run
+        assistant: - [bash {"command":"TREE"}]
+        tool: The call was interrupted; what it did until then is not known.
+        user: and now?
+    "#]]
+    .assert_eq(&sent);
+}
+
+#[tokio::test]
+async fn a_cancel_in_mid_stream_aborts_the_request() {
+    let mut stage = Stage::set().await;
+    stage.model.answers([Answer::says_forever("la ")]);
+    stage.ann.says("sing").await;
+    stage
+        .ann
+        .until("it sings", |chat| {
+            chat["activeTurn"].to_string().contains("la la")
+        })
+        .await;
+    stage.ann.cancels().await;
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(turn["state"], "cancelled");
+    stage.model.abandoned(1).await;
+}
+
+#[tokio::test]
+async fn a_cancel_before_the_first_word_aborts_the_request() {
+    let mut stage = Stage::set().await;
+    let never = Gate::new();
+    stage
+        .model
+        .answers([Answer::says(["x"]).begins_after(&never)]);
+    stage.ann.says("hello?").await;
+    stage.model.asked(1).await;
+    stage
+        .ann
+        .until("it runs", |chat| !chat["activeTurn"].is_null())
+        .await;
+    stage.ann.cancels().await;
+    assert_eq!(stage.ann.turn_over().await["state"], "cancelled");
+    stage.model.abandoned(1).await;
+}
+
+#[tokio::test]
+async fn a_cancel_while_a_call_asks_runs_nothing() {
+    let mut stage = Stage::set().await;
+    stage.model.answers([Answer::calls([bash("touch made")])]);
+    stage.ann.says("run").await;
+    stage.ann.asked().await;
+    stage.ann.cancels().await;
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(
+        (&turn["state"], &calls_of(&turn)[0]["status"]),
+        (&json!("cancelled"), &json!("cancelled"))
+    );
+    assert!(!stage.work().join("made").exists());
+    assert_eq!(stage.model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_truncate_of_a_running_turn_stops_it_like_a_cancel() {
+    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    stage.model.answers([Answer::calls([bash(TREE)])]);
+    stage.ann.says("run").await;
+    let chat = stage
+        .ann
+        .until("the command runs", |chat| pids(&shown(chat)).len() == 3)
+        .await;
+    let pids = pids(&shown(&chat));
+    stage.ann.does(json!({"type": "chat/truncated"})).await;
+    stage
+        .ann
+        .until("nothing is left", |chat| chat["activeTurn"].is_null())
+        .await;
+    all_die(&pids).await;
+    stage.talk("anew", [Answer::says(["ok"])]).await;
+    expect![[r#"
+        user: anew
+    "#]]
+    .assert_eq(&script_of(&stage.last_messages()));
+}
+
+/// The error that a turn ended with.
+fn error_of(turn: &Value) -> Value {
+    assert_eq!(turn["state"], "error", "{turn:#}");
+    parts_of(turn, "error")
+        .last()
+        .expect("an error part")
+        .clone()
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_resumed_where_it_stopped() {
+    let mut stage = Stage::set().await;
+    stage.write("a.txt", "one\n");
+    let gate = Gate::new();
+    let answers = [
+        Answer::calls([read("a.txt")]).waits(&gate),
+        Answer::calls([read("a.txt")]),
+        Answer::says(["The file ", "says"]).cuts(),
+    ];
+    stage.model.answers(answers);
+    stage.ann.says("go").await;
+    gate.reached().await;
+    stage.ann.leaves_word("steering", "s", "in German").await;
+    stage
+        .ann
+        .until("it waits", |chat| chat["steeringMessage"]["id"] == "s")
+        .await;
+    gate.open();
+    let turn = stage.ann.turn_over().await;
+    let error = error_of(&turn);
+    assert_eq!(error["resumable"], true, "{error:#}");
+    assert_eq!(said_in(&turn, "markdown"), ["The file says"]);
+    stage.model.answers([
+        Answer::says([" eins."]).then_calls([read("a.txt")]),
+        Answer::says(["Done."]),
+    ]);
+    stage.ann.resumes(&turn).await;
+    stage
+        .ann
+        .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
+        .await;
+    let requests = stage.model.requests();
+    let script = |number: usize| script_of(&conformance::stage::messages(&requests[number].json()));
+    expect![[r#"
+        user: go
+        assistant: - [read {"path":"a.txt"}]
+        tool:      1	one
+
+        user: in German
+        assistant: - [read {"path":"a.txt"}]
+        tool:      1	one
+
+        assistant: The file says
+        user: Your answer was interrupted. Go on exactly where it stopped.
+    "#]]
+    .assert_eq(&script(3));
+    expect![[r#"
+        user: go
+        assistant: - [read {"path":"a.txt"}]
+        tool:      1	one
+
+        user: in German
+        assistant: - [read {"path":"a.txt"}]
+        tool:      1	one
+
+        assistant: The file says
+        user: Your answer was interrupted. Go on exactly where it stopped.
+        assistant:  eins. [read {"path":"a.txt"}]
+        tool:      1	one
+
+    "#]]
+    .assert_eq(&script(4));
+}
+
+#[tokio::test]
+async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
+    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    stage.write("a.txt", "one\n");
+    stage.model.answers([
+        Answer::says(["First."]).then_calls([read("a.txt")]),
+        Answer::calls([bash(TREE)]),
+    ]);
+    stage.ann.says("go").await;
+    let chat = stage
+        .ann
+        .until("the command runs", |chat| {
+            let calls = calls_of(&chat["activeTurn"]);
+            let last = calls
+                .last()
+                .map(|call| call["content"][0]["text"].to_string());
+            last.is_some_and(|text| text.contains("ready") && text.matches("pid:").count() == 3)
+        })
+        .await;
+    let call = calls_of(&chat["activeTurn"])[1].clone();
+    let pids = pids(call["content"][0]["text"].as_str().unwrap());
+    assert_eq!(pids.len(), 3);
+    stage.restart().await;
+    all_die(&pids).await;
+    let chat = stage.ann.sees();
+    let turn = chat["turns"][0].clone();
+    assert_eq!(error_of(&turn)["resumable"], true);
+    stage.model.answers([Answer::says(["Again."])]);
+    stage.ann.resumes(&turn).await;
+    stage
+        .ann
+        .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
+        .await;
+    let sent = script_of(&stage.last_messages()).replace(TREE, "TREE");
+    expect![[r#"
+        user: go
+        assistant: First. [read {"path":"a.txt"}]
+        tool:      1	one
+
+        assistant: - [bash {"command":"TREE"}]
+        tool: The call was interrupted; what it did until then is not known.
+    "#]]
+    .assert_eq(&sent);
+}
+
+#[tokio::test]
+async fn a_turn_that_dies_while_it_asks_asks_anew_if_the_model_still_wants_it() {
+    let mut stage = Stage::set().await;
+    stage.model.answers([Answer::calls([bash("touch made")])]);
+    stage.ann.says("go").await;
+    let asked = stage.ann.asked().await;
+    stage.restart().await;
+    let turn = stage.ann.sees()["turns"][0].clone();
+    assert_eq!(error_of(&turn)["resumable"], true);
+    assert_ne!(calls_of(&turn)[0]["status"], "pending-confirmation");
+    stage
+        .model
+        .answers([Answer::calls([bash("touch made")]), Answer::says(["ok"])]);
+    stage.ann.resumes(&turn).await;
+    let again = stage.ann.decides(json!({})).await;
+    assert_ne!(asked["toolCallId"], again["toolCallId"]);
+    stage
+        .ann
+        .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
+        .await;
+    assert!(stage.work().join("made").exists());
+    expect![[r#"
+        user: go
+        assistant: - [bash {"command":"touch made"}]
+        tool: The call was interrupted; what it did until then is not known.
+        assistant: - [bash {"command":"touch made"}]
+        tool: [no output]
+        [exit code 0]
+    "#]]
+    .assert_eq(&script_of(&stage.last_messages()));
+}

@@ -1,0 +1,367 @@
+//! Servers that are busy, gone, wrong or mad.
+
+use std::time::Duration;
+
+use agents::provider::ProviderErrorKind::{
+    Interrupted, Rejected, Unauthorized, Unavailable, Unreadable,
+};
+use agents::provider::{self, Endpoint, ModelEvent, Patience};
+use testkit::{Answer, Gate, ModelServer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use super::{Heard, ask, eager, endpoint, greeting};
+
+/// The server gives this answer five times over.
+async fn ask_one_with(answer: Answer) -> (Heard, usize) {
+    let server = ModelServer::start().await;
+    server.answers(vec![answer; 5]);
+    let heard = ask(&endpoint(&server)).await;
+    (heard, server.requests().len())
+}
+
+#[tokio::test]
+async fn a_busy_server_is_tried_again_and_people_are_told() {
+    let server = ModelServer::start().await;
+    server.answers([
+        Answer::error(429, "slow down"),
+        Answer::status(503, "<html>"),
+        Answer::hangs_up(),
+        Answer::error(500, "oops"),
+        Answer::says(["Hello"]),
+    ]);
+    let heard = ask(&endpoint(&server)).await;
+    heard.ended.as_ref().unwrap();
+    assert_eq!(heard.text(), "Hello");
+    let waits = heard.waits();
+    let again = "; trying again in less than a second";
+    assert_eq!(waits[0], format!("the model server is busy (429){again}"));
+    assert_eq!(waits[1], format!("the model server is busy (503){again}"));
+    assert!(
+        waits[2].contains("cannot be reached (") && waits[2].ends_with(again),
+        "{}",
+        waits[2]
+    );
+    assert_eq!(waits[3], format!("the model server failed (500){again}"));
+    assert_eq!(waits.len(), 4);
+    let requests = server.requests();
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.body == requests[0].body)
+    );
+}
+
+#[tokio::test]
+async fn after_five_tries_it_is_enough() {
+    for status in [408, 409, 429, 500, 502, 503, 504, 529] {
+        let (heard, tries) = ask_one_with(Answer::error(status, "not now")).await;
+        assert_eq!(tries, 5, "{status}");
+        assert_eq!(heard.waits().len(), 4);
+        assert_eq!(heard.kind(), Unavailable);
+        assert!(
+            heard
+                .error()
+                .message
+                .ends_with(&format!("({status}): not now"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_another_try_would_not_change_is_tried_once() {
+    let quota = r#"{"error":{"message":"pay first","code":"insufficient_quota"}}"#;
+    for (answer, kind, message) in [
+        (
+            Answer::error(400, "too long"),
+            Rejected,
+            "does not take the request (400): too long",
+        ),
+        (
+            Answer::error(401, "who?"),
+            Unauthorized,
+            "wants a key (401): who?",
+        ),
+        (
+            Answer::error(402, "pay"),
+            Unauthorized,
+            "wants to be paid (402): pay",
+        ),
+        (
+            Answer::error(403, "no"),
+            Unauthorized,
+            "wants a key (403): no",
+        ),
+        (
+            Answer::error(404, "no m"),
+            Rejected,
+            "knows no such model or address (404): no m",
+        ),
+        (
+            Answer::status(413, ""),
+            Rejected,
+            "does not take the request (413)",
+        ),
+        (
+            Answer::status(422, "bad"),
+            Rejected,
+            "does not take the request (422): bad",
+        ),
+        (
+            Answer::status(501, "bad"),
+            Unavailable,
+            "failed in an unknown way (501): bad",
+        ),
+        (
+            Answer::status(429, quota),
+            Unavailable,
+            "is busy (429): pay first",
+        ),
+        (
+            Answer::raw("data: {\"error\":{\"code\":400,\"message\":\"x\"}}\n\n"),
+            Rejected,
+            "reports an error: x",
+        ),
+        (
+            Answer::raw("garbage"),
+            Unreadable,
+            "answers with some other text; is the base URL right?",
+        ),
+        (
+            Answer::raw("<html>"),
+            Unreadable,
+            "answers with a web page; is the base URL right?",
+        ),
+        (
+            Answer::raw("data: {{{\n\n"),
+            Unreadable,
+            "sends what is no answer: {{{",
+        ),
+        (
+            Answer::raw(b"data: \xff\xfe\n\n"),
+            Unreadable,
+            "sends what is no answer: \u{FFFD}\u{FFFD}",
+        ),
+    ] {
+        let (heard, tries) = ask_one_with(answer).await;
+        assert_eq!((heard.kind(), tries), (kind, 1), "{}", heard.error());
+        assert_eq!(heard.error().message, format!("the model server {message}"));
+        assert!(heard.events.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_say_when_to_come_back() {
+    let server = ModelServer::start().await;
+    let busy = || Answer::error(429, "busy");
+    server.answers([
+        busy().with_header("Retry-After", "1"),
+        Answer::says(["Hello"]),
+    ]);
+    let heard = ask(&endpoint(&server)).await;
+    assert_eq!(
+        heard.waits(),
+        ["the model server is busy (429); trying again in 1 s"]
+    );
+    assert_eq!(heard.text(), "Hello");
+
+    server.answers([busy().with_header("Retry-After", "3600")]);
+    let heard = ask(&endpoint(&server)).await;
+    assert_eq!(heard.kind(), Unavailable);
+    assert!(heard.waits().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_not_asked_for_again() {
+    for answer in [
+        Answer::says(["Hel"]).cuts(),
+        Answer::says(["Hel"]).cuts().until_close(),
+        Answer::says(["Hel"])
+            .writes("data: {\"choices\":[{\"delta\":{\"content\":\"l")
+            .cuts(),
+        Answer::says(["Hel"]).without_finish(),
+        Answer::says(["Hel"]).finishes("error"),
+        Answer::says(["Hel"])
+            .without_finish()
+            .without_end_mark()
+            .until_close(),
+    ] {
+        let (heard, tries) = ask_one_with(answer).await;
+        assert_eq!((heard.kind(), tries), (Interrupted, 1), "{}", heard.error());
+        assert_eq!(heard.text(), "Hel");
+        assert!(
+            !heard
+                .events
+                .iter()
+                .any(|event| matches!(event, ModelEvent::Stopped(_)))
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_before_its_first_word_is_asked_for_again() {
+    for answer in [
+        Answer::says([]).cuts(),
+        Answer::says([]).cuts().until_close(),
+        Answer::raw(""),
+        Answer::raw(": keep-alive\n\n"),
+        Answer::raw("data: {\"error\":{\"code\":503,\"message\":\"loading\"}}\n\n"),
+        Answer::hangs_up(),
+    ] {
+        let server = ModelServer::start().await;
+        server.answers([answer, Answer::says(["Hello"])]);
+        let heard = ask(&endpoint(&server)).await;
+        heard.ended.as_ref().unwrap();
+        assert_eq!((heard.text().as_str(), heard.waits().len()), ("Hello", 1));
+    }
+    let (heard, tries) = ask_one_with(Answer::says([]).cuts()).await;
+    assert_eq!((heard.kind(), tries), (Unavailable, 5));
+}
+
+#[tokio::test]
+async fn a_complaint_in_mid_answer_ends_it() {
+    let complaint = "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n";
+    let (heard, tries) = ask_one_with(Answer::says(["Hel"]).writes(complaint)).await;
+    assert_eq!((heard.kind(), tries), (Unavailable, 1));
+    assert_eq!(
+        heard.error().message,
+        "the model server reports an error: overloaded"
+    );
+    assert_eq!(heard.text(), "Hel");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = gone.local_addr().unwrap();
+    drop(gone);
+    let endpoint = eager(Endpoint::new(&format!("http://{address}/v1")).unwrap());
+    let heard = ask(&endpoint).await;
+    let message = format!("the model server at {address} cannot be reached (connection refused)");
+    assert_eq!((heard.kind(), heard.waits().len()), (Unavailable, 4));
+    assert_eq!(heard.error().message, message);
+    let listed = provider::list_models(&endpoint).await.unwrap_err();
+    assert_eq!((listed.kind, listed.message), (Unavailable, message));
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_no_tls_is_not_tried_again() {
+    let plain = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = plain.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut socket, _) = plain.accept().await.unwrap();
+        socket
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .unwrap();
+        // Whoever comes again finds nobody.
+        drop(plain);
+        let _ = socket.read_to_end(&mut Vec::new()).await;
+    });
+    let endpoint = eager(Endpoint::new(&format!("https://{address}/v1")).unwrap());
+    let heard = ask(&endpoint).await;
+    assert_eq!(heard.kind(), Unavailable);
+    assert!(
+        heard
+            .error()
+            .message
+            .starts_with("no encrypted connection to the model server at 127.0.0.1:")
+    );
+    assert!(heard.waits().is_empty());
+}
+
+#[tokio::test]
+async fn silence_has_an_end() {
+    let server = ModelServer::start().await;
+    let never = Gate::new();
+    let impatient = |first_event, idle| {
+        endpoint(&server).with_patience(Patience {
+            first_event: Duration::from_millis(first_event),
+            idle: Duration::from_millis(idle),
+            ..Patience::default()
+        })
+    };
+    let (short, long) = (20, 60_000);
+
+    server.answers([Answer::says(["Hel"]).waits(&never)]);
+    let heard = ask(&impatient(long, short)).await;
+    assert_eq!((heard.kind(), heard.text().as_str()), (Interrupted, "Hel"));
+    assert_eq!(
+        heard.error().message,
+        "the answer of the model server broke off (silent for 0.02 s)"
+    );
+
+    // Trying again would take as long again.
+    server.answers([
+        Answer::says([]).begins_after(&never),
+        Answer::says([]).waits(&never),
+    ]);
+    for _ in 0..2 {
+        let heard = ask(&impatient(short, long)).await;
+        assert_eq!(heard.kind(), Unavailable);
+        assert_eq!(
+            heard.error().message,
+            "the model server did not begin to answer within 0.02 s"
+        );
+        assert!(heard.events.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn whoever_stops_listening_hangs_up() {
+    let server = ModelServer::start().await;
+    server.answers([Answer::says_forever("la "), Answer::says_forever("la ")]);
+
+    // The future is dropped, as a cancel does.
+    let (sender, mut receiver) = mpsc::channel(1);
+    let endpoint = endpoint(&server);
+    let request = greeting();
+    tokio::select! {
+        ended = provider::ask(&endpoint, &request, &sender) => panic!("it ended: {ended:?}"),
+        event = receiver.recv() => assert!(event.is_some()),
+    }
+    server.abandoned(1).await;
+
+    // Nobody takes the events any more.
+    drop(receiver);
+    let ended = provider::ask(&endpoint, &request, &sender).await;
+    assert_eq!(ended.unwrap_err().kind, Interrupted);
+    server.abandoned(2).await;
+}
+
+#[tokio::test]
+async fn a_cancel_before_the_first_byte_hangs_up_too() {
+    let server = ModelServer::start().await;
+    let never = Gate::new();
+    server.answers([Answer::says([]).begins_after(&never)]);
+    let (sender, _receiver) = mpsc::channel(1);
+    let endpoint = endpoint(&server);
+    let asking = tokio::spawn(async move { provider::ask(&endpoint, &greeting(), &sender).await });
+    never.reached().await;
+    asking.abort();
+    server.abandoned(1).await;
+}
+
+#[tokio::test]
+async fn long_complaints_are_cut_and_made_readable() {
+    let body = format!("\u{1b}[31mfirst line\r\n{}", "x".repeat(1 << 20));
+    let (heard, _) = ask_one_with(Answer::status(400, &body)).await;
+    let message = &heard.error().message;
+    assert!(
+        message.starts_with("the model server does not take the request (400): [31mfirst line xxx"),
+        "{message}"
+    );
+    assert!(message.chars().count() <= 601);
+}
+
+#[tokio::test]
+async fn a_list_that_is_none() {
+    let server = ModelServer::start().await;
+    let elsewhere = Endpoint::new(&server.url().replace("/v1", "/v2")).unwrap();
+    let error = provider::list_models(&elsewhere).await.unwrap_err();
+    assert_eq!(error.kind, Rejected);
+    assert_eq!(
+        error.message,
+        "the model server knows no such model or address (404): no such address"
+    );
+}

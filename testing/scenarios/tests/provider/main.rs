@@ -1,0 +1,86 @@
+//! Models are asked over real sockets: what is sent, what is heard, and what becomes of every mishap.
+
+mod answers;
+mod faults;
+mod keys;
+
+use std::time::Duration;
+
+use agents::provider::{
+    self, Endpoint, ModelEvent, ModelMessage, ModelRequest, Patience, ProviderError,
+    ProviderErrorKind,
+};
+use testkit::ModelServer;
+use tokio::sync::mpsc;
+
+/// What came of a question.
+struct Heard {
+    events: Vec<ModelEvent>,
+    ended: Result<(), ProviderError>,
+}
+
+impl Heard {
+    fn error(&self) -> &ProviderError {
+        self.ended.as_ref().expect_err("the answer came whole")
+    }
+
+    fn kind(&self) -> ProviderErrorKind {
+        self.error().kind
+    }
+
+    fn text(&self) -> String {
+        let texts = self.events.iter().map(|event| match event {
+            ModelEvent::Text(text) => text.as_str(),
+            _ => "",
+        });
+        texts.collect()
+    }
+
+    /// What people were told while they waited.
+    fn waits(&self) -> Vec<&str> {
+        let waits = self.events.iter().filter_map(|event| match event {
+            ModelEvent::Waiting(text) => Some(text.as_str()),
+            _ => None,
+        });
+        waits.collect()
+    }
+}
+
+/// The server as an endpoint that is tried again at once.
+fn endpoint(server: &ModelServer) -> Endpoint {
+    eager(Endpoint::new(&server.url()).unwrap())
+}
+
+fn eager(endpoint: Endpoint) -> Endpoint {
+    endpoint.with_patience(Patience {
+        back_off: Duration::from_millis(1),
+        ..Patience::default()
+    })
+}
+
+fn greeting() -> ModelRequest {
+    ModelRequest {
+        model: "scripted".to_owned(),
+        messages: vec![ModelMessage::User("hello".to_owned())],
+        ..ModelRequest::default()
+    }
+}
+
+async fn ask(endpoint: &Endpoint) -> Heard {
+    let (sender, mut receiver) = mpsc::channel(4);
+    let request = greeting();
+    let asking = async {
+        let ended = provider::ask(endpoint, &request, &sender).await;
+        drop(sender);
+        ended
+    };
+    let hearing = async {
+        let mut events = Vec::new();
+        while let Some(event) = receiver.recv().await {
+            events.push(event);
+        }
+        events
+    };
+    let (ended, events) = tokio::join!(asking, hearing);
+    Heard { events, ended }
+}
