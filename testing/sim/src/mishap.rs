@@ -42,14 +42,14 @@ impl Story {
                 self.world.kill_at = self.chance.pick(&points).copied();
             }
             (6, _) if self.world.is_up() && self.chance.percent(30) => self.world.kill(),
-            (7, _) => {
+            (7, _) if !self.windows => {
                 let fault = *self
                     .chance
                     .pick(&[Fault::Refuse, Fault::Tear])
                     .unwrap_or(&Fault::Refuse);
                 self.world.faults.then(fault);
             }
-            (8, _) => {
+            (8, _) if !self.windows => {
                 self.world.faults.break_disk();
                 self.world.blobs.break_disk();
             }

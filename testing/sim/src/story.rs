@@ -25,6 +25,9 @@ pub(crate) struct Story {
     pub turns: u64,
     /// How many of a hundred mishaps that could happen do.
     storm: u64,
+    /// Clients ask for parts of chats. Then the disk does not fail: which part one was shown while nothing could be
+    /// written, a host that was killed cannot know.
+    pub windows: bool,
     /// Decisions that were sent once, and may be sent again when it is too late.
     pub said: Vec<(String, serde_json::Value)>,
 }
@@ -107,12 +110,14 @@ impl Story {
         let many = 1 + chance.index(names.len());
         let sessions = names.iter().take(many).map(|name| (*name).to_owned());
         let storm = *chance.pick(&[3, 15, 50, 100]).unwrap_or(&100);
+        let windows = chance.percent(50);
         Self {
             world,
             sessions: sessions.collect(),
             chance,
             turns: 0,
             storm,
+            windows,
             said: Vec::new(),
         }
     }

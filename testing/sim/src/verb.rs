@@ -145,7 +145,7 @@ impl Story {
             session.to_owned()
         };
         let mut params = json!({"channel": channel});
-        if self.chance.percent(40) {
+        if self.windows && self.chance.percent(50) {
             params["view"] = json!({"turns": self.chance.below(4)});
         }
         if self.chance.percent(20) {
