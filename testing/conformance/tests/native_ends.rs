@@ -308,5 +308,6 @@ async fn a_turn_that_dies_while_it_asks_asks_anew_if_the_model_still_wants_it() 
         assistant: - [bash {"command":"touch made"}]
         tool: [no output]
         [exit code 0]
-    "#]].assert_eq(&script_of(&stage.last_messages()));
+    "#]]
+    .assert_eq(&script_of(&stage.last_messages()));
 }
