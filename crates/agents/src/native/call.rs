@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 use wire::Object;
 
-use super::Shared;
-use super::consent::{self, Approved, Mode, Verdict};
+use super::consent::{self, Mode, Verdict};
 use super::round::Called;
+use super::{Approvals, Shared};
 use crate::event::{AgentEvent, AgentReply};
 use crate::sink::{EventSink, TurnOver};
 use crate::tool::{Nature, Outcome, Plan, Tool, ToolError, Workspace};
@@ -18,7 +18,7 @@ pub(super) struct Desk<'a> {
     pub workspace: &'a Workspace,
     pub events: &'a EventSink,
     pub mode: Mode,
-    pub approved: &'a Mutex<Approved>,
+    pub approved: &'a Approvals,
     /// Held by a call that edits or runs.
     pub acting: Mutex<()>,
 }

@@ -85,6 +85,11 @@ impl Approved {
         )
     }
 
+    /// Takes over what another one knows.
+    pub(super) fn join(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     /// The notes that hold them.
     pub(super) fn notes(&self) -> Vec<u8> {
         json!({"approved": self.0}).to_string().into_bytes()

@@ -12,8 +12,8 @@ mod prompt;
 mod round;
 mod turn;
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -36,7 +36,12 @@ const WORKSPACES_MAX: usize = 64;
 pub struct NativeAgent {
     shared: Arc<Shared>,
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
+    approvals: Mutex<HashMap<String, Weak<Approvals>>>,
 }
+
+/// What is approved in a session. Its turns share it as long as any of them runs, so that none forgets what was said in
+/// another; in between the session's notes hold it.
+type Approvals = tokio::sync::Mutex<consent::Approved>;
 
 /// What all sessions have in common.
 pub(crate) struct Shared {
@@ -61,7 +66,22 @@ impl NativeAgent {
                 locale: Locale::of_environment(),
             }),
             workspaces: Mutex::default(),
+            approvals: Mutex::default(),
         })
+    }
+
+    fn approvals(&self, conversation: &str) -> Arc<Approvals> {
+        let mut known = self
+            .approvals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = known.get(conversation).and_then(Weak::upgrade) {
+            return shared;
+        }
+        known.retain(|_, shared| shared.strong_count() > 0);
+        let shared = Arc::default();
+        known.insert(conversation.to_owned(), Arc::downgrade(&shared));
+        shared
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
@@ -121,6 +141,7 @@ impl Agent for NativeAgent {
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
         Ok(Box::new(NativeSession {
             workspace: self.workspace(&facts)?,
+            approvals: self.approvals(&facts.conversation),
             directories: facts.working_directories,
             shared: Arc::clone(&self.shared),
         }))
@@ -135,12 +156,17 @@ struct NativeSession {
     shared: Arc<Shared>,
     directories: Vec<String>,
     workspace: Arc<Workspace>,
+    approvals: Arc<Approvals>,
 }
 
 #[async_trait]
 impl AgentSession for NativeSession {
     async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError> {
-        let place = (&self.directories[..], &*self.workspace);
-        turn::play(&self.shared, place, input, events).await
+        let place = turn::Place {
+            directories: &self.directories,
+            workspace: &self.workspace,
+            approvals: &self.approvals,
+        };
+        turn::play(&self.shared, &place, input, events).await
     }
 }

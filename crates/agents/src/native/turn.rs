@@ -7,7 +7,7 @@ use wire::Object;
 use super::call::{self, Desk};
 use super::consent::{Approved, Mode};
 use super::round::{self, Numbers, RoundError, Said};
-use super::{Model, Shared, history, prompt};
+use super::{Approvals, Model, Shared, history, prompt};
 use crate::agent::{AgentError, TurnInput};
 use crate::event::{AgentEvent, AgentReply};
 use crate::provider::{
@@ -54,13 +54,20 @@ impl From<ProviderError> for Stop {
     }
 }
 
+/// Where a turn is played.
+pub(super) struct Place<'a> {
+    pub directories: &'a [String],
+    pub workspace: &'a Workspace,
+    pub approvals: &'a Approvals,
+}
+
 pub(super) async fn play(
     shared: &Shared,
-    (directories, workspace): (&[String], &Workspace),
+    place: &Place<'_>,
     input: TurnInput,
     events: &EventSink,
 ) -> Result<(), AgentError> {
-    match converse(shared, (directories, workspace), &input, events).await {
+    match converse(shared, place, &input, events).await {
         Ok(()) | Err(Stop::Over) => Ok(()),
         Err(Stop::Failed(error)) => Err(error),
     }
@@ -68,7 +75,7 @@ pub(super) async fn play(
 
 async fn converse(
     shared: &Shared,
-    (directories, workspace): (&[String], &Workspace),
+    place: &Place<'_>,
     input: &TurnInput,
     events: &EventSink,
 ) -> Result<(), Stop> {
@@ -83,7 +90,7 @@ async fn converse(
     let mut steered = Steered::read(checkpoint, rounds_of(&said));
     let mut request = ModelRequest {
         model: model.server_name().to_owned(),
-        system: prompt::system(directories, &tools, mode),
+        system: prompt::system(place.directories, &tools, mode),
         messages: conversation(model, input, said, &steered),
         tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
         max_output_tokens: model.output_tokens,
@@ -94,13 +101,14 @@ async fn converse(
     {
         events.send(AgentEvent::Title(title)).await?;
     }
-    let approved = Mutex::new(Approved::read(input.notes.as_deref()));
+    let noted = Approved::read(input.notes.as_deref());
+    place.approvals.lock().await.join(noted);
     let desk = Desk {
         shared,
-        workspace,
+        workspace: place.workspace,
         events,
         mode,
-        approved: &approved,
+        approved: place.approvals,
         acting: Mutex::new(()),
     };
     let mut numbers = Numbers::default();

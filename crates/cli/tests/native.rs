@@ -1,0 +1,341 @@
+//! The real binary with a model behind it: found, listed, talked to, killed; and its key seen by nobody.
+
+mod running;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use client::Target;
+use conformance::stage::{Person, calls_of, messages, parts_of, script_of};
+use expect_test::expect;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::{Answer, Call, ModelServer};
+
+use running::{Host, data_directory, greenroom, text};
+
+const KEY: &str = "sk-very-secret-0123456789";
+
+fn model_of(server: &ModelServer) -> String {
+    format!("{}#echo", server.url())
+}
+
+fn bash(command: &str) -> Call {
+    Call::new("c", "bash", &json!({"command": command}))
+}
+
+/// Runs a verb while the model server of this test goes on serving.
+async fn run(mut command: Command) -> Output {
+    let done = tokio::task::spawn_blocking(move || command.output().unwrap());
+    done.await.unwrap()
+}
+
+async fn start(data: TempDir, model: &str) -> Host {
+    let model = model.to_owned();
+    let started = tokio::task::spawn_blocking(move || Host::start_with(data, &["--model", &model]));
+    started.await.unwrap()
+}
+
+fn verb(host: &Host, arguments: &[&str]) -> Command {
+    let mut command = host.greenroom();
+    command.args(arguments);
+    command
+}
+
+async fn arrives(host: &Host) -> Person {
+    let ready = &host.ready;
+    let target = Target {
+        url: ready["url"].as_str().unwrap().to_owned(),
+        token: ready["token"].as_str().map(str::to_owned),
+    };
+    Person::arrives_at(&target, "ann").await
+}
+
+const SESSION: &str = "native:/binary";
+
+#[tokio::test]
+async fn a_message_is_answered_by_the_model() {
+    let server = ModelServer::start().await;
+    server.answers([
+        Answer::says(["Hello ", "from the model."]),
+        Answer::error(400, "too long"),
+    ]);
+    let host = start(tempfile::tempdir().unwrap(), &model_of(&server)).await;
+    let sent = run(verb(&host, &["send", "hello"])).await;
+    assert_eq!(
+        text(&sent.stdout),
+        "Hello from the model.\n",
+        "{}",
+        text(&sent.stderr)
+    );
+    assert!(sent.status.success());
+    let sent = run(verb(&host, &["send", "--agent", "native", "hello"])).await;
+    assert_eq!(sent.status.code(), Some(1));
+    assert!(
+        text(&sent.stderr).contains("too long"),
+        "{}",
+        text(&sent.stderr)
+    );
+    let sent = run(verb(&host, &["send", "--agent", "scripted", "hello"])).await;
+    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn models_are_listed_with_whether_they_answer() {
+    let server = ModelServer::start().await;
+    server.has_models(["echo"]);
+    let data = tempfile::tempdir().unwrap();
+    let models = |arguments: &[&str]| {
+        let mut command = greenroom(data.path());
+        command.arg("models").args(arguments);
+        run(command)
+    };
+    let none = models(&[]).await;
+    assert!(none.status.success() && text(&none.stdout).contains("[[models]]"));
+    let answers = models(&["--model", &model_of(&server)]).await;
+    let line = text(&answers.stdout);
+    assert!(
+        answers.status.success() && line.ends_with("  answers\n"),
+        "{line}"
+    );
+    let unknown = models(&["--model", &format!("{}#nobody", server.url()), "--json"]).await;
+    let told: Value = serde_json::from_slice(&unknown.stdout).unwrap();
+    assert_eq!(unknown.status.code(), Some(1), "{told:#}");
+    assert!(
+        told[0]["answers"] == false && told[0]["error"].is_string(),
+        "{told:#}"
+    );
+    drop(server);
+    let directory = data_directory(data.path());
+    std::fs::create_dir_all(&directory).unwrap();
+    let toml = "[[models]]\nid = \"gone\"\nname = \"Gone\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
+    let gone = models(&["--json"]).await;
+    let told: Value = serde_json::from_slice(&gone.stdout).unwrap();
+    assert_eq!(gone.status.code(), Some(1));
+    assert_eq!(
+        (&told[0]["id"], &told[0]["name"], &told[0]["answers"]),
+        (&json!("gone"), &json!("Gone"), &json!(false))
+    );
+    assert!(text(&models(&[]).await.stdout).contains("does not answer: "));
+}
+
+#[test]
+fn a_model_that_cannot_be_is_refused_with_words() {
+    let data = tempfile::tempdir().unwrap();
+    let serve = |model: &str| {
+        let mut command = greenroom(data.path());
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--model", model])
+            .output()
+            .unwrap()
+    };
+    for (model, words) in [
+        ("http://localhost:1/v1", "names no model"),
+        ("http://localhost:1/v1#", "names no model"),
+        ("localhost#x", ""),
+        ("ftp://localhost/v1#x", ""),
+        ("http://user:pass@localhost/v1#x", ""),
+    ] {
+        let refused = serve(model);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{model}: {told}");
+        assert!(told.contains(words), "{model}: {told}");
+    }
+    std::fs::create_dir_all(data_directory(data.path())).unwrap();
+    let file = data_directory(data.path()).join("greenroom.toml");
+    for (toml, words) in [
+        ("[[models]]\nid = \"x\"\n", "base_url"),
+        (
+            "[[models]]\nid = \"x\"\nbase_url = \"http://h/v1\"\nkey = \"sk\"\n",
+            "key",
+        ),
+        (
+            "[[models]]\nid = \"x\"\nbase_url = \"http://h/v1\"\n\n[[models]]\nid = \"x\"\nbase_url = \"http://h/v1\"\n",
+            "twice",
+        ),
+        (
+            "[[models]]\nid = \"x\"\nbase_url = \"http://h/v1\"\nkey_env = \"A\"\nkey_file = \"b\"\n",
+            "keep one",
+        ),
+    ] {
+        std::fs::write(&file, toml).unwrap();
+        let refused = greenroom(data.path())
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .output()
+            .unwrap();
+        let told = text(&refused.stderr);
+        assert!(
+            !refused.status.success() && told.contains(words),
+            "{toml}: {told}"
+        );
+    }
+}
+
+/// All that a host leaves on disk, as text as far as it is any.
+fn everything_under(directory: &Path) -> String {
+    let mut all = String::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.push_str(&everything_under(&path));
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            all.push_str(&String::from_utf8_lossy(&bytes));
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_key_is_in_no_state_log_error_file_or_child_process() {
+    let server = ModelServer::start().await;
+    server.answers([
+        Answer::calls([bash(
+            "env; tr '\\0' '\\n' </proc/self/environ; echo seen:${HOME:+home}",
+        )]),
+        Answer::error(400, &format!("what is {KEY}?")),
+    ]);
+    let data = tempfile::tempdir().unwrap();
+    let directory = data_directory(data.path());
+    std::fs::create_dir_all(&directory).unwrap();
+    let toml = format!(
+        "[[models]]\nid = \"echo\"\nbase_url = \"{}\"\nkey_env = \"MODEL_KEY\"\nprices = {{input = 1.0, output = 2.0}}\n",
+        server.url()
+    );
+    std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
+    let log = std::fs::File::create(data.path().join("log")).unwrap();
+    let mut child = greenroom(data.path())
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--ready-json",
+            "--no-token",
+            "--workspace",
+            ".",
+        ])
+        .env("MODEL_KEY", KEY)
+        .env("GREENROOM_LOG", "trace")
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(child.stdout.as_mut().unwrap()),
+        &mut line,
+    )
+    .unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let target = Target {
+        url: ready["url"].as_str().unwrap().to_owned(),
+        token: None,
+    };
+    let mut ann = Person::arrives_at(&target, "ann").await;
+    let work = data.path().canonicalize().unwrap();
+    ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
+        .await;
+    ann.says("look around").await;
+    let turn = ann.turn_over().await;
+    let request = &server.requests()[0];
+    assert_eq!(
+        request.header("authorization"),
+        Some(format!("Bearer {KEY}").as_str()),
+        "it is used"
+    );
+    let told = turn.to_string();
+    assert!(told.contains("seen:home"), "the command ran: {turn:#}");
+    assert_eq!(turn["state"], "error");
+    assert!(!told.contains(KEY), "{turn:#}");
+    let info = ann
+        .connection
+        .request("subscribe", json!({"channel": "ahp-root://"}))
+        .await
+        .unwrap();
+    assert!(info.to_string().contains("greenroom.prices") && !info.to_string().contains(KEY));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let log = std::fs::read_to_string(data.path().join("log")).unwrap();
+    assert!(!log.is_empty() && !log.contains(KEY), "{log}");
+    assert!(!everything_under(&directory).contains(KEY));
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+    stat.is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or("")
+            .trim_start()
+            .starts_with('Z')
+    })
+}
+
+#[tokio::test]
+async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_afterwards() {
+    const TREE: &str =
+        "sleep 1000 & echo pid:$!; (sh -c 'echo pid:$$; sleep 1002; true') & echo pid:$$; wait";
+    let server = ModelServer::start().await;
+    let read = Call::new("r", "read", &json!({"path": "a.txt"}));
+    server.answers([
+        Answer::says(["Looking."]).then_calls([read]),
+        Answer::calls([bash(TREE)]),
+    ]);
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("a.txt"), "one\n").unwrap();
+    let host = start(data, &model_of(&server)).await;
+    let mut ann = arrives(&host).await;
+    let work = host.data.path().canonicalize().unwrap();
+    ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
+        .await;
+    let chat = ann.chat.clone();
+    ann.says("go").await;
+    let output = |chat: &Value| {
+        let calls = calls_of(&chat["activeTurn"]);
+        let text = calls
+            .get(1)
+            .and_then(|call| call["content"][0]["text"].as_str().map(str::to_owned));
+        text.unwrap_or_default()
+    };
+    let seen = ann
+        .until("the command runs", |chat| {
+            output(chat).matches("pid:").count() == 3
+        })
+        .await;
+    let output = output(&seen);
+    let pids: Vec<&str> = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("pid:"))
+        .collect();
+    assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
+    let data = host.kill();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while pids.iter().any(|pid| is_alive(pid)) {
+        assert!(Instant::now() < deadline, "{pids:?} live on");
+        tokio::task::yield_now().await;
+    }
+    let host = start(data, &model_of(&server)).await;
+    let mut ann = arrives(&host).await;
+    ann.enters(SESSION, chat.as_str()).await;
+    let turn = ann.sees()["turns"][0].clone();
+    assert_eq!(turn["state"], "error");
+    assert_eq!(parts_of(&turn, "error")[0]["resumable"], true, "{turn:#}");
+    server.answers([Answer::says(["There it is."])]);
+    ann.resumes(&turn).await;
+    ann.until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
+        .await;
+    let requests = server.requests();
+    let sent = script_of(&messages(&requests.last().unwrap().json()));
+    expect![[r#"
+        user: go
+        assistant: Looking. [read {"path":"a.txt"}]
+        tool:      1	one
+
+        assistant: - [bash {"command":"TREE"}]
+        tool: The call was interrupted; what it did until then is not known.
+    "#]]
+    .assert_eq(&sent.replace(TREE, "TREE"));
+}
