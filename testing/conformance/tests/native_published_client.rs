@@ -83,10 +83,7 @@ async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
         .await;
     let follows = async {
         while chat.active_turn.is_some()
-            || !chat
-                .turns
-                .iter()
-                .any(|turn| comparable_state(turn) == "complete")
+            || !chat.turns.iter().any(|turn| state_of(turn) == "complete")
         {
             let event = events.recv().await.expect("the stream goes on");
             let SubscriptionEvent::Action(envelope) = event.event else {
@@ -117,6 +114,6 @@ async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
     assert_eq!(comparable(chat), comparable(fresh));
 }
 
-fn comparable_state(turn: &ahp_types::state::Turn) -> Value {
-    serde_json::to_value(&turn.state).unwrap()
+fn state_of(turn: &ahp_types::state::Turn) -> Value {
+    serde_json::to_value(turn.state).unwrap()
 }
