@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use client::Target;
 use conformance::stage::{Person, calls_of, messages, parts_of, script_of};
 use expect_test::expect;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Answer, Call, ModelServer};
@@ -338,4 +339,48 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
         tool: The call was interrupted; what it did until then is not known.
     "#]]
     .assert_eq(&sent.replace(TREE, "TREE"));
+}
+
+/// A data directory whose host, if one was started, dies with the test.
+struct Unserved(TempDir);
+
+impl Drop for Unserved {
+    fn drop(&mut self) {
+        let endpoint = std::fs::read(data_directory(self.0.path()).join("endpoint.json"));
+        let endpoint: Value = endpoint
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default();
+        let pid = endpoint["pid"].as_i64();
+        let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        if let Some(pid) = pid {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_on_the_command_line_is_all_it_takes() {
+    let server = ModelServer::start().await;
+    server.answers([Answer::calls([bash("echo ran")]), Answer::says(["It ran."])]);
+    let data = Unserved(tempfile::tempdir().unwrap());
+    let mut command = greenroom(data.0.path());
+    command.args(["chat", "--plain", "--model", &model_of(&server)]);
+    command.stdin(Stdio::piped());
+    let talked = tokio::task::spawn_blocking(move || {
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // The second line answers what the agent asks.
+        std::io::Write::write_all(&mut input, b"run it\n1\n").unwrap();
+        drop(input);
+        child.wait_with_output().unwrap()
+    });
+    let talked = talked.await.unwrap();
+    let (out, err) = (text(&talked.stdout), text(&talked.stderr));
+    assert!(talked.status.success(), "{err}");
+    assert!(out.contains("It ran."), "{out}{err}");
+    assert!(err.contains("started a host"), "{err}");
+    let last = messages(&server.requests()[1].json());
+    let last = script_of(&last);
+    assert!(last.contains("ran\n[exit code 0]"), "{last}");
 }

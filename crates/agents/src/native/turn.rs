@@ -94,7 +94,7 @@ async fn converse(
         messages: conversation(model, input, said, &steered),
         tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
         max_output_tokens: model.output_tokens,
-        settings: settings_of(&input.message),
+        settings: settings_of(model, &input.message),
     };
     if input.untitled
         && let Some(title) = title_of(&input.text)
@@ -170,9 +170,13 @@ fn chosen<'a>(shared: &'a Shared, message: &Value) -> Result<(&'a Model, &'a End
         })
 }
 
-fn settings_of(message: &Value) -> Object {
-    let settings = message["model"]["config"].as_object();
-    settings.cloned().unwrap_or_default()
+/// What the message says to the model, as far as the model has a setting of that name (G-22).
+fn settings_of(model: &Model, message: &Value) -> Object {
+    let known = model.settings.as_ref().and_then(Value::as_object);
+    let told = message["model"]["config"].as_object();
+    let mut settings = told.cloned().unwrap_or_default();
+    settings.retain(|name, _| known.is_some_and(|known| known.contains_key(name)));
+    settings
 }
 
 fn spec_of(tool: &dyn Tool) -> ToolSpec {

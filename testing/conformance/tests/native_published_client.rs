@@ -1,0 +1,119 @@
+//! The published client follows the native agent: what its own reducers make of the stream equals a fresh snapshot.
+
+use std::time::Duration;
+
+use ahp::reducers::{apply_action_to_chat, apply_action_to_session};
+use ahp::{Client, ClientConfig, SubscriptionEvent};
+use ahp_types::actions::StateAction;
+use ahp_types::state::{ChatState, ResponsePart, SessionState, SnapshotState};
+use ahp_ws::WebSocketTransport;
+use conformance::stage::{SESSION, Stage};
+use serde_json::{Value, json};
+use testkit::{Answer, Call};
+use tokio::time::timeout;
+
+async fn arrives(stage: &Stage) -> (Client, SessionState, ChatState) {
+    let transport = WebSocketTransport::connect(&stage.host().url)
+        .await
+        .unwrap();
+    let client = Client::connect(transport, ClientConfig::default())
+        .await
+        .unwrap();
+    let versions = vec!["1.0.0".to_owned()];
+    client
+        .initialize("bob".to_owned(), versions, Vec::new())
+        .await
+        .unwrap();
+    let (session, chat) = snapshots(&client, stage).await;
+    (client, session, chat)
+}
+
+async fn snapshots(client: &Client, stage: &Stage) -> (SessionState, ChatState) {
+    let (session, _) = client.subscribe(SESSION.to_owned()).await.unwrap();
+    let SnapshotState::Session(session) = session.snapshot.unwrap().state else {
+        panic!("a session")
+    };
+    let (chat, _) = client
+        .subscribe(stage.ann.chat.as_str().to_owned())
+        .await
+        .unwrap();
+    let SnapshotState::Chat(chat) = chat.snapshot.unwrap().state else {
+        panic!("a chat")
+    };
+    (*session, *chat)
+}
+
+/// Titles are in no chat action (H-150).
+fn comparable(mut chat: ChatState) -> Value {
+    chat.title.clear();
+    serde_json::to_value(chat).unwrap()
+}
+
+#[tokio::test]
+async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
+    let mut stage = Stage::set().await;
+    stage.write("a.txt", "one\n");
+    let (client, mut session, mut chat) = arrives(&stage).await;
+    let mut events = client.events();
+    let edits = json!([{"old_text": "one", "new_text": "1"}]);
+    stage.model.answers([
+        Answer::thinks(["hm"]).then_says(["Look:"]).then_calls([
+            Call::new("r", "read", &json!({"path": "a.txt"})),
+            Call::new("u", "unknown", &json!({})),
+        ]),
+        Answer::error(429, "slow").with_header("retry-after", "0"),
+        Answer::calls([Call::new(
+            "e",
+            "edit",
+            &json!({"path": "a.txt", "edits": edits}),
+        )]),
+        Answer::calls([Call::new("b", "bash", &json!({"command": "seq 1 20000"}))]),
+        Answer::says(["half"]).cuts(),
+    ]);
+    stage.ann.says("go").await;
+    let choice = json!({"selectedOptionId": "approve-session"});
+    stage.ann.decides(choice.clone()).await;
+    stage.ann.decides(choice).await;
+    let turn = stage.ann.turn_over().await;
+    stage.model.answers([Answer::says([" and the rest"])]);
+    stage.ann.resumes(&turn).await;
+    stage
+        .ann
+        .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
+        .await;
+    let follows = async {
+        while chat.active_turn.is_some()
+            || !chat.turns.iter().any(|turn| state_of(turn) == "complete")
+        {
+            let event = events.recv().await.expect("the stream goes on");
+            let SubscriptionEvent::Action(envelope) = event.event else {
+                continue;
+            };
+            assert!(
+                !matches!(envelope.action, StateAction::Unknown(_)),
+                "{:?}",
+                envelope.action
+            );
+            apply_action_to_session(&mut session, &envelope.action);
+            if envelope.channel == chat.resource {
+                apply_action_to_chat(&mut chat, &envelope.action);
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), follows)
+        .await
+        .expect("it sees the end");
+    let parts = &chat.turns[0].response_parts;
+    assert!(
+        !parts
+            .iter()
+            .any(|part| matches!(part, ResponsePart::Unknown(_))),
+        "{parts:#?}"
+    );
+    let (_, fresh) = snapshots(&arrives(&stage).await.0, &stage).await;
+    assert_eq!(comparable(chat), comparable(fresh));
+}
+
+fn state_of(turn: &ahp_types::state::Turn) -> Value {
+    serde_json::to_value(turn.state).unwrap()
+}
