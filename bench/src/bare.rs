@@ -231,10 +231,13 @@ impl Bare {
         }
     }
 
-    fn links_of(&self, channel: &Value) -> Vec<Arc<Link>> {
+    /// Who watches a channel, and with what window.
+    fn links_of(&self, channel: &Value) -> Vec<(Arc<Link>, u32)> {
         let watchers = self.watchers.iter();
         let of_channel = watchers.filter(|watcher| *channel == *watcher.channel);
-        of_channel.map(|watcher| watcher.link.clone()).collect()
+        of_channel
+            .map(|watcher| (watcher.link.clone(), watcher.window_ms))
+            .collect()
     }
 
     fn push_due(&mut self) {

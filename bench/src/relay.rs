@@ -36,8 +36,8 @@ impl Relay {
         })
     }
 
-    /// Asks, and hands on what is answered.
-    pub fn ask(&self, text: &str, to: Vec<Arc<Link>>) {
+    /// Asks, and hands on what is answered to these, each with its delivery window.
+    pub fn ask(&self, text: &str, to: Vec<(Arc<Link>, u32)>) {
         let body = json!({
             "model": MODEL,
             "messages": [{"role": "user", "content": text}],
@@ -57,11 +57,11 @@ impl Relay {
     }
 }
 
-async fn hand_on(request: reqwest::RequestBuilder, to: &[Arc<Link>]) -> Result<()> {
+async fn hand_on(request: reqwest::RequestBuilder, to: &[(Arc<Link>, u32)]) -> Result<()> {
     let mut response = request.send().await?.error_for_status()?;
     while let Some(piece) = response.chunk().await.context("the answer broke off")? {
-        for link in to {
-            link.push(Frame::Text(piece.clone()), 0);
+        for (link, window_ms) in to {
+            link.push(Frame::Text(piece.clone()), *window_ms);
         }
     }
     Ok(())

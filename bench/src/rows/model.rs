@@ -1,9 +1,10 @@
 //! What the host costs between a model and those who watch: CPU for each piece of an answer, from the provider's bytes
 //! to the watchers' sockets, against a bare relay of the same stream.
 //!
-//! The model server sends 200 pieces a second of 16 bytes, about four tokens. The host decodes, decides, records with
-//! full durability and encodes; the relay reads with the same HTTP library and hands each piece on as it is, through
-//! the same WebSocket code. With so few watchers nearly every piece is a commit of its own.
+//! The model server sends pieces of 16 bytes, about four tokens. The host decodes, decides, records with full durability
+//! and encodes; the relay reads with the same HTTP library and hands each piece on as it is, through the same WebSocket
+//! code. Without a window nearly every piece is a commit of its own, which the relay knows nothing of; the host without
+//! a journal on disk tells how much of the cost that is.
 
 use anyhow::Result;
 
@@ -15,48 +16,77 @@ use crate::table::Figure;
 
 const PIECE_BYTES: u64 = 16;
 const PIECE_TOKENS: f64 = 4.0;
-const EVERY_MS: u64 = 5;
-
-/// Who is measured, and with how many watchers.
-type Who = (Subject, usize);
-
 const IN_MEMORY: Subject = Subject::Host(JournalKind::Memory);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Case {
+    what: &'static str,
+    watchers: usize,
+    every_ms: u64,
+    window_ms: Option<u32>,
+}
+
+const CASES: [Case; 4] = [
+    Case {
+        what: "CPU per piece of an answer, 200/s, 1 watcher",
+        watchers: 1,
+        every_ms: 5,
+        window_ms: None,
+    },
+    Case {
+        what: "the same, 10 watchers",
+        watchers: 10,
+        every_ms: 5,
+        window_ms: None,
+    },
+    Case {
+        what: "the same, 1 watcher, 20 ms window",
+        watchers: 1,
+        every_ms: 5,
+        window_ms: Some(20),
+    },
+    Case {
+        what: "the same, 1,000/s, 1 watcher, 5 ms window",
+        watchers: 1,
+        every_ms: 1,
+        window_ms: Some(5),
+    },
+];
+
+/// Who is measured, and how.
+type Who = (Subject, Case);
 
 pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     let (_model, port) = lab.model_server()?;
-    let subjects = [
-        (Subject::HOST, 1),
-        (IN_MEMORY, 1),
-        (Subject::Bare, 1),
-        (Subject::HOST, 10),
-        (IN_MEMORY, 10),
-        (Subject::Bare, 10),
-    ];
-    let load = Load {
-        every_ms: EVERY_MS,
-        window_ms: None,
-        seconds: lab.seconds(3.0),
-    };
-    let results = lab.shuffled(&subjects, |lab, who| measured(lab, who, port, load))?;
-    Ok(vec![
-        figure("CPU per piece of an answer, 1 watcher", &results, 1),
-        figure("CPU per piece of an answer, 10 watchers", &results, 10),
-    ])
+    let seconds = lab.seconds(3.0);
+    let subjects = CASES
+        .iter()
+        .flat_map(|case| [Subject::HOST, IN_MEMORY, Subject::Bare].map(|subject| (subject, *case)));
+    let subjects: Vec<Who> = subjects.collect();
+    let results = lab.shuffled(&subjects, |lab, (subject, case)| {
+        let load = Load {
+            every_ms: case.every_ms,
+            window_ms: case.window_ms,
+            seconds,
+        };
+        measured(lab, (subject, case), port, load)
+    })?;
+    Ok(CASES.iter().map(|case| figure(*case, &results)).collect())
 }
 
-fn figure(what: &str, results: &[(Who, Loaded)], watchers: usize) -> Figure {
+fn figure(case: Case, results: &[(Who, Loaded)]) -> Figure {
     // What was delivered to several watchers was one piece.
-    let cost = |loaded: &Loaded| loaded.us_per_frame * watchers as f64;
-    let of =
-        |subject, value: &dyn Fn(&Loaded) -> f64| median_of(results, (subject, watchers), value);
+    let cost = |loaded: &Loaded| loaded.us_per_frame * case.watchers as f64;
+    let of = |subject, value: &dyn Fn(&Loaded) -> f64| median_of(results, (subject, case), value);
     let (host, bare) = (of(Subject::HOST, &cost), of(Subject::Bare, &cost));
-    let rounds = |subject| spread(&values(results, (subject, watchers), cost));
-    Figure::at_most(what, "us", host, bare, 2.0)
+    let rounds = |subject| spread(&values(results, (subject, case), cost));
+    let in_memory = of(IN_MEMORY, &cost);
+    Figure::at_most(case.what, "us", host, bare, 2.0)
         .note(format!(
-            "a token: host {:.1} us, bare {:.1} us; without a journal on disk {:.1} us a piece",
+            "a token: host {:.1} us, bare {:.1} us; without a journal on disk {in_memory:.1} us a piece, {:.2} x",
             host / PIECE_TOKENS,
             bare / PIECE_TOKENS,
-            of(IN_MEMORY, &cost),
+            in_memory / bare,
         ))
         .note(format!(
             "journal {:.0} % of the host's CPU, {:.1} pieces a commit",
@@ -77,16 +107,15 @@ fn figure(what: &str, results: &[(Who, Loaded)], watchers: usize) -> Figure {
         ))
 }
 
-fn measured(lab: &mut Lab, (subject, count): Who, port: u16, load: Load) -> Result<Loaded> {
+fn measured(lab: &mut Lab, (subject, case): Who, port: u16, load: Load) -> Result<Loaded> {
     let mut stage = Stage::with(subject.start_with_model(lab, port)?, "native", 1)?;
     let crowd = Crowd {
-        count,
+        count: case.watchers,
+        window_ms: case.window_ms,
         ..Crowd::default()
     };
     let mut watchers = Watchers::join(lab, &stage, &crowd)?;
-    stage.say(&format!(
-        "answer {} {PIECE_BYTES} {EVERY_MS}",
-        load.deltas()?
-    ))?;
+    let (pieces, every_ms) = (load.deltas()?, case.every_ms);
+    stage.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
     load.measured(&stage, &mut watchers)
 }
