@@ -2,7 +2,7 @@
 //! standard input.
 //!
 //! The last message says how: `answer N SIZE EVERY_MS` is N pieces of SIZE bytes of text, one every EVERY_MS, each a
-//! chunk of HTTP in a write of its own; what falls behind is caught up with. `stamped N SIZE EVERY_MS` begins each with a
+//! chunk of HTTP in a write of its own; what falls behind is caught up with. With 0 ms it does not pause. `stamped N SIZE EVERY_MS` begins each with a
 //! [`Stamp`], numbered over all answers of this process. Answers do not beat in time: each starts at another point of
 //! the interval.
 
@@ -137,9 +137,11 @@ impl Answer {
         stream.write_all(&chunk(&role)).await?;
         let plain = WORDS.chars().cycle().take(self.size).collect::<String>();
         let begin = Instant::now() + self.every + self.every.mul_f64(phase);
-        let mut ticks = interval_at(begin, self.every);
+        let mut ticks = (!self.every.is_zero()).then(|| interval_at(begin, self.every));
         for _ in 0..self.pieces {
-            ticks.tick().await;
+            if let Some(ticks) = &mut ticks {
+                ticks.tick().await;
+            }
             let piece = match self.stamped {
                 true => stamped(&plain, shared),
                 false => plain.clone(),

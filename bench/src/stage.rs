@@ -323,11 +323,25 @@ impl Load {
     /// Measures in the middle of a stream that has just been asked for.
     pub fn measured(self, stage: &Stage, watchers: &mut Watchers) -> Result<Loaded> {
         std::thread::sleep(WARM_UP);
+        Loaded::during(stage, watchers, |_| {
+            std::thread::sleep(self.seconds);
+            Ok(())
+        })
+    }
+}
+
+impl Loaded {
+    /// Measures while a stream flows and something passes.
+    pub fn during(
+        stage: &Stage,
+        watchers: &mut Watchers,
+        pass: impl FnOnce(&mut Watchers) -> Result<()>,
+    ) -> Result<Self> {
         let data = stage.server.data.clone();
         let commits_so_far = || data.as_deref().and_then(commits);
         let (began, first, commits_before) = (now_ns(), watchers.sample()?, commits_so_far());
         let before = Cpu::of(stage.server.pid())?;
-        std::thread::sleep(self.seconds);
+        pass(watchers)?;
         let used = Cpu::of(stage.server.pid())?.since(before);
         let (ended, last, commits_after) = (now_ns(), watchers.sample()?, commits_so_far());
         let (frames, each) = ((last.frames - first.frames) as f64, watchers.count as f64);
@@ -335,7 +349,7 @@ impl Load {
             (Some(before), Some(after)) => f64::from(after.wrapping_sub(before)),
             _ => f64::NAN,
         };
-        Ok(Loaded {
+        Ok(Self {
             us_per_frame: used.total_ns as f64 / 1_000.0 / frames,
             journal_share: used.journal_share(),
             rate: frames / each / ((ended - began) as f64 / 1e9),

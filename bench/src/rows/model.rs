@@ -16,6 +16,8 @@ use crate::table::Figure;
 
 const PIECE_BYTES: u64 = 16;
 const PIECE_TOKENS: f64 = 4.0;
+/// Without a pause: pieces at the beginning and at the end that are not measured.
+const APART: u64 = 2_000;
 const IN_MEMORY: Subject = Subject::Host(JournalKind::Memory);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +28,7 @@ struct Case {
     window_ms: Option<u32>,
 }
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     Case {
         what: "CPU per piece of an answer, 200/s, 1 watcher",
         watchers: 1,
@@ -50,6 +52,12 @@ const CASES: [Case; 4] = [
         watchers: 1,
         every_ms: 1,
         window_ms: Some(5),
+    },
+    Case {
+        what: "the same without a pause, 1 watcher",
+        watchers: 1,
+        every_ms: 0,
+        window_ms: None,
     },
 ];
 
@@ -115,7 +123,19 @@ fn measured(lab: &mut Lab, (subject, case): Who, port: u16, load: Load) -> Resul
         ..Crowd::default()
     };
     let mut watchers = Watchers::join(lab, &stage, &crowd)?;
-    let (pieces, every_ms) = (load.deltas()?, case.every_ms);
+    let every_ms = case.every_ms;
+    if every_ms > 0 {
+        let pieces = load.deltas()?;
+        stage.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
+        return load.measured(&stage, &mut watchers);
+    }
+    let measured = if lab.quick { 10_000 } else { 30_000 };
+    let pieces = measured + 2 * APART;
+    watchers.mark(APART)?;
     stage.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
-    load.measured(&stage, &mut watchers)
+    watchers.wait()?;
+    Loaded::during(&stage, &mut watchers, |watchers| {
+        watchers.mark(measured)?;
+        watchers.wait().map(drop)
+    })
 }
