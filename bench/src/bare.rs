@@ -8,6 +8,8 @@
 //! bounds for slow readers are out of the way; the host's are as shipped.
 //!
 //! A stamped draft is put into a frame made before and pushed at once.
+//!
+//! With `--relay` a message is sent to a model server instead, and what it answers is pushed as it comes (see `relay`).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ use wire::{ChannelUri, Id, Incoming, Origin, action, rpc};
 
 use crate::dial::{STAMP_BYTES, Stamp};
 use crate::disk::{Rows, Scan};
+use crate::relay::Relay;
 use crate::schedule::{Stream, next_push};
 
 #[derive(Debug, Clone, clap::Args)]
@@ -47,12 +50,16 @@ pub struct BareOptions {
     /// The channel of a big chat.
     #[arg(long, default_value = "")]
     pub big: String,
+    /// Have messages answered by the model server at this base URL.
+    #[arg(long)]
+    pub relay: Option<String>,
 }
 
 struct Watcher {
     peer: PeerId,
     link: Arc<Link>,
     window_ms: u32,
+    channel: String,
 }
 
 struct Bare {
@@ -66,6 +73,7 @@ struct Bare {
     scan: Option<Scan>,
     /// A draft's frame and where its stamp stands.
     draft: Option<(Vec<u8>, usize)>,
+    relay: Option<Relay>,
 }
 
 pub fn run(options: BareOptions) -> Result<()> {
@@ -122,6 +130,7 @@ impl Bare {
         };
         let big = options.big_bytes.map(cached);
         let replay = options.replay_bytes.map(cached);
+        let relay = options.relay.as_deref().map(Relay::to).transpose()?;
         let (links, watchers) = (HashMap::new(), Vec::new());
         Ok(Self {
             options,
@@ -133,6 +142,7 @@ impl Bare {
             rows,
             scan,
             draft: None,
+            relay,
         })
     }
 
@@ -185,6 +195,7 @@ impl Bare {
                     peer,
                     link: link.clone(),
                     window_ms,
+                    channel: channel.to_owned(),
                 });
                 None
             }
@@ -206,7 +217,10 @@ impl Bare {
     fn hear(&mut self, params: &Value) {
         let action = &params["action"];
         if let Some(text) = action["message"]["text"].as_str() {
-            self.stream = Stream::parse(params, text);
+            match &self.relay {
+                Some(relay) => relay.ask(text, self.links_of(&params["channel"])),
+                None => self.stream = Stream::parse(params, text),
+            }
         } else if let Some(stamp) = action["draft"]["text"].as_str()
             && stamp.len() == STAMP_BYTES
         {
@@ -215,6 +229,15 @@ impl Bare {
             let frame = Bytes::copy_from_slice(frame);
             self.push(&frame);
         }
+    }
+
+    /// Who watches a channel, and with what window.
+    fn links_of(&self, channel: &Value) -> Vec<(Arc<Link>, u32)> {
+        let watchers = self.watchers.iter();
+        let of_channel = watchers.filter(|watcher| *channel == *watcher.channel);
+        of_channel
+            .map(|watcher| (watcher.link.clone(), watcher.window_ms))
+            .collect()
     }
 
     fn push_due(&mut self) {

@@ -21,6 +21,14 @@ const SCRIPT: &str = r#"{"scenes": [
              {"wait_ms": 700}]}
 ]}"#;
 
+/// What the model server's only model is called.
+pub const MODEL: &str = "bench";
+
+/// The base URL of a model server on this machine.
+pub fn model_url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/v1")
+}
+
 /// How the host under measurement is set up. Everything else is as shipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalKind {
@@ -35,6 +43,8 @@ pub struct HostSetup {
     pub idle_ms: Option<u64>,
     /// The file of the script its agent plays.
     pub script: &'static str,
+    /// Where on this machine the model of the native agent answers; without it there is only the scripted agent.
+    pub model_port: Option<u16>,
 }
 
 impl HostSetup {
@@ -42,6 +52,7 @@ impl HostSetup {
         journal: JournalKind::Sqlite,
         idle_ms: None,
         script: "script.json",
+        model_port: None,
     };
 }
 
@@ -163,7 +174,7 @@ impl Lab {
             format!("journal = \"{journal}\"\n{}", idle.unwrap_or_default()),
         )?;
         let text = |path: &Path| path.display().to_string();
-        let arguments = [
+        let mut arguments = vec![
             "serve".to_owned(),
             "--listen".to_owned(),
             "127.0.0.1:0".to_owned(),
@@ -178,6 +189,9 @@ impl Lab {
             "--workspace".to_owned(),
             text(&self.scratch),
         ];
+        if let Some(port) = setup.model_port {
+            arguments.extend(["--model".to_owned(), format!("{}#{MODEL}", model_url(port))]);
+        }
         let log = self.fresh("log");
         let server = Server::start(&self.greenroom, &arguments, Some(data.to_owned()), log)?;
         self.guard.tell(&server.pid().to_string())?;
@@ -192,6 +206,14 @@ impl Lab {
             .collect();
         let log = self.fresh("log");
         Server::start(&self.bench, &arguments, None, log)
+    }
+
+    /// A model server that answers at a pace, and its port.
+    pub fn model_server(&mut self) -> Result<(Process, u16)> {
+        let mut process = self.helper(&["model-server".to_owned()])?;
+        let port = process.line()?["port"].as_u64();
+        let port = port.and_then(|port| u16::try_from(port).ok());
+        Ok((process, port.context("a model server without a port")?))
     }
 
     /// This program again, as somebody who watches, asks or opens.

@@ -14,8 +14,10 @@ mod frames;
 mod guard;
 mod lab;
 mod measure;
+mod model_server;
 mod opener;
 mod process;
+mod relay;
 mod rows;
 mod schedule;
 mod seed_data;
@@ -66,6 +68,8 @@ enum Helper {
     Burst(burst::BurstOptions),
     #[command(name = "guard", hide = true)]
     Guard(guard::GuardOptions),
+    #[command(name = "model-server", hide = true)]
+    Model,
     #[command(name = "opener", hide = true)]
     Open(opener::OpenOptions),
 }
@@ -77,6 +81,7 @@ fn main() -> Result<ExitCode> {
         Some(Helper::Watch(options)) => watcher::run(&options)?,
         Some(Helper::Burst(options)) => burst::run(&options)?,
         Some(Helper::Guard(options)) => guard::run(&options)?,
+        Some(Helper::Model) => model_server::run()?,
         Some(Helper::Open(options)) => opener::run(&options)?,
         None if cli.list => {
             for row in ROWS {

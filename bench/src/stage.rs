@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::dial::{self, Stamp};
-use crate::lab::{HostSetup, JournalKind, Lab};
+use crate::lab::{self, HostSetup, JournalKind, Lab};
 use crate::measure::{Cpu, commits, now_ns};
 use crate::process::{Process, Server};
 use crate::socket::Socket;
@@ -16,6 +16,9 @@ use crate::socket::Socket;
 pub const DELTA_BYTES: u64 = 40;
 /// Watchers, where a row does not say otherwise.
 pub const WATCHERS: usize = 100;
+
+/// A stream flows for so long before it is measured, and after.
+const WARM_UP: Duration = Duration::from_millis(600);
 
 /// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,25 +46,54 @@ impl Subject {
             Self::Bare => lab.bare(&[]),
         }
     }
+
+    /// The same with a model behind it: the host's native agent asks it, the bare server only relays.
+    pub fn start_with_model(self, lab: &mut Lab, port: u16) -> Result<Server> {
+        match self {
+            Self::Host(journal) => {
+                let data = lab.directory()?;
+                let setup = HostSetup {
+                    journal,
+                    model_port: Some(port),
+                    ..HostSetup::SHIPPED
+                };
+                lab.host(&data, setup)
+            }
+            Self::Bare => lab.bare(&[format!("--relay={}", lab::model_url(port))]),
+        }
+    }
 }
 
 pub struct Stage {
     pub server: Server,
     pub driver: Socket,
     pub chat: String,
+    /// Of all sessions that were created.
+    pub chats: Vec<String>,
     client_seq: u64,
 }
 
 impl Stage {
     /// Creates a session on a server.
     pub fn on(server: Server) -> Result<Self> {
+        Self::with(server, "scripted", 1)
+    }
+
+    /// Creates so many sessions of an agent; the first one's chat is the one that is driven.
+    pub fn with(server: Server, provider: &str, sessions: usize) -> Result<Self> {
         let mut driver = Socket::join(&server.address, "driver")?;
-        let session = "scripted:/01900000-0000-7000-8000-000000000001";
-        driver.request(3, "createSession", &json!({"channel": session}))?;
+        let mut chats = Vec::new();
+        for number in 1..=sessions {
+            let session = format!("{provider}:/01900000-0000-7000-8000-{number:012}");
+            let params = json!({"channel": session, "provider": provider});
+            driver.request(3, "createSession", &params)?;
+            chats.push(dial::chat_of(&session));
+        }
         Ok(Self {
             server,
             driver,
-            chat: dial::chat_of(session),
+            chat: chats.first().cloned().unwrap_or_default(),
+            chats,
             client_seq: 0,
         })
     }
@@ -73,6 +105,7 @@ impl Stage {
             server,
             driver,
             chat: chat.to_owned(),
+            chats: vec![chat.to_owned()],
             client_seq: 0,
         })
     }
@@ -84,9 +117,13 @@ impl Stage {
 
     /// Starts a turn.
     pub fn say(&mut self, text: &str) -> Result<()> {
+        self.say_in(&self.chat.clone(), text)
+    }
+
+    pub fn say_in(&mut self, chat: &str, text: &str) -> Result<()> {
         let seq = self.next_seq();
         let turn_id = format!("01900000-0000-7000-9000-{:012}-{}", seq, now_ns());
-        let message = dial::turn_started(&self.chat, seq, &turn_id, text);
+        let message = dial::turn_started(chat, seq, &turn_id, text);
         self.driver.send(&message)
     }
 
@@ -132,6 +169,8 @@ pub struct Crowd {
     pub window_ms: Option<u32>,
     pub root: bool,
     pub stamped: bool,
+    /// Spread over all chats of the stage instead of all watching the one that is driven.
+    pub apart: bool,
     pub name: &'static str,
     pub read_bytes: usize,
 }
@@ -143,6 +182,7 @@ impl Default for Crowd {
             window_ms: None,
             root: false,
             stamped: false,
+            apart: false,
             name: "w",
             read_bytes: 64 * 1_024,
         }
@@ -171,10 +211,14 @@ impl Watchers {
             "watchers".to_owned(),
             format!("--address={}", stage.server.address),
             format!("--count={}", crowd.count),
-            format!("--channel={}", stage.chat),
             format!("--name={}", crowd.name),
             format!("--read-bytes={}", crowd.read_bytes),
         ];
+        let chats = match crowd.apart {
+            true => &stage.chats[..],
+            false => std::slice::from_ref(&stage.chat),
+        };
+        arguments.extend(chats.iter().map(|chat| format!("--channel={chat}")));
         arguments.extend(crowd.window_ms.map(|ms| format!("--window-ms={ms}")));
         arguments.extend(crowd.root.then(|| "--root".to_owned()));
         arguments.extend(crowd.stamped.then(|| "--stamped".to_owned()));
@@ -260,36 +304,56 @@ pub struct Loaded {
 impl Load {
     /// Starts the subject, lets 100 watchers join, streams, and measures in the middle of the stream.
     pub fn run(self, lab: &mut Lab, subject: Subject) -> Result<Loaded> {
-        let warm_up = Duration::from_millis(600);
         let mut stage = Stage::on(subject.start(lab)?)?;
         let crowd = Crowd {
             window_ms: self.window_ms,
             ..Crowd::default()
         };
         let mut watchers = Watchers::join(lab, &stage, &crowd)?;
-        let length = warm_up * 2 + self.seconds;
-        stage.stream(
-            u64::try_from(length.as_millis())? / self.every_ms,
-            self.every_ms,
-        )?;
-        std::thread::sleep(warm_up);
+        stage.stream(self.deltas()?, self.every_ms)?;
+        self.measured(&stage, &mut watchers)
+    }
+
+    /// How long a stream must be for [`Load::measured`].
+    pub fn deltas(self) -> Result<u64> {
+        let length = WARM_UP * 2 + self.seconds;
+        Ok(u64::try_from(length.as_millis())? / self.every_ms)
+    }
+
+    /// Measures in the middle of a stream that has just been asked for.
+    pub fn measured(self, stage: &Stage, watchers: &mut Watchers) -> Result<Loaded> {
+        std::thread::sleep(WARM_UP);
+        Loaded::during(stage, watchers, |_| {
+            std::thread::sleep(self.seconds);
+            Ok(())
+        })
+    }
+}
+
+impl Loaded {
+    /// Measures while a stream flows and something passes.
+    pub fn during(
+        stage: &Stage,
+        watchers: &mut Watchers,
+        pass: impl FnOnce(&mut Watchers) -> Result<()>,
+    ) -> Result<Self> {
         let data = stage.server.data.clone();
         let commits_so_far = || data.as_deref().and_then(commits);
         let (began, first, commits_before) = (now_ns(), watchers.sample()?, commits_so_far());
         let before = Cpu::of(stage.server.pid())?;
-        std::thread::sleep(self.seconds);
+        pass(watchers)?;
         let used = Cpu::of(stage.server.pid())?.since(before);
         let (ended, last, commits_after) = (now_ns(), watchers.sample()?, commits_so_far());
-        let frames = (last.frames - first.frames) as f64;
+        let (frames, each) = ((last.frames - first.frames) as f64, watchers.count as f64);
         let commits = match (commits_before, commits_after) {
             (Some(before), Some(after)) => f64::from(after.wrapping_sub(before)),
             _ => f64::NAN,
         };
-        Ok(Loaded {
+        Ok(Self {
             us_per_frame: used.total_ns as f64 / 1_000.0 / frames,
             journal_share: used.journal_share(),
-            rate: frames / WATCHERS as f64 / ((ended - began) as f64 / 1e9),
-            batch: frames / WATCHERS as f64 / commits,
+            rate: frames / each / ((ended - began) as f64 / 1e9),
+            batch: frames / each / commits,
             frame_bytes: (last.bytes - first.bytes) as f64 / frames,
         })
     }

@@ -29,6 +29,11 @@ impl Figure {
         }
     }
 
+    /// For information: nothing is demanded.
+    pub fn told(what: &str, unit: &'static str, figure: f64, floor: f64) -> Self {
+        Self::new(what, unit, figure, floor)
+    }
+
     /// At most `factor` times the floor.
     pub fn at_most(what: &str, unit: &'static str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);

@@ -29,8 +29,9 @@ pub struct WatchOptions {
     pub address: String,
     #[arg(long)]
     pub count: usize,
-    #[arg(long)]
-    pub channel: String,
+    /// What to watch; if it is several, each is watched by as many of them.
+    #[arg(long = "channel", required = true)]
+    pub channels: Vec<String>,
     /// Watch the root channel too.
     #[arg(long)]
     pub root: bool,
@@ -39,7 +40,7 @@ pub struct WatchOptions {
     /// Client ids are this and a number.
     #[arg(long, default_value = "w")]
     pub name: String,
-    /// Frames carry stamps.
+    /// Frames carry stamps; only those that do are counted for `mark` and `wait`.
     #[arg(long)]
     pub stamped: bool,
     /// What is read at a time: small where the number of watchers is large.
@@ -102,7 +103,7 @@ async fn attend(options: &WatchOptions) -> Result<()> {
     println!("{}", json!({"joined": options.count}));
     let mut commands = commands();
     while let Some(command) = commands.recv().await {
-        println!("{}", shared.answer(&command, options.count).await?);
+        println!("{}", shared.answer(&command, options).await?);
     }
     Ok(())
 }
@@ -153,7 +154,7 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
         &root,
     ));
     hello.extend(dial::frame(&dial::subscribe(
-        &options.channel,
+        &options.channels[number % options.channels.len()],
         None,
         options.window_ms,
     )));
@@ -167,10 +168,9 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
         scanner.feed(&buffer, |seen| match seen {
             Seen::Message { head, .. } if !joined => joined = head.starts_with(dial::ANSWERED),
             Seen::Message { head, bytes: size } => {
-                frames += 1;
-                bytes += size as u64;
-                if options.stamped {
-                    shared.stamp(head, &mut stamp_at);
+                if !options.stamped || shared.stamp(head, &mut stamp_at) {
+                    frames += 1;
+                    bytes += size as u64;
                 }
             }
             Seen::Ping => pinged = true,
@@ -221,12 +221,15 @@ impl Shared {
         }
     }
 
-    fn stamp(&self, message: &[u8], at: &mut usize) {
+    /// Whether there is a stamp in it.
+    fn stamp(&self, message: &[u8], at: &mut usize) -> bool {
         let found = Stamp::at(message, *at).or_else(|| {
             *at = Stamp::position(message)?;
             Stamp::at(message, *at)
         });
-        let Some(stamp) = found else { return };
+        let Some(stamp) = found else {
+            return false;
+        };
         let mut stamps = self.stamps.borrow_mut();
         let index = stamp.index as usize;
         if stamps.len() <= index {
@@ -236,9 +239,10 @@ impl Shared {
         arrival.sent_ns = stamp.sent_ns;
         arrival.last_ns = now_ns();
         arrival.seen += 1;
+        true
     }
 
-    async fn answer(&self, command: &str, watchers: usize) -> Result<Value> {
+    async fn answer(&self, command: &str, options: &WatchOptions) -> Result<Value> {
         let (word, number) = command.split_once(' ').unwrap_or((command, ""));
         Ok(match word {
             "mark" => {
@@ -253,7 +257,7 @@ impl Shared {
             "sample" => self.sample(),
             "wait" => {
                 let all = async {
-                    while self.reached.get() + self.closed.get() < watchers {
+                    while self.reached.get() + self.closed.get() < options.count {
                         self.changed.notified().await;
                     }
                 };
@@ -264,7 +268,8 @@ impl Shared {
             }
             "stamps" => {
                 let stamps = self.stamps.borrow();
-                let whole = stamps.iter().filter(|arrival| arrival.seen == watchers);
+                let each = options.count / options.channels.len();
+                let whole = stamps.iter().filter(|arrival| arrival.seen == each);
                 let latencies: Vec<u64> = whole
                     .map(|arrival| arrival.last_ns.saturating_sub(arrival.sent_ns))
                     .collect();

@@ -6,12 +6,14 @@ mod latency;
 mod list;
 mod live;
 mod memory;
+mod model;
 mod open;
 mod part;
 mod peak;
 mod reconnect;
 pub mod results;
 mod start;
+mod turns;
 mod view;
 
 use anyhow::Result;
@@ -95,6 +97,16 @@ pub const ROWS: &[Row] = &[
         name: "list",
         what: "first page (50) of `listSessions`",
         run: list::run,
+    },
+    Row {
+        name: "model",
+        what: "CPU per piece of a model's answer, against a bare HTTP relay",
+        run: model::run,
+    },
+    Row {
+        name: "turns",
+        what: "100 turns at once: memory, and latency from the model to the watcher",
+        run: turns::run,
     },
 ];
 

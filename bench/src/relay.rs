@@ -1,0 +1,68 @@
+//! The floor of a model's answer: the host's HTTP library reads it, and each piece as it comes is one frame to every
+//! watcher. Nothing is decoded, decided or recorded.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use host::net::Link;
+use kernel::Frame;
+use reqwest::Client;
+use reqwest::header::CONTENT_TYPE;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::json;
+
+use crate::lab::MODEL;
+
+pub struct Relay {
+    client: Client,
+    url: String,
+}
+
+impl Relay {
+    /// `base_url`: of a server in the clear, on this machine.
+    pub fn to(base_url: &str) -> Result<Self> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let trusting_nobody = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let client = Client::builder()
+            .tls_backend_preconfigured(trusting_nobody)
+            .no_proxy()
+            .build()?;
+        Ok(Self {
+            client,
+            url: format!("{base_url}/chat/completions"),
+        })
+    }
+
+    /// Asks, and hands on what is answered to these, each with its delivery window.
+    pub fn ask(&self, text: &str, to: Vec<(Arc<Link>, u32)>) {
+        let body = json!({
+            "model": MODEL,
+            "messages": [{"role": "user", "content": text}],
+            "stream": true,
+            "stream_options": {"include_usage": true},
+        });
+        let request = self
+            .client
+            .post(&self.url)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        tokio::spawn(async move {
+            if let Err(error) = hand_on(request, &to).await {
+                eprintln!("relay: {error:#}");
+            }
+        });
+    }
+}
+
+async fn hand_on(request: reqwest::RequestBuilder, to: &[(Arc<Link>, u32)]) -> Result<()> {
+    let mut response = request.send().await?.error_for_status()?;
+    while let Some(piece) = response.chunk().await.context("the answer broke off")? {
+        for (link, window_ms) in to {
+            link.push(Frame::Text(piece.clone()), *window_ms);
+        }
+    }
+    Ok(())
+}

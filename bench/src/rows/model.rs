@@ -1,0 +1,141 @@
+//! What the host costs between a model and those who watch: CPU for each piece of an answer, from the provider's bytes
+//! to the watchers' sockets, against a bare relay of the same stream.
+//!
+//! The model server sends pieces of 16 bytes, about four tokens. The host decodes, decides, records with full durability
+//! and encodes; the relay reads with the same HTTP library and hands each piece on as it is, through the same WebSocket
+//! code. Without a window nearly every piece is a commit of its own, which the relay knows nothing of; the host without
+//! a journal on disk tells how much of the cost that is.
+
+use anyhow::Result;
+
+use super::{median_of, values};
+use crate::lab::{JournalKind, Lab};
+use crate::measure::spread;
+use crate::stage::{Crowd, Load, Loaded, Stage, Subject, Watchers};
+use crate::table::Figure;
+
+const PIECE_BYTES: u64 = 16;
+const PIECE_TOKENS: f64 = 4.0;
+/// Without a pause: pieces at the beginning and at the end that are not measured.
+const APART: u64 = 2_000;
+const IN_MEMORY: Subject = Subject::Host(JournalKind::Memory);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Case {
+    what: &'static str,
+    watchers: usize,
+    every_ms: u64,
+    window_ms: Option<u32>,
+}
+
+const CASES: [Case; 5] = [
+    Case {
+        what: "CPU per piece of an answer, 200/s, 1 watcher",
+        watchers: 1,
+        every_ms: 5,
+        window_ms: None,
+    },
+    Case {
+        what: "the same, 10 watchers",
+        watchers: 10,
+        every_ms: 5,
+        window_ms: None,
+    },
+    Case {
+        what: "the same, 1 watcher, 20 ms window",
+        watchers: 1,
+        every_ms: 5,
+        window_ms: Some(20),
+    },
+    Case {
+        what: "the same, 1,000/s, 1 watcher, 5 ms window",
+        watchers: 1,
+        every_ms: 1,
+        window_ms: Some(5),
+    },
+    Case {
+        what: "the same without a pause, 1 watcher",
+        watchers: 1,
+        every_ms: 0,
+        window_ms: None,
+    },
+];
+
+/// Who is measured, and how.
+type Who = (Subject, Case);
+
+pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
+    let (_model, port) = lab.model_server()?;
+    let seconds = lab.seconds(3.0);
+    let subjects = CASES
+        .iter()
+        .flat_map(|case| [Subject::HOST, IN_MEMORY, Subject::Bare].map(|subject| (subject, *case)));
+    let subjects: Vec<Who> = subjects.collect();
+    let results = lab.shuffled(&subjects, |lab, (subject, case)| {
+        let load = Load {
+            every_ms: case.every_ms,
+            window_ms: case.window_ms,
+            seconds,
+        };
+        measured(lab, (subject, case), port, load)
+    })?;
+    Ok(CASES.iter().map(|case| figure(*case, &results)).collect())
+}
+
+fn figure(case: Case, results: &[(Who, Loaded)]) -> Figure {
+    // What was delivered to several watchers was one piece.
+    let cost = |loaded: &Loaded| loaded.us_per_frame * case.watchers as f64;
+    let of = |subject, value: &dyn Fn(&Loaded) -> f64| median_of(results, (subject, case), value);
+    let (host, bare) = (of(Subject::HOST, &cost), of(Subject::Bare, &cost));
+    let rounds = |subject| spread(&values(results, (subject, case), cost));
+    let in_memory = of(IN_MEMORY, &cost);
+    Figure::at_most(case.what, "us", host, bare, 2.0)
+        .note(format!(
+            "a token: host {:.1} us, bare {:.1} us; without a journal on disk {in_memory:.1} us a piece, {:.2} x",
+            host / PIECE_TOKENS,
+            bare / PIECE_TOKENS,
+            in_memory / bare,
+        ))
+        .note(format!(
+            "journal {:.0} % of the host's CPU, {:.1} pieces a commit",
+            of(Subject::HOST, &|loaded| loaded.journal_share),
+            of(Subject::HOST, &|loaded| loaded.batch),
+        ))
+        .note(format!(
+            "delivered a second: host {:.0}, bare {:.0}; bytes a frame: {:.0}, {:.0}",
+            of(Subject::HOST, &|loaded| loaded.rate),
+            of(Subject::Bare, &|loaded| loaded.rate),
+            of(Subject::HOST, &|loaded| loaded.frame_bytes),
+            of(Subject::Bare, &|loaded| loaded.frame_bytes),
+        ))
+        .note(format!(
+            "rounds: host {}, bare {}",
+            rounds(Subject::HOST),
+            rounds(Subject::Bare),
+        ))
+}
+
+fn measured(lab: &mut Lab, (subject, case): Who, port: u16, load: Load) -> Result<Loaded> {
+    let mut stage = Stage::with(subject.start_with_model(lab, port)?, "native", 1)?;
+    let crowd = Crowd {
+        count: case.watchers,
+        window_ms: case.window_ms,
+        ..Crowd::default()
+    };
+    let mut watchers = Watchers::join(lab, &stage, &crowd)?;
+    let every_ms = case.every_ms;
+    if every_ms > 0 {
+        let pieces = load.deltas()?;
+        stage.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
+        return load.measured(&stage, &mut watchers);
+    }
+    let measured = if lab.quick { 10_000 } else { 30_000 };
+    let pieces = measured + 2 * APART;
+    watchers.mark(APART)?;
+    stage.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
+    watchers.wait()?;
+    Loaded::during(&stage, &mut watchers, |watchers| {
+        watchers.mark(measured)?;
+        watchers.wait().map(drop)
+    })
+}
