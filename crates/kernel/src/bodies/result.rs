@@ -17,6 +17,8 @@ const PREVIEW_BYTES: usize = 4_096;
 /// What a block takes in state at least, and a reference.
 const BLOCK_BYTES: usize = 32;
 const REFERENCE_BYTES: usize = 192;
+/// Beside its body a block says little; one that says more is kept as it is.
+const BESIDE_BYTES: usize = 256;
 
 const TEXT: &str = "text/plain";
 const JSON: &str = "application/json";
@@ -28,12 +30,13 @@ pub(crate) fn lift_result(result: &mut Object, bytes_max: usize) -> Vec<Body> {
         _ => None,
     };
     let (had_content, content) = (content.is_some(), content.unwrap_or_default());
-    let beside = ["structuredContent", "error"];
-    let beside = beside.map(|field| result.get(field).map_or(0, json_len));
-    // What the result is called counts only where it is more than that.
-    let title = result.get("pastTenseMessage").map_or(0, json_len);
-    let title = title.saturating_sub(PREVIEW_BYTES);
-    let total = content.iter().map(weight).chain(beside).sum::<usize>() + title;
+    let beside = result.iter().map(|(field, value)| match field.as_str() {
+        "content" | "success" => 0,
+        // What the result is called counts only where it is more than that.
+        "pastTenseMessage" => json_len(value).saturating_sub(PREVIEW_BYTES),
+        _ => json_len(value),
+    });
+    let total: usize = content.iter().map(weight).chain(beside).sum();
     let mut lifted = Lifted::default();
     if total <= bytes_max {
         lifted.content = content;
@@ -98,6 +101,9 @@ impl Lifted {
             let bytes = weight(block);
             match is_text(block) {
                 true if texts > PREVIEW_BYTES => 0,
+                false if bytes > PREVIEW_BYTES && has_preview(block) => {
+                    PREVIEW_BYTES + REFERENCE_BYTES
+                }
                 false if bytes > PREVIEW_BYTES => REFERENCE_BYTES,
                 _ => bytes,
             }
@@ -132,34 +138,36 @@ impl Lifted {
         if is_text(&block) || bytes <= PREVIEW_BYTES {
             return self.content.push(block);
         }
-        let data = block.as_object_mut().and_then(|fields| {
-            let embedded = fields
-                .get("type")
-                .is_some_and(|kind| kind == "embeddedResource");
-            embedded.then(|| take_text(fields, "data"))?
-        });
+        let has_preview = has_preview(&block);
+        let data = match is_embedded(&block) {
+            true => block
+                .as_object_mut()
+                .and_then(|fields| take_text(fields, "data")),
+            false => None,
+        };
         let Some(data) = data else {
             return self.refer(JSON, bytes, Data::Text(text_of(&block)));
         };
-        let content_type = block["contentType"].as_str().unwrap_or("").to_owned();
-        if content_type.starts_with("text/")
-            && let Some(preview) = preview_of(&data)
-        {
+        if has_preview && let Some(preview) = preview_of(&data) {
             self.content.push(text_block(&preview));
         }
-        self.refer(&content_type, bytes, Data::Base64(Arc::new(data)));
+        let content_type = block["contentType"].as_str().unwrap_or("");
+        self.refer(content_type, bytes, Data::Base64(Arc::new(data)));
     }
 
     /// What stands beside the content and may be as large as that.
     fn take_fields(&mut self, result: &mut Object) {
-        for field in ["structuredContent", "error"] {
-            let Some(value) = result
-                .get(field)
-                .filter(|value| json_len(value) > PREVIEW_BYTES)
-            else {
+        let known = |field: &str| matches!(field, "content" | "success" | "pastTenseMessage");
+        let large = result
+            .iter()
+            .filter(|(field, value)| !known(field) && json_len(value) > PREVIEW_BYTES);
+        let large: Vec<String> = large.map(|(field, _)| field.clone()).collect();
+        for field in &large {
+            let Some(value) = result.get(field) else {
                 continue;
             };
-            let (bytes, text) = (json_len(value), text_of(value));
+            let text = text_of(value);
+            let bytes = text.len();
             let message = value["message"].as_str().map(beginning).unwrap_or("");
             let code = value.get("code").filter(|code| json_len(code) <= 256);
             let instead = (field == "error").then(|| match code {
@@ -175,13 +183,16 @@ impl Lifted {
         if let Some(message) = result.get_mut("pastTenseMessage") {
             let text = match message {
                 Value::Object(fields) => fields.get_mut("markdown"),
-                other => Some(other),
+                _ => Some(&mut *message),
             };
             if let Some(Value::String(text)) = text
                 && text.len() > PREVIEW_BYTES
             {
                 text.truncate(beginning(text).len());
                 text.push('…');
+            }
+            if json_len(message) > 2 * PREVIEW_BYTES {
+                *message = json!("");
             }
         }
     }
@@ -196,15 +207,32 @@ impl Lifted {
 }
 
 fn is_text(block: &Value) -> bool {
-    block["type"] == "text" && block["text"].is_string()
+    block["type"] == "text" && block["text"].is_string() && is_plain(block, "text")
+}
+
+fn is_embedded(block: &Value) -> bool {
+    block["type"] == "embeddedResource" && block["data"].is_string() && is_plain(block, "data")
+}
+
+/// Whether everything but its body is small.
+fn is_plain(block: &Value, body: &str) -> bool {
+    let fields = block.as_object().into_iter().flatten();
+    let beside = fields.filter(|(field, _)| *field != body);
+    beside.map(|(_, value)| json_len(value)).sum::<usize>() <= BESIDE_BYTES
+}
+
+/// Whether what is embedded begins with something to read.
+fn has_preview(block: &Value) -> bool {
+    let content_type = block["contentType"].as_str();
+    is_embedded(block) && content_type.is_some_and(|told| told.starts_with("text/"))
 }
 
 /// The bytes a block brings with it.
 fn weight(block: &Value) -> usize {
-    match (block["type"].as_str(), &block["text"], &block["data"]) {
-        (Some("text"), Value::String(text), _) => text.len().max(BLOCK_BYTES),
-        (Some("embeddedResource"), _, Value::String(data)) => decoded_len(data).max(BLOCK_BYTES),
-        _ => json_len(block),
+    match (&block["text"], &block["data"]) {
+        (Value::String(text), _) if is_text(block) => text.len().max(BLOCK_BYTES),
+        (_, Value::String(data)) if is_embedded(block) => decoded_len(data).max(BLOCK_BYTES),
+        _ => json_len(block).max(BLOCK_BYTES),
     }
 }
 
@@ -260,192 +288,5 @@ fn preview_of(base64: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MAX: usize = 65_536;
-
-    fn text(length: usize) -> Value {
-        text_block(&"x".repeat(length))
-    }
-
-    fn object(value: Value) -> Object {
-        match value {
-            Value::Object(object) => object,
-            other => panic!("{other}"),
-        }
-    }
-
-    fn result_of(content: Value) -> Object {
-        object(json!({"success": true, "pastTenseMessage": "Ran it", "content": content}))
-    }
-
-    /// What is in state afterwards, large texts told by their length.
-    fn shape(content: &Value) -> Vec<String> {
-        let blocks = content.as_array().unwrap().iter();
-        let told = |block: &Value| match block["type"].as_str().unwrap() {
-            "text" => format!("text {}", block["text"].as_str().unwrap().len()),
-            "resource" => format!("{} {}", block["contentType"], block["sizeHint"]),
-            other => other.to_owned(),
-        };
-        blocks.map(told).collect()
-    }
-
-    fn bytes_of(body: &Body) -> Vec<u8> {
-        match &body.data {
-            Data::Text(text) => text.clone().into_bytes(),
-            Data::Base64(data) => STANDARD.decode(&**data).unwrap(),
-        }
-    }
-
-    // G-32
-    #[test]
-    fn a_result_stays_up_to_the_bound_and_goes_above_it() {
-        let mut result = result_of(json!([text(MAX)]));
-        let before = result.clone();
-        assert_eq!(lift_result(&mut result, MAX), []);
-        assert_eq!(result, before);
-        let mut result = result_of(json!([text(MAX + 1)]));
-        let bodies = lift_result(&mut result, MAX);
-        assert_eq!(
-            shape(&result["content"]),
-            ["text 4096", "\"text/plain\" 65537"]
-        );
-        assert_eq!(bodies[0].place, "/content/1");
-        assert_eq!(bytes_of(&bodies[0]), vec![b'x'; MAX + 1]);
-        assert_eq!(
-            (&result["success"], &result["pastTenseMessage"]),
-            (&json!(true), &json!("Ran it"))
-        );
-    }
-
-    #[test]
-    fn a_preview_ends_with_a_whole_character() {
-        let mut result = result_of(json!([text_block(&format!("a{}", "é".repeat(MAX)))]));
-        lift_result(&mut result, MAX);
-        assert_eq!(shape(&result["content"])[0], "text 4095");
-    }
-
-    #[test]
-    fn texts_go_together_and_embedded_ones_by_themselves() {
-        let image = STANDARD.encode(vec![0; 50_000]);
-        let page = STANDARD.encode("é".repeat(9_000));
-        let mut result = result_of(json!([
-            text(40_000),
-            {"type": "embeddedResource", "data": image, "contentType": "image/png"},
-            text(30_000),
-            {"type": "embeddedResource", "data": page, "contentType": "text/html"},
-            {"type": "embeddedResource", "data": "AAAA", "contentType": "image/gif"},
-            {"type": "resource", "uri": "file:///x"},
-        ]));
-        let bodies = lift_result(&mut result, MAX);
-        assert_eq!(
-            shape(&result["content"]),
-            [
-                "text 4096",
-                "\"text/plain\" 70001",
-                "\"image/png\" 50000",
-                "text 4096",
-                "\"text/html\" 18000",
-                "embeddedResource",
-                "null null",
-            ]
-        );
-        let places: Vec<&str> = bodies.iter().map(|body| body.place.as_str()).collect();
-        assert_eq!(places, ["/content/1", "/content/2", "/content/4"]);
-        let lengths: Vec<usize> = bodies.iter().map(|body| bytes_of(body).len()).collect();
-        assert_eq!(lengths, [70_001, 50_000, 18_000]);
-    }
-
-    #[test]
-    fn short_texts_stay_beside_what_goes() {
-        let image = STANDARD.encode(vec![0; 100_000]);
-        let image = json!({"type": "embeddedResource", "data": image, "contentType": "image/png"});
-        let mut result = result_of(json!([text(100), image, text(200)]));
-        lift_result(&mut result, MAX);
-        let expected = ["text 100", "\"image/png\" 100000", "text 200"];
-        assert_eq!(shape(&result["content"]), expected);
-    }
-
-    #[test]
-    fn what_stands_beside_the_content_goes_too() {
-        let mut result = object(json!({
-            "success": false,
-            "pastTenseMessage": {"markdown": "m".repeat(10_000)},
-            "structuredContent": {"rows": "r".repeat(100_000)},
-            "error": {"message": "e".repeat(10_000), "code": "x"},
-        }));
-        let bodies = lift_result(&mut result, MAX);
-        assert_eq!(
-            shape(&result["content"]),
-            ["\"application/json\" 100011", "\"application/json\" 10025"]
-        );
-        assert!(!result.contains_key("structuredContent"));
-        assert_eq!(
-            result["error"],
-            json!({"message": "e".repeat(4_096), "code": "x"})
-        );
-        assert_eq!(
-            result["pastTenseMessage"]["markdown"]
-                .as_str()
-                .unwrap()
-                .len(),
-            4_099
-        );
-        let whole: Value = serde_json::from_slice(&bytes_of(&bodies[0])).unwrap();
-        assert_eq!(whole["rows"].as_str().unwrap().len(), 100_000);
-    }
-
-    #[test]
-    fn many_small_pieces_become_one() {
-        let piece =
-            json!({"type": "embeddedResource", "data": "A".repeat(400), "contentType": "x/y"});
-        let mut pieces = vec![text(3_000), text(0)];
-        pieces.extend(std::iter::repeat_n(piece, 1_000));
-        let whole = Value::Array(pieces);
-        let mut result = result_of(whole.clone());
-        let bodies = lift_result(&mut result, MAX);
-        assert_eq!(result["content"].as_array().unwrap().len(), 2);
-        assert_eq!(shape(&result["content"])[0], "text 3001");
-        let kept: Value = serde_json::from_slice(&bytes_of(&bodies[0])).unwrap();
-        assert_eq!(kept, whole);
-        // Even if they hold nothing at all.
-        let mut result = result_of(Value::Array(vec![text(0); 10_000]));
-        lift_result(&mut result, MAX);
-        assert!(rpc::to_json(&Value::Object(result)).len() < MAX);
-    }
-
-    #[test]
-    fn running_output_shows_how_it_began_and_where_it_is() {
-        let mut content = vec![text(MAX)];
-        let before = content.clone();
-        clip_content(&mut content, MAX);
-        assert_eq!(content, before);
-        let long = format!("begin{}end", "é".repeat(MAX));
-        let image =
-            json!({"type": "embeddedResource", "data": "A".repeat(9_000), "contentType": "x/y"});
-        let terminal = json!({"type": "terminal", "resource": "t:/1", "title": "t"});
-        let mut content = vec![text_block(&long), image, terminal.clone()];
-        clip_content(&mut content, MAX);
-        assert_eq!(content.len(), 3);
-        assert!(content[0]["text"].as_str().unwrap().starts_with("beginé"));
-        let end = content[1]["text"].as_str().unwrap();
-        assert!(
-            end.starts_with("[... 122") && end.ends_with("éend"),
-            "{}",
-            &end[..60]
-        );
-        assert_eq!(content[2], terminal);
-    }
-
-    #[test]
-    fn names_are_filled_in_where_bodies_were() {
-        let mut result = result_of(json!([text(MAX + 1)]));
-        let bodies = lift_result(&mut result, MAX);
-        let digest = wire::Digest::new([1; 32]);
-        let names = bodies.into_iter().map(|body| (body.place, digest));
-        let mut result = Value::Object(result);
-        super::super::fill(&mut result, names);
-        assert_eq!(result["content"][1]["uri"], digest.uri());
-    }
-}
+#[path = "result_tests.rs"]
+mod tests;
