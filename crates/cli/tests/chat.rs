@@ -115,7 +115,7 @@ fn a_call_is_confirmed_in_place() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     ann.say("tool");
-    ann.sees("? List files\n  directory: .\n[1/y] Allow");
+    ann.sees("? List files\n  directory: .\n[1/y] Approve");
     ann.press("x");
     ann.sees("press a key in brackets");
     ann.press("y");
@@ -140,8 +140,8 @@ fn a_question_somebody_else_answers_goes_away() {
     let mut ann = chat(&host, "ann", &[]);
     let mut bob = join(&host, "bob", &ann);
     ann.say("tool");
-    ann.sees("[1/y] Allow");
-    bob.sees("[1/y] Allow");
+    ann.sees("[1/y] Approve");
+    bob.sees("[1/y] Approve");
     bob.press("n");
     ann.sees("⊘ List files: denied");
     ann.wait_until(|screen| !screen.contains("[1/y]") && screen.ends_with('›'));

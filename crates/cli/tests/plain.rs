@@ -42,7 +42,7 @@ fn questions_are_answered_by_lines() {
     let (out, err) = (text(&answered.stdout), text(&answered.stderr));
     assert_eq!(answered.status.code(), Some(0), "{err}");
     assert!(
-        err.contains("[1/y] Allow") && err.contains("none of the choices"),
+        err.contains("[1/y] Approve") && err.contains("none of the choices"),
         "{err}"
     );
     assert!(err.contains("✓ Listed 2 files"), "{err}");
@@ -50,7 +50,7 @@ fn questions_are_answered_by_lines() {
         out.contains("\"approved\":true") && out.contains("ode.txt"),
         "{out}"
     );
-    assert!(!out.contains("Allow   "), "{out}");
+    assert!(!out.contains("Approve   "), "{out}");
 
     let asked = host.run_with(&["chat"], "ask\nAnn\n\n2\n1,3\nn\n");
     let (out, err) = (text(&asked.stdout), text(&asked.stderr));
