@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, MutexGuard, mpsc};
 use wire::Object;
 
 use super::consent::{self, Mode, Verdict};
@@ -89,7 +89,20 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
                 Nature::Reads => "not-needed",
                 Nature::Edits | Nature::Runs => "setting",
             };
+            let acting = acting(desk, &**tool).await;
+            // Looked at again now that the calls before it are done: it is held to what it sees.
+            let plan = match (&acting, tool.plan(&input, desk.workspace)) {
+                (None, _) => plan,
+                (Some(_), again) => match again.await {
+                    Ok(plan) => plan,
+                    Err(ToolError(text)) => {
+                        return refuse(desk, called, tool.display_name(), text).await;
+                    }
+                },
+            };
             ready(desk, called, &plan, Some(confirmed)).await?;
+            let ended = run(desk, called, &**tool, &input).await?;
+            return complete(desk, called, ended).await;
         }
         Verdict::Ask => match ask(desk, called, &plan).await? {
             Decision::Approved { edited, scope } => {
@@ -111,11 +124,20 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
             Decision::Denied { text } => return Ok(text),
         },
     }
+    let _acting = acting(desk, &**tool).await;
     let mut ended = run(desk, called, &**tool, &input).await?;
     if let Some(remark) = remark {
         ended.text = format!("{remark}\n{}", ended.text);
     }
     complete(desk, called, ended).await
+}
+
+/// Waits until no other call edits or runs, if this one does.
+async fn acting<'a>(desk: &'a Desk<'_>, tool: &dyn Tool) -> Option<MutexGuard<'a, ()>> {
+    match tool.nature() {
+        Nature::Reads => None,
+        Nature::Edits | Nature::Runs => Some(desk.acting.lock().await),
+    }
 }
 
 /// What "approve in this session" means: all edits, or this very command.
@@ -263,10 +285,6 @@ async fn run(
     tool: &dyn Tool,
     input: &Value,
 ) -> Result<Ended, TurnOver> {
-    let _turn = match tool.nature() {
-        Nature::Reads => None,
-        Nature::Edits | Nature::Runs => Some(desk.acting.lock().await),
-    };
     let (sender, mut outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
     let call = called.number;
     let showing = async {
