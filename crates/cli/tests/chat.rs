@@ -105,7 +105,8 @@ fn two_terminals_stay_in_step() {
     bob.say("think");
     ann.sees("The answer is 42.");
     ann.say("stream 3");
-    let done = |screen: &str| screen.contains("› stream 3") && !screen.contains("working");
+    let last = "\nabcdefghijk2 abcdefghijklmnopqrstuvwxyz abcdefghijk\n";
+    let done = |screen: &str| screen.contains(last) && !screen.contains("working");
     let seen = bob.wait_until(done);
     assert_eq!(conversation(&ann.wait_until(done)), conversation(&seen));
 }

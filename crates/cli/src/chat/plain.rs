@@ -216,10 +216,11 @@ impl Plain {
     }
 
     fn look(&mut self) -> anyhow::Result<()> {
-        if let Some(chat) = self.room.confirmed() {
+        let (confirmed, ahead) = self.room.confirmed_and_ahead();
+        if let Some(chat) = confirmed {
             self.show(&chat)?;
         }
-        let Some(chat) = self.room.ahead() else {
+        let Some(chat) = ahead else {
             return Ok(());
         };
         let before = self.dialog.take();

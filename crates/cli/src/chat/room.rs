@@ -134,6 +134,15 @@ impl Room {
             .read(|replica| replica.confirmed_chat(self.chat.as_str()).cloned())
     }
 
+    /// [`Self::confirmed`] and [`Self::ahead`] of one moment: between two looks a turn may end.
+    pub(crate) fn confirmed_and_ahead(&self) -> (Option<Arc<ChatState>>, Option<Arc<ChatState>>) {
+        let chat = self.chat.as_str();
+        self.live.read(|replica| {
+            let confirmed = replica.confirmed_chat(chat).cloned();
+            (confirmed, replica.chat(chat).cloned())
+        })
+    }
+
     /// The chat with what was done here and is not confirmed yet.
     pub(crate) fn ahead(&self) -> Option<Arc<ChatState>> {
         self.live.chat(&self.chat)

@@ -302,12 +302,11 @@ impl Shell {
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.said);
         let mut moving = Vec::new();
-        let confirmed = self.room.confirmed();
+        let (confirmed, ahead) = self.room.confirmed_and_ahead();
         if let Some(chat) = &confirmed {
             settled.extend(self.transcript.settle(chat, width));
             moving = self.transcript.moving(chat, width);
         }
-        let ahead = self.room.ahead();
         let turn = |chat: &Option<std::sync::Arc<ChatState>>| {
             let turn = chat.as_ref().and_then(|chat| chat.active_turn.as_ref());
             turn.map(|turn| turn.id.clone())
