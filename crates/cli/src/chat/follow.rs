@@ -66,12 +66,18 @@ struct At {
     /// Bytes told of the text part after them.
     text: Option<usize>,
     phase: Phase,
+    /// The turn as it was when its end was told.
+    ended: Option<Turn>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
     Over,
+}
+
+fn part_count(turn: &Turn) -> usize {
+    turn.value()["responseParts"].as_array().map_or(0, Vec::len)
 }
 
 impl Follow {
@@ -137,11 +143,15 @@ impl Follow {
     }
 
     fn is_told(&self, turn: &Turn) -> bool {
-        self.known.contains(&turn.id)
-            && !self
-                .at
-                .as_ref()
-                .is_some_and(|at| at.turn == turn.id && at.phase == Phase::Running)
+        let at = self.at.as_ref().filter(|at| at.turn == turn.id);
+        match at {
+            None => self.known.contains(&turn.id),
+            Some(at) => {
+                at.phase == Phase::Over
+                    // One that failed may have been taken up again and have ended since the last look.
+                    && (at.ended.as_ref() == Some(turn) || part_count(turn) <= at.parts)
+            }
+        }
     }
 
     /// A turn that was told and is neither running nor completed was taken away: truncated, or refused after all.
@@ -186,6 +196,7 @@ impl Follow {
                     parts: 0,
                     text: None,
                     phase: Phase::Running,
+                    ended: None,
                 });
                 seen.push(Seen::Began(message.clone()));
             }
@@ -206,6 +217,7 @@ impl Follow {
         self.parts(&parts, Phase::Over, seen);
         if let Some(at) = &mut self.at {
             at.phase = Phase::Over;
+            at.ended = Some(turn.clone());
         }
         seen.push(Seen::Ended(turn.outcome));
     }
@@ -424,6 +436,30 @@ mod tests {
         assert_eq!(chat.seen(), ["resumed", "Markdown Begins b"]);
         chat.complete("t");
         assert_eq!(chat.seen(), ["text ended", "ended complete"]);
+    }
+
+    #[test]
+    fn a_turn_resumed_and_ended_between_two_looks_is_told() {
+        let mut chat = Chat::new();
+        let error = json!({"error": {"errorType": "e", "message": "m"}, "resumable": true});
+        let error = json!({"turnId": "t", "duration": 1, "part": error});
+        chat.begin("t").act("chat/error", error.clone());
+        chat.seen();
+        assert_eq!(chat.seen(), [""; 0]);
+        chat.act("chat/turnResume", json!({"turnId": "t"}))
+            .act("chat/error", error);
+        assert_eq!(chat.seen(), ["resumed", "part error", "ended error"]);
+        chat.act("chat/turnResume", json!({"turnId": "t"}))
+            .part("t", json!({"kind": "markdown", "id": "q", "content": "b"}))
+            .complete("t");
+        let rest = [
+            "resumed",
+            "Markdown Begins b",
+            "text ended",
+            "ended complete",
+        ];
+        assert_eq!(chat.seen(), rest);
+        assert_eq!(chat.seen(), [""; 0]);
     }
 
     #[test]
