@@ -9,9 +9,10 @@ use serde_json::Value;
 /// The crates of the workspace and the crates of the workspace each may depend on. Testing and bench may know all.
 const EDGES: &[(&str, &[&str])] = &[
     ("wire", &[]),
-    ("kernel", &["wire"]),
+    ("compositor", &["wire"]),
+    ("kernel", &["compositor", "wire"]),
     ("agents", &["wire"]),
-    ("host", &["agents", "kernel", "wire"]),
+    ("host", &["agents", "compositor", "kernel", "wire"]),
     ("client", &["wire"]),
     ("cli", &["client", "host", "wire"]),
     ("xtask", &[]),

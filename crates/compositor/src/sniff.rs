@@ -1,0 +1,133 @@
+//! What bytes are, whatever they are called (C-018, C-036): text by looking, media by their magic numbers.
+
+/// How far into a file a NUL makes it binary.
+const LOOK_BYTES: usize = 8 * 1_024;
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// How an attachment is treated (C-030).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    Text,
+    Image,
+    Pdf,
+    Audio,
+    Video,
+    Unknown,
+}
+
+impl Class {
+    /// The class that a media type names.
+    pub fn of_mime(mime: &str) -> Self {
+        let mime = essence(mime);
+        match mime.split('/').next().unwrap_or("") {
+            "text" => Self::Text,
+            // Formats of programs, not pictures that a model sees.
+            "image" if mime.starts_with("image/vnd.") || mime == "image/x-xcf" => Self::Unknown,
+            "image" => Self::Image,
+            "audio" => Self::Audio,
+            "video" => Self::Video,
+            _ if mime == "application/pdf" => Self::Pdf,
+            _ if is_text_application(&mime) => Self::Text,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A media type without its parameters, in lower case.
+pub fn essence(mime: &str) -> String {
+    let essence = mime.split(';').next().unwrap_or("");
+    essence.trim().to_ascii_lowercase()
+}
+
+fn is_text_application(mime: &str) -> bool {
+    matches!(
+        mime,
+        "application/json"
+            | "application/javascript"
+            | "application/xml"
+            | "application/toml"
+            | "application/yaml"
+            | "application/x-yaml"
+            | "application/x-sh"
+            | "application/sql"
+    ) || mime.ends_with("+json")
+        || mime.ends_with("+xml")
+}
+
+/// The text in bytes, if they are text: a mark of UTF-8 at their beginning is not part of it.
+pub fn text_in(bytes: &[u8]) -> Option<&str> {
+    let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
+    if bytes[..bytes.len().min(LOOK_BYTES)].contains(&0) {
+        return None;
+    }
+    std::str::from_utf8(bytes).ok()
+}
+
+/// The media type that the first bytes of a picture, document, sound or film betray.
+pub fn magic(bytes: &[u8]) -> Option<&'static str> {
+    let at =
+        |offset: usize, magic: &[u8]| bytes.get(offset..).is_some_and(|b| b.starts_with(magic));
+    let riff = |form: &[u8]| at(0, b"RIFF") && at(8, form);
+    let mime = if at(0, b"\x89PNG\r\n\x1a\n") {
+        "image/png"
+    } else if at(0, b"\xff\xd8\xff") {
+        "image/jpeg"
+    } else if at(0, b"GIF87a") || at(0, b"GIF89a") {
+        "image/gif"
+    } else if riff(b"WEBP") {
+        "image/webp"
+    } else if riff(b"WAVE") {
+        "audio/wav"
+    } else if at(0, b"%PDF-") {
+        "application/pdf"
+    } else if at(0, b"ID3") || at(0, b"\xff\xfb") || at(0, b"\xff\xf3") || at(0, b"\xff\xf2") {
+        "audio/mp3"
+    } else if at(0, b"OggS") {
+        "audio/ogg"
+    } else if at(0, b"fLaC") {
+        "audio/flac"
+    } else if at(4, b"ftypheic") || at(4, b"ftypheix") || at(4, b"ftypmif1") {
+        "image/heic"
+    } else if at(4, b"ftypqt") {
+        "video/mov"
+    } else if at(4, b"ftypM4A") {
+        "audio/aac"
+    } else if at(4, b"ftyp") {
+        "video/mp4"
+    } else if at(0, b"\x1a\x45\xdf\xa3") {
+        "video/webm"
+    } else {
+        return None;
+    };
+    Some(mime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_what_has_no_nul_and_is_utf_8() {
+        assert_eq!(text_in(b"\xef\xbb\xbfa\xc3\xa9"), Some("aé"));
+        assert_eq!(text_in(b"a\0b"), None);
+        assert_eq!(text_in(b"\xff\xfe"), None);
+        let mut late = vec![b'a'; LOOK_BYTES];
+        late.push(0);
+        assert!(text_in(&late).is_some(), "only the beginning is looked at");
+    }
+
+    #[test]
+    fn media_are_known_by_their_first_bytes() {
+        assert_eq!(magic(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
+        assert_eq!(magic(b"RIFF\x24\0\0\0WAVEfmt "), Some("audio/wav"));
+        assert_eq!(magic(b"\0\0\0\x18ftypisom"), Some("video/mp4"));
+        assert_eq!(magic(b"hello"), None);
+    }
+
+    #[test]
+    fn formats_of_programs_are_not_pictures() {
+        assert_eq!(Class::of_mime("image/vnd.adobe.photoshop"), Class::Unknown);
+        assert_eq!(Class::of_mime("Image/PNG; q=1"), Class::Image);
+        assert_eq!(Class::of_mime("application/ld+json"), Class::Text);
+    }
+}
