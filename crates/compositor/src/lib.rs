@@ -5,7 +5,10 @@
 //!
 //! Must not know: files, sockets, channels, the host. What lies in a workspace or a blob store is handed in.
 
+pub mod lower;
 pub mod part;
+pub mod picture;
+pub mod resolve;
 pub mod sniff;
 
 pub use part::{Part, View};

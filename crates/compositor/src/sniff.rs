@@ -1,8 +1,10 @@
 //! What bytes are, whatever they are called (C-018, C-036): text by looking, media by their magic numbers.
 
 /// How far into a file a NUL makes it binary.
-const LOOK_BYTES: usize = 8 * 1_024;
-const BOM: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const LOOK_BYTES: usize = 8 * 1_024;
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+/// The type of what has no better one.
+pub const BINARY: &str = "application/octet-stream";
 
 /// How an attachment is treated (C-030).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,73 @@ pub fn text_in(bytes: &[u8]) -> Option<&str> {
         return None;
     }
     std::str::from_utf8(bytes).ok()
+}
+
+/// A body's class and its media type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    pub class: Class,
+    pub mime: String,
+}
+
+/// What a body is: by its bytes where they tell, by what it is called where they do not (C-036). What calls itself a
+/// format that we know and is not it is never shown as one: a provider would refuse the whole request.
+pub fn classify(mime: &str, bytes: &[u8]) -> Kind {
+    let claimed = essence(mime);
+    let kind = |class, mime: &str| Kind {
+        class,
+        mime: mime.to_owned(),
+    };
+    let text = text_in(bytes);
+    match (Class::of_mime(&claimed), magic(bytes)) {
+        (Class::Text, _) if text.is_some() => kind(Class::Text, &claimed),
+        (Class::Text, _) => kind(Class::Unknown, BINARY),
+        // A container that we do not know from the outside may be another's format: a film may be called a sound.
+        (Class::Audio, Some("video/mp4" | "video/webm")) => kind(Class::Audio, &claimed),
+        (_, Some(found)) => kind(Class::of_mime(found), found),
+        (Class::Unknown, None) if claimed == BINARY && text.is_some_and(is_prose) => {
+            kind(Class::Text, "text/plain")
+        }
+        (Class::Unknown, None) => kind(Class::Unknown, &claimed),
+        // A drawing in words.
+        (Class::Image, None) if claimed == "image/svg+xml" && text.is_some() => {
+            kind(Class::Text, &claimed)
+        }
+        (_, None) if has_magic(&claimed) => match text {
+            Some(text) if is_prose(text) => kind(Class::Text, "text/plain"),
+            _ => kind(Class::Unknown, BINARY),
+        },
+        (class, None) => kind(class, &claimed),
+    }
+}
+
+/// Text without the control characters that formats of programs begin with.
+fn is_prose(text: &str) -> bool {
+    let is_odd = |byte: &u8| *byte < b' ' && !b"\t\n\r\x0c\x1b".contains(byte);
+    !text.as_bytes()[..text.len().min(LOOK_BYTES)]
+        .iter()
+        .any(is_odd)
+}
+
+/// Whether [`magic`] would know a body of this type.
+fn has_magic(mime: &str) -> bool {
+    matches!(
+        mime,
+        "image/png"
+            | "image/jpeg"
+            | "image/jpg"
+            | "image/gif"
+            | "image/webp"
+            | "image/heic"
+            | "application/pdf"
+            | "audio/wav"
+            | "audio/flac"
+            | "audio/ogg"
+            | "video/mp4"
+            | "video/mov"
+            | "video/quicktime"
+            | "video/webm"
+    )
 }
 
 /// The media type that the first bytes of a picture, document, sound or film betray.

@@ -1,0 +1,249 @@
+//! What a target's models take, as data: a map that ships with the house and that a user's file is laid over (C-037).
+//!
+//! Promises: what the map does not say is not sent natively; a file that cannot be read is refused whole, with the
+//! place in it that is wrong.
+//! Must not know: parts. It answers what may be sent, not what is.
+
+use serde::Deserialize;
+use serde_json::Value;
+use wire::Object;
+
+use super::Target;
+use crate::resolve::{Animation, PictureLimits};
+use crate::sniff::Class;
+
+const BUILT_IN: &str = include_str!("capabilities.json");
+
+/// The map of all targets: `{target: {"default": {...}, "models": {pattern: {...}}}}`. A pattern is a model's id, with
+/// `*` for any characters. What matches is laid over the default in the order of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CapabilityMap(Object);
+
+/// A map that cannot be used; the operator hears it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("capabilities: {place}: {why}")]
+pub struct BadCapabilities {
+    place: String,
+    why: String,
+}
+
+/// What one model of one target takes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct Capabilities {
+    /// Nothing but one string: all texts are joined, and media are described.
+    pub text_only: bool,
+    pub image: Option<Media>,
+    pub pdf: Option<Media>,
+    pub audio: Option<Media>,
+    pub video: Option<Media>,
+    /// Whatever else; only for targets that are more than a model.
+    pub binary: Option<Media>,
+    /// Whether slices of files go as resources of their own.
+    pub embedded_text: bool,
+    /// Of everything that is sent at once.
+    pub request_bytes: Option<u64>,
+}
+
+/// What is taken of one class of media.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct Media {
+    /// Exact types; `image/*` and `*` where the target takes all.
+    pub mimes: Vec<String>,
+    pub base64_bytes_each: Option<u64>,
+    /// Of a picture's longer side.
+    pub side_px: Option<u32>,
+    /// What holds instead where there are many.
+    pub crowded: Option<Crowded>,
+    /// In one request.
+    pub count: Option<u64>,
+    /// Types that are taken unless they move.
+    pub still_only: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crowded {
+    pub above: u64,
+    pub side_px: u32,
+}
+
+impl CapabilityMap {
+    pub fn built_in() -> Self {
+        match serde_json::from_str(BUILT_IN) {
+            Ok(Value::Object(map)) => Self(map),
+            _ => unreachable!("the built-in map is an object, a test reads it"),
+        }
+    }
+
+    /// This map with another laid over it: objects are merged, `null` takes away, all else replaces.
+    pub fn with(mut self, over: &Value) -> Result<Self, BadCapabilities> {
+        let bad = |why: String| BadCapabilities {
+            place: "the file".to_owned(),
+            why,
+        };
+        let Value::Object(over) = over else {
+            return Err(bad("is no object".to_owned()));
+        };
+        lay_over(&mut self.0, over, DEPTH_MAX).map_err(bad)?;
+        self.check()?;
+        Ok(self)
+    }
+
+    /// What a model of a target takes.
+    pub fn of(&self, target: Target, model: Option<&str>) -> Capabilities {
+        // What is in the map was checked when it was put there.
+        self.read(target, model).unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), BadCapabilities> {
+        for (name, entry) in &self.0 {
+            let bad = |why: &str| BadCapabilities {
+                place: name.clone(),
+                why: why.to_owned(),
+            };
+            let target = Target::named(name).ok_or_else(|| bad("is no target"))?;
+            let entry = entry.as_object().ok_or_else(|| bad("is no object"))?;
+            let known = ["default", "models"];
+            if let Some(key) = entry.keys().find(|key| !known.contains(&key.as_str())) {
+                return Err(bad(&format!("`{key}` is neither `default` nor `models`")));
+            }
+            self.read(target, None)?;
+            let models = match entry.get("models") {
+                None => continue,
+                Some(models) => models
+                    .as_object()
+                    .ok_or_else(|| bad("`models` is no object"))?,
+            };
+            for (pattern, said) in models {
+                let place = || format!("{name}: models: {pattern}");
+                if !said.is_object() {
+                    let why = "is no object".to_owned();
+                    return Err(BadCapabilities {
+                        place: place(),
+                        why,
+                    });
+                }
+                read(said).map_err(|why| BadCapabilities {
+                    place: place(),
+                    why,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, target: Target, model: Option<&str>) -> Result<Capabilities, BadCapabilities> {
+        let bad = |why: String| BadCapabilities {
+            place: target.name().to_owned(),
+            why,
+        };
+        let entry = self.0.get(target.name());
+        let object = |key: &str| entry.and_then(|entry| entry.get(key)?.as_object());
+        let mut said = object("default").cloned().unwrap_or_default();
+        let models = object("models").into_iter().flatten();
+        let matching = models.filter(|(pattern, _)| model.is_some_and(|it| matches(pattern, it)));
+        for (_, over) in matching {
+            let over = over
+                .as_object()
+                .ok_or_else(|| bad("is no object".to_owned()))?;
+            lay_over(&mut said, over, DEPTH_MAX).map_err(bad)?;
+        }
+        read(&Value::Object(said)).map_err(bad)
+    }
+}
+
+impl Capabilities {
+    /// What a target takes by the map of the house.
+    pub fn built_in(target: Target) -> Self {
+        CapabilityMap::built_in().of(target, None)
+    }
+
+    pub(crate) fn of_class(&self, class: Class) -> Option<&Media> {
+        match class {
+            _ if self.text_only => None,
+            Class::Text => None,
+            Class::Image => self.image.as_ref(),
+            Class::Pdf => self.pdf.as_ref(),
+            Class::Audio => self.audio.as_ref(),
+            Class::Video => self.video.as_ref(),
+            Class::Unknown => self.binary.as_ref(),
+        }
+    }
+}
+
+impl Media {
+    pub(crate) fn takes(&self, mime: &str) -> bool {
+        self.mimes
+            .iter()
+            .any(|taken| match taken.strip_suffix('*') {
+                Some(beginning) => mime.starts_with(beginning),
+                None => taken == mime,
+            })
+    }
+
+    /// What a picture must be where there are so many in the request.
+    pub(crate) fn picture(&self, mime: &str, count: u64) -> PictureLimits {
+        let crowded = self.crowded.filter(|crowded| count > crowded.above);
+        let is_still_only = self.still_only.iter().any(|only| only == mime);
+        PictureLimits {
+            mimes: self.mimes.clone(),
+            bytes_max: self.base64_bytes_each.map(|base64| base64 / 4 * 3),
+            side_px_max: crowded.map(|crowded| crowded.side_px).or(self.side_px),
+            animation: if is_still_only {
+                Animation::Refused
+            } else {
+                Animation::Taken
+            },
+        }
+    }
+}
+
+/// Deeper than a map can be.
+const DEPTH_MAX: usize = 8;
+
+fn lay_over(under: &mut Object, over: &Object, depth_left: usize) -> Result<(), String> {
+    let Some(depth_left) = depth_left.checked_sub(1) else {
+        return Err("is nested too deeply".to_owned());
+    };
+    for (key, value) in over {
+        match (under.get_mut(key), value) {
+            (_, Value::Null) => {
+                under.shift_remove(key);
+            }
+            (Some(Value::Object(under)), Value::Object(over)) => {
+                lay_over(under, over, depth_left)?;
+            }
+            (_, value) => {
+                under.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A `null` says that something the default has is not there.
+fn read(said: &Value) -> Result<Capabilities, String> {
+    Capabilities::deserialize(said).map_err(|error| error.to_string())
+}
+
+/// Whether a model's id is one that a pattern means.
+fn matches(pattern: &str, model: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or("");
+    let Some(mut rest) = model.strip_prefix(first) else {
+        return false;
+    };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else {
+        return rest.is_empty();
+    };
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else {
+            return false;
+        };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last)
+}

@@ -1,0 +1,19 @@
+//! Parts of Google's Gemini (4.4).
+
+use serde_json::{Value, json};
+
+use super::Media;
+use crate::sniff::Class;
+
+pub(super) fn text(text: &str) -> Value {
+    json!({"text": text})
+}
+
+pub(super) fn media(media: &Media<'_>) -> Option<Value> {
+    match media.class {
+        Class::Image | Class::Pdf | Class::Audio | Class::Video => {
+            Some(json!({"inlineData": {"mimeType": media.mime, "data": media.base64}}))
+        }
+        Class::Text | Class::Unknown => None,
+    }
+}

@@ -1,0 +1,192 @@
+//! The last door: persisted parts become the blocks that a provider takes (compositor.md section 4).
+//!
+//! Promises: blocks in the order of the parts, none merged (but for `text_only`), none invented; whatever cannot be
+//! sent is described instead and said so in the diagnostics; nothing here fails or panics, whatever the parts say.
+//! Must not know: files, sockets, which provider is really behind a target's shapes.
+
+mod acp;
+mod anthropic;
+pub mod capabilities;
+mod decide;
+mod gemini;
+mod media;
+mod openai_chat;
+mod openai_responses;
+mod refer;
+pub mod texts;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::Part;
+use crate::resolve::{InlineLimits, Resolved, Sources};
+
+pub use capabilities::{BadCapabilities, Capabilities, CapabilityMap};
+
+/// Whose shapes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    Anthropic,
+    OpenaiResponses,
+    OpenaiChat,
+    Gemini,
+    Acp,
+}
+
+impl Target {
+    pub const ALL: [Self; 5] = [
+        Self::Anthropic,
+        Self::OpenaiResponses,
+        Self::OpenaiChat,
+        Self::Gemini,
+        Self::Acp,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenaiResponses => "openai_responses",
+            Self::OpenaiChat => "openai_chat",
+            Self::Gemini => "gemini",
+            Self::Acp => "acp",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|target| target.name() == name)
+    }
+
+    fn text(self, text: &str) -> Value {
+        match self {
+            Self::Anthropic => anthropic::text(text),
+            Self::OpenaiResponses => openai_responses::text(text),
+            Self::OpenaiChat => openai_chat::text(text),
+            Self::Gemini => gemini::text(text),
+            Self::Acp => acp::text(text),
+        }
+    }
+
+    /// The block of a body; `None` if there is no shape for one of its class.
+    fn media(self, media: &Media<'_>) -> Option<Value> {
+        match self {
+            Self::Anthropic => anthropic::media(media),
+            Self::OpenaiResponses => openai_responses::media(media),
+            Self::OpenaiChat => openai_chat::media(media),
+            Self::Gemini => gemini::media(media),
+            Self::Acp => acp::media(media),
+        }
+    }
+}
+
+/// A body on its way into a block.
+struct Media<'a> {
+    class: crate::sniff::Class,
+    mime: &'a str,
+    base64: &'a str,
+    name: &'a str,
+    /// The name of its content.
+    uri: &'a dyn Fn() -> String,
+}
+
+/// What a message became.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lowered {
+    pub blocks: Vec<Value>,
+    /// What did not go as it was meant, for the user.
+    pub diagnostics: Vec<String>,
+    /// What became of each part, in their order.
+    pub decisions: Vec<Decision>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    pub part: usize,
+    /// `text`, `file`, `image`, `document`, `audio`, `video`, `binary`, `link`, `reference`, `descriptor`,
+    /// `editor_context`, `placeholder` or `nothing`.
+    pub became: String,
+    pub why: Option<String>,
+    /// What it takes of the request.
+    pub bytes: u64,
+}
+
+/// What is left of a request for this message, and how much of references is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    pub inline: InlineLimits,
+    pub images_left: Option<u64>,
+    pub bytes_left: Option<u64>,
+    /// Pictures in the whole request, as far as is known: where there are many, each must be smaller.
+    pub images_expected: u64,
+    /// Parts of this message that a provider has refused: they are described.
+    pub described: BTreeSet<usize>,
+}
+
+impl Room {
+    /// A request with nothing in it.
+    pub fn of(capabilities: &Capabilities) -> Self {
+        Self {
+            inline: InlineLimits::default(),
+            images_left: capabilities.image.as_ref().and_then(|image| image.count),
+            bytes_left: capabilities.request_bytes,
+            images_expected: 0,
+            described: BTreeSet::new(),
+        }
+    }
+}
+
+/// What a target is shown of a message that has a request for itself.
+pub fn lower(
+    parts: &[Part],
+    resolved: &BTreeMap<usize, Resolved>,
+    target: Target,
+    capabilities: &Capabilities,
+    sources: &mut dyn Sources,
+) -> Lowered {
+    let mut room = Room::of(capabilities);
+    lower_into(&mut room, parts, resolved, target, capabilities, sources)
+}
+
+/// The same for one message of several: what it takes is taken from the room. Give the newest message its room first.
+/// References that are not in `resolved` are followed now.
+pub fn lower_into(
+    room: &mut Room,
+    parts: &[Part],
+    resolved: &BTreeMap<usize, Resolved>,
+    target: Target,
+    capabilities: &Capabilities,
+    sources: &mut dyn Sources,
+) -> Lowered {
+    let mut lowering = decide::Lowering {
+        target,
+        capabilities,
+        sources,
+        room,
+        resolved,
+        texts: Vec::new(),
+        out: Lowered::default(),
+    };
+    lowering.parts(parts);
+    lowering.finish()
+}
+
+/// The text blocks of a lowering joined by a newline (G-06).
+pub fn text_of(lowered: &Lowered) -> String {
+    let texts: Vec<&str> = lowered.blocks.iter().filter_map(text_in_block).collect();
+    texts.join("\n")
+}
+
+fn text_in_block(block: &Value) -> Option<&str> {
+    match block.get("type").and_then(Value::as_str) {
+        None | Some("text" | "input_text") => block.get("text")?.as_str(),
+        Some(_) => None,
+    }
+}
+
+/// The `content` of a Chat Completions message: servers that know only strings get one where one will do (4.3).
+pub fn chat_content(lowered: &Lowered) -> Value {
+    match lowered.blocks.as_slice() {
+        [only] if text_in_block(only).is_some() => only["text"].clone(),
+        blocks => Value::Array(blocks.to_vec()),
+    }
+}

@@ -1,0 +1,114 @@
+//! What can be told of a picture without decoding it: how large it is, and whether it moves.
+//!
+//! Promises: reads headers only and believes them only as far as refusing goes; never panics on what is no picture.
+
+/// Width and height in pixels, as the header says.
+pub fn sides(bytes: &[u8]) -> Option<(u32, u32)> {
+    match crate::sniff::magic(bytes)? {
+        "image/png" => png(bytes),
+        "image/gif" => gif(bytes),
+        "image/jpeg" => jpeg(bytes),
+        "image/webp" => webp(bytes),
+        _ => None,
+    }
+}
+
+fn png(bytes: &[u8]) -> Option<(u32, u32)> {
+    (bytes.get(12..16)? == b"IHDR").then_some(())?;
+    let side = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    Some((side(16)?, side(20)?))
+}
+
+fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
+    Some((le16(bytes, 6)?, le16(bytes, 8)?))
+}
+
+fn le16(bytes: &[u8], at: usize) -> Option<u32> {
+    let pair = bytes.get(at..at + 2)?;
+    Some(u32::from(pair[0]) | u32::from(pair[1]) << 8)
+}
+
+fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        if *bytes.get(at)? != 0xff {
+            return None;
+        }
+        let marker = *bytes.get(at + 1)?;
+        let be16 = |at: usize| {
+            let pair = bytes.get(at..at + 2)?;
+            Some(u32::from(pair[0]) << 8 | u32::from(pair[1]))
+        };
+        match marker {
+            // Fill bytes.
+            0xff => at += 1,
+            // Frames of all kinds; the gaps are tables.
+            0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
+                return Some((be16(at + 7)?, be16(at + 5)?));
+            }
+            0x01 | 0xd0..=0xd8 => at += 2,
+            0xd9 | 0xda => return None,
+            _ => at += 2 + usize::try_from(be16(at + 2)?.max(2)).ok()?,
+        }
+    }
+}
+
+fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
+    let le24 = |at: usize| {
+        let three = bytes.get(at..at + 3)?;
+        Some(u32::from(three[0]) | u32::from(three[1]) << 8 | u32::from(three[2]) << 16)
+    };
+    match bytes.get(12..16)? {
+        b"VP8X" => Some((le24(24)? + 1, le24(27)? + 1)),
+        b"VP8 " => Some((le16(bytes, 26)? & 0x3fff, le16(bytes, 28)? & 0x3fff)),
+        b"VP8L" => {
+            let bits = le16(bytes, 21)? | le16(bytes, 23)? << 16;
+            Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a GIF has more than one picture.
+pub fn is_animated_gif(bytes: &[u8]) -> bool {
+    let mut pictures = 0;
+    let Some(flags) = bytes.get(10) else {
+        return false;
+    };
+    let mut at = 13 + colours(*flags);
+    // Each block is at least one byte long: the walk ends.
+    while let Some(block) = bytes.get(at) {
+        at = match block {
+            0x21 => after_blocks(bytes, at + 2),
+            0x2c => {
+                pictures += 1;
+                if pictures > 1 {
+                    return true;
+                }
+                let flags = bytes.get(at + 9).copied().unwrap_or(0);
+                after_blocks(bytes, at + 11 + colours(flags))
+            }
+            _ => return false,
+        };
+    }
+    false
+}
+
+/// The bytes of a table of colours, if there is one.
+fn colours(flags: u8) -> usize {
+    match flags & 0x80 {
+        0 => 0,
+        _ => 3 << ((flags & 0x07) + 1),
+    }
+}
+
+/// Where a chain of blocks, each with its length before it, has ended.
+fn after_blocks(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(&length) = bytes.get(at) {
+        at += 1 + usize::from(length);
+        if length == 0 {
+            break;
+        }
+    }
+    at
+}

@@ -1,0 +1,419 @@
+//! What a reference turned out to be: the text of a file or a slice of it, a picture, or why neither (C-013 to C-021).
+//!
+//! Promises: independent of any target, so it is made once and frozen; a reference that cannot be followed is an
+//! outcome, never an error; what is read is bounded.
+//! Must not know: how files are reached. Whoever may touch them implements [`Sources`].
+
+mod frozen;
+pub(crate) mod slice;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use wire::Object;
+
+use crate::Part;
+use crate::part::{FileRef, Place, Range, Target, Unit, View};
+use crate::sniff::{self, Class};
+use slice::{Cut, Slicer};
+
+pub use frozen::Frozen;
+
+/// What a reference turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    Text {
+        text: String,
+        /// What it is called above its text: the path, and the range if only a slice was meant.
+        label: String,
+        /// What was really there of the range that was asked for.
+        range: Option<Range>,
+        /// Of the whole file.
+        size: u64,
+        mime: String,
+    },
+    Media {
+        mime: String,
+        bytes: Arc<[u8]>,
+        size: u64,
+    },
+    Omitted {
+        why: WhyOmitted,
+        size: u64,
+        mime: String,
+    },
+    Unavailable {
+        why: WhyUnavailable,
+        /// How many lines there are, where lines were asked for that are not there.
+        lines: Option<u64>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyOmitted {
+    TooLarge,
+    Binary,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyUnavailable {
+    OutsideWorkspace,
+    NotFound,
+    InvalidPath,
+    InvalidRange,
+    RangeOutOfBounds,
+}
+
+impl WhyOmitted {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too_large",
+            Self::Binary => "binary",
+        }
+    }
+}
+
+impl WhyUnavailable {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OutsideWorkspace => "outside_workspace",
+            Self::NotFound => "not_found",
+            Self::InvalidPath => "invalid_path",
+            Self::InvalidRange => "invalid_range",
+            Self::RangeOutOfBounds => "range_out_of_bounds",
+        }
+    }
+}
+
+/// How much of references is read and shown (C-017). Host configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InlineLimits {
+    /// The largest file that is shown whole.
+    pub text_bytes: u64,
+    /// The largest slice of a file.
+    pub range_bytes: u64,
+    /// The largest picture that is read.
+    pub media_bytes: u64,
+    /// How far into a file a slice is looked for.
+    pub scan_bytes: u64,
+}
+
+impl Default for InlineLimits {
+    fn default() -> Self {
+        Self {
+            text_bytes: 64 * 1_024,
+            range_bytes: 200 * 1_000,
+            media_bytes: 32 * 1_024 * 1_024,
+            scan_bytes: 256 * 1_024 * 1_024,
+        }
+    }
+}
+
+/// What a file held when it was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileRead {
+    Bytes {
+        bytes: Vec<u8>,
+    },
+    /// More than was asked for.
+    TooLarge {
+        size: u64,
+        /// Its first 8 KiB.
+        head: Vec<u8>,
+    },
+    Unavailable(WhyUnavailable),
+}
+
+/// What came of letting a file pass by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scanned {
+    /// To its end, or until nobody wanted more.
+    Passed {
+        size: u64,
+    },
+    Unavailable(WhyUnavailable),
+}
+
+/// What a picture must become so that a target takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PictureLimits {
+    /// Types that are taken, the preferred one first.
+    pub mimes: Vec<String>,
+    /// Of the picture itself, not of its base64.
+    pub bytes_max: Option<u64>,
+    /// Of its longer side.
+    pub side_px_max: Option<u32>,
+    pub animation: Animation,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Animation {
+    Taken,
+    /// Only its first picture is wanted.
+    Refused,
+}
+
+/// Files, bodies and entities, as far as they may be seen. Implemented by whoever may touch them. Calls are
+/// synchronous; each is bounded in time and memory.
+pub trait Sources {
+    /// A file of the workspace, whole, if it has no more than `limit_bytes`. Checked at every open (C-019).
+    fn file(&mut self, path: &str, limit_bytes: u64) -> FileRead;
+
+    /// Lets a file of the workspace pass by in pieces until `each` breaks.
+    fn scan(&mut self, path: &str, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Scanned {
+        match self.file(path, u64::MAX) {
+            FileRead::Bytes { bytes } => {
+                let size = bytes.len() as u64;
+                let _ = each(&bytes);
+                Scanned::Passed { size }
+            }
+            FileRead::TooLarge { size, head } => {
+                let _ = each(&head);
+                Scanned::Passed { size }
+            }
+            FileRead::Unavailable(why) => Scanned::Unavailable(why),
+        }
+    }
+
+    /// A body in the blob store, checked against its name.
+    fn body(&mut self, content_id: &str) -> Option<Vec<u8>>;
+
+    /// Whether a mention names something that is there (G-42).
+    fn entity(&mut self, kind: &str, target: &Object) -> bool;
+
+    /// The path of a copy of an attachment's body that tools can read; `None` if none is staged.
+    fn staged(&mut self, part: &Part) -> Option<String>;
+
+    /// Scales or transcodes a picture; `None` if that cannot be done.
+    fn fit_picture(
+        &mut self,
+        mime: &str,
+        bytes: &[u8],
+        limits: &PictureLimits,
+    ) -> Option<(String, Vec<u8>)>;
+
+    /// The absolute path of a path of the workspace.
+    fn absolute(&self, path: &str) -> String;
+}
+
+/// A reference as parts of two types make it: `file-ref`, and a mention of a file, which is the same (C-062).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reference<'a> {
+    pub(crate) place: Place<'a>,
+    pub(crate) range: Option<Range>,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) mime: Option<&'a str>,
+}
+
+impl<'a> Reference<'a> {
+    pub(crate) fn of_mention(path: &'a str, range: Option<Range>) -> Self {
+        Self {
+            place: Place::Path(path),
+            range,
+            name: None,
+            mime: None,
+        }
+    }
+
+    pub(crate) fn of_file_ref(of: &FileRef<'a>) -> Self {
+        Self {
+            place: of.place,
+            range: of.range,
+            name: of.name,
+            mime: of.mime,
+        }
+    }
+
+    /// What stands above its text.
+    fn title(&self) -> &'a str {
+        match self.place {
+            Place::Path(path) => path,
+            Place::Url(url) => url,
+            Place::ContentId(id) => self.name.unwrap_or(id),
+        }
+    }
+}
+
+/// Follows the reference in a part; `None` if there is none, or none that is followed here (C-020).
+pub fn resolve(part: &Part, sources: &mut dyn Sources, limits: &InlineLimits) -> Option<Resolved> {
+    let reference = match part.view() {
+        View::FileRef(of) => Reference::of_file_ref(&of),
+        View::Mention(mention) => match mention.target {
+            Target::File { path, range } => Reference::of_mention(path, range),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    follow(&reference, sources, limits)
+}
+
+pub(crate) fn follow(
+    reference: &Reference<'_>,
+    sources: &mut dyn Sources,
+    limits: &InlineLimits,
+) -> Option<Resolved> {
+    match reference.place {
+        Place::Url(_) => None,
+        Place::ContentId(id) => Some(match sources.body(id) {
+            None => unavailable(WhyUnavailable::NotFound),
+            Some(bytes) => of_body(reference, bytes, limits),
+        }),
+        Place::Path(path) if path.is_empty() || path.contains('\0') => {
+            Some(unavailable(WhyUnavailable::InvalidPath))
+        }
+        Place::Path(path) => Some(of_file(reference, path, sources, limits)),
+    }
+}
+
+fn unavailable(why: WhyUnavailable) -> Resolved {
+    Resolved::Unavailable { why, lines: None }
+}
+
+fn of_file(
+    reference: &Reference<'_>,
+    path: &str,
+    sources: &mut dyn Sources,
+    limits: &InlineLimits,
+) -> Resolved {
+    let (size, head) = match sources.file(path, limits.text_bytes) {
+        FileRead::Unavailable(why) => return unavailable(why),
+        FileRead::Bytes { bytes } => return of_body(reference, bytes, limits),
+        FileRead::TooLarge { size, head } => (size, head),
+    };
+    if is_picture(&head) {
+        return match sources.file(path, limits.media_bytes) {
+            FileRead::Unavailable(why) => unavailable(why),
+            // Looked at anew: it may be another file by now.
+            FileRead::Bytes { bytes } => of_body(reference, bytes, limits),
+            FileRead::TooLarge { size, head } => omitted(WhyOmitted::TooLarge, size, &head),
+        };
+    }
+    match reference.range {
+        Some(range) => scan(reference, path, range, sources, limits),
+        None if begins_like_text(&head) => omitted(WhyOmitted::TooLarge, size, &head),
+        None => omitted(WhyOmitted::Binary, size, &head),
+    }
+}
+
+/// A slice of a file that is not read whole.
+fn scan(
+    reference: &Reference<'_>,
+    path: &str,
+    range: Range,
+    sources: &mut dyn Sources,
+    limits: &InlineLimits,
+) -> Resolved {
+    if !slice::is_valid(&range) {
+        return unavailable(WhyUnavailable::InvalidRange);
+    }
+    let mut slicer = Slicer::new(range, limits.range_bytes);
+    let mut head = Vec::new();
+    let mut left_bytes = limits.scan_bytes;
+    let mut is_cut_short = false;
+    let scanned = sources.scan(path, &mut |piece: &[u8]| {
+        let missing = sniff::LOOK_BYTES.saturating_sub(head.len());
+        head.extend_from_slice(&piece[..piece.len().min(missing)]);
+        if piece.len() as u64 > left_bytes {
+            is_cut_short = true;
+            return ControlFlow::Break(());
+        }
+        left_bytes -= piece.len() as u64;
+        slicer.feed(piece)
+    });
+    match scanned {
+        Scanned::Unavailable(why) => unavailable(why),
+        Scanned::Passed { size } if is_cut_short => omitted(WhyOmitted::TooLarge, size, &head),
+        Scanned::Passed { size } => of_cut(reference, slicer.finish(), size, &head),
+    }
+}
+
+/// Bytes that are all there: a picture, text, a slice of it, or something else.
+fn of_body(reference: &Reference<'_>, bytes: Vec<u8>, limits: &InlineLimits) -> Resolved {
+    let size = bytes.len() as u64;
+    if is_picture(&bytes) {
+        if size > limits.media_bytes {
+            return omitted(WhyOmitted::TooLarge, size, &bytes);
+        }
+        return Resolved::Media {
+            mime: mime_of(&bytes).to_owned(),
+            bytes: bytes.into(),
+            size,
+        };
+    }
+    if let Some(range) = reference.range {
+        let cut = slice::cut(&bytes, range, limits.range_bytes);
+        return of_cut(reference, cut, size, &bytes);
+    }
+    match sniff::text_in(&bytes) {
+        None => omitted(WhyOmitted::Binary, size, &bytes),
+        Some(_) if size > limits.text_bytes => omitted(WhyOmitted::TooLarge, size, &bytes),
+        Some(text) => Resolved::Text {
+            text: text.to_owned(),
+            label: reference.title().to_owned(),
+            range: None,
+            size,
+            mime: text_mime(reference),
+        },
+    }
+}
+
+fn of_cut(reference: &Reference<'_>, cut: Cut, size: u64, head: &[u8]) -> Resolved {
+    match cut {
+        Cut::Text { text, range } => Resolved::Text {
+            text,
+            label: labelled(reference.title(), &range),
+            range: Some(range),
+            size,
+            mime: text_mime(reference),
+        },
+        Cut::TooLarge => omitted(WhyOmitted::TooLarge, size, head),
+        Cut::Binary => omitted(WhyOmitted::Binary, size, head),
+        Cut::Invalid => unavailable(WhyUnavailable::InvalidRange),
+        Cut::OutOfBounds { lines } => Resolved::Unavailable {
+            why: WhyUnavailable::RangeOutOfBounds,
+            lines,
+        },
+    }
+}
+
+fn omitted(why: WhyOmitted, size: u64, head: &[u8]) -> Resolved {
+    let mime = mime_of(head).to_owned();
+    Resolved::Omitted { why, size, mime }
+}
+
+/// A name with the slice that is shown of it.
+pub(crate) fn labelled(title: &str, range: &Range) -> String {
+    let Range { start, end, .. } = range;
+    match range.unit {
+        Unit::Line => format!("{title}:{start}-{end}"),
+        Unit::Byte => format!("{title}:bytes={start}-{end}"),
+    }
+}
+
+fn is_picture(bytes: &[u8]) -> bool {
+    sniff::magic(bytes).is_some_and(|mime| Class::of_mime(mime) == Class::Image)
+}
+
+/// What a file begins like, its last character perhaps cut.
+fn begins_like_text(head: &[u8]) -> bool {
+    let until = match std::str::from_utf8(head) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => head.len(),
+    };
+    sniff::text_in(&head[..until]).is_some()
+}
+
+fn mime_of(head: &[u8]) -> &'static str {
+    match sniff::magic(head) {
+        Some(mime) => mime,
+        None if begins_like_text(head) => "text/plain",
+        None => sniff::BINARY,
+    }
+}
+
+/// What a text is called where a target wants a type: as whoever refers to it says, if that is a text at all.
+fn text_mime(reference: &Reference<'_>) -> String {
+    let said = reference.mime.map(sniff::essence);
+    said.filter(|mime| Class::of_mime(mime) == Class::Text)
+        .unwrap_or_else(|| "text/plain".to_owned())
+}
