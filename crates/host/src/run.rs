@@ -335,7 +335,7 @@ fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, Ser
         });
     Ok(HostFacts {
         agents: facts.collect(),
-        default_directory: paths.first().map(|path| kernel::file_uri_of(path)),
+        default_directory: paths.first().map(|path| wire::file_uri::uri_of(path)),
         roots: paths,
         version: VERSION.to_owned(),
         config_schema: json!({"type": "object", "properties": {"logLevel": {

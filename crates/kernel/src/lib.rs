@@ -37,7 +37,6 @@ mod turn;
 mod worker;
 
 pub use bodies::{Body, Data};
-pub use directory::uri_of as file_uri_of;
 pub use frame::{Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState};
 pub use io::*;
 pub use kernel::Kernel;

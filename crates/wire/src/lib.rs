@@ -8,6 +8,7 @@ pub mod compat;
 pub mod content;
 pub mod dispatchable;
 mod families;
+pub mod file_uri;
 pub mod methods;
 pub mod quirks;
 pub mod reduce;

@@ -430,15 +430,8 @@ fn without_null(mut params: Value) -> Value {
 
 /// A path as a `file:` URI; none if it cannot be one.
 fn file_uri(path: &Path) -> Option<String> {
-    let mut uri = "file://".to_owned();
-    for byte in path.to_str()?.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-            uri.push(byte as char);
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    path.is_absolute().then_some(uri)
+    let text = path.to_str()?;
+    path.is_absolute().then(|| wire::file_uri::uri_of(text))
 }
 
 /// The session that a chat belongs to: no state of a chat says it, the catalogues do.

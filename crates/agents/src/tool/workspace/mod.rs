@@ -6,21 +6,21 @@
 
 mod beneath;
 mod contents;
-mod file_uri;
 mod folder;
 mod ignored;
 mod memory;
 mod replace;
 mod target;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
+use wire::file_uri;
 
 pub(super) use contents::{Contents, FILE_BYTES_MAX, digest_of, is_binary};
 pub(super) use folder::{Entry, Folder, Kind, Wanted};
@@ -185,7 +185,7 @@ impl Workspace {
     }
 
     pub(super) fn uri(&self, place: &Place) -> String {
-        file_uri::uri_of(&self.absolute(place))
+        file_uri::uri_of(self.absolute(place).as_os_str().as_bytes())
     }
 
     /// Where commands begin: the first directory, the one that was opened, not whatever has its name by now.
@@ -214,6 +214,7 @@ impl Root {
     fn open(uri: &str) -> Result<Self, WorkspaceError> {
         let path =
             file_uri::path_of(uri).ok_or_else(|| WorkspaceError::NotLocal(uri.to_owned()))?;
+        let path = PathBuf::from(OsString::from_vec(path));
         let unopenable = |errno: Errno| WorkspaceError::Unopenable {
             path: path.display().to_string(),
             why: std::io::Error::from(errno).to_string(),

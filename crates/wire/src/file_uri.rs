@@ -1,0 +1,93 @@
+//! `file:` URIs of this machine and the paths they name. By name only: whoever opens one checks again.
+//!
+//! Promises: one reading for all. Who allows a directory and who opens it mean the same place.
+
+/// The absolute path a `file:` URI names, in bytes and without `.`, `..` and empty names; `None` if it names nothing on
+/// this machine.
+pub fn path_of(uri: &str) -> Option<Vec<u8>> {
+    let rest = uri.strip_prefix("file://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') {
+        return None;
+    }
+    let path = percent_decoded(path)?;
+    if path.contains(&0) {
+        return None;
+    }
+    let mut names: Vec<&[u8]> = Vec::new();
+    for name in path.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    let mut clean = vec![b'/'];
+    clean.extend(names.join(&b'/'));
+    Some(clean)
+}
+
+/// The `file:` URI of an absolute path, which need not be text.
+pub fn uri_of(path: impl AsRef<[u8]>) -> String {
+    let mut uri = String::from("file://");
+    for &byte in path.as_ref() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}
+
+fn percent_decoded(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let value = digit(bytes.next())? * 16 + digit(bytes.next())?;
+        decoded.push(u8::try_from(value).ok()?);
+    }
+    Some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_goes_into_a_uri_and_back() {
+        for path in ["/", "/home/ann/code", "/a b/ü%/#?", "/a:b/@"] {
+            assert_eq!(path_of(&uri_of(path)).as_deref(), Some(path.as_bytes()));
+        }
+        assert_eq!(uri_of(b"/\xff"), "file:///%FF");
+        assert_eq!(path_of("file:///%ff").as_deref(), Some(&b"/\xff"[..]));
+        let roundabout = path_of("file://localhost/a/./x/%2e%2e//b/");
+        assert_eq!(roundabout.as_deref(), Some(&b"/a/b"[..]));
+        assert_eq!(path_of("file:///../..").as_deref(), Some(&b"/"[..]));
+    }
+
+    #[test]
+    fn what_names_nothing_here_is_no_path() {
+        for uri in [
+            "/a",
+            "file:a",
+            "file://elsewhere/a",
+            "file://%2Fa",
+            "https://example.org/a",
+            "file:///a%00b",
+            "file:///a%2",
+            "file:///a%",
+            "file:///a%zz",
+            "file:///a%+f",
+        ] {
+            assert_eq!(path_of(uri), None, "{uri}");
+        }
+    }
+}
