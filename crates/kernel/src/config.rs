@@ -1,5 +1,7 @@
 //! Configuration by schema: the host's own and a session's. Unknown keys are stripped, bad values named (G-22).
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 use wire::Object;
 
@@ -76,6 +78,20 @@ fn check(property: &Value, value: &Value) -> Result<(), String> {
     if !fits {
         return Err(format!("must be of type {wanted}"));
     }
+    let beyond = |bound: &str, wrong: Ordering| {
+        let bound = property[bound].as_f64();
+        let order = value
+            .as_f64()
+            .zip(bound)
+            .and_then(|(value, bound)| value.partial_cmp(&bound));
+        order == Some(wrong)
+    };
+    if beyond("minimum", Ordering::Less) {
+        return Err(format!("must be at least {}", property["minimum"]));
+    }
+    if beyond("maximum", Ordering::Greater) {
+        return Err(format!("must be at most {}", property["maximum"]));
+    }
     if let Some(allowed) = property["enum"].as_array()
         && property["enumDynamic"] != true
         && !allowed.contains(value)
@@ -128,5 +144,14 @@ mod tests {
         );
         assert_eq!(told(json!({"pace": 3})), "`pace` must be of type string");
         assert_eq!(told(json!({"fixed": 3})), "`fixed` is read-only");
+        let schema = json!({"properties": {"heat": {"type": "number", "minimum": 0, "maximum": 1.5}}});
+        let told = |value: Value| known_values(&schema, &values(value)).map_err(|bad| bad.to_string());
+        for fits in [json!(0), json!(1.5), json!(1)] {
+            assert!(told(json!({"heat": fits})).is_ok());
+        }
+        let low = "`heat` must be at least 0".to_owned();
+        assert_eq!(told(json!({"heat": -0.1})), Err(low));
+        let high = "`heat` must be at most 1.5".to_owned();
+        assert_eq!(told(json!({"heat": 2})), Err(high));
     }
 }

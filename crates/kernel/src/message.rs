@@ -65,14 +65,15 @@ impl Kernel {
         self.pin_attached_chats(message, memo)
     }
 
-    /// The model a message names, if there is one and its settings are possible; otherwise the default (G-12).
+    /// The model a message names, if there is one and its settings are possible; otherwise the default (G-12). Settings
+    /// the model does not have are not recorded: nothing is told that was not used.
     fn choose_model(&self, provider: &str, message: &mut Object) -> Result<(), Refusal> {
         let agent = self
             .facts
             .agents
             .iter()
             .find(|agent| agent.provider == provider);
-        let Some(model) = message.get("model").filter(|model| !model.is_null()) else {
+        let Some(model) = message.get_mut("model").filter(|model| !model.is_null()) else {
             if let Some(model) = agent.and_then(|agent| agent.default_model.clone()) {
                 message.insert("model".to_owned(), json!({"id": model}));
             }
@@ -86,9 +87,9 @@ impl Kernel {
         let Some(known) = known else {
             return Err(Refusal::because("this agent has no model with this id"));
         };
-        if let Some(values) = model["config"].as_object() {
+        if let Some(Value::Object(values)) = model.get_mut("config") {
             let checked = crate::config::known_values(&known["configSchema"], values);
-            checked.map_err(|bad| Refusal(format!("the model's {bad}")))?;
+            *values = checked.map_err(|bad| Refusal(format!("the model's {bad}")))?;
         }
         Ok(())
     }

@@ -216,6 +216,40 @@ async fn a_message_may_name_its_model_but_no_strange_one() {
 }
 
 #[tokio::test]
+async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_recorded() {
+    let mut stage = Stage::set_up(json!({}), |model| {
+        model.settings = Some(json!({
+            "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+            "effort": {"type": "string", "enum": ["low", "high"]},
+        }));
+    })
+    .await;
+    for (bad, why) in [
+        (json!({"temperature": 3}), "`temperature` must be at most 2"),
+        (json!({"temperature": -1}), "`temperature` must be at least 0"),
+        (json!({"effort": "some"}), "`effort` must be one of"),
+    ] {
+        let model = json!({"id": "echo", "config": bad});
+        stage.ann.says_to("hi", model).await;
+        let reason = stage.ann.refused().await;
+        assert!(reason.contains(why), "{reason}");
+    }
+    assert_eq!(stage.model.requests().len(), 0);
+    stage.model.answers([Answer::says(["hello"])]);
+    let told = json!({"temperature": 0.5, "seed": 7, "effort": "low"});
+    let model = json!({"id": "echo", "config": told});
+    stage.ann.says_to("hi", model).await;
+    let turn = stage.ann.turn_over().await;
+    let used = json!({"temperature": 0.5, "effort": "low"});
+    assert_eq!(turn["message"]["model"]["config"], used);
+    let asked = stage.model.requests()[0].json();
+    assert_eq!(
+        (&asked["temperature"], &asked["effort"], &asked["seed"]),
+        (&json!(0.5), &json!("low"), &Value::Null)
+    );
+}
+
+#[tokio::test]
 async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
     let mut stage = Stage::set_up(json!({}), |model| {
         model.tools = Some(false);
