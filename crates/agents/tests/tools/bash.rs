@@ -8,11 +8,17 @@ use tokio::sync::mpsc;
 use crate::processes::{Process, numbers};
 use crate::{Desk, named};
 
-/// A child, a grandchild, and one in a group of its own: they print their numbers and stay.
+/// A child, a grandchild, one in a group of its own, and two in sessions of their own, of which one has lost its parent:
+/// they print their numbers and stay.
 pub(crate) const TREE: &str = "sleep 1000 & echo $!
     (sleep 1000 & echo $!; wait) &
     timeout 1000 bash -c 'echo $$; exec sleep 1000' &
+    setsid bash -c 'echo $$; sleep 1000; true' &
+    (setsid bash -c 'echo $$; exec sleep 1000' &)
     wait";
+
+/// How many there are.
+pub(crate) const TREE_PROCESSES: usize = 5;
 
 fn command(text: &str) -> Value {
     json!({"command": text})
@@ -150,7 +156,7 @@ async fn an_impatient_call_kills_the_whole_tree() {
         tokio::select! {
             outcome = &mut run => break outcome.unwrap(),
             text = shown.recv() => {
-                if let Some(numbers) = numbers(&text.unwrap(), 3) {
+                if let Some(numbers) = numbers(&text.unwrap(), TREE_PROCESSES) {
                     processes = numbers.into_iter().map(Process::new).collect();
                 }
             }
@@ -167,7 +173,7 @@ async fn an_impatient_call_kills_the_whole_tree() {
         "{}",
         outcome.summary
     );
-    assert_eq!(processes.len(), 3, "{}", outcome.text);
+    assert_eq!(processes.len(), TREE_PROCESSES, "{}", outcome.text);
     assert!(processes.iter().all(Process::was_alive));
     processes.iter().for_each(Process::is_gone);
 }
@@ -182,7 +188,7 @@ async fn a_dropped_call_kills_the_whole_tree() {
         tokio::select! {
             outcome = &mut run => panic!("{outcome:?}"),
             text = shown.recv() => {
-                if let Some(numbers) = numbers(&text.unwrap(), 3) {
+                if let Some(numbers) = numbers(&text.unwrap(), TREE_PROCESSES) {
                     break numbers.into_iter().map(Process::new).collect();
                 }
             }
@@ -223,22 +229,68 @@ async fn a_call_dropped_at_any_moment_leaves_nothing_behind() {
 #[tokio::test]
 async fn what_is_left_in_the_background_ends_with_the_command() {
     let desk = Desk::new();
-    let outcome = desk
-        .run("bash", command("sleep 1000 & echo $!"))
-        .await
-        .unwrap();
+    let left = "sleep 1000 & echo $!; setsid bash -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; cat pid";
+    let outcome = desk.run("bash", command(left)).await.unwrap();
     assert!(outcome.success);
-    let [number] = numbers(&outcome.text, 1).unwrap()[..] else {
-        panic!("{}", outcome.text);
+    let numbers = numbers(&outcome.text, 2).unwrap();
+    assert_eq!(numbers.len(), 2, "{}", outcome.text);
+    for number in numbers {
+        Process::new(number).is_gone();
+    }
+}
+
+#[tokio::test]
+async fn a_child_without_session_and_mark_is_known_by_its_parent() {
+    let desk = Desk::new();
+    let (output, mut shown) = mpsc::channel(1);
+    let nameless = "env -i \"$(command -v setsid)\" \"$(command -v bash)\" -c 'echo $$; exec \"$0\" 1000' \"$(command -v sleep)\" & wait";
+    let (input, tool) = (command(nameless), named("bash"));
+    let mut run = tool.run(&input, &desk.workspace, &output);
+    let process = loop {
+        tokio::select! {
+            outcome = &mut run => panic!("{outcome:?}"),
+            text = shown.recv() => {
+                if let Some(numbers) = numbers(&text.unwrap(), 1) {
+                    break Process::new(numbers[0]);
+                }
+            }
+        }
     };
-    Process::new(number).is_gone();
+    assert!(process.was_alive() && process.is_alive());
+    drop(run);
+    process.is_gone();
+}
+
+#[tokio::test]
+async fn nobody_else_is_killed_for_being_in_another_session() {
+    let desk = Desk::new();
+    let mut stranger = std::process::Command::new("setsid")
+        .args(["sleep", "1000"])
+        .spawn()
+        .unwrap();
+    let other = Desk::new();
+    let (output, mut shown) = mpsc::channel(1);
+    let waits = command("echo $$; until [ -e go ]; do :; done; echo went");
+    let tool = named("bash");
+    let neighbour = tool.run(&waits, &other.workspace, &output);
+    let ends = async {
+        while numbers(&shown.recv().await.unwrap(), 1).is_none() {}
+        let outcome = desk.run("bash", command("true")).await.unwrap();
+        assert!(outcome.success);
+        other.put("go", "");
+    };
+    let (outcome, ()) = tokio::join!(neighbour, ends);
+    assert!(outcome.unwrap().text.contains("went"));
+    assert!(stranger.try_wait().unwrap().is_none(), "it was killed");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
 }
 
 #[tokio::test]
 async fn a_process_out_of_reach_does_not_keep_the_call_waiting() {
     let desk = Desk::new();
     let input = command(
-        "setsid sh -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; echo done",
+        "env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; echo done",
     );
     let call = desk.run("bash", input);
     let outcome = tokio::time::timeout(Duration::from_secs(60), call).await;

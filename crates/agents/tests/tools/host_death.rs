@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::bash::TREE;
+use crate::bash::{TREE, TREE_PROCESSES};
 use crate::processes::{Process, numbers};
 use crate::{Desk, named};
 
@@ -25,7 +25,7 @@ async fn host() {
     let run = tool.run(&input, &desk.workspace, &output);
     let watch = async {
         while let Some(text) = shown.recv().await {
-            if numbers(&text, 3).is_some() {
+            if numbers(&text, TREE_PROCESSES).is_some() {
                 println!("\n{text}");
             }
         }
@@ -46,7 +46,7 @@ fn commands_do_not_outlive_a_killed_host() {
     let mut lines = BufReader::new(host.stdout.take().unwrap());
     let processes: Vec<Process> = loop {
         assert_ne!(lines.read_line(&mut text).unwrap(), 0, "{text}");
-        if let Some(numbers) = numbers(&text, 3) {
+        if let Some(numbers) = numbers(&text, TREE_PROCESSES) {
             break numbers.into_iter().map(Process::new).collect();
         }
     };

@@ -1,7 +1,7 @@
 //! A command from its start to the death of everything it started.
 //!
-//! Promises: when the future is dropped, the shell and its group are dead before the drop returns, and the rest of the
-//! session right after; when the host itself is killed, a watcher in the session kills it. A process that keeps the
+//! Promises: when the future is dropped, the shell and all that it started are killed before the drop returns, and what
+//! was born meanwhile right after; when the host itself is killed, a watcher in the session kills it. A process that keeps the
 //! output open does not keep the call waiting once the shell is gone.
 //! Must not know: tools, models.
 
@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use super::super::ToolError;
 use super::super::workspace::CommandDirectory;
 use super::capture::Capture;
-use super::session;
+use super::session::{self, Mark};
 
 /// How often whoever watches is shown what is new.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ const DRAIN_MAX: Duration = Duration::from_millis(250);
 const CHUNK_BYTES: usize = 64 * 1_024;
 
 /// Begins as the leader of the session and becomes the shell. Beside it waits a watcher, nobody's child, that kills the
-/// session when its input ends: when the host is gone, whatever way it went.
+/// session, and what has its mark, when its input ends: when the host is gone, whatever way it went.
 const PRELUDE: &str = r#"
 exec 3<&0 </dev/null
 (
@@ -44,7 +44,10 @@ exec 3<&0 </dev/null
       set -- ${line##*) }
       process=${stat#/proc/}
       process=${process%/stat}
-      if [ "$4" = "$$" ] && [ "$process" != "$self" ]; then kill -KILL "$process"; fi
+      [ "$process" != "$self" ] || continue
+      if [ "$4" = "$$" ] || grep -qsF "GREENROOM_CALL=$GREENROOM_CALL" "/proc/$process/environ"; then
+        kill -KILL "$process"
+      fi
     done
     kill -KILL 0
   } >/dev/null 2>&1 &
@@ -74,7 +77,7 @@ pub(super) async fn run(
     command: Command,
     output: mpsc::Sender<String>,
 ) -> Result<(End, Capture), ToolError> {
-    let leash = Leash::default();
+    let leash = Leash::new();
     let held = leash.clone();
     // Not on the runtime's clock and not on its threads: a process knows neither.
     let work = tokio::task::spawn_blocking(move || follow(&command, &held, &output));
@@ -89,8 +92,11 @@ pub(super) async fn run(
 }
 
 /// What the one who waits and the one who follows the process know in common.
-#[derive(Debug, Clone, Default)]
-struct Leash(Arc<Mutex<Held>>);
+#[derive(Debug, Clone)]
+struct Leash {
+    held: Arc<Mutex<Held>>,
+    mark: Mark,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Held {
@@ -103,8 +109,14 @@ enum Held {
 }
 
 impl Leash {
+    fn new() -> Self {
+        let held = Arc::default();
+        let mark = Mark::new();
+        Self { held, mark }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,7 +128,7 @@ impl Drop for OnDrop {
         let mut held = self.0.lock();
         match *held {
             Held::NotStarted => *held = Held::Over,
-            Held::Running(leader) => session::kill_group(leader),
+            Held::Running(leader) => session::kill_now(leader, &self.0.mark),
             Held::Over => {}
         }
     }
@@ -138,9 +150,9 @@ impl<'a> Shell<'a> {
         if *held == Held::Over {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let child = match command.spawn(Leader::BySetsid, output) {
+        let child = match command.spawn(Leader::BySetsid, &leash.mark, output) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                command.spawn(Leader::OfGroupOnly, output)?
+                command.spawn(Leader::OfGroupOnly, &leash.mark, output)?
             }
             spawned => spawned?,
         };
@@ -166,7 +178,7 @@ impl<'a> Shell<'a> {
 
     /// Kills the session and takes the shell's last word.
     fn end(&mut self) -> io::Result<ExitStatus> {
-        session::kill_session(self.leader);
+        session::kill_all(self.leader, &self.leash.mark);
         poll([Some(self.process.as_fd())], None)?;
         let mut held = self.leash.lock();
         // Reaping gives the number away: nobody may kill by it any more.
@@ -195,7 +207,7 @@ enum Leader {
 }
 
 impl Command {
-    fn spawn(&self, leader: Leader, output: &PipeWriter) -> io::Result<Child> {
+    fn spawn(&self, leader: Leader, mark: &Mark, output: &PipeWriter) -> io::Result<Child> {
         let mut shell = match leader {
             Leader::BySetsid => {
                 let mut setsid = process::Command::new("setsid");
@@ -213,6 +225,7 @@ impl Command {
             .env_clear()
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env("PWD", &self.directory.name)
+            .env(session::MARK, mark.value())
             .current_dir(self.directory.path())
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)

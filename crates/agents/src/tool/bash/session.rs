@@ -1,73 +1,158 @@
-//! The processes of a command: all that are in the session its shell leads, whatever groups they made.
+//! The processes of a command: all that are in the session its shell leads, whatever groups they made, and those that
+//! left it and can still be told to be its own.
 //!
-//! Promises: killing kills every process that has not left the session, those included that are born meanwhile. A
-//! process that made a session of its own (a daemon, `setsid`) is out of reach, and is left alone.
+//! Promises: killing kills every process that is in the session, that was given the command's mark, or that descends
+//! from one that is or was, those included that are born meanwhile. Out of reach is only a process that did all of it:
+//! made a session of its own, threw its environment away, and lost its parents.
 //! Must not know: what the processes do.
 
+use std::collections::HashSet;
 use std::fs;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
+use uuid::Uuid;
+
+/// The variable that holds a command's mark: whatever its processes start has it too.
+pub(super) const MARK: &str = "GREENROOM_CALL";
 
 /// Passes over all processes: each finds what the one before it missed.
 const SWEEPS_MAX: usize = 64;
 
-/// Kills what can be killed at once: the leader and its group. The leader must not have been reaped, so that its
-/// number is still its own.
+/// Tells the processes of one command from all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark(String);
+
+impl Mark {
+    pub(super) fn new() -> Self {
+        Self(Uuid::now_v7().to_string())
+    }
+
+    pub(super) fn value(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a process was started with this mark.
+    fn is_on(&self, process: Pid) -> bool {
+        let environment = fs::read(format!("/proc/{}/environ", process.as_raw_nonzero()));
+        let environment = environment.unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.any(|variable| {
+            let value = variable.strip_prefix(MARK.as_bytes());
+            value.and_then(|value| value.strip_prefix(b"=")) == Some(self.0.as_bytes())
+        })
+    }
+}
+
+/// Kills the leader and its group at once, and what there is of its family as soon as it is found. The leader must not
+/// have been reaped, so that its number is still its own.
+pub(super) fn kill_now(leader: Pid, mark: &Mark) {
+    // Looked for before anybody dies: children of the dead are nobody's.
+    let family = family(leader, mark);
+    kill_group(leader);
+    family.iter().for_each(kill);
+}
+
+/// Kills all of it. The leader must not have been reaped.
+pub(super) fn kill_all(leader: Pid, mark: &Mark) {
+    kill_now(leader, mark);
+    for _ in 0..SWEEPS_MAX {
+        let family = family(leader, mark);
+        if family.is_empty() {
+            return;
+        }
+        family.iter().for_each(kill);
+    }
+}
+
 pub(super) fn kill_group(leader: Pid) {
     // The leader first: if it has not made its session yet, it never will.
     let _ = rustix::process::kill_process(leader, Signal::KILL);
     let _ = rustix::process::kill_process_group(leader, Signal::KILL);
 }
 
-/// Kills the rest of a session. Its leader must not have been reaped.
-pub(super) fn kill_session(leader: Pid) {
-    kill_group(leader);
-    for _ in 0..SWEEPS_MAX {
-        let members = members(leader);
-        if members.is_empty() {
-            return;
-        }
-        for member in members {
-            // Held by a descriptor and looked at again: its number may belong to somebody else by now.
-            let Ok(process) = rustix::process::pidfd_open(member, PidfdFlags::empty()) else {
-                continue;
-            };
-            if is_alive_in(member, leader) {
-                let _ = rustix::process::pidfd_send_signal(&process, Signal::KILL);
-            }
-        }
+fn kill(process: &Process) {
+    // Held by a descriptor and looked at again: its number may belong to somebody else by now.
+    let Ok(handle) = rustix::process::pidfd_open(process.id, PidfdFlags::empty()) else {
+        return;
+    };
+    if Process::read(process.id).is_some_and(|now| now.started == process.started) {
+        let _ = rustix::process::pidfd_send_signal(&handle, Signal::KILL);
     }
 }
 
-fn members(leader: Pid) -> Vec<Pid> {
+/// What lives of a command's processes.
+fn family(leader: Pid, mark: &Mark) -> Vec<Process> {
+    // None of them is older than the leader: most processes need not be looked at closely.
+    let since = Process::read(leader).map_or(0, |leader| leader.started);
+    let leader = leader.as_raw_nonzero().get();
+    let mut others = all();
+    others.retain(|process| process.is_alive() && process.started >= since);
+    let is_own = |process: &Process| process.session == leader || mark.is_on(process.id);
+    let (mut family, mut others): (Vec<Process>, Vec<Process>) =
+        others.into_iter().partition(is_own);
+    let mut known: HashSet<i32> = family.iter().map(Process::number).collect();
+    known.insert(leader);
+    loop {
+        let (children, rest): (Vec<Process>, Vec<Process>) = others
+            .into_iter()
+            .partition(|process| known.contains(&process.parent));
+        if children.is_empty() {
+            return family;
+        }
+        known.extend(children.iter().map(Process::number));
+        family.extend(children);
+        others = rest;
+    }
+}
+
+fn all() -> Vec<Process> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
     processes
-        .filter_map(|entry| Pid::from_raw(number(entry.ok()?)?))
-        .filter(|process| is_alive_in(*process, leader))
+        .filter_map(|entry| Process::read(Pid::from_raw(number(entry.ok()?)?)?))
         .collect()
 }
 
-/// Whether a process is in the session and not dead yet.
-fn is_alive_in(process: Pid, leader: Pid) -> bool {
-    let stat = fs::read(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    let stat = stat.unwrap_or_default();
-    let Some((state, session)) = state_and_session(&stat) else {
-        return false;
-    };
-    session == leader.as_raw_nonzero().get() && !matches!(state, "Z" | "X")
+/// A process as it was when it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    id: Pid,
+    state: char,
+    parent: i32,
+    session: i32,
+    /// In ticks since the machine was started. With the number it names a process for good.
+    started: u64,
 }
 
-/// The fields of `/proc/N/stat`; the name before them may hold anything.
-fn state_and_session(stat: &[u8]) -> Option<(&str, i32)> {
-    let name_end = memchr::memrchr(b')', stat)?;
-    let fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
-    let mut fields = fields.split_ascii_whitespace();
-    let state = fields.next()?;
-    let session = fields.nth(2)?.parse().ok()?;
-    Some((state, session))
+impl Process {
+    fn read(id: Pid) -> Option<Self> {
+        let stat = fs::read(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?;
+        Self::parse(id, &stat)
+    }
+
+    /// The fields of `/proc/N/stat`; the name before them may hold anything.
+    fn parse(id: Pid, stat: &[u8]) -> Option<Self> {
+        let name_end = memchr::memrchr(b')', stat)?;
+        let fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+        let mut fields = fields.split_ascii_whitespace();
+        Some(Self {
+            id,
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+            session: fields.nth(1)?.parse().ok()?,
+            started: fields.nth(15)?.parse().ok()?,
+        })
+    }
+
+    fn number(&self) -> i32 {
+        self.id.as_raw_nonzero().get()
+    }
+
+    fn is_alive(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X')
+    }
 }
 
 #[cfg(test)]
@@ -76,9 +161,28 @@ mod tests {
 
     #[test]
     fn a_process_may_have_any_name() {
-        let stat = b"7 (a) b) S 1 2 3 4 5";
-        assert_eq!(state_and_session(stat), Some(("S", 3)));
-        assert_eq!(state_and_session(b"7 (\xff) Z 1 2 3"), Some(("Z", 3)));
-        assert_eq!(state_and_session(b""), None);
+        let id = Pid::from_raw(7).unwrap();
+        let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1900 20";
+        let seen = Process {
+            id,
+            state: 'S',
+            parent: 1,
+            session: 3,
+            started: 1_900,
+        };
+        let named = |name: &[u8]| [b"7 (", name, b") S ", rest.as_bytes()].concat();
+        assert_eq!(Process::parse(id, &named(b"a) b")), Some(seen));
+        assert_eq!(Process::parse(id, &named(b"\xff")), Some(seen));
+        assert_eq!(Process::parse(id, b""), None);
+        assert_eq!(Process::parse(id, b"7 (a) S 1 2 3"), None);
+    }
+
+    #[test]
+    fn this_process_is_read_as_it_is() {
+        let own = rustix::process::getpid();
+        let seen = Process::read(own).unwrap();
+        let parent = rustix::process::getppid().unwrap();
+        assert_eq!(seen.parent, parent.as_raw_nonzero().get());
+        assert!(seen.is_alive() && !Mark::new().is_on(own));
     }
 }
