@@ -85,6 +85,10 @@ pub enum AgentEvent {
     SteerPoint {
         steer: u64,
     },
+    /// What are the session's settings now? [`AgentReply::Settings`] follows at once.
+    SettingsAsked {
+        ask: u64,
+    },
     /// A tool call that starts a worker; [`AgentReply::ToolEnded`] follows when the worker's turn is over.
     Spawned {
         call: u64,
@@ -162,6 +166,11 @@ pub enum AgentReply {
         steer: u64,
         message: Option<Value>,
     },
+    /// The session's configuration values.
+    Settings {
+        ask: u64,
+        values: Object,
+    },
 }
 
 /// What a reply is awaited for. A call waits for one thing at a time.
@@ -171,6 +180,7 @@ pub(crate) enum Awaited {
     Ask(u64),
     Steer(u64),
     Keep(u64),
+    Settings(u64),
 }
 
 impl AgentEvent {
@@ -194,6 +204,7 @@ impl AgentEvent {
             | Self::ToolStarted { .. }
             | Self::Asked { .. }
             | Self::SteerPoint { .. }
+            | Self::SettingsAsked { .. }
             | Self::Spawned { .. } => 0,
         }
     }
@@ -211,6 +222,7 @@ impl AgentEvent {
             Self::Asked { ask, .. } => Some(Awaited::Ask(*ask)),
             Self::SteerPoint { steer } => Some(Awaited::Steer(*steer)),
             Self::Keep { keep, .. } => Some(Awaited::Keep(*keep)),
+            Self::SettingsAsked { ask } => Some(Awaited::Settings(*ask)),
             Self::PartOpened { .. }
             | Self::Text { .. }
             | Self::Notice { .. }
@@ -236,6 +248,7 @@ impl AgentReply {
             Self::Answered { ask, .. } => Awaited::Ask(*ask),
             Self::Steered { steer, .. } => Awaited::Steer(*steer),
             Self::Kept { keep, .. } => Awaited::Keep(*keep),
+            Self::Settings { ask, .. } => Awaited::Settings(*ask),
         }
     }
 }

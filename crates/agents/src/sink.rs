@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
+use wire::Object;
 
 use crate::event::{AgentEvent, AgentReply, Awaited};
 
@@ -17,7 +18,8 @@ use crate::event::{AgentEvent, AgentReply, Awaited};
 pub struct EventSink {
     events: mpsc::Sender<AgentEvent>,
     replies: Replies,
-    kept: Arc<AtomicU64>,
+    /// Numbers of bodies to be kept and of questions about settings.
+    numbers: Arc<AtomicU64>,
     room: Room,
 }
 
@@ -76,7 +78,7 @@ impl EventSink {
         Self {
             events,
             replies,
-            kept: Arc::default(),
+            numbers: Arc::default(),
             room: Room::new(),
         }
     }
@@ -104,7 +106,7 @@ impl EventSink {
         body: Vec<u8>,
         content_type: &str,
     ) -> Result<Result<Value, String>, TurnOver> {
-        let keep = self.kept.fetch_add(1, Ordering::Relaxed);
+        let keep = self.numbers.fetch_add(1, Ordering::Relaxed);
         let content_type = content_type.to_owned();
         let reply = self.ask(AgentEvent::Keep {
             keep,
@@ -114,6 +116,15 @@ impl EventSink {
         match reply.await? {
             AgentReply::Kept { reference, .. } => Ok(reference),
             other => Ok(Err(format!("an answer to something else: {other:?}"))),
+        }
+    }
+
+    /// The session's settings as they are now; a turn's own are those it began with.
+    pub async fn settings(&self) -> Result<Object, TurnOver> {
+        let ask = self.numbers.fetch_add(1, Ordering::Relaxed);
+        match self.ask(AgentEvent::SettingsAsked { ask }).await? {
+            AgentReply::Settings { values, .. } => Ok(values),
+            _ => Err(TurnOver),
         }
     }
 

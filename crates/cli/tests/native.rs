@@ -12,7 +12,7 @@ use expect_test::expect;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::{Answer, Call, ModelServer};
+use testkit::{Answer, Call, Gate, ModelServer};
 
 use running::{Host, data_directory, greenroom, text};
 
@@ -281,8 +281,9 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
         "sleep 1000 & echo pid:$!; (sh -c 'echo pid:$$; sleep 1002; true') & echo pid:$$; wait";
     let server = ModelServer::start().await;
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
+    let gate = Gate::new();
     server.answers([
-        Answer::says(["Looking."]).then_calls([read]),
+        Answer::says(["Looking."]).then_calls([read]).waits(&gate),
         Answer::calls([bash(TREE)]),
     ]);
     let data = tempfile::tempdir().unwrap();
@@ -294,6 +295,11 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
         .await;
     let chat = ann.chat.clone();
     ann.says("go").await;
+    gate.reached().await;
+    ann.leaves_word("steering", "s", "to the left").await;
+    ann.until("it waits", |chat| chat["steeringMessage"]["id"] == "s")
+        .await;
+    gate.open();
     let output = |chat: &Value| {
         let calls = calls_of(&chat["activeTurn"]);
         let text = calls
@@ -335,8 +341,26 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
         assistant: Looking. [read {"path":"a.txt"}]
         tool:      1	one
 
+        user: to the left
         assistant: - [bash {"command":"TREE"}]
         tool: The call was interrupted; what it did until then is not known.
+    "#]]
+    .assert_eq(&sent.replace(TREE, "TREE"));
+    server.answers([Answer::says(["Yes."])]);
+    ann.says("and now?").await;
+    ann.turn_over().await;
+    let requests = server.requests();
+    let sent = script_of(&messages(&requests.last().unwrap().json()));
+    expect![[r#"
+        user: go
+        assistant: Looking. [read {"path":"a.txt"}]
+        tool:      1	one
+
+        user: to the left
+        assistant: - [bash {"command":"TREE"}]
+        tool: The call was interrupted; what it did until then is not known.
+        assistant: There it is.
+        user: and now?
     "#]]
     .assert_eq(&sent.replace(TREE, "TREE"));
 }

@@ -326,12 +326,13 @@ fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, Ser
     }
     let facts = agents
         .iter()
-        .map(|agent| agent.info())
-        .map(|info| AgentFacts {
+        .map(|agent| (agent.info(), agent.remembers()))
+        .map(|(info, remembers)| AgentFacts {
             provider: info.provider.clone(),
             info: info.to_wire(),
             config_schema: info.config_schema,
             default_model: info.default_model,
+            remembers,
         });
     Ok(HostFacts {
         agents: facts.collect(),

@@ -144,8 +144,10 @@ mod tests {
         );
         assert_eq!(told(json!({"pace": 3})), "`pace` must be of type string");
         assert_eq!(told(json!({"fixed": 3})), "`fixed` is read-only");
-        let schema = json!({"properties": {"heat": {"type": "number", "minimum": 0, "maximum": 1.5}}});
-        let told = |value: Value| known_values(&schema, &values(value)).map_err(|bad| bad.to_string());
+        let schema =
+            json!({"properties": {"heat": {"type": "number", "minimum": 0, "maximum": 1.5}}});
+        let told =
+            |value: Value| known_values(&schema, &values(value)).map_err(|bad| bad.to_string());
         for fits in [json!(0), json!(1.5), json!(1)] {
             assert!(told(json!({"heat": fits})).is_ok());
         }

@@ -179,6 +179,10 @@ pub enum TurnEvent {
     SteerPoint {
         steer: u64,
     },
+    /// What are the session's settings now? [`AgentReply::Settings`] follows at once.
+    SettingsAsked {
+        ask: u64,
+    },
     /// A tool call that starts a worker chat; [`AgentReply::ToolEnded`] follows when the worker's turn is over.
     Spawned {
         call: u64,
@@ -246,6 +250,11 @@ pub enum AgentReply {
     Steered {
         steer: u64,
         message: Option<Value>,
+    },
+    /// The session's configuration values.
+    Settings {
+        ask: u64,
+        values: wire::Object,
     },
 }
 
@@ -443,4 +452,6 @@ pub struct AgentFacts {
     /// `SessionConfigSchema` of its sessions.
     pub config_schema: Value,
     pub default_model: Option<String>,
+    /// Whether it is reminded of earlier turns by what the journal holds of them, and by nothing else.
+    pub remembers: bool,
 }

@@ -198,10 +198,38 @@ impl Kernel {
                 None,
             );
             self.chat_followed(uri);
+            self.keep_steering(uri, &waiting.message);
             waiting.message
         });
         let reply = AgentReply::Steered { steer, message };
         self.out.effects.push(Effect::Reply { run, reply });
+    }
+
+    /// What was taken is a part of the turn, in the step that takes it: an agent that is reminded by the journal would
+    /// not know of it any more, and people would not find it in what was said.
+    fn keep_steering(&mut self, uri: &ChannelUri, message: &Value) {
+        let session = self
+            .chat(uri)
+            .and_then(|chat| self.session_state(&chat.session));
+        let agents = &self.facts.agents;
+        let agent = session.and_then(|session| {
+            let mut agents = agents.iter();
+            agents.find(|agent| agent.provider == session.provider)
+        });
+        let Some(turn_id) = self.active_turn_id(uri) else {
+            return;
+        };
+        if !agent.is_some_and(|agent| agent.remembers) {
+            return;
+        }
+        let text = message["text"].as_str().unwrap_or("");
+        let part = json!({
+            "kind": "systemNotification",
+            "content": format!("Said in between: {text}"),
+            "_meta": {wire::meta::STEERING: message},
+        });
+        let fields = json!({"turnId": turn_id, "part": part});
+        self.act(uri, Action::host("chat/responsePart", fields), None);
     }
 }
 

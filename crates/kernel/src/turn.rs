@@ -10,7 +10,7 @@ use wire::{Action, ChannelUri, Timestamp};
 use crate::Kernel;
 use crate::channel::chat::Run;
 use crate::channel::session::TITLE_BYTES_MAX;
-use crate::io::{AgentFailure, Effect, HistoryAt, RunId, TextKind, TurnEvent, TurnRun};
+use crate::io::{AgentFailure, AgentReply, Effect, HistoryAt, RunId, TextKind, TurnEvent, TurnRun};
 use crate::pending;
 use crate::record::Record;
 use crate::speak::Sender;
@@ -121,11 +121,7 @@ impl Kernel {
             session: chat.session.clone(),
             chat: uri.clone(),
             message: turn.message.clone(),
-            config: session
-                .config
-                .as_ref()
-                .map(|config| config.values.clone())
-                .unwrap_or_default(),
+            config: self.settings_of(uri),
             // A chat works in its own directories, which may be none (H-146).
             working_directories: chat
                 .state
@@ -165,6 +161,17 @@ impl Kernel {
             });
         }
         self.undo.touch(uri);
+    }
+
+    /// The configuration values of a chat's session.
+    fn settings_of(&self, uri: &ChannelUri) -> wire::Object {
+        let session = self
+            .chat(uri)
+            .and_then(|chat| self.session_state(&chat.session));
+        let config = session.and_then(|session| session.config.as_ref());
+        config
+            .map(|config| config.values.clone())
+            .unwrap_or_default()
     }
 
     /// Whether a chat's turn has no agent because its session is still being created.
@@ -232,6 +239,11 @@ impl Kernel {
             TurnEvent::ContentRef(fields) => self.content_ref(&uri, &turn_id, fields),
             TurnEvent::Asked { ask, request } => self.ask_user(&uri, ask, request),
             TurnEvent::SteerPoint { steer } => self.take_steering(&uri, run, steer),
+            TurnEvent::SettingsAsked { ask } => {
+                let values = self.settings_of(&uri);
+                let reply = AgentReply::Settings { ask, values };
+                self.out.effects.push(Effect::Reply { run, reply });
+            }
             TurnEvent::Spawned { call, worker } => self.spawn(run, call, *worker),
             TurnEvent::ToolStarted { .. }
             | TurnEvent::ToolInput { .. }

@@ -9,6 +9,7 @@ pub mod content;
 pub mod dispatchable;
 mod families;
 pub mod file_uri;
+pub mod meta;
 pub mod methods;
 pub mod quirks;
 pub mod reduce;

@@ -3,7 +3,7 @@
 use conformance::stage::{SESSION, Stage, calls_of, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
-use testkit::{Answer, Call};
+use testkit::{Answer, Call, Gate};
 
 fn bash(command: &str) -> Call {
     Call::new("call_bash", "bash", &json!({"command": command}))
@@ -315,6 +315,154 @@ async fn the_mode_can_be_changed_in_mid_session_and_is_kept() {
 }
 
 #[tokio::test]
+async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
+    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let gates = [Gate::new(), Gate::new()];
+    stage.model.answers([
+        Answer::calls([bash("touch first")]),
+        Answer::calls([bash("touch second")]).waits(&gates[0]),
+        Answer::calls([bash("touch third")]).waits(&gates[1]),
+        ends(),
+    ]);
+    stage.ann.says("all of them").await;
+    gates[0].reached().await;
+    sets_permissions(&mut stage, "read-only").await;
+    gates[0].open();
+    gates[1].reached().await;
+    let system = stage.model.requests()[2].json()["messages"][0].to_string();
+    assert!(system.contains("read only"), "the model is told: {system}");
+    sets_permissions(&mut stage, "ask").await;
+    gates[1].open();
+    stage.ann.decides(json!({})).await;
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(
+        statuses(&turn),
+        [
+            "completed setting true",
+            "completed not-needed false",
+            "completed user-action true"
+        ]
+    );
+    let made = |name: &str| stage.work().join(name).exists();
+    assert_eq!(
+        [made("first"), made("second"), made("third")],
+        [true, false, true]
+    );
+}
+
+#[tokio::test]
+async fn what_was_asked_before_a_session_became_read_only_is_not_done_after() {
+    let mut stage = Stage::set().await;
+    stage
+        .model
+        .answers([Answer::calls([bash("touch made")]), ends()]);
+    stage.ann.says("go").await;
+    let asked = stage.ann.asked().await;
+    sets_permissions(&mut stage, "read-only").await;
+    stage.ann.decides_about(&asked, json!({})).await;
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(statuses(&turn), ["completed user-action false"]);
+    assert!(!stage.work().join("made").exists());
+    assert!(stage.last_results()[0].contains("read only"));
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time() {
+    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let calls = [
+        Call::new(
+            "x",
+            "bash",
+            &json!({"command": "echo begun; until [ -e go ]; do :; done"}),
+        ),
+        Call::new("y", "bash", &json!({"command": "touch made"})),
+    ];
+    stage.model.answers([Answer::calls(calls), ends()]);
+    stage.ann.says("go").await;
+    stage
+        .ann
+        .until("the first runs", |chat| {
+            let calls = calls_of(&chat["activeTurn"]);
+            calls
+                .first()
+                .is_some_and(|call| call["content"].to_string().contains("begun"))
+        })
+        .await;
+    sets_permissions(&mut stage, "read-only").await;
+    stage.write("go", "");
+    let turn = stage.ann.turn_over().await;
+    assert_eq!(
+        statuses(&turn),
+        ["completed setting true", "completed not-needed false"]
+    );
+    assert!(!stage.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn two_edits_of_one_file_that_were_both_approved_are_both_made() {
+    for order in [[0, 1], [1, 0]] {
+        let mut stage = Stage::set().await;
+        stage.write("a.txt", "one\ntwo\n");
+        let edits = |id: &str, old: &str, new: &str| {
+            let edits = json!([{"old_text": old, "new_text": new}]);
+            Call::new(id, "edit", &json!({"path": "a.txt", "edits": edits}))
+        };
+        let calls = [edits("x", "one", "1"), edits("y", "two", "2")];
+        stage.model.answers([Answer::calls(calls), ends()]);
+        stage.ann.says("both").await;
+        let chat = stage.ann.until("both ask", both_ask).await;
+        let both = calls_of(&chat["activeTurn"]);
+        for index in order {
+            stage.ann.decides_about(&both[index], json!({})).await;
+        }
+        let turn = stage.ann.turn_over().await;
+        assert_eq!(
+            statuses(&turn),
+            ["completed user-action true", "completed user-action true"],
+            "{:?}",
+            stage.last_results()
+        );
+        assert_eq!(stage.read("a.txt"), "1\n2\n");
+    }
+}
+
+#[tokio::test]
+async fn edits_that_collide_are_made_once_and_the_model_is_told_why() {
+    let mut stage = Stage::set().await;
+    stage.write("a.txt", "one\n");
+    let edits = |id: &str, new: &str| {
+        let edits = json!([{"old_text": "one", "new_text": new}]);
+        Call::new(id, "edit", &json!({"path": "a.txt", "edits": edits}))
+    };
+    // The last one is the first once more, word for word.
+    let calls = [edits("x", "1"), edits("y", "eins"), edits("z", "1")];
+    stage.model.answers([Answer::calls(calls), ends()]);
+    stage.ann.says("all").await;
+    let chat = stage.ann.until("all ask", |chat| asking(chat) == 3).await;
+    for call in calls_of(&chat["activeTurn"]) {
+        stage.ann.decides_about(&call, json!({})).await;
+    }
+    stage.ann.turn_over().await;
+    assert_eq!(stage.read("a.txt"), "1\n");
+    let results = stage.last_results();
+    assert!(results[0].starts_with("Edited a.txt"), "{results:?}");
+    for result in &results[1..] {
+        assert!(result.contains("Nothing was changed"), "{results:?}");
+    }
+}
+
+/// How many calls wait for somebody's word.
+fn asking(chat: &Value) -> usize {
+    let calls = calls_of(&chat["activeTurn"]);
+    let waits = |call: &&Value| call["status"] == "pending-confirmation";
+    calls.iter().filter(waits).count()
+}
+
+fn both_ask(chat: &Value) -> bool {
+    asking(chat) == 2
+}
+
+#[tokio::test]
 async fn calls_that_ask_at_the_same_time_are_decided_one_by_one() {
     let mut stage = Stage::set().await;
     let calls = [
@@ -323,17 +471,7 @@ async fn calls_that_ask_at_the_same_time_are_decided_one_by_one() {
     ];
     stage.model.answers([Answer::calls(calls), ends()]);
     stage.ann.says("both").await;
-    stage
-        .ann
-        .until("both ask", |chat| {
-            let calls = calls_of(&chat["activeTurn"]);
-            calls
-                .iter()
-                .filter(|call| call["status"] == "pending-confirmation")
-                .count()
-                == 2
-        })
-        .await;
+    stage.ann.until("both ask", both_ask).await;
     let both = calls_of(&stage.ann.sees()["activeTurn"]);
     stage.ann.decides_about(&both[1], json!({})).await;
     let denial = json!({"approved": false, "reason": "denied"});

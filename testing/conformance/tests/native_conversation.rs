@@ -174,6 +174,13 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
         chat["steeringMessage"].is_null() && chat["queuedMessages"].is_null(),
         "{chat:#}"
     );
+    let notices = parts_of(&chat["turns"][0], "systemNotification");
+    let contents: Vec<&Value> = notices.iter().map(|part| &part["content"]).collect();
+    assert_eq!(
+        contents,
+        ["Said in between: no, left"],
+        "people find it too"
+    );
     let requests = stage.model.requests();
     let script = |number: usize| script_of(&messages(&requests[number].json()));
     expect![[r#"
@@ -192,6 +199,7 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
         assistant: - [read {"path":"a.txt"}]
         tool:      1	one
 
+        user: no, left
         assistant: - [read {"path":"a.txt"}]
         tool:      1	one
 
@@ -226,7 +234,10 @@ async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_reco
     .await;
     for (bad, why) in [
         (json!({"temperature": 3}), "`temperature` must be at most 2"),
-        (json!({"temperature": -1}), "`temperature` must be at least 0"),
+        (
+            json!({"temperature": -1}),
+            "`temperature` must be at least 0",
+        ),
         (json!({"effort": "some"}), "`effort` must be one of"),
     ] {
         let model = json!({"id": "echo", "config": bad});

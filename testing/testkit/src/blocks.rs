@@ -127,7 +127,7 @@ pub fn waits_for(chat: &Value, question: crate::script::Question) -> bool {
         // A client may want its result reviewed before the agent hears of it.
         Question::End(_) => ["running", "pending-result-confirmation"].contains(&&*status(part)),
         Question::Answer(_) => part["kind"] == "inputRequest" && part.get("response").is_none(),
-        Question::Steering(_) => false,
+        Question::Steering(_) | Question::Settings(_) => false,
     })
 }
 

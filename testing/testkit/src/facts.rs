@@ -48,10 +48,11 @@ pub fn host_facts() -> HostFacts {
             info: agent(provider, capabilities),
             config_schema: schema.clone(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
+            remembers: false,
         });
     HostFacts {
         agents: agents.collect(),
-        default_directory: Some(kernel::file_uri_of(WORKSPACE)),
+        default_directory: Some(wire::file_uri::uri_of(WORKSPACE)),
         roots: vec![WORKSPACE.to_owned()],
         version: "0.0.0".to_owned(),
         config_schema: json!({"type": "object", "properties": {

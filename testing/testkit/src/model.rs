@@ -107,7 +107,10 @@ impl Models {
     pub fn hear(&mut self, run: RunId, reply: AgentReply) -> bool {
         let question = Question::answered_by(&reply);
         // "Nothing to steer by" has no record, so a batch that fails beside it does not take it back.
-        let empty = matches!(reply, AgentReply::Steered { message: None, .. });
+        let empty = matches!(
+            reply,
+            AgentReply::Steered { message: None, .. } | AgentReply::Settings { .. }
+        );
         if self.halted.contains(&run) && !empty {
             self.violations
                 .push(format!("{run:?} was stopped and is told {reply:?}"));
@@ -286,5 +289,6 @@ fn words(reply: &AgentReply) -> String {
             Some(message) => format!("steered {}", message["text"].as_str().unwrap_or("")),
             None => "not steered".to_owned(),
         },
+        AgentReply::Settings { values, .. } => format!("settings {}", json!(values)),
     }
 }

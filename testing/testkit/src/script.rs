@@ -19,6 +19,7 @@ pub enum Question {
     End(u64),
     Answer(u64),
     Steering(u64),
+    Settings(u64),
 }
 
 impl Question {
@@ -29,6 +30,7 @@ impl Question {
             AgentReply::ToolEnded { call, .. } => Self::End(*call),
             AgentReply::Answered { ask, .. } => Self::Answer(*ask),
             AgentReply::Steered { steer, .. } => Self::Steering(*steer),
+            AgentReply::Settings { ask, .. } => Self::Settings(*ask),
         }
     }
 
@@ -44,6 +46,7 @@ impl Question {
             }
             TurnEvent::Asked { ask, .. } => Some(Self::Answer(*ask)),
             TurnEvent::SteerPoint { steer } => Some(Self::Steering(*steer)),
+            TurnEvent::SettingsAsked { ask } => Some(Self::Settings(*ask)),
             _ => None,
         }
     }
@@ -58,6 +61,7 @@ pub fn is_yes(reply: &AgentReply) -> bool {
         AgentReply::ToolEnded { result, .. } => result["success"] == true,
         AgentReply::Answered { response, .. } => response == "accept",
         AgentReply::Steered { message, .. } => message.is_some(),
+        AgentReply::Settings { .. } => true,
     }
 }
 

@@ -17,7 +17,6 @@ pub(super) struct Desk<'a> {
     pub shared: &'a Shared,
     pub workspace: &'a Workspace,
     pub events: &'a EventSink,
-    pub mode: Mode,
     pub approved: &'a Approvals,
     /// Held by a call that edits or runs.
     pub acting: Mutex<()>,
@@ -72,60 +71,104 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse(desk, called, tool.display_name(), text).await,
     };
-    let key = key_of(&**tool, &plan);
-    let verdict = {
-        let approved = desk.approved.lock().await;
-        consent::verdict(desk.mode, tool.nature(), &key, &approved)
-    };
-    let mut input = input;
-    let mut remark = None;
-    match verdict {
-        Verdict::Refuse => {
-            let text = "This session is read only: the call was refused.".to_owned();
-            return refuse(desk, called, tool.display_name(), text).await;
-        }
-        Verdict::Run => {
-            let confirmed = match tool.nature() {
-                Nature::Reads => "not-needed",
-                Nature::Edits | Nature::Runs => "setting",
-            };
-            let acting = acting(desk, &**tool).await;
-            // Looked at again now that the calls before it are done: it is held to what it sees.
-            let plan = match (&acting, tool.plan(&input, desk.workspace)) {
-                (None, _) => plan,
-                (Some(_), again) => match again.await {
-                    Ok(plan) => plan,
-                    Err(ToolError(text)) => {
-                        return refuse(desk, called, tool.display_name(), text).await;
-                    }
-                },
-            };
-            ready(desk, called, &plan, Some(confirmed)).await?;
-            let ended = run(desk, called, &**tool, &input).await?;
-            return complete(desk, called, ended).await;
-        }
-        Verdict::Ask => match ask(desk, called, &plan).await? {
-            Decision::Approved { edited, scope } => {
-                let mut key = key;
-                if let Some(edited) = edited {
-                    remark = Some(format!("The user changed the input to {edited}"));
-                    match replan(desk, &**tool, &edited).await {
-                        Ok(planned) => (input, key) = planned,
-                        Err(text) => {
-                            let ended = Ended::failed(tool.display_name(), text);
-                            return complete(desk, called, ended).await;
-                        }
-                    }
-                }
-                if scope == Scope::Session {
-                    remember(desk, &key).await?;
-                }
+    let tool = &**tool;
+    let key = key_of(tool, &plan);
+    loop {
+        match desk.verdict(tool.nature(), &key).await? {
+            Verdict::Refuse => {
+                return refuse(desk, called, tool.display_name(), READ_ONLY.to_owned()).await;
             }
-            Decision::Denied { text } => return Ok(text),
-        },
+            Verdict::Run => match unasked(desk, called, (tool, &input), &plan).await? {
+                Some(told) => return Ok(told),
+                None => continue,
+            },
+            Verdict::Ask => return asked(desk, called, (tool, input), plan).await,
+        }
     }
-    let _acting = acting(desk, &**tool).await;
-    let mut ended = run(desk, called, &**tool, &input).await?;
+}
+
+/// What a model is told of a call that a session of readers does not make.
+const READ_ONLY: &str = "This session is read only: the call was refused.";
+
+impl Desk<'_> {
+    /// What may be done without asking, as the session's settings are now.
+    pub(super) async fn mode(&self) -> Result<Mode, TurnOver> {
+        Ok(Mode::of(&self.events.settings().await?))
+    }
+
+    /// What is to be done about a call, as things are now: settings may change in mid-turn, and another chat may have
+    /// been told something for the whole session.
+    async fn verdict(&self, nature: Nature, key: &str) -> Result<Verdict, TurnOver> {
+        if nature == Nature::Reads {
+            return Ok(Verdict::Run);
+        }
+        let mode = self.mode().await?;
+        let approved = self.approved.lock().await;
+        Ok(consent::verdict(mode, nature, key, &approved))
+    }
+}
+
+/// Carries out a call that nobody need be asked about; `None` if that is not so any more by the time it may begin.
+async fn unasked(
+    desk: &Desk<'_>,
+    called: &Called,
+    (tool, input): (&dyn Tool, &Value),
+    plan: &Plan,
+) -> Result<Option<String>, TurnOver> {
+    let Some(_acting) = acting(desk, tool).await else {
+        ready(desk, called, plan, Some("not-needed")).await?;
+        let ended = run(desk, called, tool, input).await?;
+        return complete(desk, called, ended).await.map(Some);
+    };
+    // Looked at again now that the calls before it are done: it is held to what it sees.
+    let plan = match tool.plan(input, desk.workspace).await {
+        Ok(plan) => plan,
+        Err(ToolError(text)) => {
+            let told = refuse(desk, called, tool.display_name(), text).await?;
+            return Ok(Some(told));
+        }
+    };
+    let verdict = desk.verdict(tool.nature(), &key_of(tool, &plan)).await?;
+    if verdict != Verdict::Run {
+        return Ok(None);
+    }
+    ready(desk, called, &plan, Some("setting")).await?;
+    let ended = run(desk, called, tool, input).await?;
+    complete(desk, called, ended).await.map(Some)
+}
+
+/// Carries out a call that somebody is asked about first.
+async fn asked(
+    desk: &Desk<'_>,
+    called: &Called,
+    (tool, mut input): (&dyn Tool, Value),
+    plan: Plan,
+) -> Result<String, TurnOver> {
+    let (edited, scope) = match ask(desk, called, &plan).await? {
+        Decision::Approved { edited, scope } => (edited, scope),
+        Decision::Denied { text } => return Ok(text),
+    };
+    let mut key = key_of(tool, &plan);
+    let mut remark = None;
+    if let Some(edited) = edited {
+        remark = Some(format!("The user changed the input to {edited}"));
+        match replan(desk, tool, &edited).await {
+            Ok(planned) => (input, key) = planned,
+            Err(text) => {
+                let ended = Ended::failed(tool.display_name(), text);
+                return complete(desk, called, ended).await;
+            }
+        }
+    }
+    if scope == Scope::Session {
+        remember(desk, &key).await?;
+    }
+    let _acting = acting(desk, tool).await;
+    // A session that was made read only since the question is read only.
+    let mut ended = match desk.mode().await? {
+        Mode::ReadOnly => Ended::failed(tool.display_name(), READ_ONLY.to_owned()),
+        Mode::Ask | Mode::AcceptEdits | Mode::FullAccess => run(desk, called, tool, &input).await?,
+    };
     if let Some(remark) = remark {
         ended.text = format!("{remark}\n{}", ended.text);
     }

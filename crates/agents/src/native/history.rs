@@ -52,6 +52,14 @@ pub(super) fn of_parts(parts: &[Value]) -> Vec<ModelMessage> {
                 }
             }
             "toolCall" => round.calls(&part["toolCall"], &mut messages),
+            // What the user said in between was heard between two rounds.
+            "systemNotification" => {
+                if let Some(message) = part["_meta"].get(wire::meta::STEERING) {
+                    std::mem::take(&mut round).end(&mut messages);
+                    let text = message["text"].as_str().unwrap_or("");
+                    messages.push(ModelMessage::User(text.to_owned()));
+                }
+            }
             _ => {}
         }
     }
@@ -224,6 +232,33 @@ mod tests {
         };
         let calls: Vec<usize> = of_parts(&parts).iter().filter_map(calls_of).collect();
         assert_eq!(calls, [2, 1]);
+    }
+
+    #[test]
+    fn what_was_said_in_between_stands_where_it_was_taken() {
+        let call = |id: &str, round: u64| {
+            json!({"kind": "toolCall", "toolCall": {"status": "completed", "toolCallId": id, "toolName": "read",
+                "toolInput": "{}", "content": [], "_meta": {super::super::round::ROUND: round}}})
+        };
+        let steered = |text: &str| {
+            json!({"kind": "systemNotification", "content": format!("Said in between: {text}"),
+                "_meta": {wire::meta::STEERING: {"text": text, "origin": {"kind": "user"}}}})
+        };
+        let notice = json!({"kind": "systemNotification", "content": "tried again"});
+        let parts = [
+            call("a", 0),
+            steered("left"),
+            call("b", 1),
+            notice,
+            steered("right"),
+        ];
+        let users = |message: &ModelMessage| match message {
+            ModelMessage::User(text) => text.clone(),
+            ModelMessage::Assistant { .. } => "-".to_owned(),
+            ModelMessage::ToolResult { id, .. } => id.clone(),
+        };
+        let told: Vec<String> = of_parts(&parts).iter().map(users).collect();
+        assert_eq!(told, ["-", "a", "left", "-", "b", "right"]);
     }
 
     #[test]

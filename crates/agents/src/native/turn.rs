@@ -86,12 +86,11 @@ async fn converse(
         false => Vec::new(),
     };
     let said = history::of_parts(&input.said);
-    let checkpoint = input.resume.as_ref().and_then(Option::as_deref);
-    let mut steered = Steered::read(checkpoint, rounds_of(&said));
+    let rounds = rounds_of(&said);
     let mut request = ModelRequest {
         model: model.server_name().to_owned(),
         system: prompt::system(place.directories, &tools, mode),
-        messages: conversation(model, input, said, &steered),
+        messages: conversation(model, input, said),
         tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
         max_output_tokens: model.output_tokens,
         settings: settings_of(model, &input.message),
@@ -107,7 +106,6 @@ async fn converse(
         shared,
         workspace: place.workspace,
         events,
-        mode,
         approved: place.approvals,
         acting: Mutex::new(()),
     };
@@ -115,9 +113,12 @@ async fn converse(
     let mut usage = Usage::default();
     for round in 0..ROUNDS_MAX {
         if round > 0 {
-            steered.take(events, &mut numbers, &mut request).await?;
+            take_steering(events, &mut numbers, &mut request).await?;
+            // It may have changed in the middle of the turn, and the model should know.
+            let mode = desk.mode().await?;
+            request.system = prompt::system(place.directories, &tools, mode);
         }
-        let asked = (steered.rounds, &request);
+        let asked = (rounds + round, &request);
         let said = match round::play(shared, endpoint, asked, &mut numbers, events).await {
             Ok(said) => said,
             Err(RoundError::Over) => return Err(Stop::Over),
@@ -188,16 +189,11 @@ fn spec_of(tool: &dyn Tool) -> ToolSpec {
 }
 
 /// Earlier turns, the user's message, and what a resumed turn said so far. Half of what fits is left for this turn.
-fn conversation(
-    model: &Model,
-    input: &TurnInput,
-    said: Vec<ModelMessage>,
-    steered: &Steered,
-) -> Vec<ModelMessage> {
+fn conversation(model: &Model, input: &TurnInput, said: Vec<ModelMessage>) -> Vec<ModelMessage> {
     let mut messages = history::of_turns(&input.history, model.context() / 2);
     messages.push(ModelMessage::User(input.text.clone()));
     if input.resume.is_some() {
-        messages.extend(steered.woven_into(said));
+        messages.extend(said);
         if matches!(messages.last(), Some(ModelMessage::Assistant { .. })) {
             messages.push(ModelMessage::User(GO_ON.to_owned()));
         }
@@ -267,91 +263,23 @@ async fn ended(said: &Said, events: &EventSink) -> Result<(), Stop> {
     Ok(events.send(AgentEvent::Notice { text }).await?)
 }
 
-/// Steering messages that were taken in this turn, and after how many rounds: no part of the turn holds them, so the
-/// checkpoint does.
-#[derive(Debug, Default)]
-struct Steered {
-    rounds: usize,
-    taken: Vec<(usize, String)>,
-}
-
-/// Steering kept in a checkpoint, in bytes: a checkpoint is bounded.
-const STEERING_BYTES_MAX: usize = 48 * 1_024;
-
-impl Steered {
-    /// What the checkpoint says, in a turn that went on for so many rounds.
-    fn read(checkpoint: Option<&[u8]>, rounds: usize) -> Self {
-        let value: Value = checkpoint
-            .and_then(|data| serde_json::from_slice(data).ok())
-            .unwrap_or_default();
-        let taken = value["steered"].as_array().into_iter().flatten();
-        let taken = taken.filter_map(|entry| {
-            let rounds = usize::try_from(entry[0].as_u64()?).ok()?;
-            Some((rounds, entry[1].as_str()?.to_owned()))
-        });
-        Self {
-            rounds,
-            taken: taken.collect(),
-        }
+/// A round is over: is there a word from the user? The host makes it a part of the turn as it hands it over.
+async fn take_steering(
+    events: &EventSink,
+    numbers: &mut Numbers,
+    request: &mut ModelRequest,
+) -> Result<(), Stop> {
+    let steer = numbers.next();
+    let taken = events.ask(AgentEvent::SteerPoint { steer }).await?;
+    if let AgentReply::Steered {
+        message: Some(message),
+        ..
+    } = taken
+    {
+        let text = message["text"].as_str().unwrap_or("");
+        request.messages.push(ModelMessage::User(text.to_owned()));
     }
-
-    /// A round is over: is there a word from the user? What was taken is kept before the model hears it.
-    async fn take(
-        &mut self,
-        events: &EventSink,
-        numbers: &mut Numbers,
-        request: &mut ModelRequest,
-    ) -> Result<(), Stop> {
-        self.rounds += 1;
-        let steer = numbers.next();
-        let AgentReply::Steered { message, .. } =
-            events.ask(AgentEvent::SteerPoint { steer }).await?
-        else {
-            return Ok(());
-        };
-        if let Some(text) = message
-            .as_ref()
-            .and_then(|message| message["text"].as_str())
-        {
-            self.taken.push((self.rounds, text.to_owned()));
-            request.messages.push(ModelMessage::User(text.to_owned()));
-        }
-        events
-            .send(AgentEvent::Checkpoint(self.checkpoint()))
-            .await?;
-        Ok(())
-    }
-
-    fn checkpoint(&self) -> Vec<u8> {
-        let mut room = STEERING_BYTES_MAX;
-        let fits = self.taken.iter().rev().take_while(|(_, text)| {
-            let left = room.checked_sub(text.len() * 2);
-            room = left.unwrap_or(0);
-            left.is_some()
-        });
-        let mut steered: Vec<Value> = fits.map(|(rounds, text)| json!([rounds, text])).collect();
-        steered.reverse();
-        let kept = json!({"steered": steered});
-        kept.to_string().into_bytes()
-    }
-
-    /// What was said, with the user's words where they were taken.
-    fn woven_into(&self, said: Vec<ModelMessage>) -> Vec<ModelMessage> {
-        let mut woven = Vec::with_capacity(said.len() + self.taken.len());
-        let mut taken = self.taken.iter().peekable();
-        let mut rounds = 0;
-        for message in said {
-            if let ModelMessage::Assistant { calls, .. } = &message {
-                while let Some((_, text)) = taken.next_if(|(after, _)| *after <= rounds) {
-                    woven.push(ModelMessage::User(text.clone()));
-                }
-                rounds += usize::from(!calls.is_empty());
-            }
-            woven.push(message);
-        }
-        woven.extend(taken.map(|(_, text)| ModelMessage::User(text.clone())));
-        woven
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -370,43 +298,5 @@ mod tests {
             "{long}"
         );
         assert_eq!(title_of(" \n"), None);
-    }
-
-    #[test]
-    fn steering_is_woven_in_where_it_was_taken() {
-        let call = ToolUse {
-            id: "c".to_owned(),
-            name: "read".to_owned(),
-            input: "{}".to_owned(),
-        };
-        let said = |text: &str| ModelMessage::Assistant {
-            text: text.to_owned(),
-            calls: vec![call.clone()],
-        };
-        let user = |text: &str| ModelMessage::User(text.to_owned());
-        let steered = Steered {
-            rounds: 2,
-            taken: vec![(1, "left".to_owned()), (2, "right".to_owned())],
-        };
-        let again = Steered::read(Some(&steered.checkpoint()), 2);
-        assert_eq!((again.rounds, &again.taken), (2, &steered.taken));
-        assert_eq!(
-            again.woven_into(vec![said("a"), said("b")]),
-            vec![said("a"), user("left"), said("b"), user("right")]
-        );
-    }
-
-    #[test]
-    fn a_checkpoint_stays_within_its_bound() {
-        let steered = Steered {
-            rounds: 9,
-            taken: (0..9).map(|n| (n, "x".repeat(10_000))).collect(),
-        };
-        let checkpoint = steered.checkpoint();
-        assert!(checkpoint.len() < 64 * 1_024, "{}", checkpoint.len());
-        assert_eq!(
-            Steered::read(Some(&checkpoint), 9).taken.last().unwrap().0,
-            8
-        );
     }
 }

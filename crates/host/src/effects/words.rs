@@ -58,6 +58,7 @@ pub(super) fn event(event: AgentEvent) -> TurnEvent {
         },
         AgentEvent::Asked { ask, request } => TurnEvent::Asked { ask, request },
         AgentEvent::SteerPoint { steer } => TurnEvent::SteerPoint { steer },
+        AgentEvent::SettingsAsked { ask } => TurnEvent::SettingsAsked { ask },
         AgentEvent::Spawned { call, worker } => TurnEvent::Spawned {
             call,
             worker: Box::new(Worker {
@@ -103,5 +104,6 @@ pub(super) fn reply(reply: AgentReply) -> agents::AgentReply {
             answers,
         },
         AgentReply::Steered { steer, message } => agents::AgentReply::Steered { steer, message },
+        AgentReply::Settings { ask, values } => agents::AgentReply::Settings { ask, values },
     }
 }

@@ -70,6 +70,7 @@ impl Kernel {
             | TurnEvent::ContentRef(_)
             | TurnEvent::Asked { .. }
             | TurnEvent::SteerPoint { .. }
+            | TurnEvent::SettingsAsked { .. }
             | TurnEvent::Spawned { .. }
             | TurnEvent::Completed
             | TurnEvent::Failed(_) => {} // not about a call

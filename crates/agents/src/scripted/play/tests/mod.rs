@@ -123,6 +123,7 @@ fn line(event: &AgentEvent) -> String {
             format!("ask {} {}", name(ask), Value::Object(request.clone()))
         }
         AgentEvent::SteerPoint { steer } => format!("steer {}", name(steer)),
+        AgentEvent::SettingsAsked { ask } => format!("settings {}", name(ask)),
         AgentEvent::Spawned { call, worker } => format!(
             "spawn {} {:?} {:?} {:?} {:?} {}",
             name(call),
