@@ -336,7 +336,7 @@ fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, Ser
         });
     Ok(HostFacts {
         agents: facts.collect(),
-        default_directory: paths.first().map(|path| wire::file_uri::uri_of(path)),
+        default_directory: paths.first().map(wire::file_uri::uri_of),
         roots: paths,
         version: VERSION.to_owned(),
         config_schema: json!({"type": "object", "properties": {"logLevel": {
