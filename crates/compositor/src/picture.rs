@@ -112,3 +112,39 @@ fn after_blocks(bytes: &[u8], mut at: usize) -> usize {
     }
     at
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn headers_tell_how_large_a_picture_is() {
+        let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc2\0\x0b\x08\x01\x02\x03\x04";
+        assert_eq!(sides(jpeg), Some((0x0304, 0x0102)));
+        assert_eq!(sides(b"GIF89a\x05\x01\x06\0"), Some((0x0105, 6)));
+        let lossy = b"RIFF....WEBPVP8 ....\x30\x01\x00\x9d\x01\x2a\x10\x40\x20\x00";
+        assert_eq!(sides(lossy), Some((0x10, 0x20)));
+        let lossless = b"RIFF....WEBPVP8L....\x2f\x01\x80\0\0";
+        assert_eq!(sides(lossless), Some((2, 3)));
+        let extended = b"RIFF....WEBPVP8X....\0\0\0\0\x09\0\0\x13\0\0";
+        assert_eq!(sides(extended), Some((10, 20)));
+        assert_eq!(sides(b"\x89PNG\r\n\x1a\n"), None, "only its first bytes");
+        assert_eq!(sides(b"hello"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_calls_itself_a_picture_panics(
+            magic in prop::sample::select(vec![
+                &b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"[..], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBPVP8 ",
+                b"RIFF....WEBPVP8L", b"RIFF....WEBPVP8X",
+            ]),
+            rest in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let bytes = [magic, &rest].concat();
+            let _ = sides(&bytes);
+            let _ = is_animated_gif(&bytes);
+        }
+    }
+}

@@ -109,6 +109,12 @@ impl CapabilityMap {
             if let Some(key) = entry.keys().find(|key| !known.contains(&key.as_str())) {
                 return Err(bad(&format!("`{key}` is neither `default` nor `models`")));
             }
+            if entry
+                .get("default")
+                .is_some_and(|default| !default.is_object())
+            {
+                return Err(bad("`default` is no object"));
+            }
             self.read(target, None)?;
             let models = match entry.get("models") {
                 None => continue,
@@ -158,6 +164,19 @@ impl Capabilities {
     /// What a target takes by the map of the house.
     pub fn built_in(target: Target) -> Self {
         CapabilityMap::built_in().of(target, None)
+    }
+
+    /// What is left of it for an agent that said at its handshake what its prompts may hold.
+    pub fn of_prompts(mut self, said: &Object) -> Self {
+        let says = |key: &str| said.get(key) == Some(&Value::Bool(true));
+        self.image = self.image.filter(|_| says("image"));
+        self.audio = self.audio.filter(|_| says("audio"));
+        let embedded = says("embeddedContext");
+        self.pdf = self.pdf.filter(|_| embedded);
+        self.video = self.video.filter(|_| embedded);
+        self.binary = self.binary.filter(|_| embedded);
+        self.embedded_text &= embedded;
+        self
     }
 
     pub(crate) fn of_class(&self, class: Class) -> Option<&Media> {

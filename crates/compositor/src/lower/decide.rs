@@ -83,7 +83,10 @@ impl Lowering<'_> {
             self.block_of_text(texts::intent(kind));
         }
         if of.text.trim().is_empty() {
-            return self.nothing(at, "there is nothing in it");
+            return match of.intent {
+                Some(_) => self.decided(at, "text", Some("only what is wanted is known"), 0),
+                None => self.nothing(at, "there is nothing in it"),
+            };
         }
         self.say(at, "text", of.text.to_owned(), None);
     }

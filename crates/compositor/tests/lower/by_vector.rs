@@ -1,13 +1,12 @@
 //! What every vector says that targets are shown.
 
-mod vectors;
-
 use std::collections::BTreeMap;
 
 use compositor::lower::{Capabilities, Target, lower};
 use compositor::resolve::{InlineLimits, Resolved, resolve};
 use serde_json::Value;
-use vectors::{Memory, parts};
+
+use crate::vectors::{self, Memory, parts};
 
 #[test]
 fn every_vector_is_lowered_as_it_says() {

@@ -1,0 +1,36 @@
+//! What targets are shown of persisted parts: every rule of that half of compositor.md, by its number.
+
+#[path = "../vectors/mod.rs"]
+mod vectors;
+
+mod attachments;
+mod by_vector;
+mod capabilities;
+mod invariants;
+mod references;
+mod words;
+
+use std::collections::BTreeMap;
+
+use compositor::Part;
+use compositor::lower::{Capabilities, Lowered, Target, lower};
+use serde_json::Value;
+
+use vectors::Memory;
+
+/// What a target takes by the map of the house is shown of parts.
+fn shown(target: Target, parts: &Value, sources: &mut Memory) -> Lowered {
+    let parts: Vec<Part> = vectors::parts(parts);
+    let capabilities = Capabilities::built_in(target);
+    lower(&parts, &BTreeMap::new(), target, &capabilities, sources)
+}
+
+/// The texts that Chat Completions is shown, other blocks by their type.
+fn chat(parts: &Value, sources: &mut Memory) -> Vec<String> {
+    let blocks = shown(Target::OpenaiChat, parts, sources).blocks;
+    let text = |block: Value| match &block["text"] {
+        Value::String(text) => text.clone(),
+        _ => format!("({})", block["type"].as_str().unwrap()),
+    };
+    blocks.into_iter().map(text).collect()
+}

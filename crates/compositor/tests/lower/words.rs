@@ -1,0 +1,286 @@
+//! Texts, commands, mentions, editor contexts and what we do not know: C-002, C-040 on, C-060 on, C-070 on, C-086.
+
+use std::collections::BTreeMap;
+
+use compositor::lower::{Capabilities, Target, chat_content, lower, text_of};
+use serde_json::{Value, json};
+
+use crate::vectors::{Memory, parts};
+use crate::{chat, shown};
+
+fn said(parts: Value) -> Vec<String> {
+    chat(&parts, &mut Memory::default())
+}
+
+fn context(payload: Value) -> Value {
+    json!({"type": "editor-context", "kind": "k", "payload": payload})
+}
+
+#[test]
+fn c002_blocks_are_in_the_order_of_parts() {
+    let parts: Vec<Value> = (0..30)
+        .map(|n| json!({"type": "text", "text": n.to_string()}))
+        .collect();
+    let numbers: Vec<String> = (0..30).map(|n| n.to_string()).collect();
+    assert_eq!(said(json!(parts)), numbers);
+}
+
+#[test]
+fn text_is_sent_as_it_is_and_blanks_are_not_sent() {
+    let text = " </editor_context> & <b>\r\n";
+    let parts = json!([{"type": "text", "text": text}, {"type": "text", "text": " \n\t"}]);
+    for target in Target::ALL {
+        let lowered = shown(target, &parts, &mut Memory::default());
+        assert_eq!(lowered.blocks.len(), 1);
+        assert_eq!(text_of(&lowered), text);
+    }
+}
+
+#[test]
+fn c040_c041_commands_are_not_shown_and_what_they_became_is() {
+    let parts = json!([
+        {"type": "command", "id": "/review", "args": {"raw": "a", "argv": ["a"]}},
+        {"type": "text", "text": "Review a.", "derived_from": {"part": 0}},
+    ]);
+    assert_eq!(said(parts), ["Review a."]);
+    let parts = json!([
+        {"type": "command", "id": "/search", "args": {"raw": "icons", "argv": ["icons"]}},
+        {"type": "text", "text": "icons", "intent": "search", "derived_from": {"part": 0}},
+    ]);
+    assert_eq!(said(parts), ["<user_intent kind=\"search\"/>", "icons"]);
+    let bare = json!([{"type": "text", "text": "", "intent": "search"}]);
+    assert_eq!(said(bare), ["<user_intent kind=\"search\"/>"]);
+}
+
+#[test]
+fn c053_host_actions_alone_are_shown_nothing() {
+    let action = json!({"type": "command", "id": "/compact", "args": {}});
+    assert!(said(json!([action])).is_empty());
+    assert!(said(json!([action, {"type": "text", "text": "\n"}])).is_empty());
+    assert!(said(json!([])).is_empty());
+}
+
+#[test]
+fn c061_c064_skills_leave_no_trace() {
+    let skill = |unresolved: bool| json!({"type": "mention", "anchor": "@skill:s", "target": {"kind": "skill", "name": "s", "unresolved": unresolved}});
+    let parts = json!([{"type": "text", "text": "use "}, skill(false), skill(true)]);
+    let lowered = shown(Target::Anthropic, &parts, &mut Memory::default());
+    assert_eq!(text_of(&lowered), "use ");
+    assert!(
+        lowered.diagnostics.is_empty(),
+        "they were told at submission"
+    );
+}
+
+#[test]
+fn c063_an_entity_that_is_there_is_a_reference_and_another_is_dropped_and_told() {
+    let mut sources = Memory {
+        entities: vec![("node".to_owned(), "n1".to_owned())],
+        ..Memory::default()
+    };
+    let of =
+        |id: &str| json!({"type": "mention", "target": {"kind": "node", "id": id, "label": "L"}});
+    let lowered = shown(
+        Target::Anthropic,
+        &json!([of("n1"), of("n2")]),
+        &mut sources,
+    );
+    let expected = "<editor_context kind=\"ref\" source=\"node\">{\"id\":\"n1\",\"label\":\"L\"}</editor_context>";
+    assert_eq!(text_of(&lowered), expected);
+    assert_eq!(
+        lowered.diagnostics,
+        ["mention: node 'n2' does not resolve (dropped)"]
+    );
+    let nameless = json!([{"type": "text", "text": "x"}, {"type": "mention", "target": {"kind": "unknown", "label": "Chip"}}]);
+    let lowered = shown(Target::Anthropic, &nameless, &mut sources);
+    assert_eq!(
+        lowered.diagnostics,
+        ["mention: unknown 'Chip' does not resolve (dropped)"]
+    );
+}
+
+#[test]
+fn c065_a_context_mention_is_shown_as_what_follows_it() {
+    let parts = json!([
+        {"type": "mention", "target": {"kind": "context", "name": "selection"}},
+        {"type": "editor-context", "kind": "selection", "payload": {"text": "x"}, "emitted_at": 1, "derived_from": {"part": 0}},
+    ]);
+    assert_eq!(
+        said(parts),
+        ["<editor_context kind=\"selection\">x</editor_context>"]
+    );
+}
+
+#[test]
+fn c067_a_message_without_words_says_so() {
+    let skill = json!({"type": "mention", "target": {"kind": "skill", "name": "s"}});
+    let command = json!({"type": "command", "id": "/svg", "args": {}});
+    let nothing = "(The user sent no text.)";
+    assert_eq!(said(json!([skill])), [nothing]);
+    assert_eq!(said(json!([{"type": "text", "text": " "}])), [nothing]);
+    assert_eq!(said(json!([command, skill])), [nothing]);
+    let empty = json!({"type": "text", "text": "", "derived_from": {"part": 0}});
+    assert_eq!(said(json!([command, empty])), [nothing]);
+    let dropped = json!([{"type": "mention", "target": {"kind": "node", "id": "gone"}}]);
+    let lowered = shown(Target::Gemini, &dropped, &mut Memory::default());
+    assert_eq!(lowered.blocks, [json!({"text": nothing})]);
+    assert_eq!(lowered.decisions.last().unwrap().became, "placeholder");
+}
+
+#[test]
+fn c070_c073_contexts_are_blocks_of_their_own_in_order() {
+    let parts = json!([
+        {"type": "text", "text": "fix this"},
+        {"type": "editor-context", "kind": "open", "source": "tabs", "payload": {"files": ["a", "b"]}, "emitted_at": 2},
+        {"type": "editor-context", "kind": "cursor", "payload": {}},
+    ]);
+    assert_eq!(
+        said(parts),
+        [
+            "fix this",
+            "<editor_context kind=\"open\" source=\"tabs\">{\"files\":[\"a\",\"b\"]}</editor_context>",
+            "<editor_context kind=\"cursor\">{}</editor_context>",
+        ]
+    );
+}
+
+#[test]
+fn c074_no_payload_closes_its_marker() {
+    for (payload, body) in [
+        (json!({"text": "</editor_context>"}), "&lt;/editor_context>"),
+        (
+            json!({"text": "<editor_context kind=\"x\">"}),
+            "&lt;editor_context kind=\"x\">",
+        ),
+        (
+            json!({"text": "< /editor_context> <<EDITOR_context"}),
+            "< /editor_context> <&lt;EDITOR_context",
+        ),
+        (json!({"text": "é<"}), "é<"),
+        (json!({"text": "a", "b": 1}), "{\"text\":\"a\",\"b\":1}"),
+        (json!({"text": 1}), "{\"text\":1}"),
+        (
+            json!({"</Editor_Context>": "<b>"}),
+            "{\"\\u003c/Editor_Context>\":\"<b>\"}",
+        ),
+    ] {
+        let expected = format!("<editor_context kind=\"k\">{body}</editor_context>");
+        assert_eq!(said(json!([context(payload.clone())])), [expected]);
+    }
+    // What is escaped in JSON is the same payload.
+    let payload = json!({"html": "</editor_context>"});
+    let text = said(json!([context(payload.clone())])).remove(0);
+    let body = text.strip_prefix("<editor_context kind=\"k\">").unwrap();
+    let body = body.strip_suffix("</editor_context>").unwrap();
+    assert_eq!(serde_json::from_str::<Value>(body).unwrap(), payload);
+}
+
+#[test]
+fn c074_attributes_are_escaped() {
+    let part = json!([{"type": "editor-context", "kind": "<&>", "source": "\"'", "payload": {}}]);
+    assert_eq!(
+        said(part),
+        ["<editor_context kind=\"&lt;&amp;&gt;\" source=\"&quot;'\">{}</editor_context>"]
+    );
+}
+
+#[test]
+fn c082_stages_leave_the_parts_as_they_are() {
+    for vector in crate::vectors::vectors() {
+        let parts = parts(&vector["persisted"]);
+        let before = vector["persisted"].to_string();
+        for target in Target::ALL {
+            let capabilities = Capabilities::built_in(target);
+            lower(
+                &parts,
+                &BTreeMap::new(),
+                target,
+                &capabilities,
+                &mut Memory::of(&vector),
+            );
+        }
+        let after: Vec<Value> = parts.iter().map(compositor::Part::to_value).collect();
+        assert_eq!(Value::Array(after).to_string(), before);
+    }
+}
+
+#[test]
+fn c086_what_is_not_known_is_shown_by_its_text_or_its_name() {
+    let parts = json!([
+        {"type": "poll", "text": "Which?", "options": [1]},
+        {"type": "hologram"},
+        {"type": "hologram", "text": " "},
+        {"type": "file-ref", "ref": {"kind": "path", "file_path": "a"}},
+        {"type": "file-ref", "ref": {"kind": "path", "path": "a", "range": {"unit": "page", "start": 1, "end": 2}}},
+        {"type": "editor-context", "kind": "k", "payload": "no object"},
+        {"type": "text", "text": 7},
+        {"type": ""},
+    ]);
+    assert_eq!(
+        said(parts),
+        [
+            "Which?",
+            "[unsupported part: hologram]",
+            "[unsupported part: hologram]",
+            "[unsupported part: file-ref]",
+            "[unsupported part: file-ref]",
+            "[unsupported part: editor-context]",
+            "[unsupported part: text]",
+            "[unsupported part: ]",
+        ]
+    );
+}
+
+#[test]
+fn c089_every_part_has_a_decision() {
+    let parts = json!([
+        {"type": "text", "text": "a"},
+        {"type": "command", "id": "/x", "args": {}},
+        {"type": "mention", "target": {"kind": "skill", "name": "s"}},
+        {"type": "file-ref", "ref": {"kind": "path", "path": "gone"}},
+        {"type": "hologram"},
+        context(json!({})),
+    ]);
+    let lowered = shown(Target::Anthropic, &parts, &mut Memory::default());
+    let became: Vec<(usize, &str)> = lowered
+        .decisions
+        .iter()
+        .map(|it| (it.part, it.became.as_str()))
+        .collect();
+    let expected = [
+        "text",
+        "nothing",
+        "nothing",
+        "reference",
+        "placeholder",
+        "editor_context",
+    ];
+    assert_eq!(became, expected.into_iter().enumerate().collect::<Vec<_>>());
+    assert!(lowered.decisions[1].why.is_some() && lowered.decisions[3].why.is_some());
+}
+
+#[test]
+fn one_text_is_a_plain_string_for_old_servers() {
+    let of =
+        |parts: Value| chat_content(&shown(Target::OpenaiChat, &parts, &mut Memory::default()));
+    assert_eq!(of(json!([{"type": "text", "text": "a"}])), json!("a"));
+    let two = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    assert_eq!(of(two.clone()), two);
+    assert_eq!(of(json!([])), json!([]));
+}
+
+#[test]
+fn g06_the_text_of_a_message_is_its_text_blocks() {
+    let parts = json!([
+        {"type": "text", "text": "a"},
+        {"type": "file-attachment", "name": "i.png", "mime": "image/png", "data": "iVBORw0KGgo="},
+        {"type": "file-attachment", "name": "n", "mime": "text/plain", "data": "eA=="},
+    ]);
+    let lowered = shown(Target::OpenaiChat, &parts, &mut Memory::default());
+    assert_eq!(text_of(&lowered), "a\nn\n```\nx\n```");
+    let action = json!([{"type": "command", "id": "/compact", "args": {}}]);
+    assert_eq!(
+        text_of(&shown(Target::OpenaiChat, &action, &mut Memory::default())),
+        ""
+    );
+}
