@@ -165,6 +165,10 @@ impl Part {
         &self.0
     }
 
+    pub fn into_object(self) -> Object {
+        self.0
+    }
+
     pub fn to_value(&self) -> Value {
         Value::Object(self.0.clone())
     }

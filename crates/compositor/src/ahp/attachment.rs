@@ -1,0 +1,232 @@
+//! One attachment of a message, and the part it is (the table of 3.2).
+
+use serde_json::{Value, json};
+use wire::Object;
+
+use super::{PART_KEY, uri};
+use crate::diagnostics::{Diagnostics, quoted};
+use crate::part::{Part, View};
+use crate::position;
+
+/// Stands for the body of an attachment in the part that the attachment carries along.
+pub(super) const BODY: &str = "$body";
+
+/// The part that an attachment is. Its body, if it has one, is not in it.
+pub(super) fn part(attachment: &Value, roots: &[String], said: &mut Diagnostics) -> Object {
+    match carried(attachment) {
+        Carried::Part(part) => part,
+        Carried::Nothing => by_type(attachment, roots),
+        Carried::Unreadable => {
+            let label = quoted(label(attachment));
+            said.say(|| format!("attachment: the part that {label} carries cannot be read"));
+            by_type(attachment, roots)
+        }
+    }
+}
+
+pub(super) fn label(attachment: &Value) -> &str {
+    text(attachment, "label").unwrap_or("")
+}
+
+pub(super) fn text<'a>(attachment: &'a Value, key: &str) -> Option<&'a str> {
+    attachment.get(key).and_then(Value::as_str)
+}
+
+enum Carried {
+    Nothing,
+    Part(Object),
+    Unreadable,
+}
+
+/// The part that an attachment carries along: ours, or of somebody who pretends.
+fn carried(attachment: &Value) -> Carried {
+    let carried = attachment.get("_meta").and_then(|meta| meta.get(PART_KEY));
+    let Some(carried) = carried else {
+        return Carried::Nothing;
+    };
+    let Ok(part) = Part::read(carried.clone()) else {
+        return Carried::Unreadable;
+    };
+    let is_attachment = part.kind() == "file-attachment";
+    if has_body(attachment) {
+        // A body belongs to an attachment and to nothing else.
+        return if is_attachment {
+            Carried::Part(with_place_for_body(part.into_object()))
+        } else {
+            Carried::Unreadable
+        };
+    }
+    // A body that hides in metadata would be recorded whatever its size.
+    let hides_body = is_attachment && part.object().contains_key("data");
+    if hides_body || !is_readable(&part) {
+        return Carried::Unreadable;
+    }
+    Carried::Part(part.into_object())
+}
+
+/// Whether a part says what one of its type has to say. A command that was completed has no arguments yet.
+pub(super) fn is_readable(part: &Part) -> bool {
+    let known = [
+        "text",
+        "file-ref",
+        "file-attachment",
+        "command",
+        "mention",
+        "editor-context",
+    ];
+    let is_bare_command = part.kind() == "command"
+        && part.object().get("id").is_some_and(Value::is_string)
+        && !part.object().contains_key("args");
+    let is_unknown = matches!(part.view(), View::Unknown { .. });
+    is_bare_command || !is_unknown || !known.contains(&part.kind())
+}
+
+fn with_place_for_body(mut part: Object) -> Object {
+    part.insert("data".to_owned(), json!(""));
+    part
+}
+
+pub(super) fn has_body(attachment: &Value) -> bool {
+    text(attachment, "type") == Some("embeddedResource")
+        && attachment.get("data").is_some_and(Value::is_string)
+}
+
+fn by_type(attachment: &Value, roots: &[String]) -> Object {
+    let part = match text(attachment, "type") {
+        Some("simple") => simple(attachment),
+        Some("embeddedResource") => embedded(attachment),
+        Some("resource") => resource(attachment, roots),
+        Some("annotations") => annotations(attachment),
+        _ => None,
+    };
+    let part = part.unwrap_or_else(|| unknown(attachment));
+    match part {
+        Value::Object(part) => part,
+        _ => unreachable!("parts are made from objects"),
+    }
+}
+
+/// The protocol says that its representation is what the model is shown: it is a text, without any wrapper.
+fn simple(attachment: &Value) -> Option<Value> {
+    let label = text(attachment, "label")?;
+    let display_kind = text(attachment, "displayKind");
+    if let Some(representation) = text(attachment, "modelRepresentation") {
+        let mut born = json!({"type": "simple", "label": label});
+        if let Some(kind) = display_kind {
+            born["displayKind"] = json!(kind);
+        }
+        return Some(json!({"type": "text", "text": representation, "ahp": born}));
+    }
+    // Our own kinds have more to say than a label.
+    let kind = display_kind.filter(|kind| !["skill", "file", "context"].contains(kind));
+    let target = json!({"kind": kind.unwrap_or("unknown"), "label": label});
+    Some(json!({"type": "mention", "target": target}))
+}
+
+fn embedded(attachment: &Value) -> Option<Value> {
+    attachment.get("data")?.as_str()?;
+    let mime = text(attachment, "contentType").unwrap_or("application/octet-stream");
+    let mut part = json!({"type": "file-attachment", "name": text(attachment, "label")?,
+        "mime": mime, "data": ""});
+    if let Some(selection) = attachment.get("selection") {
+        part["selection"] = selection.clone();
+    }
+    Some(part)
+}
+
+fn resource(attachment: &Value, roots: &[String]) -> Option<Value> {
+    let mut reference = uri::reference(text(attachment, "uri")?, roots);
+    reference["name"] = json!(text(attachment, "label")?);
+    for (from, to) in [("contentType", "mime"), ("nonce", "nonce")] {
+        if let Some(value) = text(attachment, from) {
+            reference[to] = json!(value);
+        }
+    }
+    if let Some(size) = attachment.get("sizeHint").and_then(Value::as_u64) {
+        reference["size"] = json!(size);
+    }
+    let is_directory = text(attachment, "displayKind") == Some("directory");
+    if is_directory && reference["kind"] == "path" {
+        return Some(json!({"type": "directory-ref", "ref": reference}));
+    }
+    if let Some(selection) = attachment.get("selection")
+        && let Some((start, end)) = position::lines_of_selection(selection)
+    {
+        reference["range"] =
+            json!({"unit": "line", "start": start, "end": end, "selection": selection});
+    }
+    Some(json!({"type": "file-ref", "ref": reference}))
+}
+
+/// What the annotations say is read by whoever may: here it is known only which they are.
+fn annotations(attachment: &Value) -> Option<Value> {
+    let mut payload = Object::new();
+    if let Some(ids) = attachment.get("annotationIds") {
+        payload.insert("annotationIds".to_owned(), ids.clone());
+    }
+    payload.insert("annotations".to_owned(), json!([]));
+    Some(json!({"type": "editor-context", "kind": "annotations",
+        "source": text(attachment, "resource")?, "payload": payload}))
+}
+
+/// Kept whole; whoever does not know it shows its label (C-086).
+fn unknown(attachment: &Value) -> Value {
+    let mut part = json!({"type": "ahp-attachment", "attachment": attachment});
+    if let Some(label) = text(attachment, "label") {
+        part["text"] = json!(label);
+    }
+    part
+}
+
+/// A file attachment that lies in the blob store, from the resource it travelled as.
+pub(super) fn stored(attachment: &Value) -> Option<Object> {
+    let digest = wire::Digest::from_uri(text(attachment, "uri")?)?;
+    let mime = text(attachment, "contentType").unwrap_or("application/octet-stream");
+    let mut part = Object::new();
+    part.insert("type".to_owned(), json!("file-attachment"));
+    part.insert("name".to_owned(), json!(text(attachment, "label")?));
+    part.insert("mime".to_owned(), json!(mime));
+    if let Some(size) = attachment.get("sizeHint").and_then(Value::as_u64) {
+        part.insert("size".to_owned(), json!(size));
+    }
+    part.insert("content_id".to_owned(), json!(format!("sha256:{digest}")));
+    Some(part)
+}
+
+/// What a client types into the text for a part that was completed, blanks at its end aside (3.4).
+pub fn insert_text(part: &Part) -> Option<String> {
+    let quoted = |value: &str| {
+        if value.contains(char::is_whitespace) && !value.contains(['"', '\n', '\r']) {
+            format!("\"{value}\"")
+        } else {
+            value.to_owned()
+        }
+    };
+    use crate::part::{Place, Target};
+    match part.view() {
+        View::FileRef(file) => match file.place {
+            Place::Path(path) => Some(format!("@file:{}", quoted(path))),
+            Place::Url(_) | Place::ContentId(_) => None,
+        },
+        View::Mention(mention) => match mention.target {
+            Target::Skill { name, .. } => Some(format!("@skill:{}", quoted(name))),
+            Target::File { path, .. } => Some(format!("@file:{}", quoted(path))),
+            Target::Context { name } => Some(format!("@{name}")),
+            Target::Entity { .. } => None,
+        },
+        View::Command(command) => Some(command.id.to_owned()),
+        View::Unknown { kind, .. } => {
+            let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+            let object = part.object();
+            match kind {
+                "command" => text(object.get("id")),
+                "directory-ref" => {
+                    let path = text(object.get("ref").and_then(|of| of.get("path")))?;
+                    Some(format!("@file:{}", quoted(&path)))
+                }
+                _ => None,
+            }
+        }
+        View::Text(_) | View::Attachment(_) | View::EditorContext(_) => None,
+    }
+}

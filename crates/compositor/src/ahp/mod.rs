@@ -1,0 +1,20 @@
+//! Messages of the protocol and the parts they are, lossless both ways (3.1 to 3.3).
+//!
+//! What was received is kept beside its parts and given back to the letter, but for bodies that went to the blob store.
+//! A message that is made from parts carries a skeleton, by which they are found again.
+
+mod anchor;
+mod attachment;
+mod read;
+mod record;
+mod uri;
+
+pub(crate) use read::{pieces, text_pieces};
+pub(crate) use record::{metadata, record};
+
+pub use attachment::insert_text;
+
+/// Where a message carries its skeleton, in `_meta`.
+pub const MESSAGE_KEY: &str = "compositor/message";
+/// Where an attachment carries its part, in `_meta`.
+pub const PART_KEY: &str = "compositor/part";

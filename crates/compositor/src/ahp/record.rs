@@ -1,0 +1,91 @@
+//! What is recorded of a message: the message as everybody is shown it, and the same without its bodies beside its parts
+//! (3.1, G-32).
+
+use serde_json::{Value, json};
+use wire::Object;
+
+use crate::body::Fate;
+use crate::settle::Settled;
+use crate::version::SCHEMA_VERSION;
+
+/// Stands for a body that a part holds.
+pub(super) const IN_PART: &str = "$part";
+
+pub(crate) struct Recorded {
+    /// As it is recorded and shown.
+    pub message: Object,
+    /// The same with `{"$part": i}` where part `i` holds the body.
+    pub skeleton: Object,
+}
+
+/// Puts back what became of the bodies that were taken out of a message.
+pub(crate) fn record(mut message: Object, settled: &Settled) -> Recorded {
+    for (attachment, _, fate) in &settled.fates {
+        if let Fate::Moved { digest, size } = fate
+            && let Some(attachment) = attachment_mut(&mut message, *attachment)
+        {
+            attachment.insert("type".to_owned(), json!("resource"));
+            attachment.shift_remove("data");
+            attachment.insert("uri".to_owned(), json!(digest.uri()));
+            attachment.insert("sizeHint".to_owned(), json!(size));
+        }
+    }
+    let mut skeleton = message.clone();
+    for (attachment, part, fate) in &settled.fates {
+        let data = match fate {
+            Fate::Moved { .. } => continue,
+            Fate::Inline => {
+                put(&mut skeleton, *attachment, json!({ IN_PART: part }));
+                settled.parts[*part].object()["data"].clone()
+            }
+            Fate::NotBase64(body) => {
+                put(&mut skeleton, *attachment, json!(body));
+                json!(body)
+            }
+        };
+        put(&mut message, *attachment, data);
+    }
+    Recorded { message, skeleton }
+}
+
+fn attachment_mut(message: &mut Object, index: usize) -> Option<&mut Object> {
+    let attachments = message.get_mut("attachments")?.as_array_mut()?;
+    attachments.get_mut(index)?.as_object_mut()
+}
+
+fn put(message: &mut Object, index: usize, data: Value) {
+    if let Some(attachment) = attachment_mut(message, index) {
+        attachment.insert("data".to_owned(), data);
+    }
+}
+
+/// The metadata of a message's row.
+pub(crate) fn metadata(message: &Object, skeleton: Object) -> Object {
+    let mut metadata = Object::new();
+    metadata.insert("schema_version".to_owned(), json!(SCHEMA_VERSION));
+    let origin = message.get("origin").cloned();
+    let origin = origin.unwrap_or_else(|| json!({"kind": "user"}));
+    metadata.insert("origin".to_owned(), origin);
+    if let Some(model) = message.get("model").and_then(model) {
+        metadata.insert("model".to_owned(), model);
+    }
+    let agent = message.get("agent").and_then(|agent| agent.get("uri"));
+    if let Some(agent) = agent {
+        metadata.insert("agent".to_owned(), agent.clone());
+    }
+    metadata.insert("ahp".to_owned(), Value::Object(skeleton));
+    metadata
+}
+
+/// A model as its id says it: a provider may stand before a slash.
+fn model(selection: &Value) -> Option<Value> {
+    let id = selection.get("id")?.as_str()?;
+    let mut model = match id.split_once('/') {
+        Some((provider, model)) => json!({"provider_id": provider, "model_id": model}),
+        None => json!({"model_id": id}),
+    };
+    if let Some(config) = selection.get("config") {
+        model["config"] = config.clone();
+    }
+    Some(model)
+}

@@ -1,0 +1,153 @@
+//! URIs of attachments, and what they refer to. By name only: every open checks again (C-019).
+
+use serde_json::{Value, json};
+use wire::Digest;
+
+/// The `ref` that a URI is, without what is said about it.
+pub(super) fn reference(uri: &str, roots: &[String]) -> Value {
+    if let Some(path) = path_of(uri) {
+        return json!({"kind": "path", "path": relative(&path, roots)});
+    }
+    match Digest::from_uri(uri) {
+        Some(digest) => json!({"kind": "content-id", "content_id": format!("sha256:{digest}")}),
+        None => json!({"kind": "url", "url": uri}),
+    }
+}
+
+/// The URI of what a `ref` refers to, if it has one.
+pub(super) fn of_reference(reference: &Value, roots: &[String]) -> Option<String> {
+    let text = |key: &str| reference.get(key).and_then(Value::as_str);
+    match text("kind")? {
+        "path" => of_path(text("path")?, roots),
+        "url" => text("url").map(str::to_owned),
+        "content-id" => of_content(text("content_id")?),
+        _ => None,
+    }
+}
+
+/// The URI of content that is named `sha256:<hex>`.
+pub(super) fn of_content(content_id: &str) -> Option<String> {
+    let digest = Digest::from_hex(content_id.strip_prefix("sha256:")?)?;
+    Some(digest.uri())
+}
+
+fn of_path(path: &str, roots: &[String]) -> Option<String> {
+    let root = roots.first().map_or("", |root| root.trim_end_matches('/'));
+    let path = match path {
+        absolute if absolute.starts_with('/') => absolute.to_owned(),
+        "." => root.to_owned(),
+        relative => format!("{root}/{relative}"),
+    };
+    let mut uri = String::from("file://");
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    (!path.is_empty()).then_some(uri)
+}
+
+/// The absolute path that a `file:` URI of this machine names, as it says it: neither cleaned nor checked.
+fn path_of(uri: &str) -> Option<String> {
+    let rest = uri.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://"));
+    let rest = &uri[rest?.len()..];
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') {
+        return None;
+    }
+    String::from_utf8(percent_decode(path)?).ok()
+}
+
+/// A path inside of the first root is told from there on. One that goes up is not told by its beginning: where it ends is
+/// found out when it is opened.
+fn relative(path: &str, roots: &[String]) -> String {
+    let goes_up = path.split('/').any(|name| name == "..");
+    let root = roots.first().map(|root| root.trim_end_matches('/'));
+    let inside = root.and_then(|root| path.strip_prefix(root));
+    match inside {
+        Some(rest) if !goes_up && (rest.is_empty() || rest.starts_with('/')) => {
+            match rest.trim_matches('/') {
+                "" => ".".to_owned(),
+                rest => rest.to_owned(),
+            }
+        }
+        _ => path.to_owned(),
+    }
+}
+
+fn percent_decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        if byte != b'%' {
+            bytes.push(byte);
+            rest = after;
+            continue;
+        }
+        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+        let byte = digit(0)? * 16 + digit(1)?;
+        bytes.push(u8::try_from(byte).ok()?);
+        rest = &after[2..];
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(uri: &str, expected: Value) {
+        let roots = ["/ws/".to_owned(), "/other".to_owned()];
+        assert_eq!(reference(uri, &roots), expected, "{uri}");
+    }
+
+    #[test]
+    fn files_inside_of_the_root_are_told_from_there_and_others_whole() {
+        let path = |path: &str| json!({"kind": "path", "path": path});
+        check("file:///ws/src/a%20b.ts", path("src/a b.ts"));
+        check("FILE://localhost/ws/a", path("a"));
+        check("file:///ws", path("."));
+        check("file:///ws/dir/", path("dir"));
+        check("file:///wsx/a", path("/wsx/a"));
+        check("file:///other/a", path("/other/a"));
+        check("file:///ws/../etc/passwd", path("/ws/../etc/passwd"));
+        check("file:///ws/%2e%2e/etc/passwd", path("/ws/../etc/passwd"));
+        check("file:///ws/a%00b", path("a\0b"));
+    }
+
+    #[test]
+    fn everything_else_is_content_or_a_url() {
+        let url = |url: &str| json!({"kind": "url", "url": url});
+        for uri in [
+            "https://x.example/a",
+            "file://elsewhere/a",
+            "file:///%ff",
+            "file:///%zz",
+            "file:///%+1",
+            "file:/",
+            "ahp-content:/sha256/12",
+            "é",
+            "",
+        ] {
+            check(uri, url(uri));
+        }
+        let hex = "0123456789abcdef".repeat(4);
+        check(
+            &format!("ahp-content:/sha256/{hex}"),
+            json!({"kind": "content-id", "content_id": format!("sha256:{hex}")}),
+        );
+    }
+
+    #[test]
+    fn a_reference_has_the_uri_it_came_from() {
+        let roots = ["/ws".to_owned()];
+        for uri in ["file:///ws/src/a%20b.ts", "file:///etc/x", "https://x.example/?q#f"] {
+            let there = of_reference(&reference(uri, &roots), &roots);
+            assert_eq!(there.as_deref(), Some(uri));
+        }
+        assert_eq!(of_content("sha256:12"), None);
+        assert_eq!(of_content("md5:12"), None);
+    }
+}
