@@ -52,15 +52,16 @@ impl Bodies {
         part.insert("size".to_owned(), json!(size));
         let text = |key: &str| part.get(key).and_then(Value::as_str).unwrap_or("");
         let (name, mime) = (quoted(text("name")), text("mime").to_owned());
-        let verdict = sniff::judge(&mime, &bytes);
-        if let Some(sniffed) = verdict.sniffed {
-            let mime = quoted(&mime);
+        let kind = sniff::classify(&mime, &bytes);
+        let is_unknown = kind.class == Class::Unknown;
+        if is_unknown && kind.mime != sniff::essence(&mime) {
+            let (mime, sniffed) = (quoted(&mime), kind.mime);
             said.say(|| format!("attachment: {name} is not {mime} but {sniffed} (described only)"));
             part.insert("sniffed_mime".to_owned(), json!(sniffed));
         } else {
             part.shift_remove("sniffed_mime");
         }
-        if verdict.class != Class::Unknown && self.takes(size) {
+        if !is_unknown && self.takes(size) {
             part.shift_remove("content_id");
             part.insert("data".to_owned(), json!(body));
             return Fate::Inline;

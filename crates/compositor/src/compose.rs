@@ -99,7 +99,8 @@ pub enum Refused {
 pub fn is_plain(message: &Object) -> bool {
     let text = message.get("text").and_then(Value::as_str).unwrap_or("");
     let attachments = message.get("attachments");
-    let has_attachments = attachments.is_some_and(|all| all.as_array().is_none_or(|all| !all.is_empty()));
+    let has_attachments =
+        attachments.is_some_and(|all| all.as_array().is_none_or(|all| !all.is_empty()));
     let is_ours = message
         .get("_meta")
         .is_some_and(|meta| meta.get(ahp::MESSAGE_KEY).is_some());

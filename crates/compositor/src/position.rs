@@ -210,7 +210,7 @@ mod tests {
         Position { line, character }
     }
 
-    fn covered<'a>(text: &'a str, start: (u64, u64), end: (u64, u64)) -> Option<&'a str> {
+    fn covered(text: &str, start: (u64, u64), end: (u64, u64)) -> Option<&str> {
         let range = at(start.0, start.1)..at(end.0, end.1);
         Some(&text[Ruler::new(text).bytes(&range)?])
     }
@@ -244,7 +244,12 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_no_position() {
-        for bad in [json!(null), json!({"line": -1, "character": 0}), json!({"line": 0.5}), json!({"line": 1})] {
+        for bad in [
+            json!(null),
+            json!({"line": -1, "character": 0}),
+            json!({"line": 0.5}),
+            json!({"line": 1}),
+        ] {
             assert_eq!(Position::read(&bad), None, "{bad}");
         }
     }
@@ -276,13 +281,19 @@ mod tests {
     fn slowly(text: &str, position: Position) -> Option<usize> {
         let mut lines = vec![0];
         let bytes = text.as_bytes();
-        lines.extend((0..bytes.len()).filter(|at| ends_line(bytes, *at)).map(|at| at + 1));
+        lines.extend(
+            (0..bytes.len())
+                .filter(|at| ends_line(bytes, *at))
+                .map(|at| at + 1),
+        );
         let line = usize::try_from(position.line).ok()?;
         let start = *lines.get(line)?;
         let end = lines.get(line + 1).copied().unwrap_or(text.len());
         let line = if lines.len() > line + 1 {
             let whole = &text[start..end];
-            whole.strip_suffix("\r\n").unwrap_or(&whole[..whole.len() - 1])
+            whole
+                .strip_suffix("\r\n")
+                .unwrap_or(&whole[..whole.len() - 1])
         } else {
             &text[start..end]
         };

@@ -274,7 +274,11 @@ impl Settling<'_, '_> {
     fn context(&mut self, mention: Object, name: &str) {
         let origin = self.parts.len();
         self.parts.push(mention);
-        let found = self.around.contexts.get(name).map_or(&[][..], Vec::as_slice);
+        let found = self
+            .around
+            .contexts
+            .get(name)
+            .map_or(&[][..], Vec::as_slice);
         for context in found {
             let mut context = context.object().clone();
             context.insert("derived_from".to_owned(), json!({"part": origin}));

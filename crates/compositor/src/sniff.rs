@@ -171,76 +171,6 @@ pub fn magic(bytes: &[u8]) -> Option<&'static str> {
     Some(mime)
 }
 
-/// What a body that claims a type turned out to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
-    pub class: Class,
-    /// What it is instead, if it is not what it claims; its class is unknown then.
-    pub sniffed: Option<&'static str>,
-}
-
-/// Types whose bytes cannot be anything but what [`magic`] knows.
-const WITH_MAGIC: [&str; 11] = [
-    "image/png",
-    "image/jpeg",
-    "image/jpg",
-    "image/gif",
-    "image/webp",
-    "application/pdf",
-    "audio/wav",
-    "audio/x-wav",
-    "audio/ogg",
-    "audio/flac",
-    "video/webm",
-];
-
-/// How far into a document its mark may stand.
-const PDF_LOOK_BYTES: usize = 1_024;
-
-/// Decides what a body is from its bytes (C-036).
-pub fn judge(mime: &str, bytes: &[u8]) -> Verdict {
-    let mime = essence(mime);
-    let claimed = match Class::of_mime(&mime) {
-        // A drawing in words.
-        Class::Image if mime.ends_with("+xml") => Class::Text,
-        class => class,
-    };
-    let found = magic(bytes);
-    let is_text = || text_in(bytes).is_some();
-    let is = |class| Verdict {
-        class,
-        sniffed: None,
-    };
-    let is_instead = |sniffed| Verdict {
-        class: Class::Unknown,
-        sniffed: Some(sniffed),
-    };
-    match (claimed, found) {
-        (Class::Text, _) if is_text() => is(Class::Text),
-        (Class::Text, found) => is_instead(found.unwrap_or("application/octet-stream")),
-        (Class::Unknown, Some(found)) => is(Class::of_mime(found)),
-        (Class::Unknown, None) if is_text() => is(Class::Text),
-        (Class::Unknown, None) => is(Class::Unknown),
-        (claimed, Some(found)) if may_be(claimed, Class::of_mime(found)) => is(claimed),
-        (_, Some(found)) => is_instead(found),
-        (Class::Pdf, None) if has_late_mark(bytes) => is(Class::Pdf),
-        (claimed, None) if !WITH_MAGIC.contains(&mime.as_str()) => is(claimed),
-        (_, None) if !bytes.is_empty() && is_text() => is_instead("text/plain"),
-        (_, None) => is_instead("application/octet-stream"),
-    }
-}
-
-/// Sound and film share their containers.
-fn may_be(claimed: Class, found: Class) -> bool {
-    let moves = |class| matches!(class, Class::Audio | Class::Video);
-    claimed == found || (moves(claimed) && moves(found))
-}
-
-fn has_late_mark(bytes: &[u8]) -> bool {
-    let head = &bytes[..bytes.len().min(PDF_LOOK_BYTES)];
-    head.windows(5).any(|window| window == b"%PDF-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,32 +198,5 @@ mod tests {
         assert_eq!(Class::of_mime("image/vnd.adobe.photoshop"), Class::Unknown);
         assert_eq!(Class::of_mime("Image/PNG; q=1"), Class::Image);
         assert_eq!(Class::of_mime("application/ld+json"), Class::Text);
-    }
-
-    #[test]
-    fn c_036_the_class_is_decided_by_the_bytes() {
-        let check = |mime: &str, bytes: &[u8], class: Class, sniffed: Option<&str>| {
-            let verdict = judge(mime, bytes);
-            assert_eq!((verdict.class, verdict.sniffed), (class, sniffed), "{mime}");
-        };
-        let png = b"\x89PNG\r\n\x1a\n";
-        let octets = Some("application/octet-stream");
-        check("text/plain", b"\0\x01\x02\xff", Class::Unknown, octets);
-        check("text/plain", png, Class::Unknown, Some("image/png"));
-        check("text/csv", b"a,b", Class::Text, None);
-        check("application/json", b"\xff", Class::Unknown, octets);
-        check("image/png", png, Class::Image, None);
-        check("image/jpeg", png, Class::Image, None);
-        check("image/png", b"hello", Class::Unknown, Some("text/plain"));
-        check("image/png", b"", Class::Unknown, octets);
-        check("image/tiff", b"II*\0", Class::Image, None);
-        check("image/svg+xml", b"<svg/>", Class::Text, None);
-        check("application/pdf", b"PK\x03\x04\0", Class::Unknown, octets);
-        check("application/pdf", b"\n\n%PDF-1.7", Class::Pdf, None);
-        check("application/pdf", png, Class::Unknown, Some("image/png"));
-        check("audio/mp4", b"\0\0\0\x18ftypisom", Class::Audio, None);
-        check("application/octet-stream", png, Class::Image, None);
-        check("application/x-own", b"words", Class::Text, None);
-        check("application/zip", b"PK\x03\x04\0", Class::Unknown, None);
     }
 }

@@ -35,7 +35,9 @@ pub(super) fn anchors(
                 let range = read_range(range).and_then(|range| ruler.bytes(&range));
                 if range.is_none() {
                     let label = quoted(label(attachment));
-                    said.say(|| format!("attachment: {label} stands outside of the text (unanchored)"));
+                    said.say(|| {
+                        format!("attachment: {label} stands outside of the text (unanchored)")
+                    });
                 }
                 range
             }
@@ -55,7 +57,9 @@ pub(super) fn anchors(
         } else {
             loose.push(*index);
             let label = quoted(label(&attachments[*index]));
-            said.say(|| format!("attachment: {label} overlaps another one in the text (unanchored)"));
+            said.say(|| {
+                format!("attachment: {label} overlaps another one in the text (unanchored)")
+            });
         }
         is_free
     });

@@ -8,9 +8,6 @@ use crate::diagnostics::{Diagnostics, quoted};
 use crate::part::{Part, View};
 use crate::position;
 
-/// Stands for the body of an attachment in the part that the attachment carries along.
-pub(super) const BODY: &str = "$body";
-
 /// The part that an attachment is. Its body, if it has one, is not in it.
 pub(super) fn part(attachment: &Value, roots: &[String], said: &mut Diagnostics) -> Object {
     match carried(attachment) {
@@ -176,21 +173,6 @@ fn unknown(attachment: &Value) -> Value {
         part["text"] = json!(label);
     }
     part
-}
-
-/// A file attachment that lies in the blob store, from the resource it travelled as.
-pub(super) fn stored(attachment: &Value) -> Option<Object> {
-    let digest = wire::Digest::from_uri(text(attachment, "uri")?)?;
-    let mime = text(attachment, "contentType").unwrap_or("application/octet-stream");
-    let mut part = Object::new();
-    part.insert("type".to_owned(), json!("file-attachment"));
-    part.insert("name".to_owned(), json!(text(attachment, "label")?));
-    part.insert("mime".to_owned(), json!(mime));
-    if let Some(size) = attachment.get("sizeHint").and_then(Value::as_u64) {
-        part.insert("size".to_owned(), json!(size));
-    }
-    part.insert("content_id".to_owned(), json!(format!("sha256:{digest}")));
-    Some(part)
 }
 
 /// What a client types into the text for a part that was completed, blanks at its end aside (3.4).

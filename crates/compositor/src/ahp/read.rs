@@ -124,10 +124,12 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn prose(&mut self, mut within: Range<usize>) {
         if within.start == 0 {
             match parse::start(self.text) {
-                Start::Command(id) if self.around.catalogue.lookup(id).is_some() => {
+                Start::Command(id)
+                    if id.len() <= within.end && self.around.catalogue.lookup(id).is_some() =>
+                {
                     return self.command(id, within.end);
                 }
-                Start::Escaped if within.end > 0 => within.start = 1,
+                Start::Escaped if within.end > 1 => within.start = 1,
                 Start::Command(_) | Start::Escaped | Start::Prose => {}
             }
         }
@@ -157,7 +159,8 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn command(&mut self, id: &str, end: usize) {
         let raw = args::raw_of(&self.text[id.len()..end]);
         let args = args::object(raw);
-        self.pieces
-            .push(Piece::new(json!({"type": "command", "id": id, "args": args})));
+        self.pieces.push(Piece::new(
+            json!({"type": "command", "id": id, "args": args}),
+        ));
     }
 }

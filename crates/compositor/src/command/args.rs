@@ -30,7 +30,11 @@ pub fn read(args: &Object) -> (String, Vec<String>) {
     }
     let words = match args.get("argv") {
         Some(Value::Array(words)) => words.iter().filter_map(word_of).take(WORDS_MAX).collect(),
-        _ => args.values().filter_map(word_of).take(WORDS_MAX).collect::<Vec<_>>(),
+        _ => args
+            .values()
+            .filter_map(word_of)
+            .take(WORDS_MAX)
+            .collect::<Vec<_>>(),
     };
     (words.join(" "), words)
 }

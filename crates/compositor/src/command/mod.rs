@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use wire::Object;
 
-use crate::part::{Part, View};
 use crate::parse;
+use crate::part::{Part, View};
 
 /// Where a command comes from. The order is that of precedence.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,11 +61,7 @@ pub struct Catalogue {
 /// Id, hint and description of what the host can do itself.
 const BUILT_IN: [(&str, Option<&str>, &str); 5] = [
     ("/archive", None, "Archive this session"),
-    (
-        "/branch",
-        Some("[title]"),
-        "Go on in a copy of this chat",
-    ),
+    ("/branch", Some("[title]"), "Go on in a copy of this chat"),
     (
         "/compact",
         Some("[what to keep in mind]"),
@@ -242,9 +238,21 @@ mod tests {
         };
         let mut catalogue = Catalogue::built_in();
         assert_eq!(catalogue.insert("review", template(mcp(), "m")), None);
-        assert!(catalogue.insert("/review", template(Source::Skill, "s")).is_some());
-        assert!(catalogue.insert("review", template(Source::Project, "p")).is_some());
-        assert!(catalogue.insert("review", template(Source::User, "u")).is_some());
+        assert!(
+            catalogue
+                .insert("/review", template(Source::Skill, "s"))
+                .is_some()
+        );
+        assert!(
+            catalogue
+                .insert("review", template(Source::Project, "p"))
+                .is_some()
+        );
+        assert!(
+            catalogue
+                .insert("review", template(Source::User, "u"))
+                .is_some()
+        );
         assert_eq!(body(&catalogue, "/review"), Some("p"));
         assert_eq!(body(&catalogue, "/project:review"), Some("p"));
         assert_eq!(body(&catalogue, "/user:review"), Some("u"));
@@ -284,6 +292,9 @@ mod tests {
         let actions = host_actions(&parts);
         assert_eq!(actions.len(), 2);
         assert_eq!(actions[0].name, "/compact");
-        assert_eq!((actions[1].raw.as_str(), actions[1].argv.len()), ("'a b' c", 2));
+        assert_eq!(
+            (actions[1].raw.as_str(), actions[1].argv.len()),
+            ("'a b' c", 2)
+        );
     }
 }

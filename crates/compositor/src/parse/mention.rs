@@ -230,13 +230,22 @@ mod tests {
     #[test]
     fn c_065_contexts_are_known_by_their_names() {
         check("look at @selection.", "look at <context|selection>.");
-        check("(@tabs) @open\n@cursor", "(<context|tabs>) <context|open>\n<context|cursor>");
-        check("@opens @last/x @open.rs @nobody", "@opens @last/x @open.rs @nobody");
+        check(
+            "(@tabs) @open\n@cursor",
+            "(<context|tabs>) <context|open>\n<context|cursor>",
+        );
+        check(
+            "@opens @last/x @open.rs @nobody",
+            "@opens @last/x @open.rs @nobody",
+        );
     }
 
     #[test]
     fn c_066_a_token_does_not_follow_a_word_or_another_sigil() {
-        check("a@file:b é@file:b _@file:b @@file:b", "a@file:b é@file:b _@file:b @@file:b");
+        check(
+            "a@file:b é@file:b _@file:b @@file:b",
+            "a@file:b é@file:b _@file:b @@file:b",
+        );
         check("(@file:b)\n@file:c", "(<file|b>)\n<file|c>");
     }
 
@@ -260,7 +269,10 @@ mod tests {
         check("@file:\"a b:1-2\"", "<file|a b:1-2>");
         check("@file::1-2", "<file|:1-2>");
         check("@file:a-1-2", "<file|a-1-2>");
-        check("@file:a:99999999999999999999-1", "<file|a:99999999999999999999-1>");
+        check(
+            "@file:a:99999999999999999999-1",
+            "<file|a:99999999999999999999-1>",
+        );
     }
 
     #[test]
