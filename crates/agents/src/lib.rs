@@ -5,8 +5,10 @@
 
 pub mod agent;
 pub mod event;
+pub mod files;
 mod locale;
 pub mod native;
+pub mod picture;
 pub mod provider;
 pub mod scripted;
 pub mod sink;

@@ -20,6 +20,7 @@ mod write;
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub(crate) use workspace::Unopened;
 pub use workspace::{Workspace, WorkspaceError};
 
 /// What one call tells the model at most. A result of this size stays in state as it is (G-32), so that the model sees

@@ -7,6 +7,7 @@
 mod frozen;
 pub(crate) mod slice;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -94,6 +95,8 @@ pub struct InlineLimits {
     pub range_bytes: u64,
     /// The largest picture that is read.
     pub media_bytes: u64,
+    /// All pictures that one message refers to.
+    pub message_media_bytes: u64,
     /// How far into a file a slice is looked for.
     pub scan_bytes: u64,
 }
@@ -104,6 +107,7 @@ impl Default for InlineLimits {
             text_bytes: 64 * 1_024,
             range_bytes: 200 * 1_000,
             media_bytes: 32 * 1_024 * 1_024,
+            message_media_bytes: 64 * 1_024 * 1_024,
             scan_bytes: 256 * 1_024 * 1_024,
         }
     }
@@ -245,6 +249,27 @@ pub fn resolve(part: &Part, sources: &mut dyn Sources, limits: &InlineLimits) ->
         _ => return None,
     };
     follow(&reference, sources, limits)
+}
+
+/// Follows every reference of a message, by the number of its part. What a message may refer to in all is bounded.
+pub fn resolve_all(
+    parts: &[Part],
+    sources: &mut dyn Sources,
+    limits: &InlineLimits,
+) -> BTreeMap<usize, Resolved> {
+    let mut resolved = BTreeMap::new();
+    let mut limits = *limits;
+    for (at, part) in parts.iter().enumerate() {
+        limits.media_bytes = limits.media_bytes.min(limits.message_media_bytes);
+        let Some(found) = resolve(part, sources, &limits) else {
+            continue;
+        };
+        if let Resolved::Media { size, .. } = &found {
+            limits.message_media_bytes = limits.message_media_bytes.saturating_sub(*size);
+        }
+        resolved.insert(at, found);
+    }
+    resolved
 }
 
 pub(crate) fn follow(

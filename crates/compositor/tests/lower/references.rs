@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use compositor::Part;
 use compositor::lower::{Capabilities, Target, lower};
-use compositor::resolve::{InlineLimits, Resolved, WhyOmitted, resolve};
+use compositor::resolve::{InlineLimits, Resolved, WhyOmitted, resolve, resolve_all};
 use serde_json::{Value, json};
 
 use crate::vectors::{Lies, Memory, parts};
@@ -343,6 +343,38 @@ fn a_picture_larger_than_is_read_is_left_to_the_tools() {
         mime: "image/png".to_owned(),
     };
     assert_eq!(resolve(&part, &mut sources, &limits), Some(expected));
+}
+
+#[test]
+fn a_message_refers_to_so_many_pictures_and_no_more() {
+    let mut picture = PNG.to_vec();
+    picture.resize(1_000, 0);
+    let mut sources = Memory::default()
+        .with_file("a", picture)
+        .with_file("b", "text");
+    let parts = parts(&json!([
+        {"type": "text", "text": "see"},
+        path_ref("a", None),
+        path_ref("a", None),
+        path_ref("a", None),
+        path_ref("b", None),
+    ]));
+    let limits = InlineLimits {
+        message_media_bytes: 2_500,
+        ..InlineLimits::default()
+    };
+    let resolved = resolve_all(&parts, &mut sources, &limits);
+    let is_media = |at: usize| matches!(resolved[&at], Resolved::Media { .. });
+    assert_eq!(resolved.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert!(is_media(1) && is_media(2));
+    assert!(matches!(
+        resolved[&3],
+        Resolved::Omitted {
+            why: WhyOmitted::TooLarge,
+            ..
+        }
+    ));
+    assert!(matches!(resolved[&4], Resolved::Text { .. }));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod beneath;
 mod contents;
 mod folder;
+mod given;
 mod ignored;
 mod memory;
 mod replace;
@@ -24,6 +25,7 @@ use wire::file_uri;
 
 pub(super) use contents::{Contents, FILE_BYTES_MAX, digest_of, is_binary};
 pub(super) use folder::{Entry, Folder, Kind, Wanted};
+pub(crate) use given::Unopened;
 pub(super) use memory::Extent;
 pub(super) use target::Target;
 
