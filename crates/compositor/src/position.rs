@@ -92,6 +92,10 @@ impl<'a> Ruler<'a> {
         }
     }
 
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// The bytes that a range covers: a place past the end of its line is that end, one in the middle of a character
     /// widens the range. `None` if a line does not exist or the range is backwards.
     pub fn bytes(&self, range: &Range<Position>) -> Option<Range<usize>> {

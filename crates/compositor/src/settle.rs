@@ -64,7 +64,11 @@ pub(crate) fn settle(
     bodies: &mut Bodies,
     said: &mut Diagnostics,
 ) -> Settled {
-    let expanded = pieces.iter().filter_map(|piece| derived_from(&piece.part));
+    // What was made from a part comes after it.
+    let expanded = pieces
+        .iter()
+        .enumerate()
+        .filter_map(|(index, piece)| derived_from(&piece.part).filter(|origin| *origin < index));
     let kinds = pieces.iter().filter_map(|piece| context_kind(&piece.part));
     let mut settling = Settling {
         expanded: expanded.collect(),

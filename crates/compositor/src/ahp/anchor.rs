@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 use wire::Object;
 
-use super::attachment::{insert_text, label};
+use super::attachment::{Found, insert_text, label};
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::part::Part;
 use crate::position::{Ruler, read_range};
@@ -22,7 +22,7 @@ pub(super) struct Anchors {
 pub(super) fn anchors(
     text: &str,
     attachments: &[Value],
-    parts: &[Object],
+    parts: &[Found],
     said: &mut Diagnostics,
 ) -> Anchors {
     let ruler = Ruler::new(text);
@@ -41,7 +41,7 @@ pub(super) fn anchors(
                 }
                 range
             }
-            None => locate(text, &parts[index], &mut room),
+            None => locate(text, &parts[index].part, &mut room),
         };
         match range {
             Some(range) => placed.push((range, index)),

@@ -9,16 +9,24 @@ use crate::part::{Part, View};
 use crate::position;
 
 /// The part that an attachment is. Its body, if it has one, is not in it.
-pub(super) fn part(attachment: &Value, roots: &[String], said: &mut Diagnostics) -> Object {
-    match carried(attachment) {
-        Carried::Part(part) => part,
-        Carried::Nothing => by_type(attachment, roots),
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub part: Object,
+    /// Whether the attachment carried it along: then it says everything that there is to say.
+    pub is_carried: bool,
+}
+
+pub(super) fn part(attachment: &Value, roots: &[String], said: &mut Diagnostics) -> Found {
+    let (part, is_carried) = match carried(attachment) {
+        Carried::Part(part) => (part, true),
+        Carried::Nothing => (by_type(attachment, roots), false),
         Carried::Unreadable => {
             let label = quoted(label(attachment));
             said.say(|| format!("attachment: the part that {label} carries cannot be read"));
-            by_type(attachment, roots)
+            (by_type(attachment, roots), false)
         }
-    }
+    };
+    Found { part, is_carried }
 }
 
 pub(super) fn label(attachment: &Value) -> &str {
@@ -123,7 +131,8 @@ fn simple(attachment: &Value) -> Option<Value> {
 fn embedded(attachment: &Value) -> Option<Value> {
     attachment.get("data")?.as_str()?;
     let mime = text(attachment, "contentType").unwrap_or("application/octet-stream");
-    let mut part = json!({"type": "file-attachment", "name": text(attachment, "label")?,
+    // Without a label too: its body must go somewhere.
+    let mut part = json!({"type": "file-attachment", "name": label(attachment),
         "mime": mime, "data": ""});
     if let Some(selection) = attachment.get("selection") {
         part["selection"] = selection.clone();
@@ -173,6 +182,21 @@ fn unknown(attachment: &Value) -> Value {
         part["text"] = json!(label);
     }
     part
+}
+
+/// A file attachment that lies in the blob store, from the resource it travelled as.
+pub(super) fn stored(attachment: &Value) -> Option<Object> {
+    let digest = wire::Digest::from_uri(text(attachment, "uri")?)?;
+    let mime = text(attachment, "contentType").unwrap_or("application/octet-stream");
+    let mut part = Object::new();
+    part.insert("type".to_owned(), json!("file-attachment"));
+    part.insert("name".to_owned(), json!(text(attachment, "label")?));
+    part.insert("mime".to_owned(), json!(mime));
+    if let Some(size) = attachment.get("sizeHint").and_then(Value::as_u64) {
+        part.insert("size".to_owned(), json!(size));
+    }
+    part.insert("content_id".to_owned(), json!(format!("sha256:{digest}")));
+    Some(part)
 }
 
 /// What a client types into the text for a part that was completed, blanks at its end aside (3.4).

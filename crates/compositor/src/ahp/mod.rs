@@ -5,14 +5,19 @@
 
 mod anchor;
 mod attachment;
+mod form;
 mod read;
 mod record;
+mod skeleton;
 mod uri;
+mod write;
 
 pub(crate) use read::{pieces, text_pieces};
 pub(crate) use record::{metadata, record};
 
 pub use attachment::insert_text;
+pub use read::from_ahp;
+pub use write::to_ahp;
 
 /// Where a message carries its skeleton, in `_meta`.
 pub const MESSAGE_KEY: &str = "compositor/message";

@@ -1,9 +1,9 @@
 //! URIs of attachments, and what they refer to. By name only: every open checks again (C-019).
 
-#![allow(dead_code, reason = "the way back comes with the skeleton")]
-
 use serde_json::{Value, json};
 use wire::Digest;
+
+use crate::lower::texts::file_uri;
 
 /// The `ref` that a URI is, without what is said about it.
 pub(super) fn reference(uri: &str, roots: &[String]) -> Value {
@@ -40,15 +40,7 @@ fn of_path(path: &str, roots: &[String]) -> Option<String> {
         "." => root.to_owned(),
         relative => format!("{root}/{relative}"),
     };
-    let mut uri = String::from("file://");
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    (!path.is_empty()).then_some(uri)
+    (!path.is_empty()).then(|| file_uri(&path))
 }
 
 /// The absolute path that a `file:` URI of this machine names, as it says it: neither cleaned nor checked.

@@ -1,7 +1,5 @@
 //! What every vector says that is persisted, told, and whether a model is called.
 
-mod vectors;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use compositor::command::{Entry, Mentions, Source, What};
@@ -9,6 +7,8 @@ use compositor::compose::InlineRoom;
 use compositor::{Catalogue, Input, Refused, Surroundings, compose};
 use serde_json::Value;
 use wire::Object;
+
+use crate::vectors;
 
 /// The commands that the file speaks of.
 fn catalogue(file: &Value) -> Catalogue {

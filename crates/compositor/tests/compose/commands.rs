@@ -1,0 +1,244 @@
+//! Commands: resolved at submission, once (C-040 to C-053).
+
+use compositor::command::{Mentions, What};
+use serde_json::{Value, json};
+
+use crate::around::{World, values};
+
+fn check(text: &str, expected: Value) {
+    assert_eq!(values(&World::new().typed(text)), expected, "{text:?}");
+}
+
+#[test]
+fn c_040_an_action_an_intent_or_passed_through() {
+    check(
+        "/compact",
+        json!([{"type": "command", "id": "/compact", "args": {}}]),
+    );
+    check(
+        "/search icon set",
+        json!([
+            {"type": "command", "id": "/search", "args": {"raw": "icon set", "argv": ["icon", "set"]}},
+            {"type": "text", "text": "icon set", "intent": "search", "derived_from": {"part": 0}},
+        ]),
+    );
+    check(
+        "/frobnicate  now",
+        json!([{"type": "text", "text": "/frobnicate  now"}]),
+    );
+    let composed = World::new().typed("/compact keep 'the plan' please");
+    assert_eq!(composed.actions.len(), 1);
+    assert_eq!(composed.actions[0].name, "/compact");
+    assert_eq!(composed.actions[0].raw, "keep 'the plan' please");
+    assert_eq!(composed.actions[0].argv, ["keep", "the plan", "please"]);
+}
+
+#[test]
+fn c_041_the_literal_of_a_known_command_is_in_no_text() {
+    let world = World::new();
+    for text in [
+        "/compact now",
+        "/search x",
+        "/review a b",
+        "/svg cat",
+        "/plain x",
+        "/look a",
+    ] {
+        for part in &world.typed(text).parts {
+            let text = part.object().get("text").and_then(Value::as_str);
+            assert!(!text.unwrap_or("").contains('/'), "{part:?}");
+        }
+    }
+}
+
+#[test]
+fn c_044_the_command_is_kept_and_its_expansion_never_made_again() {
+    let mut world = World::new();
+    let composed = world.typed("/review src/foo.ts critical");
+    let expanded = json!([
+        {"type": "command", "id": "/review",
+            "args": {"raw": "src/foo.ts critical", "argv": ["src/foo.ts", "critical"]}},
+        {"type": "text", "text": "Review src/foo.ts with severity critical.", "derived_from": {"part": 0}},
+    ]);
+    assert_eq!(values(&composed), expanded);
+    // Another template today: what was said yesterday is said again as it was.
+    world.catalogue = compositor::Catalogue::built_in();
+    let body = "Changed".to_owned();
+    let mentions = Mentions::Literal;
+    world.command("/review", What::Template { body, mentions });
+    assert_eq!(values(&world.parts(expanded.clone())), expanded);
+    world.catalogue = compositor::Catalogue::built_in();
+    assert_eq!(values(&world.parts(expanded.clone())), expanded);
+}
+
+#[test]
+fn c_044_what_moves_is_followed_by_what_was_made_from_it() {
+    let composed = World::new().parts(json!([
+        {"type": "command", "id": "/plain", "args": {}},
+        {"type": "command", "id": "/review", "args": {"raw": "a b"}},
+        {"type": "text", "text": "as said before", "derived_from": {"part": 1}},
+    ]));
+    assert_eq!(
+        values(&composed),
+        json!([
+            {"type": "command", "id": "/plain", "args": {}},
+            {"type": "text", "text": "Run the checklist.", "derived_from": {"part": 0}},
+            {"type": "command", "id": "/review", "args": {"raw": "a b"}},
+            {"type": "text", "text": "as said before", "derived_from": {"part": 2}},
+        ])
+    );
+}
+
+#[test]
+fn c_045_a_slash_is_a_command_only_at_the_beginning() {
+    let said = |text: &str| json!([{"type": "text", "text": text}]);
+    check(
+        "please run /compact later",
+        said("please run /compact later"),
+    );
+    check(" /compact", said(" /compact"));
+    check("/compact,", said("/compact,"));
+    check("/etc/hosts", said("/etc/hosts"));
+    check("\\/compact is a name", said("/compact is a name"));
+    check("\\/", said("/"));
+    check("a\\/b", said("a\\/b"));
+}
+
+#[test]
+fn c_046_to_c_049_templates_are_filled() {
+    let expanded = |text: &str| {
+        let composed = World::new().typed(text);
+        composed.parts[1].object()["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(expanded("/ten a b c d e f g h i j"), "A=a J=j X=a0");
+    assert_eq!(expanded("/echo  \"x  y\" $1 "), "Say: \"x  y\" $1 ");
+    assert_eq!(
+        expanded("/review 'my file.ts'"),
+        "Review my file.ts with severity ."
+    );
+    assert_eq!(expanded("/plain"), "Run the checklist.");
+    assert_eq!(expanded("/plain now"), "Run the checklist.\n\nnow");
+    assert_eq!(expanded("/review\n\na\tb"), "Review a with severity b.");
+}
+
+#[test]
+fn c_050_arguments_of_a_form_fill_slots_in_their_order() {
+    let composed = World::new().parts(json!([
+        {"type": "command", "id": "/review", "args": {"file": "my file.ts", "severity": "high"}},
+        {"type": "command", "id": "/search", "args": {"query": "icon set"}},
+    ]));
+    assert_eq!(composed.parts[0].object()["args"]["file"], "my file.ts");
+    assert_eq!(
+        composed.parts[1].object()["text"],
+        "Review my file.ts with severity high."
+    );
+    assert_eq!(composed.parts[3].object()["text"], "icon set");
+    assert_eq!(composed.parts[3].object()["intent"], "search");
+}
+
+#[test]
+fn c_051_a_command_without_body_and_arguments_is_resolved_all_the_same() {
+    for id in ["/archive", "/branch", "/compact", "/help", "/rewind"] {
+        let composed = World::new().typed(id);
+        assert_eq!(
+            values(&composed),
+            json!([{"type": "command", "id": id, "args": {}}])
+        );
+        assert_eq!(composed.actions[0].name, id);
+    }
+    // A chip has no arguments yet.
+    let composed = World::new().parts(json!([{"type": "command", "id": "/compact"}]));
+    assert_eq!(values(&composed)[0]["args"], json!({}));
+}
+
+#[test]
+fn c_052_tokens_in_an_expansion_mean_something_only_if_the_entry_says_so() {
+    let composed = World::new().typed("/echo @file:a.ts @selection !`ls`");
+    assert_eq!(composed.parts.len(), 2);
+    assert_eq!(
+        composed.parts[1].object()["text"],
+        "Say: @file:a.ts @selection !`ls`"
+    );
+    let composed = World::new().typed("/look src/a.ts:1-2");
+    let derived = json!({"part": 0});
+    assert_eq!(
+        values(&composed).as_array().unwrap()[1..],
+        [
+            json!({"type": "text", "text": "Look at ", "derived_from": derived}),
+            json!({"type": "mention", "target": {"kind": "file", "path": "src/a.ts",
+                "range": {"unit": "line", "start": 1, "end": 2}}, "derived_from": derived}),
+            json!({"type": "text", "text": " and ", "derived_from": derived}),
+            json!({"type": "mention", "target": {"kind": "context", "name": "selection"},
+                "derived_from": derived}),
+            json!({"type": "editor-context", "kind": "selection", "payload": {"n": 1},
+                "derived_from": {"part": 4}, "emitted_at": 1_760_000_000_000_i64}),
+        ]
+    );
+    // A skill is never shown to a model, wherever it is named.
+    let composed = World::new().typed("/echo use @skill:known now");
+    let kinds: Vec<&str> = composed.parts.iter().map(|part| part.kind()).collect();
+    assert_eq!(kinds, ["command", "text", "mention", "text"]);
+}
+
+#[test]
+fn c_053_only_host_actions_call_no_model() {
+    let world = World::new();
+    assert!(!world.typed("/compact").reaches_model);
+    assert!(!world.typed("/branch a title").reaches_model);
+    assert!(world.typed("/plain").reaches_model);
+    assert!(world.typed("hello").reaches_model);
+    assert!(
+        world.typed(" ").reaches_model,
+        "nobody acts, so somebody must answer"
+    );
+    let action = json!({"type": "command", "id": "/compact", "args": {}});
+    let context = json!({"type": "editor-context", "kind": "open", "payload": {}});
+    let blank = json!({"type": "text", "text": " \n"});
+    let composed = world.parts(json!([action, blank, action, context]));
+    assert!(!composed.reaches_model);
+    assert_eq!(composed.actions.len(), 2);
+    assert!(
+        world
+            .parts(json!([action, {"type": "text", "text": "go on"}]))
+            .reaches_model
+    );
+    assert!(world.parts(json!([action, {"type": "poll"}])).reaches_model);
+}
+
+#[test]
+fn skill_bound_commands_suggest_their_skill() {
+    let mut world = World::new();
+    world.skills.clear();
+    let composed = world.typed("/svg");
+    assert_eq!(
+        values(&composed),
+        json!([
+            {"type": "command", "id": "/svg", "args": {}},
+            {"type": "mention", "target": {"kind": "skill", "name": "canvas-docs-svg-kit",
+                "unresolved": true}, "derived_from": {"part": 0}},
+        ])
+    );
+    assert_eq!(composed.diagnostics.len(), 1);
+}
+
+#[test]
+fn a_command_nobody_knows_is_kept_and_passed_on_as_text() {
+    let composed = World::new().parts(json!([
+        {"type": "command", "id": "/nope", "args": {"raw": "a  b"}, "own": 1}
+    ]));
+    assert_eq!(
+        values(&composed),
+        json!([
+            {"type": "command", "id": "/nope", "args": {"raw": "a  b"}, "own": 1},
+            {"type": "text", "text": "/nope a  b", "derived_from": {"part": 0}},
+        ])
+    );
+    assert_eq!(
+        composed.diagnostics,
+        ["command: unknown '/nope' (passed on as text)"]
+    );
+    assert!(composed.reaches_model && composed.actions.is_empty());
+}

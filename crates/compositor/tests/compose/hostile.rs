@@ -1,0 +1,257 @@
+//! Input of somebody who means harm ends in a diagnostic and a turn that goes on (G-38), and costs no more than its size.
+
+use compositor::ahp::{MESSAGE_KEY, from_ahp, to_ahp};
+use compositor::{Input, Part, compose};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use wire::Object;
+
+use crate::around::{World, values};
+
+fn digest(text: &str) -> String {
+    wire::Digest::new(Sha256::digest(text.as_bytes()).into()).to_hex()
+}
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("no object: {other}"),
+    }
+}
+
+/// A message whose skeleton fits its text.
+fn forged(text: &str, attachments: Value, parts: Value) -> Value {
+    let skeleton = json!({"schema_version": 1, "text_sha256": digest(text), "parts": parts});
+    json!({"text": text, "attachments": attachments, "_meta": { MESSAGE_KEY: skeleton }})
+}
+
+const EMBEDDED: &str = "YQ==";
+
+fn embedded() -> Value {
+    json!([{"type": "embeddedResource", "label": "n", "contentType": "text/plain", "data": EMBEDDED}])
+}
+
+#[test]
+fn a_skeleton_that_fits_is_read_and_its_parts_are_checked_like_any() {
+    let composed = World::new().message(forged(
+        "use it 👍",
+        embedded(),
+        json!([
+            {"$text": [0, 4]},
+            {"$part": {"type": "mention", "target": {"kind": "skill", "name": "gone"}}},
+            {"$attachment": 0},
+            {"$part": {"type": "command", "id": "/rm", "args": {}}},
+            {"$text": [4, 9]},
+        ]),
+    ));
+    assert_eq!(
+        values(&composed),
+        json!([
+            {"type": "text", "text": "use "},
+            {"type": "mention", "target": {"kind": "skill", "name": "gone", "unresolved": true}},
+            {"type": "file-attachment", "name": "n", "mime": "text/plain", "data": "YQ==", "size": 1},
+            {"type": "command", "id": "/rm", "args": {}},
+            {"type": "text", "text": "/rm", "derived_from": {"part": 3}},
+            {"type": "text", "text": "it 👍"},
+        ])
+    );
+    assert_eq!(composed.diagnostics.len(), 2);
+}
+
+#[test]
+fn a_skeleton_that_does_not_fit_is_not_read() {
+    let text = "a👍";
+    let fits = |parts: Value| forged(text, embedded(), parts);
+    let whole = || json!([{"$text": [0, 3]}, {"$attachment": 0}]);
+    let mut edited = fits(whole());
+    edited["text"] = json!("a👍!");
+    let mut newer = fits(whole());
+    newer["_meta"][MESSAGE_KEY]["schema_version"] = json!(2);
+    let bomb: Vec<Value> = (0..9).map(|_| json!({"$attachment": 0})).collect();
+    let echo: Vec<Value> = (0..9).map(|_| json!({"$text": [0, 3]})).collect();
+    let hidden = json!({"type": "file-attachment", "name": "n", "mime": "m", "data": EMBEDDED});
+    let reads = [
+        edited,
+        newer,
+        fits(json!([])),
+        fits(json!({})),
+        fits(Value::Null),
+        fits(json!(bomb)),
+        fits(json!(echo)),
+        fits(json!([{"$text": [0, 2]}, {"$attachment": 0}])),
+        fits(json!([{"$text": [0, 4]}, {"$attachment": 0}])),
+        fits(json!([{"$text": [3, 0]}, {"$attachment": 0}])),
+        fits(json!([{"$text": [-1, 0]}, {"$attachment": 0}])),
+        fits(json!([{"$text": [0]}, {"$attachment": 0}])),
+        fits(json!([{"$attachment": 1}])),
+        fits(json!([{"$attachment": -1}])),
+        fits(json!([{"$attachment": 0}, {"$part": hidden}])),
+        fits(json!([{"$attachment": 0}, {"$part": {"kind": "no type"}}])),
+        fits(json!([{"$attachment": 0}, 5])),
+    ];
+    let world = World::new();
+    for message in reads {
+        let composed = world.message(message.clone());
+        assert_eq!(composed.parts.len(), 2, "{message}");
+        assert_eq!(composed.parts[1].object()["data"], EMBEDDED);
+        assert_eq!(composed.diagnostics.len(), 1, "{message}");
+        assert!(
+            composed.diagnostics[0].starts_with("message: "),
+            "{message}"
+        );
+        assert_eq!(
+            Value::Object(composed.message.unwrap()),
+            message,
+            "to the letter"
+        );
+    }
+}
+
+#[test]
+fn a_body_that_is_said_to_lie_in_a_part_is_given_back_once() {
+    let body = "QUFB".repeat(10_000);
+    let parts = [Part::read(
+        json!({"type": "file-attachment", "name": "n", "mime": "text/plain",
+        "data": body}),
+    )
+    .unwrap()];
+    let placeholder = json!({"type": "embeddedResource", "data": {"$part": 0}});
+    let attachments: Vec<Value> = (0..1_000).map(|_| placeholder.clone()).collect();
+    let metadata = object(json!({"ahp": {"text": "", "attachments": attachments}}));
+    let message = to_ahp(&parts, &metadata, &[]);
+    assert_eq!(message["attachments"][0]["data"], json!(body));
+    assert_eq!(message["attachments"][1], placeholder);
+    assert!(serde_json::to_string(&message).unwrap().len() < 200_000);
+}
+
+#[test]
+fn thousands_of_attachments_are_thousands_of_parts() {
+    let count = 20_000;
+    let text = "@x ".repeat(count);
+    let attachment = |index: usize| {
+        json!({"type": "simple", "label": "x", "modelRepresentation": "x", "range": {
+            "start": {"line": 0, "character": index * 3}, "end": {"line": 0, "character": index * 3 + 2}}})
+    };
+    let attachments: Vec<Value> = (0..count).map(attachment).collect();
+    let composed = World::new().message(json!({"text": text, "attachments": attachments}));
+    assert_eq!(composed.parts.len(), 2 * count);
+    assert_eq!(composed.parts[2].object()["anchor"], "@x");
+}
+
+#[test]
+fn thousands_of_bad_attachments_are_told_in_few_words() {
+    let bad = json!({"type": "embeddedResource", "label": "x".repeat(10_000), "contentType": "text/plain",
+        "data": "!", "range": {"start": {"line": 99, "character": 0}, "end": {"line": 99, "character": 0}}});
+    let attachments: Vec<Value> = (0..5_000).map(|_| bad.clone()).collect();
+    let composed = World::new().message(json!({"text": "x", "attachments": attachments}));
+    let told: usize = composed.diagnostics.iter().map(String::len).sum();
+    assert!(told < 20_000, "{told} bytes of diagnostics");
+    assert_eq!(composed.parts.len(), 5_001);
+}
+
+#[test]
+fn a_text_of_a_million_tokens_is_not_a_million_parts() {
+    let composed = World::new().typed(&"@skill:x ".repeat(200_000));
+    assert!(
+        composed.parts.len() <= 2_001,
+        "{} parts",
+        composed.parts.len()
+    );
+    let composed = World::new().typed(&format!("/echo {}", "@skill:x ".repeat(200_000)));
+    assert!(
+        composed.parts.len() <= 300,
+        "{} parts",
+        composed.parts.len()
+    );
+}
+
+#[test]
+fn chips_without_a_place_in_a_large_text_do_not_cost_their_product() {
+    let chip = json!({"type": "simple", "label": "/review",
+        "_meta": {"compositor/part": {"type": "command", "id": "/review"}}});
+    let attachments: Vec<Value> = (0..5_000).map(|_| chip.clone()).collect();
+    let text = "/revie w".repeat(500_000);
+    let composed = World::new().message(json!({"text": text, "attachments": attachments}));
+    assert_eq!(composed.parts.len(), 10_001);
+}
+
+#[test]
+fn what_is_nested_deeply_is_kept_as_it_is() {
+    let mut payload = json!({});
+    for _ in 0..120 {
+        payload = json!({ "p": [payload] });
+    }
+    let part = json!({"type": "editor-context", "kind": "k", "payload": payload, "emitted_at": 1});
+    let parts = json!([{"type": "text", "text": "x"}, part]);
+    let world = World::new();
+    let composed = world.parts(parts.clone());
+    assert_eq!(values(&composed), parts);
+    let message = to_ahp(&composed.parts, &Object::new(), &world.roots);
+    assert_eq!(values(&world.message(Value::Object(message))), parts);
+}
+
+#[test]
+fn what_is_no_part_does_not_take_its_siblings_along() {
+    let composed = World::new().parts(json!([5, {"type": "text", "text": "x"}, {"type": 7}, null]));
+    let kinds: Vec<&str> = composed.parts.iter().map(Part::kind).collect();
+    assert_eq!(kinds, ["unreadable", "text", "unreadable", "unreadable"]);
+    assert_eq!(composed.diagnostics.len(), 3);
+    assert_eq!(composed.parts[0].object()["value"], 5);
+}
+
+#[test]
+fn an_expansion_without_end_is_cut_and_told() {
+    let mut world = World::new();
+    let body = "$@".repeat(50_000);
+    let mentions = compositor::command::Mentions::Literal;
+    world.command(
+        "/bomb",
+        compositor::command::What::Template { body, mentions },
+    );
+    let composed = world.typed(&format!("/bomb {}", "x".repeat(50_000)));
+    assert_eq!(
+        composed.diagnostics,
+        ["command: '/bomb' expands without end (cut)"]
+    );
+    assert!(composed.parts[1].object()["text"].as_str().unwrap().len() < 1_300_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    /// The function of the fuzz target `parse`.
+    #[test]
+    fn any_text_is_composed_and_said_whole(text in "(\\PC|/[a-z]{1,6}|@(skill|file|node):?|\"|:1-2|[ \n.]){0,40}") {
+        let world = World::new();
+        if let Ok(composed) = compose(Input::Text(text.clone()), &world.around()) {
+            let said = composed.parts.iter().filter(|part| part.kind() == "text");
+            let said: usize = said.filter_map(|part| part.object()["text"].as_str()).map(str::len).sum();
+            let is_command = composed.parts[0].kind() == "command";
+            prop_assert!(is_command || said <= text.len());
+        } else {
+            prop_assert!(text.is_empty());
+        }
+    }
+
+    /// The function of the fuzz target `template`.
+    #[test]
+    fn any_template_expands(template in "(\\PC|\\$[0-9]{0,3}|\\$\\{1\\}|\\$@|\\\\|ARGUMENTS){0,30}", raw in "(\\PC|['\"\\\\ ]){0,30}") {
+        let words = compositor::command::args::split(&raw);
+        let expansion = compositor::command::template::expand(&template, &raw, &words);
+        prop_assert!(!expansion.cut);
+        for word in &words {
+            prop_assert!(word.len() <= raw.len());
+        }
+    }
+
+    /// The function of the fuzz target `ahp`.
+    #[test]
+    fn any_text_as_json_is_a_message_or_none(text in "[ -~]{0,60}") {
+        let message = json!({"text": text, "attachments": [serde_json::from_str(&text).unwrap_or(Value::Null)],
+            "_meta": serde_json::from_str::<Value>(&text).unwrap_or(Value::Null)});
+        let world = World::new();
+        let (parts, _) = from_ahp(object(message), &world.around());
+        prop_assert!(!parts.is_empty());
+    }
+}

@@ -1,0 +1,13 @@
+//! From what is submitted to what is persisted, rule by rule.
+
+mod around;
+mod attachments;
+mod by_vector;
+mod commands;
+mod hostile;
+mod laws;
+mod mentions;
+mod messages;
+mod parts;
+#[path = "../vectors/mod.rs"]
+mod vectors;

@@ -1,0 +1,152 @@
+//! Mentions and editor context (C-060 to C-076).
+
+use compositor::Part;
+use serde_json::{Value, json};
+
+use crate::around::{NOW_MS, World, values};
+
+fn check(text: &str, expected: Value) {
+    assert_eq!(values(&World::new().typed(text)), expected, "{text:?}");
+}
+
+#[test]
+fn c_060_and_c_066_tokens_become_mentions() {
+    check(
+        "see @file:src/lib/foo.ts:10-25, please",
+        json!([
+            {"type": "text", "text": "see "},
+            {"type": "mention", "target": {"kind": "file", "path": "src/lib/foo.ts",
+                "range": {"unit": "line", "start": 10, "end": 25}}},
+            {"type": "text", "text": ", please"},
+        ]),
+    );
+    check(
+        "@skill:known",
+        json!([{"type": "mention", "target": {"kind": "skill", "name": "known"}}]),
+    );
+    check(
+        "mail a@file:b or @types/node",
+        json!([{"type": "text", "text": "mail a@file:b or @types/node"}]),
+    );
+}
+
+#[test]
+fn c_061_and_c_064_a_skill_that_nobody_has_is_flagged_and_told() {
+    let world = World::new();
+    let composed = world.typed("use @skill:nope");
+    let target = json!({"kind": "skill", "name": "nope", "unresolved": true});
+    assert_eq!(
+        values(&composed)[1],
+        json!({"type": "mention", "target": target})
+    );
+    let told = ["mention: unknown skill 'nope' (dropped from model view)"];
+    assert_eq!(composed.diagnostics, told);
+    // Whoever says that it is there, or not, is not believed.
+    let forged = json!([
+        {"type": "mention", "target": {"kind": "skill", "name": "known", "unresolved": true}},
+        {"type": "mention", "target": {"kind": "skill", "name": "nope"}},
+    ]);
+    let composed = world.parts(forged);
+    assert_eq!(
+        values(&composed)[0]["target"],
+        json!({"kind": "skill", "name": "known"})
+    );
+    assert_eq!(values(&composed)[1]["target"], target);
+    assert_eq!(composed.diagnostics, told);
+}
+
+#[test]
+fn c_063_an_entity_stays_a_mention() {
+    check(
+        "move @node:n42.",
+        json!([
+            {"type": "text", "text": "move "},
+            {"type": "mention", "target": {"kind": "node", "id": "n42"}},
+            {"type": "text", "text": "."},
+        ]),
+    );
+}
+
+#[test]
+fn c_065_a_context_is_what_it_is_at_submit() {
+    let mut world = World::new();
+    let tab = json!({"type": "editor-context", "kind": "open", "payload": {"path": "a"}, "emitted_at": 5});
+    let tabs = vec![Part::read(tab.clone()).unwrap(), Part::read(tab).unwrap()];
+    world.contexts.insert("open".to_owned(), tabs);
+    world.contexts.insert("history".to_owned(), vec![]);
+    let composed = world.typed("fix @open and @selection");
+    let context = |kind: &str, payload: Value, origin: usize, at: i64| {
+        json!({"type": "editor-context", "kind": kind, "payload": payload, "emitted_at": at,
+            "derived_from": {"part": origin}})
+    };
+    assert_eq!(
+        values(&composed),
+        json!([
+            {"type": "text", "text": "fix "},
+            {"type": "mention", "target": {"kind": "context", "name": "open"}},
+            context("open", json!({"path": "a"}), 1, 5),
+            context("open", json!({"path": "a"}), 1, 5),
+            {"type": "text", "text": " and "},
+            {"type": "mention", "target": {"kind": "context", "name": "selection"}},
+            context("selection", json!({"n": 1}), 5, NOW_MS),
+        ])
+    );
+    assert!(composed.diagnostics.is_empty());
+    // It is not sampled again.
+    let again = values(&composed);
+    world.contexts.clear();
+    assert_eq!(values(&world.parts(again.clone())), again);
+
+    let composed = world.typed("and @cursor");
+    let target = json!({"kind": "context", "name": "cursor"});
+    assert_eq!(
+        values(&composed)[1],
+        json!({"type": "mention", "target": target})
+    );
+    let told = ["mention: context 'cursor' does not resolve (dropped)"];
+    assert_eq!(composed.diagnostics, told);
+}
+
+#[test]
+fn c_065_a_context_that_came_with_the_message_is_not_missed() {
+    let mut world = World::new();
+    world.contexts.clear();
+    let composed = world.parts(json!([
+        {"type": "mention", "target": {"kind": "context", "name": "selection"}},
+        {"type": "editor-context", "kind": "selection", "payload": {}, "emitted_at": 1},
+    ]));
+    assert_eq!(composed.parts.len(), 2);
+    assert!(composed.diagnostics.is_empty());
+}
+
+#[test]
+fn c_070_to_c_073_context_is_kept_apart_whole_and_in_order() {
+    let parts = json!([
+        {"type": "editor-context", "kind": "anything at all", "source": "panel", "emitted_at": 1,
+            "payload": {"deep": [[[{"a": null}]]], "text": 5}},
+        {"type": "text", "text": "make this red"},
+        {"type": "editor-context", "kind": "ref", "payload": {"id": "n1"}, "emitted_at": 2},
+        {"type": "editor-context", "kind": "ref", "payload": {"id": "n1"}, "emitted_at": 2},
+    ]);
+    assert_eq!(values(&World::new().parts(parts.clone())), parts);
+}
+
+#[test]
+fn c_072_the_time_is_stamped_if_nobody_did() {
+    let composed = World::new().parts(json!([
+        {"type": "text", "text": "x"},
+        {"type": "editor-context", "kind": "selection", "payload": {}},
+    ]));
+    assert_eq!(values(&composed)[1]["emitted_at"], NOW_MS);
+}
+
+#[test]
+fn c_076_a_pasted_entity_is_a_reference_not_its_body() {
+    let paste = json!([
+        {"type": "text", "text": "like this"},
+        {"type": "editor-context", "kind": "ref", "source": "canvas", "payload": {"id": "n42"}, "emitted_at": 3},
+    ]);
+    let composed = World::new().parts(paste.clone());
+    assert_eq!(values(&composed), paste);
+    assert_eq!(composed.inline_bytes, 0);
+}
