@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
 use wire::Object;
 
 use super::media::Refused;
 use super::texts::{self, Descriptor};
 use super::{Capabilities, Decision, Lowered, Room, Target};
 use crate::Part;
+use crate::diagnostics::{Diagnostics, quoted};
 use crate::part::{self, Attachment, Body, Mention, Range, Unit, View};
+use crate::position;
 use crate::resolve::slice::{self, Cut};
 use crate::resolve::{Reference, Resolved, Sources, WhyOmitted, labelled};
 use crate::sniff::{self, Class};
@@ -25,6 +26,7 @@ pub(super) struct Lowering<'a> {
     pub(super) resolved: &'a BTreeMap<usize, Resolved>,
     /// Texts that are still to be joined, where only one is taken.
     pub(super) texts: Vec<String>,
+    pub(super) said: Diagnostics,
     pub(super) out: Lowered,
 }
 
@@ -49,6 +51,7 @@ impl Lowering<'_> {
             let text = self.target.text(&self.texts.join("\n"));
             self.out.blocks.push(text);
         }
+        self.out.diagnostics = self.said.finish();
         self.out
     }
 
@@ -100,9 +103,9 @@ impl Lowering<'_> {
         match text.filter(|text| !text.trim().is_empty()) {
             Some(text) => self.say(at, "text", text.to_owned(), Some("its type is not known")),
             None => {
-                self.diagnose(format!(
-                    "part {at}: '{kind}' cannot be shown (placeholder sent)"
-                ));
+                let named = quoted(kind);
+                self.said
+                    .say(|| format!("part {at}: {named} cannot be shown (placeholder sent)"));
                 let why = Some("its type or shape is not known");
                 self.say(at, "placeholder", texts::unsupported(kind), why);
             }
@@ -125,10 +128,10 @@ impl Lowering<'_> {
             let name = ["id", "name", "label"]
                 .iter()
                 .find_map(|key| target.get(*key)?.as_str());
-            let name = name.unwrap_or("");
-            self.diagnose(format!(
-                "mention: {kind} '{name}' does not resolve (dropped)"
-            ));
+            let (kind, name) = (quoted(kind), quoted(name.unwrap_or("")));
+            let kind = kind.trim_matches('\'');
+            self.said
+                .say(|| format!("mention: {kind} {name} does not resolve (dropped)"));
             return self.nothing(at, "it does not resolve");
         }
         let mut payload = target.clone();
@@ -162,10 +165,9 @@ impl Lowering<'_> {
         };
         if refused.is_told {
             let why = &refused.why;
-            self.diagnose(format!(
-                "attachment: '{}': {why} (described instead)",
-                of.name
-            ));
+            let name = quoted(of.name);
+            self.said
+                .say(|| format!("attachment: {name}: {why} (described instead)"));
         }
         self.say(at, "descriptor", descriptor.text(), Some(&refused.why));
     }
@@ -208,7 +210,8 @@ impl Lowering<'_> {
         };
         let native = self.native(at, &kind, bytes, data, of.name)?;
         if let Some(how) = &native.changed {
-            self.diagnose(format!("attachment: '{}': {how}", of.name));
+            let name = quoted(of.name);
+            self.said.say(|| format!("attachment: {name}: {how}"));
         }
         self.put_media(at, native);
         Ok(())
@@ -231,16 +234,19 @@ impl Lowering<'_> {
                     self.say(at, "file", texts::file(&label, &text), None);
                     return Ok(());
                 }
-                _ => self.diagnose(format!(
-                    "attachment: '{}': the selection is not in it (shown whole)",
-                    of.name
-                )),
+                _ => self.said.say(|| {
+                    let name = quoted(of.name);
+                    format!("attachment: {name}: the selection is not in it (shown whole)")
+                }),
             }
         }
         if bytes.len() as u64 > self.room.inline.text_bytes {
             return Err(Refused::too_large(
                 "it is too long to be shown whole".to_owned(),
             ));
+        }
+        if !self.has_room(bytes.len() as u64) {
+            return Err(Refused::too_large(NO_ROOM.to_owned()));
         }
         self.say(at, "file", texts::file(of.name, whole), None);
         Ok(())
@@ -280,8 +286,8 @@ impl Lowering<'_> {
         });
     }
 
-    pub(super) fn diagnose(&mut self, text: String) {
-        self.out.diagnostics.push(text);
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        self.room.bytes_left.is_none_or(|left| bytes <= left)
     }
 }
 
@@ -304,22 +310,18 @@ fn directory_of(part: &Part) -> Option<&str> {
     of.get("path")?.as_str()
 }
 
-/// The lines of an embedded text that were selected: whole lines, the end without a line it only touches (3.2).
+/// The lines of an embedded text that were selected (3.2).
 fn selected(part: &Part) -> Option<Range> {
-    let range = part.object().get("selection")?.get("range")?;
-    let position = |key: &str| {
-        let position = range.get(key)?;
-        let number = |key: &str| position.get(key).and_then(Value::as_u64);
-        Some((number("line")?, number("character")?))
-    };
-    let ((start, _), (end, column)) = (position("start")?, position("end")?);
-    let excluded = u64::from(column == 0 && end > start);
+    let selection = part.object().get("selection")?;
+    let (start, end) = position::lines_of_selection(selection)?;
     Some(Range {
         unit: Unit::Line,
-        start: start.saturating_add(1),
-        end: end.saturating_add(1) - excluded,
+        start,
+        end,
     })
 }
+
+pub(super) const NO_ROOM: &str = "there is no room left for it in the request";
 
 /// For [`Refused`]: what is too large says so in its descriptor.
 pub(super) const TOO_LARGE: Option<WhyOmitted> = Some(WhyOmitted::TooLarge);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::Media;
-use super::decide::{Lowering, TOO_LARGE};
+use super::decide::{Lowering, NO_ROOM, TOO_LARGE};
 use crate::picture;
 use crate::resolve::{Animation, PictureLimits, WhyOmitted};
 use crate::sniff::{Class, Kind};
@@ -105,10 +105,8 @@ impl Lowering<'_> {
         if kind.class == Class::Image && self.room.images_left == Some(0) {
             return Err(Refused::because(format!("{target} takes no more pictures")));
         }
-        if self.room.bytes_left.is_some_and(|left| base64_bytes > left) {
-            return Err(Refused::too_large(format!(
-                "there is no room left for it in a request to {target}"
-            )));
+        if !self.has_room(base64_bytes) {
+            return Err(Refused::too_large(NO_ROOM.to_owned()));
         }
         let base64 = data.map_or_else(|| Cow::Owned(STANDARD.encode(bytes)), Cow::Borrowed);
         let media = Media {

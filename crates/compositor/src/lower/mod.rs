@@ -164,6 +164,7 @@ pub fn lower_into(
         room,
         resolved,
         texts: Vec::new(),
+        said: crate::diagnostics::Diagnostics::default(),
         out: Lowered::default(),
     };
     lowering.parts(parts);

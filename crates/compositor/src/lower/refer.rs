@@ -2,8 +2,9 @@
 
 use super::Target;
 use super::acp;
-use super::decide::Lowering;
+use super::decide::{Lowering, NO_ROOM};
 use super::texts::{self, Instead};
+use crate::diagnostics::quoted;
 use crate::part::{Place, Range, Unit};
 use crate::resolve::{self, Reference, Resolved, WhyOmitted};
 use crate::sniff::{Class, Kind};
@@ -27,6 +28,10 @@ impl Lowering<'_> {
 
     fn shown(&mut self, at: usize, reference: &Reference<'_>, resolved: Resolved) {
         match resolved {
+            Resolved::Text { size, text, .. } if !self.has_room(text.len() as u64) => {
+                let why = WhyOmitted::TooLarge;
+                self.instead(at, reference, Instead::Omitted { why, size }, NO_ROOM);
+            }
             Resolved::Text { text, label, .. } => {
                 self.say(at, "file", texts::file(&label, &text), None);
             }
@@ -36,7 +41,8 @@ impl Lowering<'_> {
                 match self.native(at, &Kind { class, mime }, &bytes, None, name) {
                     Ok(native) => {
                         if let Some(how) = &native.changed {
-                            self.diagnose(format!("file: '{}': {how}", called(reference)));
+                            let name = quoted(called(reference));
+                            self.said.say(|| format!("file: {name}: {how}"));
                         }
                         self.put_media(at, native);
                     }
@@ -62,7 +68,8 @@ impl Lowering<'_> {
     }
 
     fn instead(&mut self, at: usize, reference: &Reference<'_>, instead: Instead, why: &str) {
-        self.diagnose(format!("file: '{}': {why}", called(reference)));
+        let name = quoted(called(reference));
+        self.said.say(|| format!("file: {name}: {why}"));
         let text = texts::reference(reference.place, instead);
         self.say(at, "reference", text, Some(why));
     }
@@ -98,22 +105,20 @@ impl Lowering<'_> {
 
     /// What was asked for and is not what is shown.
     fn note_range(&mut self, reference: &Reference<'_>, resolved: &Resolved) {
-        let (Some(asked), name) = (reference.range, called(reference)) else {
+        let (Some(asked), name) = (reference.range, quoted(called(reference))) else {
             return;
         };
         match resolved {
             Resolved::Media { .. } => {
-                self.diagnose(format!(
-                    "file: '{name}': a picture has no ranges (sent whole)"
-                ));
+                self.said
+                    .say(|| format!("file: {name}: a picture has no ranges (sent whole)"));
             }
             Resolved::Text {
                 range: Some(range), ..
             } if *range != asked => {
                 let (unit, Range { start, end, .. }) = (unit_of(range), range);
-                self.diagnose(format!(
-                    "file: '{name}': only {unit} {start}-{end} are there (clamped)"
-                ));
+                let shown = format!("only {unit} {start}-{end} are there (clamped)");
+                self.said.say(|| format!("file: {name}: {shown}"));
             }
             _ => {}
         }

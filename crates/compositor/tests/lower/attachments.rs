@@ -180,7 +180,10 @@ fn only_what_is_selected_of_a_text_is_shown() {
         ["attachment: 'a.txt': the selection is not in it (shown whole)"]
     );
     let endless = select(u64::MAX, u64::MAX, 0);
-    assert_eq!(endless.diagnostics.len(), 1);
+    assert_eq!(
+        endless.blocks, nowhere.blocks,
+        "it selects nothing that can be"
+    );
 }
 
 #[test]
@@ -472,6 +475,60 @@ fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
             .as_str()
             .unwrap()
             .contains("omitted=\"too_large\"")
+    );
+}
+
+#[test]
+fn texts_that_have_no_room_left_are_described_but_not_what_the_user_said() {
+    let capabilities = Capabilities::built_in(Target::OpenaiChat);
+    let mut room = Room::of(&capabilities);
+    room.bytes_left = Some(10);
+    let parts = parts(&json!([
+        {"type": "text", "text": "more than there is room for"},
+        attached("n.md", "text/markdown", b"x"),
+        {"type": "file-ref", "ref": {"kind": "path", "path": "a"}},
+    ]));
+    let mut sources = Memory::default().with_file("a", "text");
+    let target = Target::OpenaiChat;
+    let lowered = lower_into(
+        &mut room,
+        &parts,
+        &BTreeMap::new(),
+        target,
+        &capabilities,
+        &mut sources,
+    );
+    let texts: Vec<&str> = lowered
+        .blocks
+        .iter()
+        .filter_map(|block| block["text"].as_str())
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            "more than there is room for",
+            "<file_attachment name=\"n.md\" mime=\"text/markdown\" size=\"1\" omitted=\"too_large\"/>",
+            "<file_ref path=\"a\" size=\"4\" omitted=\"too_large\"/>",
+        ]
+    );
+    assert_eq!(lowered.diagnostics.len(), 2);
+}
+
+#[test]
+fn the_user_is_told_little_whatever_was_sent() {
+    let bad = json!({"type": "file-attachment", "name": "n".repeat(10_000), "mime": "image/png", "data": "?"});
+    let lowered = shown(
+        Target::Anthropic,
+        &json!(vec![bad; 500]),
+        &mut Memory::default(),
+    );
+    assert_eq!(lowered.blocks.len(), 500);
+    assert!(lowered.diagnostics.len() < 100);
+    assert!(
+        lowered
+            .diagnostics
+            .iter()
+            .all(|sentence| sentence.len() < 300)
     );
 }
 
