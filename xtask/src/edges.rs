@@ -28,6 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ignore", &["agents"]),
     ("image", &["agents"]),
     ("imara-diff", &["agents"]),
+    ("nucleo-matcher", &["agents", "bench"]),
     ("tokio-tungstenite", &["client"]),
     ("reqwest", &["agents"]),
     ("rustls", &["agents"]),

@@ -4,6 +4,8 @@
 //! Must not know: channels, peers, sequence numbers.
 
 pub mod agent;
+pub mod catalogue;
+pub mod complete;
 pub mod event;
 pub mod files;
 mod locale;

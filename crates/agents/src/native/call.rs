@@ -15,6 +15,8 @@ use crate::tool::{Nature, Outcome, Plan, Tool, ToolError, Workspace};
 /// What the calls of a turn share.
 pub(super) struct Desk<'a> {
     pub shared: &'a Shared,
+    /// What the model was offered.
+    pub tools: &'a [&'a dyn Tool],
     pub workspace: &'a Workspace,
     pub events: &'a EventSink,
     pub approved: &'a Approvals,
@@ -54,9 +56,9 @@ pub(super) async fn all(desk: &Desk<'_>, calls: &[Called]) -> Result<Vec<String>
 
 async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
     let name = called.told.name.as_str();
-    let tool = desk.shared.tools.iter().find(|tool| tool.name() == name);
+    let tool = desk.tools.iter().find(|tool| tool.name() == name);
     let Some(tool) = tool else {
-        let known: Vec<&str> = desk.shared.tools.iter().map(|tool| tool.name()).collect();
+        let known: Vec<&str> = desk.tools.iter().map(|tool| tool.name()).collect();
         let text = format!(
             "There is no tool `{name}`. There are: {}.",
             known.join(", ")
@@ -71,7 +73,7 @@ async fn one(desk: &Desk<'_>, called: &Called) -> Result<String, TurnOver> {
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse(desk, called, tool.display_name(), text).await,
     };
-    let tool = &**tool;
+    let tool = *tool;
     let key = key_of(tool, &plan);
     loop {
         match desk.verdict(tool.nature(), &key).await? {

@@ -9,13 +9,14 @@ use super::consent::{Approved, Mode};
 use super::round::{self, Numbers, RoundError, Said};
 use super::{Approvals, Model, Shared, history, prompt};
 use crate::agent::{AgentError, TurnInput};
+use crate::catalogue::{self, Skill};
 use crate::event::{AgentEvent, AgentReply};
 use crate::provider::{
     Endpoint, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec,
     ToolUse, Usage,
 };
 use crate::sink::{EventSink, TurnOver};
-use crate::tool::{Tool, Workspace};
+use crate::tool::{self, Tool, Workspace};
 
 /// Rounds of one turn: a model that goes in circles stops here.
 const ROUNDS_MAX: usize = 100;
@@ -81,10 +82,8 @@ async fn converse(
 ) -> Result<(), Stop> {
     let (model, endpoint) = chosen(shared, &input.message)?;
     let mode = Mode::of(&input.config);
-    let tools: Vec<&dyn Tool> = match model.calls_tools() {
-        true => shared.tools.iter().map(|tool| &**tool).collect(),
-        false => Vec::new(),
-    };
+    let skills = skills_of(place.workspace).await;
+    let tools = tools_of(shared, model, &skills);
     let said = history::of_parts(&input.said);
     let rounds = rounds_of(&said);
     let mut request = ModelRequest {
@@ -104,6 +103,7 @@ async fn converse(
     place.approvals.lock().await.join(noted);
     let desk = Desk {
         shared,
+        tools: &tools,
         workspace: place.workspace,
         events,
         approved: place.approvals,
@@ -150,6 +150,24 @@ async fn converse(
         message: format!("the model was asked {ROUNDS_MAX} times in this turn; resume it to go on"),
         resumable: true,
     }))
+}
+
+/// The skills there are now; none if they cannot be looked for.
+async fn skills_of(workspace: &Workspace) -> Vec<Skill> {
+    let workspace = workspace.clone();
+    let looking = tokio::task::spawn_blocking(move || catalogue::skills_of(&workspace));
+    looking.await.unwrap_or_default()
+}
+
+/// What the model may call.
+fn tools_of<'a>(shared: &'a Shared, model: &Model, skills: &[Skill]) -> Vec<&'a dyn Tool> {
+    if !model.calls_tools() {
+        return Vec::new();
+    }
+    let tools = shared.tools.iter().map(|tool| &**tool);
+    tools
+        .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
+        .collect()
 }
 
 /// The model a message names; the host lets no other through (G-12).

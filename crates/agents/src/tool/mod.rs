@@ -13,13 +13,15 @@ mod input;
 mod list;
 mod numbers;
 mod read;
+mod skill;
 mod stop;
-mod workspace;
+pub(crate) mod workspace;
 mod write;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub(crate) use skill::NAME as SKILL;
 pub(crate) use workspace::Unopened;
 pub use workspace::{Workspace, WorkspaceError};
 
@@ -107,5 +109,6 @@ pub fn all() -> Vec<Box<dyn Tool>> {
         Box::new(write::Write),
         Box::new(edit::Edit),
         Box::new(bash::Bash),
+        Box::new(skill::Skill),
     ]
 }

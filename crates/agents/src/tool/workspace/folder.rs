@@ -21,7 +21,7 @@ const ENTRIES_MAX: usize = 50_000;
 
 /// What of a directory is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Wanted {
+pub(crate) enum Wanted {
     /// All but what ignore rules say.
     NotIgnored,
     All,
@@ -29,14 +29,14 @@ pub(in super::super) enum Wanted {
 
 /// A directory to look into.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Folder {
-    pub(in super::super) place: Place,
+pub(crate) struct Folder {
+    pub(crate) place: Place,
     wanted: Wanted,
     rules: Option<Arc<Rules>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Kind {
+pub(crate) enum Kind {
     File,
     Directory,
     Link,
@@ -44,18 +44,18 @@ pub(in super::super) enum Kind {
 }
 
 #[derive(Debug, Clone)]
-pub(in super::super) struct Entry {
-    pub(in super::super) name: OsString,
-    pub(in super::super) place: Place,
-    pub(in super::super) kind: Kind,
+pub(crate) struct Entry {
+    pub(crate) name: OsString,
+    pub(crate) place: Place,
+    pub(crate) kind: Kind,
 }
 
 /// What is in a directory.
 #[derive(Debug)]
-pub(in super::super) struct Listing {
-    pub(in super::super) entries: Vec<Entry>,
+pub(crate) struct Listing {
+    pub(crate) entries: Vec<Entry>,
     /// There is more than was looked at.
-    pub(in super::super) is_cut: bool,
+    pub(crate) is_cut: bool,
     wanted: Wanted,
     rules: Option<Arc<Rules>>,
 }
@@ -63,11 +63,7 @@ pub(in super::super) struct Listing {
 impl Workspace {
     /// A directory that somebody named, with the rules that hold in it. What is named is looked into even if it is
     /// ignored itself; then only its own rules hold.
-    pub(in super::super) fn folder(
-        &self,
-        place: &Place,
-        wanted: Wanted,
-    ) -> Result<Folder, ToolError> {
+    pub(crate) fn folder(&self, place: &Place, wanted: Wanted) -> Result<Folder, ToolError> {
         let root = self.root(place);
         let told = |errno| beneath::told(errno, &self.shown(place));
         let opened = beneath::open_directory(&root.directory, &place.path, Links::Followed);
@@ -100,7 +96,7 @@ impl Workspace {
     }
 
     /// What is in a directory.
-    pub(in super::super) fn look_into(&self, folder: &Folder) -> Result<Listing, ToolError> {
+    pub(crate) fn look_into(&self, folder: &Folder) -> Result<Listing, ToolError> {
         let place = &folder.place;
         let told = |errno| beneath::told(errno, &self.shown(place));
         let root = &self.root(place).directory;
@@ -142,7 +138,7 @@ impl Workspace {
 
 impl Listing {
     /// A directory among the entries.
-    pub(in super::super) fn folder(&self, entry: &Entry) -> Option<Folder> {
+    pub(crate) fn folder(&self, entry: &Entry) -> Option<Folder> {
         (entry.kind == Kind::Directory).then(|| Folder {
             place: entry.place.clone(),
             wanted: self.wanted,

@@ -11,8 +11,10 @@ mod given;
 mod ignored;
 mod memory;
 mod replace;
+mod survey;
 mod target;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -24,7 +26,7 @@ use rustix::io::Errno;
 use wire::file_uri;
 
 pub(super) use contents::{Contents, FILE_BYTES_MAX, digest_of, is_binary};
-pub(super) use folder::{Entry, Folder, Kind, Wanted};
+pub(crate) use folder::{Entry, Folder, Kind, Listing, Wanted};
 pub(crate) use given::Unopened;
 pub(super) use memory::Extent;
 pub(super) use target::Target;
@@ -44,6 +46,8 @@ pub struct Workspace {
 struct Shared {
     roots: Vec<Root>,
     memory: Mutex<Memory>,
+    /// Texts the session was given once and is given again as they were, by their names.
+    given: Mutex<BTreeMap<String, Arc<str>>>,
     /// Held from looking at a file to replacing it: two calls must not replace what neither of them saw.
     replacing: Mutex<()>,
 }
@@ -86,7 +90,7 @@ pub enum WorkspaceError {
 
 /// A name inside a working directory, checked as a name only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     root: usize,
     /// Without `.` and `..`; empty for the directory itself.
     path: PathBuf,
@@ -100,6 +104,7 @@ impl Workspace {
             shared: Arc::new(Shared {
                 roots: roots.collect::<Result<_, _>>()?,
                 memory: Mutex::default(),
+                given: Mutex::default(),
                 replacing: Mutex::default(),
             }),
             hidden_variables: Arc::default(),
@@ -167,7 +172,7 @@ impl Workspace {
 
     /// How a place is called towards models and people: relative to the first directory, absolute in others. What is
     /// shown can be given back as a path.
-    pub(super) fn shown(&self, place: &Place) -> String {
+    pub(crate) fn shown(&self, place: &Place) -> String {
         let path = match place.root {
             0 if place.path.as_os_str().is_empty() => PathBuf::from("."),
             0 => place.path.clone(),
@@ -177,7 +182,7 @@ impl Workspace {
     }
 
     /// The path of a place as the session would name it.
-    pub(super) fn absolute(&self, place: &Place) -> PathBuf {
+    pub(crate) fn absolute(&self, place: &Place) -> PathBuf {
         self.root(place).path.join(&place.path)
     }
 
@@ -186,7 +191,7 @@ impl Workspace {
         &self.root(place).path
     }
 
-    pub(super) fn uri(&self, place: &Place) -> String {
+    pub(crate) fn uri(&self, place: &Place) -> String {
         file_uri::uri_of(self.absolute(place).as_os_str().as_bytes())
     }
 

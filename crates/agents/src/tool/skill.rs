@@ -1,0 +1,183 @@
+//! `skill`: what a project has written down for agents about one kind of task, in full.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::stop::off_thread;
+use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, Workspace, input};
+use crate::catalogue;
+
+pub(crate) const NAME: &str = "skill";
+
+/// Names told to a model that asked for one there is not.
+const NAMES_TOLD_MAX: usize = 50;
+
+pub(super) struct Skill;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    name: String,
+}
+
+#[async_trait]
+impl Tool for Skill {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Skill"
+    }
+
+    fn description(&self) -> &'static str {
+        "Reads a skill: instructions for one kind of task. Call it before you do something a skill is there for."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {"name": {"type": "string", "description": "The name of the skill."}},
+            "required": ["name"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Reads
+    }
+
+    async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
+        let Input { name } = input::parse(input)?;
+        let known = catalogue::is_skill_name(&name);
+        let summary = match known {
+            true => format!("Read the skill {name}"),
+            false => "Read a skill".to_owned(),
+        };
+        Ok(Plan {
+            summary,
+            consent_key: self.name().to_owned(),
+            ..Plan::default()
+        })
+    }
+
+    async fn run(
+        &self,
+        input: &Value,
+        workspace: &Workspace,
+        _output: &mpsc::Sender<String>,
+    ) -> Result<Outcome, ToolError> {
+        let (Input { name }, workspace) = (input::parse(input)?, workspace.clone());
+        off_thread(move |_| read(&name, &workspace)).await
+    }
+}
+
+fn read(name: &str, workspace: &Workspace) -> Result<Outcome, ToolError> {
+    let key = format!("skill:{name}");
+    let text = match workspace.given(&key) {
+        Some(text) => text,
+        None => workspace.give(&key, load(name, workspace)?),
+    };
+    Ok(Outcome {
+        text: text.to_string(),
+        summary: format!("Read the skill {name}"),
+        success: true,
+        ..Outcome::default()
+    })
+}
+
+fn load(name: &str, workspace: &Workspace) -> Result<String, ToolError> {
+    let skills = catalogue::skills_of(workspace);
+    let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
+        let mut known: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
+        known.truncate(NAMES_TOLD_MAX);
+        let known = match known.is_empty() {
+            true => "there are none".to_owned(),
+            false => format!("there are: {}", known.join(", ")),
+        };
+        return Err(ToolError(format!("there is no such skill; {known}")));
+    };
+    let body = catalogue::body_of(workspace, skill, TEXT_BYTES_MAX)?;
+    let mut text = format!(
+        "<skill_content name=\"{name}\">{}</skill_content>",
+        body.text
+    );
+    if body.has_company {
+        text.push_str(&format!(
+            "\n[other files of this skill are in {}]",
+            body.directory
+        ));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    use super::*;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn open(root: &Path) -> Workspace {
+        let uri = wire::file_uri::uri_of(root.as_os_str().as_bytes());
+        Workspace::open(&[uri]).unwrap()
+    }
+
+    async fn call(workspace: &Workspace, name: &str) -> Result<String, String> {
+        let input = json!({"name": name});
+        let plan = Skill.plan(&input, workspace).await.unwrap();
+        assert!(plan.summary.starts_with("Read "), "{}", plan.summary);
+        let (output, _) = mpsc::channel(1);
+        let ran = Skill.run(&input, workspace, &output).await;
+        ran.map(|outcome| outcome.text).map_err(|error| error.0)
+    }
+
+    #[tokio::test]
+    async fn a_skill_is_told_in_full_and_the_same_the_second_time() {
+        let root = tempfile::tempdir().unwrap();
+        let file = ".agents/skills/tables/SKILL.md";
+        write(root.path(), file, "---\nname: tables\n---\n\nUse rules.\n");
+        let workspace = open(root.path());
+        let told = "<skill_content name=\"tables\">Use rules.</skill_content>";
+        assert_eq!(call(&workspace, "tables").await.unwrap(), told);
+        write(root.path(), file, "---\nname: tables\n---\nOther rules.");
+        assert_eq!(call(&workspace, "tables").await.unwrap(), told);
+        let other = call(&open(root.path()), "tables").await.unwrap();
+        assert!(other.contains("Other rules."));
+    }
+
+    #[tokio::test]
+    async fn an_unknown_skill_is_refused_with_the_known_ones() {
+        let root = tempfile::tempdir().unwrap();
+        let none = call(&open(root.path()), "x").await.unwrap_err();
+        assert!(none.contains("there are none"), "{none}");
+        write(root.path(), ".agents/skills/a/SKILL.md", "# A");
+        write(root.path(), ".claude/skills/b/SKILL.md", "# B");
+        for name in ["c", "../../a", "a\nb", ""] {
+            let told = call(&open(root.path()), name).await.unwrap_err();
+            assert!(told.contains("there are: a, b"), "{told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_skill_has_company_and_a_bound() {
+        let root = tempfile::tempdir().unwrap();
+        let long = format!("---\nname: long\n---\n{}", "é".repeat(60 * 1_024));
+        write(root.path(), ".agents/skills/long/SKILL.md", &long);
+        write(root.path(), ".agents/skills/long/script.py", "");
+        let told = call(&open(root.path()), "long").await.unwrap();
+        assert!(told.len() < TEXT_BYTES_MAX + 1_024 && !told.contains('\u{fffd}'));
+        assert!(
+            told.contains("é\n[there is more in .agents/skills/long/SKILL.md]</skill_content>")
+        );
+        assert!(told.ends_with("[other files of this skill are in .agents/skills/long]"));
+    }
+}
