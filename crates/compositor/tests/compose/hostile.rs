@@ -1,13 +1,14 @@
 //! Input of somebody who means harm ends in a diagnostic and a turn that goes on (G-38), and costs no more than its size.
 
-use compositor::ahp::{MESSAGE_KEY, from_ahp, to_ahp};
-use compositor::{Input, Part, compose};
+use compositor::Part;
+use compositor::ahp::{MESSAGE_KEY, to_ahp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wire::Object;
 
 use crate::around::{World, values};
+use crate::fuzzed;
 
 fn digest(text: &str) -> String {
     wire::Digest::new(Sha256::digest(text.as_bytes()).into()).to_hex()
@@ -220,38 +221,29 @@ fn an_expansion_without_end_is_cut_and_told() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-    /// The function of the fuzz target `parse`.
+    /// The fuzz target `compose_text`.
     #[test]
-    fn any_text_is_composed_and_said_whole(text in "(\\PC|/[a-z]{1,6}|@(skill|file|node):?|\"|:1-2|[ \n.]){0,40}") {
-        let world = World::new();
-        if let Ok(composed) = compose(Input::Text(text.clone()), &world.around()) {
-            let said = composed.parts.iter().filter(|part| part.kind() == "text");
-            let said: usize = said.filter_map(|part| part.object()["text"].as_str()).map(str::len).sum();
-            let is_command = composed.parts[0].kind() == "command";
-            prop_assert!(is_command || said <= text.len());
-        } else {
-            prop_assert!(text.is_empty());
-        }
+    fn any_text_is_composed_and_said_as_it_was(
+        text in "(\\PC|/[a-z]{1,6}|/review |/look |@(skill|file|node):?|@selection|\"|:1-2|[ \n.\\\\]){0,40}",
+    ) {
+        fuzzed::text(&text);
     }
 
-    /// The function of the fuzz target `template`.
+    /// The fuzz target `template`.
     #[test]
-    fn any_template_expands(template in "(\\PC|\\$[0-9]{0,3}|\\$\\{1\\}|\\$@|\\\\|ARGUMENTS){0,30}", raw in "(\\PC|['\"\\\\ ]){0,30}") {
-        let words = compositor::command::args::split(&raw);
-        let expansion = compositor::command::template::expand(&template, &raw, &words);
-        prop_assert!(!expansion.cut);
-        for word in &words {
-            prop_assert!(word.len() <= raw.len());
-        }
+    fn any_template_expands(
+        template in "(\\PC|\\$[0-9]{0,3}|\\$\\{1\\}|\\$@|\\\\|ARGUMENTS){0,30}",
+        raw in "(\\PC|['\"\\\\ ]){0,30}",
+    ) {
+        fuzzed::template(&template, &raw);
     }
 
-    /// The function of the fuzz target `ahp`.
+    /// The fuzz target `ahp_mapping`.
     #[test]
-    fn any_text_as_json_is_a_message_or_none(text in "[ -~]{0,60}") {
-        let message = json!({"text": text, "attachments": [serde_json::from_str(&text).unwrap_or(Value::Null)],
-            "_meta": serde_json::from_str::<Value>(&text).unwrap_or(Value::Null)});
-        let world = World::new();
-        let (parts, _) = from_ahp(object(message), &world.around());
-        prop_assert!(!parts.is_empty());
+    fn any_object_is_a_message(text in ".{0,20}", value in "[\\[\\]{}\":,0-9a-z ]{0,40}") {
+        let value = serde_json::from_str(&value).unwrap_or(Value::Null);
+        let message = json!({"text": text, "attachments": [value], "_meta": value});
+        fuzzed::message(object(message));
+        fuzzed::parts(vec![value, json!({"type": "text", "text": text})]);
     }
 }

@@ -4,6 +4,7 @@ mod around;
 mod attachments;
 mod by_vector;
 mod commands;
+mod fuzzed;
 mod hostile;
 mod laws;
 mod mentions;
