@@ -63,7 +63,7 @@ impl Bodies {
         }
         if !is_unknown && self.takes(size) {
             part.shift_remove("content_id");
-            part.insert("data".to_owned(), json!(body));
+            part.insert("data".to_owned(), Value::String(body));
             return Fate::Inline;
         }
         let digest = self.keep(mime, bytes);

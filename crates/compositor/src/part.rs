@@ -10,6 +10,16 @@ use wire::Object;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part(Object);
 
+/// The types of the first version (C-004).
+const KINDS: [&str; 6] = [
+    "text",
+    "file-ref",
+    "file-attachment",
+    "command",
+    "mention",
+    "editor-context",
+];
+
 /// A value that is no part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a part is an object with a `type`")]
@@ -196,6 +206,16 @@ impl Part {
             kind: self.kind(),
             text: self.string("text"),
         })
+    }
+
+    /// Whether a part of a type that we know says what it has to say. A command that was completed has no arguments yet.
+    pub(crate) fn is_readable(&self) -> bool {
+        let is_bare_command =
+            self.kind() == "command" && self.string("id").is_some() && !self.0.contains_key("args");
+        match self.view() {
+            View::Unknown { kind, .. } => is_bare_command || !KINDS.contains(&kind),
+            _ => true,
+        }
     }
 
     fn string(&self, key: &str) -> Option<&str> {

@@ -83,14 +83,14 @@ pub(crate) fn settle(
     for (index, piece) in pieces.into_iter().enumerate() {
         settling.take(index, piece);
     }
-    Settled {
-        parts: settling.parts.into_iter().map(part).collect(),
-        fates: settling.fates,
+    let Settling { parts, fates, .. } = settling;
+    let parts = parts.into_iter().map(|it| Part::make(Value::Object(it)));
+    let parts: Vec<Part> = parts.collect();
+    for part in parts.iter().filter(|part| !part.is_readable()) {
+        let kind = quoted(part.kind());
+        said.say(|| format!("part: one of type {kind} cannot be read (kept as it is)"));
     }
-}
-
-fn part(object: Object) -> Part {
-    Part::make(Value::Object(object))
+    Settled { parts, fates }
 }
 
 fn derived_from(part: &Object) -> Option<usize> {

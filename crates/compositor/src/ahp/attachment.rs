@@ -63,27 +63,10 @@ fn carried(attachment: &Value) -> Carried {
     }
     // A body that hides in metadata would be recorded whatever its size.
     let hides_body = is_attachment && part.object().contains_key("data");
-    if hides_body || !is_readable(&part) {
+    if hides_body || !part.is_readable() {
         return Carried::Unreadable;
     }
     Carried::Part(part.into_object())
-}
-
-/// Whether a part says what one of its type has to say. A command that was completed has no arguments yet.
-pub(super) fn is_readable(part: &Part) -> bool {
-    let known = [
-        "text",
-        "file-ref",
-        "file-attachment",
-        "command",
-        "mention",
-        "editor-context",
-    ];
-    let is_bare_command = part.kind() == "command"
-        && part.object().get("id").is_some_and(Value::is_string)
-        && !part.object().contains_key("args");
-    let is_unknown = matches!(part.view(), View::Unknown { .. });
-    is_bare_command || !is_unknown || !known.contains(&part.kind())
 }
 
 fn with_place_for_body(mut part: Object) -> Object {

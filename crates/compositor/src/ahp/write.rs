@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::attachment::{insert_text, is_readable};
+use super::attachment::insert_text;
 use super::form::{Form, form};
 use super::read::{again, decoded_len};
 use super::record::IN_PART;
@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
             && part.object().get("data").is_some_and(Value::is_string);
         let is_derived = part.object().contains_key("derived_from");
         let covers = if is_derived { None } else { self.mention(part) };
-        let travels = has_body || (is_readable(part) && !is_derived);
+        let travels = has_body || (part.is_readable() && !is_derived);
         let Some(form) = form(part, self.roots).filter(|_| travels) else {
             self.entries.push(json!({ PART: part.object() }));
             return;

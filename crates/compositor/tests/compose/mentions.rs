@@ -150,3 +150,16 @@ fn c_076_a_pasted_entity_is_a_reference_not_its_body() {
     assert_eq!(values(&composed), paste);
     assert_eq!(composed.inline_bytes, 0);
 }
+
+#[test]
+fn c_071_only_the_presence_of_a_payload_is_checked() {
+    for bad in [json!(null), json!("text"), json!([1])] {
+        let parts = json!([
+            {"type": "text", "text": "x"},
+            {"type": "editor-context", "kind": "k", "payload": bad, "emitted_at": 1},
+        ]);
+        let composed = World::new().parts(parts.clone());
+        assert_eq!(values(&composed), parts, "kept as it is");
+        assert_eq!(composed.diagnostics.len(), 1);
+    }
+}

@@ -220,6 +220,8 @@ fn c_086_and_c_087_unknown_parts_are_additive() {
     let composed = World::new().parts(parts.clone());
     assert_eq!(values(&composed), parts);
     assert!(composed.reaches_model);
+    let told = ["part: one of type 'file-ref' cannot be read (kept as it is)"];
+    assert_eq!(composed.diagnostics, told);
     let view = composed.parts[0].view();
     let text = Some("Which one?");
     assert_eq!(view, View::Unknown { kind: "poll", text });
