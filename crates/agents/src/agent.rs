@@ -6,6 +6,7 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use wire::ext::system_message_transform::SystemMessageSection;
 
 use crate::sink::EventSink;
 
@@ -22,6 +23,8 @@ pub struct AgentInfo {
     pub config_schema: Value,
     /// The model of a message that names none (G-12).
     pub default_model: Option<String>,
+    /// Every section of its system prompt, none of them restricted: what is, the host decides.
+    pub sections: Vec<SystemMessageSection>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -139,6 +142,7 @@ mod tests {
             capabilities: json!({}),
             config_schema: json!({"type": "object", "properties": {}}),
             default_model: Some("m".to_owned()),
+            sections: Vec::new(),
         };
         let expected = json!({
             "provider": "scripted",

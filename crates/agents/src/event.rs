@@ -6,6 +6,8 @@
 use serde_json::Value;
 use wire::Object;
 
+use crate::prompt::Section;
+
 /// What an agent says while it works on a turn. Parts and calls are named by numbers of the agent's own that occur once
 /// in a turn, resumes included.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +91,11 @@ pub enum AgentEvent {
     SettingsAsked {
         ask: u64,
     },
+    /// The sections of the system prompt; [`AgentReply::Rendered`] follows, with what a client made of them.
+    Render {
+        render: u64,
+        sections: Vec<Section>,
+    },
     /// A tool call that starts a worker; [`AgentReply::ToolEnded`] follows when the worker's turn is over.
     Spawned {
         call: u64,
@@ -171,6 +178,11 @@ pub enum AgentReply {
         ask: u64,
         values: Object,
     },
+    /// The sections as the model is to read them.
+    Rendered {
+        render: u64,
+        sections: Vec<Section>,
+    },
 }
 
 /// What a reply is awaited for. A call waits for one thing at a time.
@@ -181,6 +193,7 @@ pub(crate) enum Awaited {
     Steer(u64),
     Keep(u64),
     Settings(u64),
+    Render(u64),
 }
 
 impl AgentEvent {
@@ -195,6 +208,9 @@ impl AgentEvent {
                 text.len()
             }
             Self::ClientTool { input, .. } => weight_of(input),
+            Self::Render { sections, .. } => {
+                sections.iter().map(|section| section.content.len()).sum()
+            }
             Self::PartOpened { .. }
             | Self::Usage(_)
             | Self::Title(_)
@@ -223,6 +239,7 @@ impl AgentEvent {
             Self::SteerPoint { steer } => Some(Awaited::Steer(*steer)),
             Self::Keep { keep, .. } => Some(Awaited::Keep(*keep)),
             Self::SettingsAsked { ask } => Some(Awaited::Settings(*ask)),
+            Self::Render { render, .. } => Some(Awaited::Render(*render)),
             Self::PartOpened { .. }
             | Self::Text { .. }
             | Self::Notice { .. }
@@ -249,6 +266,7 @@ impl AgentReply {
             Self::Steered { steer, .. } => Awaited::Steer(*steer),
             Self::Kept { keep, .. } => Awaited::Keep(*keep),
             Self::Settings { ask, .. } => Awaited::Settings(*ask),
+            Self::Rendered { render, .. } => Awaited::Render(*render),
         }
     }
 }

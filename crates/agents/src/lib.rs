@@ -11,6 +11,7 @@ pub mod files;
 mod locale;
 pub mod native;
 pub mod picture;
+pub mod prompt;
 pub mod provider;
 pub mod scripted;
 pub mod sink;

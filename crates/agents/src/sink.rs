@@ -12,13 +12,14 @@ use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use wire::Object;
 
 use crate::event::{AgentEvent, AgentReply, Awaited};
+use crate::prompt::Section;
 
 /// Where a turn's events go. Bounded: a slow host slows the agent down.
 #[derive(Debug, Clone)]
 pub struct EventSink {
     events: mpsc::Sender<AgentEvent>,
     replies: Replies,
-    /// Numbers of bodies to be kept and of questions about settings.
+    /// Numbers of bodies to be kept, of renders and of questions about settings.
     numbers: Arc<AtomicU64>,
     room: Room,
 }
@@ -124,6 +125,15 @@ impl EventSink {
         let ask = self.numbers.fetch_add(1, Ordering::Relaxed);
         match self.ask(AgentEvent::SettingsAsked { ask }).await? {
             AgentReply::Settings { values, .. } => Ok(values),
+            _ => Err(TurnOver),
+        }
+    }
+
+    /// Renders a system prompt: the one door of every agent. What comes back is what the model is to read.
+    pub async fn render(&self, sections: Vec<Section>) -> Result<Vec<Section>, TurnOver> {
+        let render = self.numbers.fetch_add(1, Ordering::Relaxed);
+        match self.ask(AgentEvent::Render { render, sections }).await? {
+            AgentReply::Rendered { sections, .. } => Ok(sections),
             _ => Err(TurnOver),
         }
     }

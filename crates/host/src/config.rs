@@ -35,6 +35,8 @@ pub struct Config {
     pub allowed_hosts: Vec<String>,
     /// Origins beside the host's own that browsers may come from (G-25).
     pub allowed_origins: Vec<String>,
+    /// Sections of the system prompt that no client may read or rewrite.
+    pub restricted_sections: Vec<String>,
     pub journal: JournalChoice,
     pub limits: Limits,
     pub on_log_level: Option<LogLevelHook>,
@@ -88,6 +90,8 @@ struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     allowed_origins: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    restricted_sections: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     journal: Option<JournalChoice>,
     limits: Limits,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -107,6 +111,7 @@ impl Config {
             token: TokenChoice::InDataDir,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            restricted_sections: vec!["safety".to_owned()], // G-35
             journal: JournalChoice::Sqlite,
             limits: Limits::default(),
             on_log_level: None,
@@ -141,6 +146,9 @@ impl Config {
         self.allowed_origins = file
             .allowed_origins
             .unwrap_or_else(|| std::mem::take(&mut self.allowed_origins));
+        self.restricted_sections = file
+            .restricted_sections
+            .unwrap_or_else(|| std::mem::take(&mut self.restricted_sections));
         self.journal = file.journal.unwrap_or(self.journal);
         self.limits = file.limits;
         Model::check_all(&file.models).map_err(|error| ConfigError::Invalid {
@@ -160,6 +168,7 @@ impl Config {
             scripted: Some(self.scripted),
             allowed_hosts: Some(self.allowed_hosts.clone()),
             allowed_origins: Some(self.allowed_origins.clone()),
+            restricted_sections: Some(self.restricted_sections.clone()),
             journal: Some(self.journal),
             limits: self.limits.clone(),
             models: self.models.clone(),

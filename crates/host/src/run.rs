@@ -1,5 +1,6 @@
 //! The whole public API: start a host, serve until told to stop, leave nothing behind.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use wire::ext::system_message_transform::SystemMessageSection;
 
 use crate::arrival::{Arrival, Arrivals};
 use crate::blobs::{BlobError, Blobs, FileBlobs, MemoryBlobs};
@@ -58,6 +60,8 @@ pub enum ServeError {
     Model(String),
     #[error("{0}")]
     Script(String),
+    #[error("restricted_sections: no agent has a section `{id}`; there are: {known}")]
+    Section { id: String, known: String },
     #[error("workspace {path}: {message}")]
     Workspace { path: PathBuf, message: String },
 }
@@ -71,8 +75,9 @@ pub async fn serve(
     if config.token == TokenChoice::None && !config.stdio && !config.listen.ip().is_loopback() {
         return Err(ServeError::TokenNeeded(config.listen));
     }
-    let agents = agents_of(&config)?;
-    let facts = facts_of(&config, &agents)?;
+    let roots = roots_of(&config)?;
+    let agents = agents_of(&config, &roots)?;
+    let facts = facts_of(&config, &agents, roots)?;
     let journal = open_journal(&config)?;
     let blobs = open_blobs(&config)?;
     let token = if config.stdio {
@@ -254,14 +259,14 @@ fn door_of(config: &Config, token: Option<String>, shutdown_ms: u64) -> Arc<net:
     Arc::new(net::Door::new(limits, token, hosts, origins))
 }
 
-fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
+fn agents_of(config: &Config, roots: &[String]) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
+    let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
     let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
     if !config.models.is_empty() {
         hide_environment(&config.models);
         let native = NativeAgent::new(config.models.clone());
-        agents.push(Arc::new(
-            native.map_err(|error| ServeError::Model(error.to_string()))?,
-        ));
+        let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
+        agents.push(Arc::new(native.within(roots.clone())));
     }
     if !config.scripted {
         if agents.is_empty() {
@@ -276,7 +281,7 @@ fn agents_of(config: &Config) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
             ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
         }
     };
-    agents.push(Arc::new(scripted));
+    agents.push(Arc::new(scripted.within(roots)));
     Ok(agents)
 }
 
@@ -294,7 +299,8 @@ fn hide_environment(models: &[Model]) {
     }
 }
 
-fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, ServeError> {
+/// Directories that working directories must lie in, the default one first.
+fn roots_of(config: &Config) -> Result<Vec<String>, ServeError> {
     let mut roots = config.workspaces.clone();
     if roots.is_empty() {
         roots.push(PathBuf::from("."));
@@ -324,6 +330,24 @@ fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, Ser
             }
         }
     }
+    Ok(paths)
+}
+
+fn facts_of(
+    config: &Config,
+    agents: &[Arc<dyn Agent>],
+    roots: Vec<String>,
+) -> Result<HostFacts, ServeError> {
+    let listed = agents.iter().flat_map(|agent| agent.info().sections);
+    let listed: BTreeSet<String> = listed.map(|section| section.id).collect();
+    // A name that is misspelt would leave open what was to be closed.
+    let mut restricted_ids = config.restricted_sections.iter();
+    if let Some(unknown) = restricted_ids.find(|id| !agents.is_empty() && !listed.contains(*id)) {
+        return Err(ServeError::Section {
+            id: unknown.clone(),
+            known: listed.into_iter().collect::<Vec<_>>().join(", "),
+        });
+    }
     let facts = agents
         .iter()
         .map(|agent| (agent.info(), agent.remembers()))
@@ -333,11 +357,12 @@ fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, Ser
             config_schema: info.config_schema,
             default_model: info.default_model,
             remembers,
+            sections: restricted(info.sections, &config.restricted_sections),
         });
     Ok(HostFacts {
         agents: facts.collect(),
-        default_directory: paths.first().map(wire::file_uri::uri_of),
-        roots: paths,
+        default_directory: roots.first().map(wire::file_uri::uri_of),
+        roots,
         version: VERSION.to_owned(),
         config_schema: json!({"type": "object", "properties": {"logLevel": {
             "type": "string",
@@ -350,6 +375,17 @@ fn facts_of(config: &Config, agents: &[Arc<dyn Agent>]) -> Result<HostFacts, Ser
             .into_iter()
             .collect(),
     })
+}
+
+/// The catalogue as it is published: what the operator restricts never leaves the host.
+fn restricted(
+    mut sections: Vec<SystemMessageSection>,
+    ids: &[String],
+) -> Vec<SystemMessageSection> {
+    for section in &mut sections {
+        section.restricted = ids.contains(&section.id).then_some(true);
+    }
+    sections
 }
 
 fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {

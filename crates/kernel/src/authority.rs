@@ -152,7 +152,8 @@ impl Kernel {
 
     /// Known, and for clients to dispatch at all (H-069, H-070).
     fn may_be_sent(&self, action: Action) -> Result<(Action, ClientAction), Refusal> {
-        if matches!(action.kind, ActionType::Unknown(_)) {
+        let verb = who_may(&action.kind);
+        if matches!(action.kind, ActionType::Unknown(_)) && verb == Dispatcher::HostOnly {
             return Err(Refusal(format!(
                 "this host does not know the action `{}`",
                 action.name()
@@ -164,7 +165,7 @@ impl Kernel {
                 "an action nests at most {ACTION_DEPTH_MAX} levels deep"
             )));
         }
-        match who_may(&action.kind) {
+        match verb {
             Dispatcher::Client(verb) => Ok((action, verb)),
             Dispatcher::HostOnly => Err(Refusal(format!(
                 "only the host dispatches `{}`",

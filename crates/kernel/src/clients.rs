@@ -44,6 +44,7 @@ impl Kernel {
             version: ready.version.to_string(),
             capabilities: ready.capabilities.clone(),
             locale: ready.locale.clone(),
+            transform: ready.transform.clone(),
             last_seen_ms: self.now.0,
         }
     }

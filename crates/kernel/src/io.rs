@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
+use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 use wire::published::commands::ContentEncoding;
 use wire::rpc::Malformed;
 use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
@@ -11,6 +12,7 @@ use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 use crate::bodies::{AsSent, Body};
 use crate::frame::Outgoing;
 use crate::record::{Answer, ChannelId, Query, Record, Seq};
+use crate::rendered::{Rendered, Section};
 
 /// A connection. Never used twice in the life of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -183,6 +185,11 @@ pub enum TurnEvent {
     SettingsAsked {
         ask: u64,
     },
+    /// The sections of a system prompt, in order; [`AgentReply::Rendered`] follows within the deadline.
+    Render {
+        render: u64,
+        sections: Vec<Section>,
+    },
     /// A tool call that starts a worker chat; [`AgentReply::ToolEnded`] follows when the worker's turn is over.
     Spawned {
         call: u64,
@@ -256,6 +263,11 @@ pub enum AgentReply {
         ask: u64,
         values: wire::Object,
     },
+    /// What the model is to read, and how it came to that.
+    Rendered {
+        render: u64,
+        rendered: Box<Rendered>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -286,6 +298,8 @@ pub enum Timer {
     },
     /// A client had its time to carry out a tool (G-07).
     ClientTool { run: RunId, tool_call_id: String },
+    /// A client had its time to answer a request of the host's.
+    Request { request: u64 },
     /// Is the journal writable again?
     Probe,
 }
@@ -454,4 +468,36 @@ pub struct AgentFacts {
     pub default_model: Option<String>,
     /// Whether it is reminded of earlier turns by what the journal holds of them, and by nothing else.
     pub remembers: bool,
+    /// The sections of its system prompt, and which of them never leave the host.
+    pub sections: Vec<SystemMessageSection>,
+}
+
+impl AgentFacts {
+    /// `AgentInfo` as clients see it, with the catalogue of sections.
+    pub(crate) fn published(&self) -> Value {
+        let mut info = self.info.clone();
+        if !self.sections.is_empty() {
+            info[CATALOGUE_FIELD] = wire::action::to_value(&self.sections);
+        }
+        info
+    }
+}
+
+impl HostFacts {
+    /// Further fields of the root state: the catalogue again, where typed clients can read it.
+    pub(crate) fn root_extra(&self) -> wire::Object {
+        let agents = self.agents.iter();
+        let agents = agents.filter(|agent| !agent.sections.is_empty());
+        let by_provider: wire::Object = agents
+            .map(|agent| {
+                let sections = wire::action::to_value(&agent.sections);
+                (agent.provider.clone(), sections)
+            })
+            .collect();
+        if by_provider.is_empty() {
+            return wire::Object::new();
+        }
+        let meta = json!({CATALOGUE_KEY: by_provider});
+        wire::Object::from_iter([("_meta".to_owned(), meta)])
+    }
 }

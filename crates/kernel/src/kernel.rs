@@ -20,6 +20,7 @@ use crate::load::Asked;
 use crate::peers::Peer;
 use crate::record::{Boot, ChannelId, ClientRecord, Duty, FloorRecord, Kind, Seq};
 use crate::refer::Collection;
+use crate::request::Request;
 use crate::rollback::{Health, Undo};
 use crate::tail::Tail;
 use crate::turn::STOPPED;
@@ -51,6 +52,11 @@ pub struct Kernel {
     pub(crate) loading: BTreeMap<ChannelUri, Ticket>,
     /// Who waits for what the host does with bodies.
     pub(crate) errands: BTreeMap<Ticket, PeerId>,
+    /// What clients were asked and have not answered yet.
+    pub(crate) requests: BTreeMap<u64, Request>,
+    pub(crate) next_request: u64,
+    /// How renders ended, counted.
+    pub(crate) renders: BTreeMap<&'static str, u64>,
     pub(crate) replays: Vec<CachedReplay>,
     /// Clients that left a moment ago, with their floors, as the journal holds them.
     pub(crate) remembered: VecDeque<(ClientRecord, Vec<FloorRecord>)>,
@@ -91,7 +97,7 @@ impl Kernel {
         let agents: Vec<Value> = facts
             .agents
             .iter()
-            .map(|agent| agent.info.clone())
+            .map(crate::io::AgentFacts::published)
             .collect();
         let config = ConfigState {
             schema: facts.config_schema.clone(),
@@ -102,14 +108,16 @@ impl Kernel {
             agents,
             active_sessions: Some(0),
             config: Some(config),
-            extra: Object::new(),
+            extra: facts.root_extra(),
         };
         let stored = boot
             .root
             .and_then(|json| serde_json::from_slice(&json).ok());
         let stored = stored.and_then(|value: Value| RootState::from_value(value).ok());
         let agents_now = std::mem::take(&mut root.agents);
-        let had_root = stored.is_some();
+        let had_root = stored
+            .as_ref()
+            .is_some_and(|stored| stored.extra == root.extra);
         if let Some(stored) = stored {
             root.agents = stored.agents;
             root.active_sessions = stored.active_sessions;
@@ -143,6 +151,9 @@ impl Kernel {
             asked: BTreeMap::new(),
             loading: BTreeMap::new(),
             errands: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            renders: BTreeMap::new(),
             replays: Vec::new(),
             remembered: VecDeque::new(),
             runs: BTreeMap::new(),
@@ -259,6 +270,7 @@ impl Kernel {
                     self.client_tool_timed_out(run, &tool_call_id);
                 }
             }
+            Timer::Request { request } => self.request_timed_out(request),
             Timer::Probe => self.out.effects.push(Effect::Probe),
         }
     }
@@ -329,11 +341,11 @@ impl Kernel {
 
     fn receive(&mut self, peer: PeerId, message: Incoming, bytes: usize) {
         // `ping` and answers pass at once, whatever the peer waits for (house, "Loading"; H-010).
-        match &message {
+        match message {
             Incoming::Request { id, method, .. } if method == "ping" => {
-                self.say(peer, crate::Frame::value(id, &Value::Null));
+                self.say(peer, crate::Frame::value(&id, &Value::Null));
             }
-            Incoming::Response { .. } => {}
+            Incoming::Response { id, result } => self.answered(peer, &id, result, bytes),
             Incoming::Request { .. } | Incoming::Notification { .. } => {
                 self.take_or_park(peer, message, bytes)
             }

@@ -20,6 +20,12 @@ pub struct Limits {
     pub parked_bytes_max: usize,
     /// How long the host waits for a client to answer a request of its own.
     pub reverse_request_timeout_ms: u64,
+    /// How long a render waits for the client that rewrites its sections (G-36).
+    pub transform_deadline_ms: u64,
+    /// Sections in one request of a render: the prompt must not be flooded.
+    pub transform_sections_max: usize,
+    /// Largest reply to it.
+    pub transform_reply_bytes_max: usize,
     /// Largest message sent: all snapshots of one response share it, a larger replay becomes snapshots.
     pub message_out_bytes: usize,
     /// Messages above this leave in WebSocket fragments.
@@ -157,6 +163,9 @@ impl Default for Limits {
             requests_in_flight_max: 256,
             parked_bytes_max: 64 * MIB,
             reverse_request_timeout_ms: 30_000,
+            transform_deadline_ms: 5_000,
+            transform_sections_max: 64,
+            transform_reply_bytes_max: 256 * KIB,
             message_out_bytes: 48 * MIB,
             fragment_bytes: MIB,
             outbox_frames_max: 8_192,

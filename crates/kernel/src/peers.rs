@@ -42,6 +42,8 @@ pub(crate) struct Ready {
     pub generation: Generation,
     pub capabilities: Option<Value>,
     pub locale: Option<String>,
+    /// Sections it wants to rewrite wherever it is active and its entry says nothing (G-34).
+    pub transform: Option<Vec<String>>,
     /// What the journal holds of this client is not true: it could not be written when it changed.
     pub volatile: bool,
 }
@@ -397,7 +399,9 @@ impl Kernel {
             return;
         };
         state.gone = true;
-        if state.waiting.is_none() {
+        let idle = state.waiting.is_none();
+        self.end_requests(peer);
+        if idle {
             self.farewell(peer);
         }
     }

@@ -133,6 +133,9 @@ pub struct ClientRecord {
     pub version: String,
     pub capabilities: Option<Value>,
     pub locale: Option<String>,
+    /// Sections of the system prompt it wants to rewrite by default (G-34).
+    #[serde(default)]
+    pub transform: Option<Vec<String>>,
     pub last_seen_ms: i64,
 }
 

@@ -85,6 +85,16 @@ impl Kernel {
         reduced
     }
 
+    /// Records and speaks an action of an extension: no reducer knows it, so what it changes must follow in the same step.
+    pub(crate) fn act_beside(&mut self, uri: &ChannelUri, action: &Action, sender: &Sender) {
+        let Some(id) = self.channels.get(uri).map(|channel| channel.id) else {
+            return;
+        };
+        self.record(uri, id, action, Some(sender));
+        self.dirty.insert(uri.clone());
+        self.undo.touch(uri);
+    }
+
     /// The same for the root channel.
     pub(crate) fn act_root(&mut self, action: Action, sender: Option<&Sender>) -> Reduced {
         let uri = ChannelUri::root();
@@ -99,7 +109,12 @@ impl Kernel {
         Reduced::Changed
     }
 
-    fn answer_unchanged(&mut self, uri: &ChannelUri, action: &Action, sender: Option<&Sender>) {
+    pub(crate) fn answer_unchanged(
+        &mut self,
+        uri: &ChannelUri,
+        action: &Action,
+        sender: Option<&Sender>,
+    ) {
         if let Some(sender) = sender {
             let echo = action::encode(uri, &action.body, self.seq.0, Some(&sender.origin), None);
             self.say(sender.peer, Frame::Text(echo.frame));

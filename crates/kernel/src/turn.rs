@@ -244,6 +244,7 @@ impl Kernel {
                 let reply = AgentReply::Settings { ask, values };
                 self.out.effects.push(Effect::Reply { run, reply });
             }
+            TurnEvent::Render { render, sections } => self.render(&uri, run, render, sections),
             TurnEvent::Spawned { call, worker } => self.spawn(run, call, *worker),
             TurnEvent::ToolStarted { .. }
             | TurnEvent::ToolInput { .. }

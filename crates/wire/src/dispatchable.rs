@@ -5,6 +5,7 @@
 use ahp_types::actions::ActionType;
 
 use crate::Generation;
+use crate::ext::system_message_transform;
 use crate::families::{
     annotations_actions, automation_run_actions, automations_actions, canvas_actions,
     changeset_actions, chat_actions, resource_watch_actions, root_actions, session_actions,
@@ -65,6 +66,8 @@ pub enum SessionAction {
     McpServerStopRequested,
     McpServerBackgroundRequested,
     ConfigChanged,
+    /// An extension's: opts in to rewriting sections of the system prompt (G-34).
+    SystemMessageTransformSet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -102,6 +105,9 @@ pub fn channel_of(kind: &ActionType) -> Option<ChannelKind> {
         automations_actions!() => Some(ChannelKind::Automations),
         automation_run_actions!() => Some(ChannelKind::AutomationRun),
         canvas_actions!() => Some(ChannelKind::Canvas),
+        ActionType::Unknown(name) if name == system_message_transform::ACTION => {
+            Some(ChannelKind::Session)
+        }
         ActionType::Unknown(_) => None,
     }
 }
@@ -276,7 +282,10 @@ pub fn who_may(kind: &ActionType) -> Dispatcher {
         | ActionType::AutomationRunPrimarySessionChanged
         | ActionType::CanvasStateChanged => Dispatcher::HostOnly,
 
-        // Refused unless whoever knows the extension took it first (H-070).
+        ActionType::Unknown(name) if name == system_message_transform::ACTION => client(
+            ClientAction::Session(SessionAction::SystemMessageTransformSet),
+        ),
+        // Refused: no extension of this host has it (H-070).
         ActionType::Unknown(_) => Dispatcher::HostOnly,
     }
 }

@@ -7,6 +7,7 @@ pub mod action;
 pub mod compat;
 pub mod content;
 pub mod dispatchable;
+pub mod ext;
 mod families;
 pub mod file_uri;
 pub mod meta;

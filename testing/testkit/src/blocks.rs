@@ -127,6 +127,8 @@ pub fn waits_for(chat: &Value, question: crate::script::Question) -> bool {
         // A client may want its result reviewed before the agent hears of it.
         Question::End(_) => ["running", "pending-result-confirmation"].contains(&&*status(part)),
         Question::Answer(_) => part["kind"] == "inputRequest" && part.get("response").is_none(),
+        // The deadline is the kernel's own: somebody is asked, or nobody waits any more.
+        Question::Render(_) => true,
         Question::Steering(_) | Question::Settings(_) => false,
     })
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, ROOT};
 use crate::mirror::Mirror;
+use crate::script::Question;
 use crate::world::World;
 use crate::{blocks, derive};
 
@@ -60,6 +61,16 @@ fn agents_are_not_forgotten(
 ) {
     for (run, question) in world.models.waiting() {
         if world.models.is_halted(run) {
+            continue;
+        }
+        if let Question::Render(render) = question {
+            let since = world.models.rendering.get(&(run, render)).copied();
+            let due = since.map(|since| since.plus_ms(world.limits.transform_deadline_ms));
+            if due.is_none_or(|due| due <= world.now) {
+                wrong.push(format!(
+                    "{run:?} waits for a render longer than the deadline"
+                ));
+            }
             continue;
         }
         let Some(uri) = world.models.chat_of(run) else {

@@ -9,6 +9,7 @@ use kernel::PeerId;
 use serde_json::{Value, json};
 
 use crate::mirror::Mirror;
+use crate::opted_in::OptedIn;
 
 pub const ROOT: &str = "ahp-root://";
 
@@ -48,6 +49,10 @@ pub struct Client {
     /// Envelopes that came, refused ones left out; emptied on request.
     pub envelopes: Vec<Value>,
     pub notifications: Vec<Value>,
+    /// Requests of the host that were not answered yet, in order.
+    pub asked: Vec<Value>,
+    /// What it ever said it would rewrite.
+    pub opted: OptedIn,
     /// Every frame of the present connection, in order.
     pub heard: Vec<Value>,
     /// The highest seq of an envelope on the present connection.
@@ -75,6 +80,8 @@ impl Client {
             refusals: Vec::new(),
             envelopes: Vec::new(),
             notifications: Vec::new(),
+            asked: Vec::new(),
+            opted: OptedIn::default(),
             heard: Vec::new(),
             top_seq: 0,
             violations: Vec::new(),
@@ -89,6 +96,7 @@ impl Client {
 
     /// The text of a request, and its id.
     pub fn request(&mut self, method: &str, params: Value) -> (u64, String) {
+        self.opted.request(method, &params);
         self.next_id += 1;
         let id = self.next_id;
         let channel = params["channel"].as_str().unwrap_or("").to_owned();
@@ -107,6 +115,7 @@ impl Client {
 
     /// The text of a `dispatchAction`, and its `clientSeq`.
     pub fn dispatch(&mut self, channel: &str, action: Value) -> (i64, String) {
+        self.opted.action(&action);
         self.client_seq += 1;
         let seq = self.client_seq;
         // A rename sent to a chat is echoed on its session's channel, which the sender may not watch (G-13).
@@ -149,6 +158,7 @@ impl Client {
         self.ready = false;
         self.pending.clear();
         self.unheard.clear();
+        self.asked.clear();
         self.top_seq = 0;
     }
 
@@ -163,9 +173,24 @@ impl Client {
         self.heard.push(frame.clone());
         match frame["method"].as_str() {
             Some("action") => self.envelope(&frame["params"]),
+            Some(_) if frame.get("id").is_some() => self.is_asked(frame),
             Some(_) => self.notified(frame),
             None => self.answered(frame),
         }
+    }
+
+    /// The host asks: for something it may ask, and under a numeric id.
+    fn is_asked(&mut self, frame: Value) {
+        let wrong = match self.ready && frame["id"].is_u64() {
+            true => self.opted.wrong(&frame),
+            false => Some("before anything was agreed, or under a strange id".to_owned()),
+        };
+        if let Some(wrong) = wrong {
+            let id = &self.id;
+            self.violations
+                .push(format!("{id} is asked {wrong}: {frame}"));
+        }
+        self.asked.push(frame);
     }
 
     fn envelope(&mut self, envelope: &Value) {

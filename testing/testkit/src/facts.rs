@@ -2,6 +2,7 @@
 
 use kernel::{AgentFacts, HostFacts};
 use serde_json::{Value, json};
+use wire::ext::system_message_transform::SystemMessageSection;
 
 /// The provider id of the agent that is taken if none is named: many chats, forks, side chats (G-01).
 pub const PROVIDER: &str = "scripted";
@@ -13,6 +14,19 @@ pub const SINGLE: &str = "single";
 pub const DEFAULT_MODEL: &str = "plain";
 /// The only directory that sessions may work in.
 pub const WORKSPACE: &str = "/home/space";
+
+/// Sections of the system prompt that every agent here lists; the last never leaves the host.
+pub const SECTIONS: [&str; 3] = ["tone", "environment_context", "safety"];
+
+fn sections() -> Vec<SystemMessageSection> {
+    let section = |id: &str| SystemMessageSection {
+        id: id.to_owned(),
+        label: id.to_uppercase(),
+        description: None,
+        restricted: (id == "safety").then_some(true),
+    };
+    SECTIONS.into_iter().map(section).collect()
+}
 
 pub fn host_facts() -> HostFacts {
     let schema = json!({"type": "object", "properties": {
@@ -49,6 +63,7 @@ pub fn host_facts() -> HostFacts {
             config_schema: schema.clone(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
             remembers: false,
+            sections: sections(),
         });
     HostFacts {
         agents: agents.collect(),

@@ -195,7 +195,9 @@ impl Ledger {
             AgentReply::ResultDecided { .. } => Word::Reviewed,
             AgentReply::ToolEnded { .. } => Word::Ended,
             AgentReply::Answered { .. } => Word::Answered,
-            AgentReply::Steered { message: None, .. } | AgentReply::Settings { .. } => return,
+            AgentReply::Steered { message: None, .. }
+            | AgentReply::Settings { .. }
+            | AgentReply::Rendered { .. } => return,
             AgentReply::Steered { .. } => Word::Steered,
         };
         let (recorded, told) = self.words.entry((self.id(chat), word)).or_default();

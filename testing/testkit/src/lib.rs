@@ -18,6 +18,7 @@ pub mod link;
 pub mod mirror;
 pub mod model;
 pub mod model_server;
+pub mod opted_in;
 pub mod person;
 pub mod queue_book;
 pub mod scenario;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use kernel::{AgentReply, RunId, TurnEvent, TurnRun};
 use serde_json::{Value, json};
+use wire::Timestamp;
 
 use crate::script::{Beat, Question, Script, is_yes};
 
@@ -57,6 +58,8 @@ pub struct Models {
     open: BTreeSet<(RunId, Question)>,
     halted: BTreeSet<RunId>,
     spawned: u64,
+    /// When renders were begun that run in the present process.
+    pub rendering: BTreeMap<(RunId, u64), Timestamp>,
     pub violations: Vec<String>,
 }
 
@@ -88,6 +91,7 @@ impl Models {
         self.playing.clear();
         self.open.clear();
         self.halted.clear();
+        self.rendering.clear();
     }
 
     pub fn stop(&mut self, run: RunId) {
@@ -109,7 +113,9 @@ impl Models {
         // "Nothing to steer by" has no record, so a batch that fails beside it does not take it back.
         let empty = matches!(
             reply,
-            AgentReply::Steered { message: None, .. } | AgentReply::Settings { .. }
+            AgentReply::Steered { message: None, .. }
+                | AgentReply::Settings { .. }
+                | AgentReply::Rendered { .. }
         );
         if self.halted.contains(&run) && !empty {
             self.violations
@@ -290,5 +296,12 @@ fn words(reply: &AgentReply) -> String {
             None => "not steered".to_owned(),
         },
         AgentReply::Settings { values, .. } => format!("settings {}", json!(values)),
+        AgentReply::Rendered { rendered, .. } => {
+            let sections = rendered.after();
+            let sections = sections.iter();
+            let sections = sections.map(|section| format!("{}={}", section.id, section.content));
+            let sections: Vec<String> = sections.collect();
+            format!("[{}] {}", sections.join(" "), rendered.transform.word())
+        }
     }
 }

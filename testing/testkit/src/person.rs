@@ -295,6 +295,43 @@ impl Person {
         )
     }
 
+    // The system prompt.
+
+    /// Becomes active, wanting to rewrite these sections, said in the field of the proposal.
+    pub fn opts_in(&self, sections: &[&str]) -> Result<(), String> {
+        let client = self.with(|client| client.id.clone());
+        let opt_in = json!({"sections": sections});
+        let entry = json!({"clientId": client, "tools": [], "systemMessageTransform": opt_in});
+        self.tries(
+            &self.session(),
+            json!({"type": "session/activeClientSet", "activeClient": entry}),
+        )
+    }
+
+    /// Requests of the host that wait for its answer.
+    pub fn is_asked(&self) -> Vec<Value> {
+        self.with(|client| client.asked.clone())
+    }
+
+    /// Answers the oldest of them with a result or an error member.
+    #[track_caller]
+    pub fn replies(&self, member: &str, value: Value) {
+        let asked = self.with(|client| (!client.asked.is_empty()).then(|| client.asked.remove(0)));
+        let asked = asked.expect("the host asked something");
+        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], member: value});
+        self.sends(&answer.to_string());
+        self.settles();
+    }
+
+    /// Rewrites these sections.
+    #[track_caller]
+    pub fn rewrites<'a>(&self, sections: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        let sections = sections.into_iter();
+        let sections = sections.map(|(id, text)| (id.to_owned(), json!({"content": text})));
+        let sections: wire::Object = sections.collect();
+        self.replies("result", json!({"sections": sections}));
+    }
+
     // Memory.
 
     /// A channel as this client knows it.

@@ -228,6 +228,11 @@ impl ModelTalk<'_> {
         self.with(|own| own.spawns(title, script))
     }
 
+    /// Renders a prompt of these sections and says what came of it.
+    pub fn renders<'a>(self, sections: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        self.with(|script| script.renders(sections))
+    }
+
     /// Says what it was told last.
     pub fn repeats(self) -> Self {
         self.with(Script::repeats)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use kernel::{AgentFailure, AgentReply, TextKind, ToolStart, TurnEvent, Worker};
+use kernel::{AgentFailure, AgentReply, Section, TextKind, ToolStart, TurnEvent, Worker};
 use serde_json::{Value, json};
 
 use crate::tool::Tool;
@@ -20,6 +20,8 @@ pub enum Question {
     Answer(u64),
     Steering(u64),
     Settings(u64),
+    /// What became of the sections?
+    Render(u64),
 }
 
 impl Question {
@@ -31,6 +33,7 @@ impl Question {
             AgentReply::Answered { ask, .. } => Self::Answer(*ask),
             AgentReply::Steered { steer, .. } => Self::Steering(*steer),
             AgentReply::Settings { ask, .. } => Self::Settings(*ask),
+            AgentReply::Rendered { render, .. } => Self::Render(*render),
         }
     }
 
@@ -47,6 +50,7 @@ impl Question {
             TurnEvent::Asked { ask, .. } => Some(Self::Answer(*ask)),
             TurnEvent::SteerPoint { steer } => Some(Self::Steering(*steer)),
             TurnEvent::SettingsAsked { ask } => Some(Self::Settings(*ask)),
+            TurnEvent::Render { render, .. } => Some(Self::Render(*render)),
             _ => None,
         }
     }
@@ -62,6 +66,7 @@ pub fn is_yes(reply: &AgentReply) -> bool {
         AgentReply::Answered { response, .. } => response == "accept",
         AgentReply::Steered { message, .. } => message.is_some(),
         AgentReply::Settings { .. } => true,
+        AgentReply::Rendered { rendered, .. } => !rendered.rewritten.is_empty(),
     }
 }
 
@@ -289,6 +294,19 @@ impl Script {
         let steer = self.number();
         self.says(TurnEvent::SteerPoint { steer })
             .listens(Question::Steering(steer))
+    }
+
+    /// Renders its prompt of these sections, and says what it was told: the model reads that.
+    pub fn renders<'a>(mut self, sections: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let render = self.number();
+        let section = |(id, content): (&str, &str)| Section {
+            id: id.to_owned(),
+            content: content.to_owned(),
+        };
+        let sections = sections.into_iter().map(section).collect();
+        self.says(TurnEvent::Render { render, sections })
+            .listens(Question::Render(render))
+            .repeats()
     }
 
     /// Starts a read-only worker and waits for its end.

@@ -10,7 +10,7 @@ use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::bodies::{lift_event, settle_event};
 use kernel::{
     AgentFailure, Answer, Batch, CloseReason, Effect, ErrandFailed, HostFacts, Input, Kernel,
-    Limits, Output, PeerId, Query, ReadFailed, RunId,
+    Limits, Output, PeerId, Query, ReadFailed, RunId, TurnEvent,
 };
 use wire::Timestamp;
 
@@ -417,6 +417,9 @@ impl World {
                         places,
                         kept.map_err(|failed| failed.to_string()),
                     );
+                }
+                if let TurnEvent::Render { render, .. } = &event {
+                    self.models.rendering.insert((run, *render), self.now);
                 }
                 self.queue.push_back(Input::Agent { run, event });
                 self.at(self.now, Due::Beat(run));

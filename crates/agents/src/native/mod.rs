@@ -13,6 +13,7 @@ mod round;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
 use crate::locale::Locale;
+use crate::prompt::{self as sections, Gatherer};
 use crate::provider::Endpoint;
 use crate::sink::EventSink;
 use crate::tool::{self, Tool, Workspace};
@@ -48,6 +50,7 @@ pub(crate) struct Shared {
     models: Vec<(Model, Endpoint)>,
     tools: Vec<Box<dyn Tool>>,
     locale: Locale,
+    gatherer: Gatherer,
 }
 
 impl NativeAgent {
@@ -64,10 +67,19 @@ impl NativeAgent {
                 models,
                 tools: tool::all(),
                 locale: Locale::of_environment(),
+                gatherer: Gatherer::default(),
             }),
             workspaces: Mutex::default(),
             approvals: Mutex::default(),
         })
+    }
+
+    /// Looks for instructions of the project above working directories too, as far as these.
+    pub fn within(mut self, roots: Vec<PathBuf>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.gatherer = Gatherer::within(roots);
+        }
+        self
     }
 
     fn approvals(&self, conversation: &str) -> Arc<Approvals> {
@@ -131,6 +143,7 @@ impl Agent for NativeAgent {
                 .models
                 .first()
                 .map(|(model, _)| model.id.clone()),
+            sections: sections::catalogue(),
         }
     }
 

@@ -1,40 +1,73 @@
-//! What the model is told before the conversation.
-
-use crate::tool::{Nature, Tool};
+//! What the model is told before the conversation: the house's sections, filled for this agent.
 
 use super::consent::Mode;
+use crate::catalogue;
+use crate::prompt::{
+    CodeChangeRules, CustomInstructions, Facts, Identity, Prompt, Skill, ToolEfficiency,
+    ToolInstructions,
+};
+use crate::tool::{Nature, Tool};
 
-/// `directories` are `file:` URIs.
-pub(super) fn system(directories: &[String], tools: &[&dyn Tool], mode: Mode) -> String {
-    let mut text = String::from(
-        "You are a coding agent. You work for the user in their working directory and talk to them in short, \
-         plain sentences, in the language they write in.\n",
-    );
+/// The prompt of a turn, its facts already gathered.
+pub(super) fn of(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
+    let mut prompt = Prompt {
+        identity: Identity {
+            name: "Greenroom".to_owned(),
+        },
+        tool_efficiency: ToolEfficiency {
+            has_tools: !tools.is_empty(),
+        },
+        environment_context: facts.environment,
+        tool_instructions: ToolInstructions {
+            tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
+            skills: Vec::new(),
+        },
+        custom_instructions: CustomInstructions {
+            files: facts.instructions,
+        },
+        ..Prompt::default()
+    };
+    hold_to(&mut prompt, tools, mode);
+    prompt
+}
+
+/// The skills as the prompt lists them.
+pub(super) fn index_of(skills: &[catalogue::Skill]) -> Vec<Skill> {
+    let listed = skills.iter().map(|skill| Skill {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+    });
+    listed.collect()
+}
+
+/// Says what the session's mode means; it may change in the middle of a turn.
+pub(super) fn hold_to(prompt: &mut Prompt, tools: &[&dyn Tool], mode: Mode) {
+    let changes = tools.iter().any(|tool| tool.nature() != Nature::Reads);
+    let may_change = changes && mode != Mode::ReadOnly;
+    prompt.code_change_rules = CodeChangeRules { may_change };
+    prompt.runtime_instructions.mode = in_words(mode, tools);
+}
+
+/// What the mode means for the model.
+fn in_words(mode: Mode, tools: &[&dyn Tool]) -> Option<String> {
     if tools.is_empty() {
-        text.push_str("You have no tools: say what to do, and do not pretend to have done it.\n");
-        return text;
+        return None;
     }
-    let roots: Vec<&str> = directories
-        .iter()
-        .map(|uri| uri.strip_prefix("file://").unwrap_or(uri))
-        .collect();
-    text.push_str(&format!("\nWorking directory: {}\n", roots.join(", ")));
-    text.push_str(&format!("Operating system: {}\n", std::env::consts::OS));
-    text.push_str(
-        "\nUse your tools to look before you answer and to do what is asked. Read a file before you change it. \
-         Prefer small exact edits to rewriting whole files. Paths are relative to the working directory. Check what \
-         you did. When a call fails, read why and try something else. When the user denies a call, do not repeat it.\n",
-    );
-    if mode == Mode::ReadOnly {
-        let forbidden: Vec<&str> = tools
-            .iter()
-            .filter(|tool| tool.nature() != Nature::Reads)
-            .map(|tool| tool.name())
-            .collect();
-        text.push_str(&format!(
-            "\nThis session is read only: {} are refused. Say what you would change instead.\n",
-            forbidden.join(", ")
-        ));
-    }
-    text
+    let text = match mode {
+        Mode::Ask => "The user is asked before a file is edited or a command is run.".to_owned(),
+        Mode::AcceptEdits => {
+            "Files may be edited without asking; the user is asked before a command is run."
+                .to_owned()
+        }
+        Mode::FullAccess => "Files may be edited and commands run without asking.".to_owned(),
+        Mode::ReadOnly => {
+            let acts = tools.iter().filter(|tool| tool.nature() != Nature::Reads);
+            let forbidden: Vec<&str> = acts.map(|tool| tool.name()).collect();
+            format!(
+                "This session is read only: {} are refused. Say what you would change instead.",
+                forbidden.join(", ")
+            )
+        }
+    };
+    Some(text)
 }

@@ -84,11 +84,14 @@ async fn converse(
     let mode = Mode::of(&input.config);
     let skills = skills_of(place.workspace).await;
     let tools = tools_of(shared, model, &skills);
+    let facts = shared.gatherer.gather(place.directories).await;
+    let mut prompt = prompt::of(facts, &tools, mode);
+    prompt.tool_instructions.skills = prompt::index_of(&skills);
     let said = history::of_parts(&input.said);
     let rounds = rounds_of(&said);
     let mut request = ModelRequest {
         model: model.server_name().to_owned(),
-        system: prompt::system(place.directories, &tools, mode),
+        system: Vec::new(),
         messages: conversation(model, input, said),
         tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
         max_output_tokens: model.output_tokens,
@@ -116,8 +119,9 @@ async fn converse(
             take_steering(events, &mut numbers, &mut request).await?;
             // It may have changed in the middle of the turn, and the model should know.
             let mode = desk.mode().await?;
-            request.system = prompt::system(place.directories, &tools, mode);
+            prompt::hold_to(&mut prompt, &tools, mode);
         }
+        request.system = events.render(prompt.render()).await?;
         let asked = (rounds + round, &request);
         let said = match round::play(shared, endpoint, asked, &mut numbers, events).await {
             Ok(said) => said,

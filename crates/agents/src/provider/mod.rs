@@ -18,6 +18,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::Object;
 
+use crate::prompt::Section;
+
 pub use endpoint::{Endpoint, EndpointError, Patience};
 pub use key::Key;
 
@@ -26,7 +28,8 @@ pub use key::Key;
 pub struct ModelRequest {
     /// The model's name at its server.
     pub model: String,
-    pub system: String,
+    /// Sections stay sections until the provider's own form is made.
+    pub system: Vec<Section>,
     pub messages: Vec<ModelMessage>,
     pub tools: Vec<ToolSpec>,
     pub max_output_tokens: Option<u64>,

@@ -11,12 +11,14 @@ mod shape;
 mod step;
 mod substitute;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
+use crate::prompt::{self, Gatherer};
 
 pub use crate::locale::Locale;
 pub use script::{Script, ScriptError};
@@ -29,6 +31,7 @@ pub const PROVIDER: &str = "scripted";
 pub struct ScriptedAgent {
     script: Arc<Script>,
     locale: Locale,
+    gatherer: Gatherer,
 }
 
 impl ScriptedAgent {
@@ -41,7 +44,14 @@ impl ScriptedAgent {
         Self {
             script: Arc::new(script),
             locale,
+            gatherer: Gatherer::default(),
         }
+    }
+
+    /// Looks for instructions of the project above working directories too, as far as these.
+    pub fn within(self, roots: Vec<PathBuf>) -> Self {
+        let gatherer = Gatherer::within(roots);
+        Self { gatherer, ..self }
     }
 
     /// The agent with the script that ships with the house.
@@ -63,12 +73,21 @@ impl Agent for ScriptedAgent {
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}), // G-01
             config_schema: config_schema(),
             default_model: Some(model),
+            sections: prompt::catalogue(),
         }
     }
 
-    async fn open(&self, _session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
+    async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
         let script = Arc::clone(&self.script);
-        Ok(Box::new(play::ScriptedSession::new(script, self.locale)))
+        let place = play::Place {
+            gatherer: self.gatherer.clone(),
+            directories: session.working_directories,
+        };
+        Ok(Box::new(play::ScriptedSession::new(
+            script,
+            self.locale,
+            place,
+        )))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The same events and replies in the kernel's words and in the agents': neither knows the other.
 
-use agents::AgentEvent;
+use agents::{AgentEvent, prompt};
 use bytes::Bytes;
-use kernel::{AgentReply, TextKind, ToolStart, TurnEvent, Worker};
+use kernel::{AgentReply, Rendered, Section, TextKind, ToolStart, TurnEvent, Worker};
 
 /// What an agent said, for the kernel. Content must have been kept before.
 pub(super) fn event(event: AgentEvent) -> TurnEvent {
@@ -59,6 +59,10 @@ pub(super) fn event(event: AgentEvent) -> TurnEvent {
         AgentEvent::Asked { ask, request } => TurnEvent::Asked { ask, request },
         AgentEvent::SteerPoint { steer } => TurnEvent::SteerPoint { steer },
         AgentEvent::SettingsAsked { ask } => TurnEvent::SettingsAsked { ask },
+        AgentEvent::Render { render, sections } => TurnEvent::Render {
+            render,
+            sections: sections.into_iter().map(section).collect(),
+        },
         AgentEvent::Spawned { call, worker } => TurnEvent::Spawned {
             call,
             worker: Box::new(Worker {
@@ -105,5 +109,26 @@ pub(super) fn reply(reply: AgentReply) -> agents::AgentReply {
         },
         AgentReply::Steered { steer, message } => agents::AgentReply::Steered { steer, message },
         AgentReply::Settings { ask, values } => agents::AgentReply::Settings { ask, values },
+        AgentReply::Rendered { render, rendered } => agents::AgentReply::Rendered {
+            render,
+            sections: to_be_read(*rendered),
+        },
     }
+}
+
+fn section(section: prompt::Section) -> Section {
+    Section {
+        id: section.id.into_owned(),
+        content: section.content.into_owned(),
+    }
+}
+
+/// A render as the model is to read it.
+fn to_be_read(rendered: Rendered) -> Vec<prompt::Section> {
+    let mut rewritten = rendered.rewritten;
+    let sections = rendered.before.into_iter().map(|section| {
+        let content = rewritten.remove(&section.id).unwrap_or(section.content);
+        prompt::Section::new(section.id, content)
+    });
+    sections.collect()
 }

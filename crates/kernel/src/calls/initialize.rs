@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use wire::ext::system_message_transform as ext;
 use wire::published::commands::InitializeParams;
 use wire::rpc::code;
 use wire::version::{self, NegotiationError};
@@ -64,6 +65,7 @@ impl Kernel {
             generation,
             capabilities: params.capabilities.as_ref().map(wire::action::to_value),
             locale: params.locale.clone(),
+            transform: ext::of_meta(params.meta.as_ref()),
             volatile: false,
         };
         self.admit(peer, ready.clone());
@@ -88,6 +90,7 @@ impl Kernel {
             "protocolVersion": ready.version.to_string(),
             "serverSeq": self.seq.0,
             "serverInfo": {"name": "greenroom", "version": self.facts.version},
+            "_meta": ext::support(),
         });
         if let Some(directory) = &self.facts.default_directory {
             fields["defaultDirectory"] = json!(directory);

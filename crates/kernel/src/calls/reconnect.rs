@@ -146,6 +146,7 @@ impl Kernel {
             generation,
             capabilities: record.capabilities,
             locale: record.locale,
+            transform: record.transform,
             volatile: false,
         };
         self.admit(peer, ready.clone());

@@ -116,6 +116,9 @@ pub(crate) fn validate(
             )),
         },
         SessionAction::ConfigChanged => validate_config(session, action),
+        SessionAction::SystemMessageTransformSet => {
+            crate::render::validate_opt_in(session, client_id, action)
+        }
         SessionAction::DefaultChatChanged => {
             let known = action
                 .text("defaultChat")
@@ -188,6 +191,9 @@ impl Kernel {
         action: Action,
         sender: &Sender,
     ) {
+        if verb == SessionAction::SystemMessageTransformSet {
+            return self.opt_in(uri, action, sender);
+        }
         if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
             return;
         }
@@ -210,7 +216,8 @@ impl Kernel {
             | SessionAction::CustomizationToggled
             | SessionAction::McpServerStartRequested
             | SessionAction::McpServerStopRequested
-            | SessionAction::McpServerBackgroundRequested => {}
+            | SessionAction::McpServerBackgroundRequested
+            | SessionAction::SystemMessageTransformSet => {}
         }
         self.publish(uri);
     }

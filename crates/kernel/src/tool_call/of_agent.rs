@@ -71,6 +71,7 @@ impl Kernel {
             | TurnEvent::Asked { .. }
             | TurnEvent::SteerPoint { .. }
             | TurnEvent::SettingsAsked { .. }
+            | TurnEvent::Render { .. }
             | TurnEvent::Spawned { .. }
             | TurnEvent::Completed
             | TurnEvent::Failed(_) => {} // not about a call

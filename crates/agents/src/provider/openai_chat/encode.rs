@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::{ModelMessage, ModelRequest, ToolSpec, ToolUse};
+use crate::prompt;
 
 /// Fields that belong to the request itself.
 const NOT_SETTINGS: &[&str] = &["model", "messages", "tools", "stream", "n"];
@@ -43,7 +44,7 @@ pub fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
 }
 
 fn messages(request: &ModelRequest) -> Value {
-    let system = Some(&request.system).filter(|system| !system.is_empty());
+    let system = Some(prompt::joined(&request.system)).filter(|system| !system.is_empty());
     let system = system.map(|system| json!({"role": "system", "content": system}));
     system
         .into_iter()
@@ -121,7 +122,7 @@ mod tests {
     fn a_request_with_everything() {
         let request = ModelRequest {
             model: "qwen3".to_owned(),
-            system: "Be brief.".to_owned(),
+            system: vec![prompt::Section::new("tone", "Be brief.")],
             messages: vec![
                 ModelMessage::User("read both".to_owned()),
                 ModelMessage::Assistant {

@@ -6,6 +6,7 @@
 
 mod ask;
 mod checkpoint;
+mod prompt;
 mod text;
 mod tool;
 mod worker;
@@ -25,6 +26,7 @@ use super::substitute::Scope;
 use crate::agent::{AgentError, AgentSession, TurnInput};
 use crate::event::{AgentEvent, AgentReply, TextKind};
 use crate::locale::{Locale, Words};
+use crate::prompt::Gatherer;
 use crate::sink::{EventSink, TurnOver};
 use checkpoint::Checkpoint;
 use wire::Object;
@@ -35,6 +37,14 @@ const TYPING: Duration = Duration::from_millis(20);
 pub(super) struct ScriptedSession {
     script: Arc<Script>,
     locale: Locale,
+    place: Place,
+}
+
+/// Where the session works, and how to look around there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place {
+    pub(super) gatherer: Gatherer,
+    pub(super) directories: Vec<String>,
 }
 
 /// Why a scene stopped before its end.
@@ -50,8 +60,12 @@ impl From<TurnOver> for Stop {
 }
 
 impl ScriptedSession {
-    pub(super) fn new(script: Arc<Script>, locale: Locale) -> Self {
-        Self { script, locale }
+    pub(super) fn new(script: Arc<Script>, locale: Locale, place: Place) -> Self {
+        Self {
+            script,
+            locale,
+            place,
+        }
     }
 
     /// What the turn plays: a worker what it was spawned with, others the scene that matches.
@@ -79,6 +93,7 @@ impl ScriptedSession {
             events,
             scope: scene.scope,
             words: self.locale.words(),
+            around: &self.place,
             pace: pace(&input.config),
             place: scene.place,
             step: 0,
@@ -129,6 +144,7 @@ struct Stage<'a> {
     events: &'a EventSink,
     scope: Scope,
     words: &'static Words,
+    around: &'a Place,
     pace: Option<Duration>,
     place: String,
     step: usize,
@@ -215,6 +231,7 @@ impl Stage<'_> {
             Step::Ask(ask) => self.question(ask).await,
             Step::Spawn(spawn) => self.spawn(spawn).await,
             Step::Steer => self.steer().await,
+            Step::ShowPrompt => self.show_prompt().await,
             Step::Fail(fail) => Err(Stop::Failed(self.failure(fail))),
             Step::Hang => std::future::pending().await,
             Step::Crash => panic!("the script says: crash"),

@@ -37,6 +37,7 @@ pub(super) enum Step {
     Ask(Ask),
     Spawn(Spawn),
     Steer,
+    ShowPrompt,
     Fail(Fail),
     Hang,
     Crash,
@@ -63,7 +64,7 @@ pub(super) enum UsageField {
     Other(Value),
 }
 
-const BUILT: [&str; 18] = [
+const BUILT: [&str; 19] = [
     "say",
     "think",
     "stream",
@@ -74,6 +75,7 @@ const BUILT: [&str; 18] = [
     "ask",
     "spawn",
     "steer",
+    "show_prompt",
     "notify",
     "content_ref",
     "usage",
@@ -83,7 +85,7 @@ const BUILT: [&str; 18] = [
     "hang",
     "crash",
 ];
-const LATER: [&str; 2] = ["show_prompt", "show_lowered"];
+const LATER: [&str; 1] = ["show_lowered"];
 /// The type of a content reference that names none.
 const CONTENT_TYPE_DEFAULT: &str = "text/plain";
 /// The size of a streamed chunk that names none.
@@ -128,6 +130,7 @@ impl Step {
             "ask" => Ask::parse(value, place).map(Self::Ask),
             "spawn" => Spawn::parse(value, place).map(Self::Spawn),
             "steer" => only_true(value, place).map(|()| Self::Steer),
+            "show_prompt" => only_true(value, place).map(|()| Self::ShowPrompt),
             "fail" => Fail::parse(value, place).map(Self::Fail),
             "hang" => only_true(value, place).map(|()| Self::Hang),
             "crash" => only_true(value, place).map(|()| Self::Crash),

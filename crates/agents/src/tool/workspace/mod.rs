@@ -8,6 +8,7 @@ mod beneath;
 mod contents;
 mod folder;
 mod given;
+mod glance;
 mod ignored;
 mod memory;
 mod replace;

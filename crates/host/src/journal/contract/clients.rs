@@ -12,6 +12,7 @@ fn client(id: &str, last_seen_ms: i64) -> ClientRecord {
         version: "1.0".to_owned(),
         capabilities: None,
         locale: None,
+        transform: None,
         last_seen_ms,
     }
 }
@@ -56,6 +57,7 @@ pub(super) fn clients_and_floors_round_trip(book: &mut Book) {
     let full = ClientRecord {
         capabilities: Some(json!({"x": [1, null], "a": {}})),
         locale: Some("de-CH".to_owned()),
+        transform: Some(vec!["tone".to_owned(), "\"".to_owned()]),
         ..client("ann", 7)
     };
     let served = FloorRecord {

@@ -77,6 +77,7 @@ pub(super) fn empty_sessions_wait_for_their_creators(book: &mut Book) {
             version: "1.0".to_owned(),
             capabilities: None,
             locale: None,
+            transform: None,
             last_seen_ms,
         })
     };

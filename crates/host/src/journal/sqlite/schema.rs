@@ -13,7 +13,7 @@ pub(super) type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// Step `i` leads from format `i` to format `i + 1`; format 0 is an empty file. Steps are only ever added: a journal
 /// written by any release walks the same way.
-pub(super) const MIGRATIONS: &[Migration] = &[format_1, format_2];
+pub(super) const MIGRATIONS: &[Migration] = &[format_1, format_2, format_3];
 
 /// "GRjl": tells a journal from any other SQLite file.
 const APPLICATION_ID: i32 = 0x4752_6a6c;
@@ -73,6 +73,10 @@ fn format_1(tx: &Transaction<'_>) -> rusqlite::Result<()> {
 
 fn format_2(tx: &Transaction<'_>) -> rusqlite::Result<()> {
     tx.execute_batch(FORMAT_2)
+}
+
+fn format_3(tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    tx.execute_batch(FORMAT_3)
 }
 
 /// Columns that are scanned stand before those that are only fetched: SQLite reads a row from its front.
@@ -231,4 +235,10 @@ CREATE TABLE reference (
     PRIMARY KEY (channel, turn, digest)
 ) WITHOUT ROWID;
 CREATE INDEX reference_digest ON reference (digest);
+";
+
+/// What a client wants to rewrite by default (G-34), and who was asked to rewrite a render, for what and for how long.
+const FORMAT_3: &str = "
+ALTER TABLE client ADD COLUMN transform TEXT;
+ALTER TABLE render ADD COLUMN asked_json TEXT;
 ";

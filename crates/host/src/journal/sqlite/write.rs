@@ -226,8 +226,9 @@ fn put_summary(conn: &Connection, summary: &SummaryRecord) -> Result<()> {
 
 fn put_client(conn: &Connection, client: &ClientRecord) -> Result<()> {
     conn.prepare_cached(
-        "INSERT OR REPLACE INTO client (client_id, version, capabilities, locale, last_seen_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT OR REPLACE INTO client
+             (client_id, version, capabilities, locale, last_seen_ms, transform)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute(params![
         client.client_id,
@@ -235,6 +236,10 @@ fn put_client(conn: &Connection, client: &ClientRecord) -> Result<()> {
         client.capabilities.as_ref().map(ToString::to_string),
         client.locale,
         client.last_seen_ms,
+        client
+            .transform
+            .as_ref()
+            .map(|ids| serde_json::json!(ids).to_string()),
     ])?;
     Ok(())
 }

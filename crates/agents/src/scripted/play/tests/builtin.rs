@@ -26,13 +26,21 @@ fn reply_to(event: &AgentEvent, approved: bool) -> Option<AgentReply> {
             call: *call,
             result: json!({"success": approved, "pastTenseMessage": "Done"}),
         },
+        AgentEvent::Render { render, sections } => AgentReply::Rendered {
+            render: *render,
+            sections: sections.clone(),
+        },
         _ => return None,
     })
 }
 
 /// What a scene does, in the first words of its events.
 async fn outline(text: &str, approved: bool) -> String {
-    let mut session = ScriptedSession::new(Arc::new(builtin::script()), Locale::English);
+    let mut session = ScriptedSession::new(
+        Arc::new(builtin::script()),
+        Locale::English,
+        Place::default(),
+    );
     let (sender, mut receiver) = mpsc::channel(8);
     let replies = Replies::default();
     let events = EventSink::new(sender, replies.clone());
@@ -87,7 +95,7 @@ async fn every_scene_but_the_one_that_hangs_comes_to_its_end() {
         ask: ask open text complete
         subagent: open text spawn open text complete
         image: open text content open text start ready completed complete
-        prompt: open text complete
+        prompt: render open text complete
         fail: open text failed
         anything: open text complete
         tool: open text start input ready open text complete

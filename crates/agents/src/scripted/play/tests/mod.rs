@@ -124,6 +124,7 @@ fn line(event: &AgentEvent) -> String {
         }
         AgentEvent::SteerPoint { steer } => format!("steer {}", name(steer)),
         AgentEvent::SettingsAsked { ask } => format!("settings {}", name(ask)),
+        AgentEvent::Render { sections, .. } => format!("render {}", sections.len()),
         AgentEvent::Spawned { call, worker } => format!(
             "spawn {} {:?} {:?} {:?} {:?} {}",
             name(call),
@@ -328,7 +329,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
 async fn a_script_without_a_matching_scene_says_so() {
     let script = Script::parse(r#"{"scenes": []}"#).unwrap();
     let (sender, mut receiver) = mpsc::channel(8);
-    let mut session = ScriptedSession::new(Arc::new(script), Locale::English);
+    let mut session = ScriptedSession::new(Arc::new(script), Locale::English, Place::default());
     session
         .turn(input("x"), &EventSink::new(sender, Replies::default()))
         .await

@@ -164,7 +164,7 @@ async fn a_result_is_reviewed_before_it_is_told() {
 async fn labels_are_in_the_language_of_the_host() {
     let steps = json!([{"tool": {"name": "read", "confirm": "ask"}}]);
     let script = Script::parse(&json!({"scenes": [{"steps": steps}]}).to_string()).unwrap();
-    let mut session = ScriptedSession::new(Arc::new(script), Locale::German);
+    let mut session = ScriptedSession::new(Arc::new(script), Locale::German, Place::default());
     let (sender, mut receiver) = mpsc::channel(8);
     let replies = Replies::default();
     let events = EventSink::new(sender, replies.clone());

@@ -72,7 +72,8 @@ pub(super) fn client(
     client_id: &str,
 ) -> Read<Option<(ClientRecord, Vec<FloorRecord>)>> {
     let mut statement = conn.prepare_cached(
-        "SELECT version, capabilities, locale, last_seen_ms FROM client WHERE client_id = ?1",
+        "SELECT version, capabilities, locale, last_seen_ms, transform FROM client
+         WHERE client_id = ?1",
     )?;
     let mut rows = statement.query([client_id])?;
     let Some(row) = rows.next()? else {
@@ -84,12 +85,21 @@ pub(super) fn client(
         })?),
         None => None,
     };
+    let transform = match row.get::<_, Option<String>>(4)? {
+        Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
+            ReadError(format!(
+                "what client `{client_id}` rewrites by default: {error}"
+            ))
+        })?),
+        None => None,
+    };
     let record = ClientRecord {
         client_id: client_id.to_owned(),
         version: row.get(0)?,
         capabilities,
         locale: row.get(2)?,
         last_seen_ms: row.get(3)?,
+        transform,
     };
     Ok(Some((record, floors(conn, client_id)?)))
 }

@@ -1,0 +1,61 @@
+//! Where the agent works: directory, system, date, git.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use super::{Git, GitHead, Kind, one_line};
+
+/// Directories that are told; a session rarely has more than one.
+const DIRECTORIES_MAX: usize = 8;
+const PATH_BYTES_MAX: usize = 512;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EnvironmentContext {
+    /// Paths, the default one first.
+    pub directories: Vec<String>,
+    pub os: String,
+    /// `2026-03-01`.
+    pub date: String,
+    pub git: Option<Git>,
+}
+
+impl Kind for EnvironmentContext {
+    const ID: &'static str = "environment_context";
+    const LABEL: &'static str = "Environment";
+    const DESCRIPTION: &'static str =
+        "The working directory, the operating system, the date and the state of git.";
+    const BYTES_MAX: usize = 8 * 1_024;
+
+    fn text(&self) -> Cow<'static, str> {
+        let mut text = String::with_capacity(256);
+        let shown = self.directories.iter().take(DIRECTORIES_MAX);
+        for (index, directory) in shown.enumerate() {
+            text.push_str(match index {
+                0 => "Working directory: ",
+                _ => "Also: ",
+            });
+            text.push_str(&one_line(directory, PATH_BYTES_MAX));
+            text.push('\n');
+        }
+        if self.directories.is_empty() {
+            text.push_str("There is no working directory.\n");
+        }
+        // Writing into a string does not fail.
+        let _ = writeln!(text, "Operating system: {}", one_line(&self.os, 64));
+        let _ = write!(text, "Date: {}", one_line(&self.date, 32));
+        if let Some(git) = &self.git {
+            match &git.head {
+                GitHead::Branch(branch) => {
+                    let _ = write!(text, "\nGit branch: {}", one_line(branch, 256));
+                }
+                GitHead::Detached(commit) => {
+                    let _ = write!(text, "\nGit: detached at {}", one_line(commit, 16));
+                }
+            }
+            if let Some(under_way) = git.under_way {
+                let _ = write!(text, "\nGit: a {under_way} is under way");
+            }
+        }
+        Cow::Owned(text)
+    }
+}

@@ -1,0 +1,32 @@
+//! What holds for this turn: the session's mode, and skills that the user asked for.
+
+use std::borrow::Cow;
+
+use super::{Kind, one_line};
+
+const MENTIONS_MAX: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RuntimeInstructions {
+    /// What the session's mode means for the agent, in words.
+    pub mode: Option<String>,
+    /// Skills that the user's message mentions.
+    pub skills: Vec<String>,
+}
+
+impl Kind for RuntimeInstructions {
+    const ID: &'static str = "runtime_instructions";
+    const LABEL: &'static str = "This turn";
+    const DESCRIPTION: &'static str = "The session's mode and the skills the user asked for.";
+    const BYTES_MAX: usize = 8 * 1_024;
+
+    fn text(&self) -> Cow<'static, str> {
+        let mut lines: Vec<String> = Vec::new();
+        lines.extend(self.mode.as_ref().map(|mode| one_line(mode, 1_024)));
+        lines.extend(self.skills.iter().take(MENTIONS_MAX).map(|skill| {
+            let name = one_line(skill, 128);
+            format!("The user asked for skill \"{name}\"; call skill with name \"{name}\" before answering.")
+        }));
+        Cow::Owned(lines.join("\n"))
+    }
+}

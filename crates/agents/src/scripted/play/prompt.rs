@@ -1,0 +1,32 @@
+//! `show_prompt`: the system prompt as every agent of the house renders it, said instead of sent to a model.
+
+use serde_json::json;
+
+use super::{Stage, Stop};
+use crate::event::{AgentEvent, TextKind};
+use crate::prompt::{CustomInstructions, Identity, Prompt};
+
+impl Stage<'_> {
+    /// One render, said as the JSON array of its sections.
+    pub(super) async fn show_prompt(&self) -> Result<(), Stop> {
+        let facts = self.around.gatherer.gather(&self.around.directories).await;
+        let prompt = Prompt {
+            identity: Identity {
+                name: "the scripted agent".to_owned(),
+            },
+            environment_context: facts.environment,
+            custom_instructions: CustomInstructions {
+                files: facts.instructions,
+            },
+            ..Prompt::default()
+        };
+        let sections = self.events.render(prompt.render()).await?;
+        let shown = sections.iter();
+        let shown = shown.map(|section| json!({"id": section.id, "content": section.content}));
+        let text = shown.collect::<serde_json::Value>().to_string();
+        let part = self.part(0);
+        let kind = TextKind::Markdown;
+        self.send(AgentEvent::PartOpened { part, kind }).await?;
+        self.send(AgentEvent::Text { part, text }).await
+    }
+}

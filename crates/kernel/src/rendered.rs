@@ -1,0 +1,106 @@
+//! A render of the system prompt, as the kernel and the rest of the house speak of it: what the sections were, who was
+//! asked to rewrite some of them, and what came of it.
+
+use std::collections::BTreeMap;
+
+use crate::record::ChannelId;
+
+/// A section of a system prompt: its name and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    pub id: String,
+    pub content: String,
+}
+
+/// One render that is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// The chat it was made for, and the turn; none at the start of a session.
+    pub chat: ChannelId,
+    pub turn_id: Option<String>,
+    /// What the agent put together, in order.
+    pub before: Vec<Section>,
+    /// What a client made of some sections, by id.
+    pub rewritten: BTreeMap<String, String>,
+    pub transform: Transform,
+}
+
+/// What became of the sections on their way through a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transform {
+    NotAsked(NotAsked),
+    Rewritten(Asked),
+    PassedThrough(Asked, TransformFailure),
+}
+
+/// Why nobody was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotAsked {
+    /// No active client that is connected opted in.
+    NobodyOptedIn,
+    /// Nothing that its owner opted in to is in this render and may leave the host.
+    NothingToRewrite,
+}
+
+/// Who was asked for what, and how long it took to hear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    pub client_id: String,
+    pub method: &'static str,
+    pub sections: Vec<String>,
+    pub ms: u64,
+}
+
+/// Why everything stays as it was (G-36).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TransformFailure {
+    Timeout,
+    /// The connection ended before it answered.
+    PeerGone,
+    /// It answered with this error.
+    Error(i32),
+    Malformed,
+    TooLarge,
+    /// Too many questions to this client are out already.
+    Busy,
+}
+
+impl Rendered {
+    /// The sections as the model is to read them.
+    pub fn after(&self) -> Vec<Section> {
+        let after = |section: &Section| match self.rewritten.get(&section.id) {
+            Some(content) => Section {
+                id: section.id.clone(),
+                content: content.clone(),
+            },
+            None => section.clone(),
+        };
+        self.before.iter().map(after).collect()
+    }
+}
+
+impl Transform {
+    pub fn asked(&self) -> Option<&Asked> {
+        match self {
+            Self::NotAsked(_) => None,
+            Self::Rewritten(asked) | Self::PassedThrough(asked, _) => Some(asked),
+        }
+    }
+
+    /// One word for it: what is counted and kept.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NotAsked(NotAsked::NobodyOptedIn) => "nobodyOptedIn",
+            Self::NotAsked(NotAsked::NothingToRewrite) => "nothingToRewrite",
+            Self::Rewritten(_) => "rewritten",
+            Self::PassedThrough(_, failure) => match failure {
+                TransformFailure::Timeout => "timeout",
+                TransformFailure::PeerGone => "peerGone",
+                TransformFailure::Error(_) => "error",
+                TransformFailure::Malformed => "malformed",
+                TransformFailure::TooLarge => "tooLarge",
+                TransformFailure::Busy => "busy",
+            },
+        }
+    }
+}

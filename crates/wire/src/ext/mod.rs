@@ -1,0 +1,9 @@
+//! What this house says beyond the protocol, between peers that agreed on it: names under `x-`, keys in `_meta`, and
+//! fields that others ignore.
+//!
+//! Promises: an extension is asked of nobody who did not opt in. Its types know their own JSON Schemas.
+
+mod described;
+pub mod system_message_transform;
+
+pub use described::Described;
