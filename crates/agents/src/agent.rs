@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
 
+use crate::prompt::Section;
 use crate::sink::EventSink;
 
 /// What an agent says about itself before any session exists.
@@ -72,6 +73,11 @@ pub trait Agent: Send + Sync {
     /// Whether its turns need the turns before them.
     fn remembers(&self) -> bool {
         false
+    }
+
+    /// What its system prompt is when a session begins; nothing if it renders none then (G-02).
+    async fn opening(&self, _session: SessionFacts, _config: wire::Object) -> Option<Vec<Section>> {
+        None
     }
 
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;

@@ -235,9 +235,16 @@ impl KernelTask {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
             Effect::Fetch { ticket, fetch } => self.effects.fetch(ticket, fetch),
             Effect::Compose { ticket, bodies } => self.effects.compose(ticket, bodies),
-            Effect::StartSession { session, provider } => {
-                self.effects.start_session(session, provider)
+            Effect::StartSession {
+                session,
+                provider,
+                config,
+                working_directories,
+            } => {
+                let effects = &self.effects;
+                effects.start_session(session, provider, config, working_directories);
             }
+            Effect::Opened { session, rendered } => self.effects.opened(&session, &rendered),
             Effect::RunTurn(turn) => self.effects.run_turn(*turn),
             Effect::StopTurn { run } => self.effects.stop_turn(run),
             Effect::Reply { run, reply } => self.effects.reply(run, reply),

@@ -3,7 +3,7 @@
 use wire::{Action, ChannelUri};
 
 use crate::Kernel;
-use crate::io::{AgentFailure, Effect, RunId, Timer, Worker};
+use crate::io::{AgentFailure, RunId, Timer, Worker};
 use crate::load::{Flow, Memo, Waiter};
 
 /// A piece of work that may have to wait for the journal's answer.
@@ -135,7 +135,6 @@ impl Kernel {
         let Some(state) = self.session_state(uri) else {
             return;
         };
-        let provider = state.provider.clone();
         let creating = state.lifecycle == "creating";
         let clients: Vec<String> = state
             .active_clients
@@ -143,10 +142,7 @@ impl Kernel {
             .filter_map(|client| client["clientId"].as_str().map(str::to_owned))
             .collect();
         if creating {
-            self.out.effects.push(Effect::StartSession {
-                session: uri.clone(),
-                provider,
-            });
+            self.start_session(uri);
         }
         for client_id in clients {
             self.lost.insert(client_id.clone(), self.now); // grace starts afresh at boot (G-07)

@@ -66,6 +66,11 @@ pub enum Input {
         session: ChannelUri,
         result: Result<(), AgentFailure>,
     },
+    /// What an agent's system prompt is when a session begins (G-02); [`Effect::Opened`] follows.
+    Opening {
+        session: ChannelUri,
+        sections: Vec<Section>,
+    },
     Agent {
         run: RunId,
         event: TurnEvent,
@@ -324,6 +329,14 @@ pub enum Effect {
     StartSession {
         session: ChannelUri,
         provider: String,
+        /// The session's configuration values.
+        config: wire::Object,
+        working_directories: Vec<String>,
+    },
+    /// The render that [`Input::Opening`] brought is done.
+    Opened {
+        session: ChannelUri,
+        rendered: Box<Rendered>,
     },
     RunTurn(Box<TurnRun>),
     /// Stop the run; whatever it says from now on is dropped.

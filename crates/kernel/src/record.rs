@@ -10,6 +10,8 @@ use serde_json::Value;
 use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
 use wire::{ChannelUri, Digest, Timestamp};
 
+use crate::rendered::Rendered;
+
 /// A host-wide sequence number (H-061). Never used twice, not even over restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Seq(pub u64);
@@ -217,6 +219,8 @@ pub enum Record {
         client_id: String,
         channel: ChannelUri,
     },
+    /// A render of a system prompt, for `inspect` alone (G-37): no part of any state.
+    Render(Box<Rendered>),
     /// Actions with a seq up to `through` may be forgotten; from then on a replay cannot reach below it.
     Trim {
         through: Seq,

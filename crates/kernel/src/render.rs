@@ -29,9 +29,14 @@ pub(crate) struct Rendering {
 }
 
 /// Who waits for a render.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Renderer {
-    Run { run: RunId, render: u64 },
+    Run {
+        run: RunId,
+        render: u64,
+    },
+    /// A session that begins: nobody but the operator.
+    Session(ChannelUri),
 }
 
 /// The one client that a render may go through.
@@ -99,6 +104,17 @@ impl Kernel {
         self.transform(chat, to, turn_id, author.as_deref(), before);
     }
 
+    /// An agent put its sections together when a session began: no turn runs, so the first client that opted in is asked.
+    pub(crate) fn render_opening(&mut self, session: &ChannelUri, before: Vec<Section>) {
+        let state = self.session_state(session);
+        let chat = state.and_then(|state| state.default_chat.as_deref());
+        let Some(chat) = chat.and_then(|chat| ChannelUri::parse(chat).ok()) else {
+            return;
+        };
+        let to = Renderer::Session(session.clone());
+        self.transform(&chat, to, None, None, before);
+    }
+
     fn transform(
         &mut self,
         chat: &ChannelUri,
@@ -110,9 +126,11 @@ impl Kernel {
         let Some(id) = self.channels.get(chat).map(|channel| channel.id) else {
             return;
         };
+        let now = self.now;
         let untouched = |transform| Rendered {
             chat: id,
             turn_id: turn_id.clone(),
+            at: now,
             before: before.clone(),
             rewritten: BTreeMap::new(),
             transform,
@@ -234,6 +252,7 @@ impl Kernel {
         let rendered = Rendered {
             chat: rendering.chat,
             turn_id: rendering.turn_id,
+            at: self.now,
             before: rendering.before,
             rewritten: rewritten
                 .map(|(id, section)| (id, section.content))
@@ -251,6 +270,7 @@ impl Kernel {
         let rendered = Rendered {
             chat: rendering.chat,
             turn_id: rendering.turn_id,
+            at: self.now,
             before: rendering.before,
             rewritten: BTreeMap::new(),
             transform: Transform::PassedThrough(asked, failure),
@@ -268,6 +288,10 @@ impl Kernel {
                 self.out.effects.push(Effect::Reply { run, reply });
             }
             Renderer::Run { .. } => {}
+            Renderer::Session(session) => {
+                let rendered = Box::new(rendered);
+                self.out.effects.push(Effect::Opened { session, rendered });
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use wire::Timestamp;
+
 use crate::record::ChannelId;
 
 /// A section of a system prompt: its name and its text.
@@ -18,6 +20,8 @@ pub struct Rendered {
     /// The chat it was made for, and the turn; none at the start of a session.
     pub chat: ChannelId,
     pub turn_id: Option<String>,
+    /// When it was done.
+    pub at: Timestamp,
     /// What the agent put together, in order.
     pub before: Vec<Section>,
     /// What a client made of some sections, by id.

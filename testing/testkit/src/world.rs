@@ -373,7 +373,7 @@ impl World {
                     self.blobs.remove(&digest, before).expect("memory writes");
                 }
             }
-            Effect::Configure { .. } | Effect::Forget { .. } => {}
+            Effect::Configure { .. } | Effect::Forget { .. } | Effect::Opened { .. } => {}
         }
     }
 

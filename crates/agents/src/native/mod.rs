@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
 use crate::locale::Locale;
-use crate::prompt::{self as sections, Gatherer};
+use crate::prompt::{self as sections, Gatherer, Section};
 use crate::provider::Endpoint;
 use crate::sink::EventSink;
 use crate::tool::{self, Tool, Workspace};
@@ -149,6 +149,14 @@ impl Agent for NativeAgent {
 
     fn remembers(&self) -> bool {
         true
+    }
+
+    async fn opening(&self, facts: SessionFacts, config: wire::Object) -> Option<Vec<Section>> {
+        let gatherer = &self.shared.gatherer;
+        let facts = gatherer.gather(&facts.working_directories).await;
+        let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
+        let mode = consent::Mode::of(&config);
+        Some(prompt::of(facts, &tools, mode).render())
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

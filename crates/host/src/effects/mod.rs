@@ -2,6 +2,7 @@
 
 mod bodies;
 mod history;
+mod render;
 mod run_turn;
 mod words;
 
@@ -9,9 +10,10 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use agents::{Agent, Replies};
+use agents::{Agent, Replies, SessionFacts};
 use kernel::{
-    AgentFailure, AgentReply, Body, Fetch, Input, Query, ReadFailed, RunId, Ticket, TurnRun,
+    AgentFailure, AgentReply, Batch, Body, Fetch, Input, Query, ReadFailed, Rendered, RunId,
+    Ticket, TurnRun,
 };
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
@@ -36,6 +38,7 @@ pub(crate) struct Effects {
 struct Running {
     task: AbortHandle,
     replies: Replies,
+    session: ChannelUri,
 }
 
 impl Effects {
@@ -106,8 +109,14 @@ impl Effects {
     }
 
     /// A session is ready when its agent is known: no process starts before the first turn (G-28).
-    pub fn start_session(&self, session: ChannelUri, provider: String) {
-        let known = self.agent(&provider).is_some();
+    pub fn start_session(
+        &self,
+        session: ChannelUri,
+        provider: String,
+        config: wire::Object,
+        working_directories: Vec<String>,
+    ) {
+        let agent = self.agent(&provider);
         let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
             let failure = || AgentFailure {
@@ -115,15 +124,43 @@ impl Effects {
                 message: format!("this host has no agent `{provider}` any more"),
                 resumable: false,
             };
-            let result = known.then_some(()).ok_or_else(failure);
-            send(&arrivals, Input::SessionStarted { session, result }).await;
+            let result = agent.as_ref().map(|_| ()).ok_or_else(failure);
+            let started = session.clone();
+            let started = Input::SessionStarted {
+                session: started,
+                result,
+            };
+            send(&arrivals, started).await;
+            // The session is ready by now: nobody waits for what is rendered at its start.
+            let facts = SessionFacts {
+                conversation: session.to_string(),
+                working_directories,
+            };
+            if let Some(agent) = agent
+                && let Some(sections) = agent.opening(facts, config).await
+            {
+                let sections = words::sections(sections);
+                send(&arrivals, Input::Opening { session, sections }).await;
+            }
+        });
+    }
+
+    /// What was rendered when a session began is kept for the operator.
+    pub fn opened(&self, session: &ChannelUri, rendered: &Rendered) {
+        render::note(&self.journal, session, rendered);
+        let journal = self.journal.clone();
+        // Nothing else may be written for a while: an empty batch takes the note along.
+        tokio::spawn(async move {
+            if let Err(error) = journal.append(Batch::default()).await {
+                tracing::debug!(%error, "a render is not kept");
+            }
         });
     }
 
     pub fn run_turn(&mut self, turn: TurnRun) {
         self.runs.retain(|_, run| !run.task.is_finished());
         let agent = self.agent(&turn.provider);
-        let run = turn.run;
+        let (run, session) = (turn.run, turn.session.clone());
         self.pace.began(run);
         let replies = Replies::default();
         let task = tokio::spawn(run_turn::run(
@@ -135,7 +172,14 @@ impl Effects {
             Arc::clone(&self.pace),
         ));
         let task = task.abort_handle();
-        self.runs.insert(run, Running { task, replies });
+        self.runs.insert(
+            run,
+            Running {
+                task,
+                replies,
+                session,
+            },
+        );
     }
 
     /// Tells a run what it waits for. A run that is gone, or waits no more, hears nothing.
@@ -143,6 +187,9 @@ impl Effects {
         let Some(running) = self.runs.get(&run) else {
             return tracing::debug!(?run, "a reply for a run that is gone");
         };
+        if let AgentReply::Rendered { rendered, .. } = &reply {
+            render::note(&self.journal, &running.session, rendered);
+        }
         if running.replies.deliver(words::reply(reply)).is_err() {
             tracing::debug!(?run, "a reply that nobody waits for");
         }

@@ -61,7 +61,7 @@ pub(super) fn event(event: AgentEvent) -> TurnEvent {
         AgentEvent::SettingsAsked { ask } => TurnEvent::SettingsAsked { ask },
         AgentEvent::Render { render, sections } => TurnEvent::Render {
             render,
-            sections: sections.into_iter().map(section).collect(),
+            sections: self::sections(sections),
         },
         AgentEvent::Spawned { call, worker } => TurnEvent::Spawned {
             call,
@@ -116,11 +116,12 @@ pub(super) fn reply(reply: AgentReply) -> agents::AgentReply {
     }
 }
 
-fn section(section: prompt::Section) -> Section {
-    Section {
+pub(super) fn sections(sections: Vec<prompt::Section>) -> Vec<Section> {
+    let section = |section: prompt::Section| Section {
         id: section.id.into_owned(),
         content: section.content.into_owned(),
-    }
+    };
+    sections.into_iter().map(section).collect()
 }
 
 /// A render as the model is to read it.

@@ -14,7 +14,9 @@ pub mod thread;
 
 pub use faulty::{Fault, Faults, Faulty};
 pub use memory::Memory;
-pub use sqlite::{Archive, ArchivedChat, ArchivedSession, Sqlite, SqliteReader};
+pub use sqlite::{
+    Archive, ArchivedAsk, ArchivedChat, ArchivedRender, ArchivedSession, Sqlite, SqliteReader,
+};
 pub use thread::{CommitStats, JournalThread};
 
 use kernel::{Answer, Batch, Boot, Query};

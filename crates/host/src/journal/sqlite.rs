@@ -8,6 +8,7 @@ mod archive;
 mod lock;
 mod read;
 mod references;
+mod renders;
 mod schema;
 mod sweep;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use wire::Digest;
 
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
 use self::lock::DirectoryLock;
+pub use self::renders::{ArchivedAsk, ArchivedRender};
 use super::{Journal, JournalError, JournalReader};
 
 /// The file in the data directory.

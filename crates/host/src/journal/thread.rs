@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use kernel::{Answer, Batch, Boot, Query};
+use kernel::{Answer, Batch, Boot, Query, Record};
 use tokio::sync::{Semaphore, oneshot};
 use wire::Digest;
 
@@ -23,6 +23,10 @@ const APPENDS_QUEUED_MAX: usize = 16;
 const READS_QUEUED_MAX: usize = 256;
 /// One long read must not hold up the short ones.
 const READERS: usize = 2;
+/// Notes waiting for a batch to travel with; the oldest goes when there are more.
+const NOTES_MAX: usize = 64;
+
+type Notes = Arc<Mutex<VecDeque<Record>>>;
 
 type Answered<T> = oneshot::Sender<Result<T, JournalError>>;
 
@@ -58,6 +62,8 @@ pub struct JournalThread {
 
 struct Shared {
     writes: Arc<Queue<Write>>,
+    /// Records that nobody waits for; the next batch takes them along.
+    notes: Notes,
     reads: Arc<Queue<Read>>,
     counters: Arc<Counters>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -72,6 +78,7 @@ impl JournalThread {
         let counters = Arc::new(Counters::default());
         let shared = Shared {
             writes,
+            notes: Arc::default(),
             reads,
             counters,
             threads: Mutex::default(),
@@ -85,8 +92,9 @@ impl JournalThread {
         }
         let queue = Leaving(Arc::clone(&shared.writes));
         let counters = Arc::clone(&shared.counters);
+        let notes = Arc::clone(&shared.notes);
         shared.spawn("journal-write", move || {
-            write_loop(journal, &queue.0, &counters)
+            write_loop(journal, &queue.0, &notes, &counters)
         })?;
         Ok((
             Self {
@@ -102,6 +110,15 @@ impl JournalThread {
         let taken = self.shared.writes.put(Write::Append(batch, answer)).await;
         taken.map_err(|Closed| unwritable())?;
         answered.await.unwrap_or_else(|_| Err(unwritable()))
+    }
+
+    /// Has a record kept with the next batch, without waiting and without a promise: for what only an operator looks at.
+    pub fn note(&self, record: Record) {
+        let mut notes = lock(&self.shared.notes);
+        if notes.len() >= NOTES_MAX {
+            notes.pop_front();
+        }
+        notes.push_back(record);
     }
 
     /// Whether the disk takes writes.
@@ -184,12 +201,18 @@ impl Drop for Shared {
     }
 }
 
-fn write_loop(mut journal: Box<dyn Journal>, queue: &Queue<Write>, counters: &Counters) {
+fn write_loop(
+    mut journal: Box<dyn Journal>,
+    queue: &Queue<Write>,
+    notes: &Notes,
+    counters: &Counters,
+) {
     while let Some(write) = queue.take() {
         // An answer nobody waits for any more is not an error: the batch is written all the same.
         let _unheard = match write {
-            Write::Append(batch, answer) => {
+            Write::Append(mut batch, answer) => {
                 let began = Instant::now();
+                batch.records.extend(lock(notes).drain(..));
                 let written = journal.append(&batch);
                 if written.is_ok() {
                     let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -204,6 +227,16 @@ fn write_loop(mut journal: Box<dyn Journal>, queue: &Queue<Write>, counters: &Co
                 answer.send(unreferred.map(|digests| remove(&digests)))
             }
         };
+    }
+    let records: Vec<Record> = lock(notes).drain(..).collect();
+    let batch = Batch {
+        records,
+        ..Batch::default()
+    };
+    if !batch.records.is_empty()
+        && let Err(error) = journal.append(&batch)
+    {
+        tracing::debug!(%error, "the last notes are not kept");
     }
 }
 

@@ -257,9 +257,21 @@ impl Kernel {
             Action::host("session/defaultChatChanged", fields),
             None,
         );
-        let (session, provider) = (uri.clone(), agent.provider.clone());
-        self.out
-            .effects
-            .push(Effect::StartSession { session, provider });
+        self.start_session(uri);
+    }
+
+    /// Starts the agent of a session that is being created.
+    pub(crate) fn start_session(&mut self, uri: &ChannelUri) {
+        let Some(state) = self.session_state(uri) else {
+            return;
+        };
+        let config = state.config.as_ref().map(|config| config.values.clone());
+        let effect = Effect::StartSession {
+            session: uri.clone(),
+            provider: state.provider.clone(),
+            config: config.unwrap_or_default(),
+            working_directories: state.working_directories.clone().unwrap_or_default(),
+        };
+        self.out.effects.push(effect);
     }
 }

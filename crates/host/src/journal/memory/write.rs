@@ -152,6 +152,8 @@ impl Store {
             Record::FloorGone { client_id, channel } => {
                 self.floors.remove(&(client_id.clone(), channel.clone()));
             }
+            // Nobody can look into the memory of another process.
+            Record::Render(_) => {}
             Record::Trim { through } => self.trim(*through),
             Record::Sweep {
                 disposed_before,

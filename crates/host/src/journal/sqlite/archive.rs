@@ -13,6 +13,7 @@ use wire::reduce::reduce_chat;
 use wire::state::{ChatState, SessionState};
 use wire::{ChannelUri, action};
 
+use super::renders::{self, ArchivedRender};
 use super::{SqliteReader, read, unread};
 use crate::journal::JournalError;
 
@@ -93,6 +94,11 @@ impl Archive {
             }
         }
         Ok(())
+    }
+
+    /// The newest renders of a chat's system prompt, the oldest first.
+    pub fn renders(&self, chat: &ArchivedChat) -> Result<Vec<ArchivedRender>, JournalError> {
+        renders::of_chat(&self.conn, chat.id.0)
     }
 
     fn page(&self, chat: ChannelId, before_n: u64) -> Result<TurnPage, JournalError> {

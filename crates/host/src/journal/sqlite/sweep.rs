@@ -96,6 +96,7 @@ fn let_go_of_sources(conn: &Connection, fork: i64) -> Result<()> {
 
 fn bury(conn: &Connection, channel: i64) -> Result<()> {
     run(conn, "DELETE FROM checkpoint WHERE chat = ?1", &[&channel])?;
+    run(conn, "DELETE FROM render WHERE chat = ?1", &[&channel])?;
     let held: bool = conn
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM turn WHERE channel = ?1)")?
         .query_row([channel], |row| row.get(0))?;

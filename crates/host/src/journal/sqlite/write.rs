@@ -10,7 +10,7 @@ use kernel::{
 use rusqlite::{Connection, Result, ToSql, params};
 use wire::state::Turn;
 
-use super::{int, references, sweep};
+use super::{int, references, renders, sweep};
 
 const INSERT_ACTION: &str = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";
 
@@ -107,6 +107,7 @@ fn write(conn: &Connection, record: &Record) -> Result<()> {
             "DELETE FROM floor WHERE client_id = ?1 AND channel = ?2",
             &[client_id, &channel.as_str()],
         ),
+        Record::Render(rendered) => renders::put(conn, rendered),
         Record::Trim { through } => trim(conn, *through),
         Record::Sweep {
             disposed_before,

@@ -1,0 +1,53 @@
+//! Renders that are done: kept for the operator, and told to the log by their hashes. What a section says is in neither
+//! the log nor any state.
+
+use kernel::{Record, Rendered};
+use sha2::{Digest as _, Sha256};
+use tracing::Level;
+use wire::ChannelUri;
+
+use crate::journal::JournalThread;
+
+/// How much of a hash is told: enough to see whether two texts are the same.
+const HASH_BYTES: usize = 8;
+
+/// Notes a render for `inspect` (G-37) and the log.
+pub(super) fn note(journal: &JournalThread, session: &ChannelUri, rendered: &Rendered) {
+    journal.note(Record::Render(Box::new(rendered.clone())));
+    if tracing::enabled!(Level::DEBUG) {
+        audit(session, rendered);
+    }
+}
+
+fn audit(session: &ChannelUri, rendered: &Rendered) {
+    let outcome = rendered.transform.word();
+    let Some(asked) = rendered.transform.asked() else {
+        return tracing::debug!(%session, outcome, "a system prompt was rendered");
+    };
+    let sections = asked.sections.iter().map(|id| hashes_of(rendered, id));
+    let sections: Vec<String> = sections.collect();
+    tracing::debug!(
+        %session,
+        client = asked.client_id,
+        method = asked.method,
+        sections = sections.join(" "),
+        outcome,
+        ms = asked.ms,
+        "sections of a system prompt went through a client"
+    );
+}
+
+/// `tone:0123456789abcdef>fedcba9876543210`: a section before and after.
+fn hashes_of(rendered: &Rendered, id: &str) -> String {
+    let mut sections = rendered.before.iter();
+    let before = sections.find(|section| section.id == id);
+    let before = before.map_or("", |section| &section.content);
+    let after = rendered.rewritten.get(id).map_or(before, String::as_str);
+    format!("{id}:{}>{}", hash(before), hash(after))
+}
+
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    let shown = digest.iter().take(HASH_BYTES);
+    shown.map(|byte| format!("{byte:02x}")).collect()
+}
