@@ -33,7 +33,9 @@ pub(super) fn of(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
 
 /// The skills as the prompt lists them.
 pub(super) fn index_of(skills: &[catalogue::Skill]) -> Vec<Skill> {
-    let listed = skills.iter().map(|skill| Skill {
+    let told = skills.iter();
+    let told = told.filter(|skill| skill.invoked_by != catalogue::InvokedBy::Users);
+    let listed = told.map(|skill| Skill {
         name: skill.name.clone(),
         description: skill.description.clone(),
     });
