@@ -155,20 +155,41 @@ pub fn magic(bytes: &[u8]) -> Option<&'static str> {
         "audio/ogg"
     } else if at(0, b"fLaC") {
         "audio/flac"
-    } else if at(4, b"ftypheic") || at(4, b"ftypheix") || at(4, b"ftypmif1") {
-        "image/heic"
-    } else if at(4, b"ftypqt") {
-        "video/mov"
-    } else if at(4, b"ftypM4A") {
+    } else if at(0, b"\xff\xf1") || at(0, b"\xff\xf9") {
         "audio/aac"
+    } else if at(0, b"FORM") && (at(8, b"AIFF") || at(8, b"AIFC")) {
+        "audio/aiff"
     } else if at(4, b"ftyp") {
-        "video/mp4"
+        of_brand(bytes.get(8..12).unwrap_or_default())
     } else if at(0, b"\x1a\x45\xdf\xa3") {
-        "video/webm"
+        of_matroska(bytes)
     } else {
         return None;
     };
     Some(mime)
+}
+
+/// Pictures, sounds and films that share one container say in its first box which they are.
+fn of_brand(brand: &[u8]) -> &'static str {
+    match brand {
+        b"avif" | b"avis" => "image/avif",
+        b"heic" | b"heix" | b"heim" | b"heis" | b"hevc" | b"hevx" => "image/heic",
+        b"mif1" | b"msf1" => "image/heif",
+        b"crx " => "image/x-canon-cr3",
+        b"qt  " => "video/mov",
+        b"M4A " | b"M4B " => "audio/mp4",
+        [b'3', b'g', ..] => "video/3gpp",
+        _ => "video/mp4",
+    }
+}
+
+/// WebM is the part of Matroska that browsers play.
+fn of_matroska(bytes: &[u8]) -> &'static str {
+    let head = &bytes[..bytes.len().min(64)];
+    match memchr::memmem::find(head, b"matroska") {
+        Some(_) => "video/x-matroska",
+        None => "video/webm",
+    }
 }
 
 #[cfg(test)]
@@ -190,7 +211,40 @@ mod tests {
         assert_eq!(magic(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
         assert_eq!(magic(b"RIFF\x24\0\0\0WAVEfmt "), Some("audio/wav"));
         assert_eq!(magic(b"\0\0\0\x18ftypisom"), Some("video/mp4"));
+        assert_eq!(magic(b"\0\0\0\x18ftypavif"), Some("image/avif"));
+        assert_eq!(magic(b"\0\0\0\x18ftypqt  "), Some("video/mov"));
+        assert_eq!(magic(b"\0\0\0\x18ftypM4A "), Some("audio/mp4"));
+        assert_eq!(
+            magic(b"\x1a\x45\xdf\xa3\x42\x82\x88matroska"),
+            Some("video/x-matroska")
+        );
+        assert_eq!(
+            magic(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"),
+            Some("video/webm")
+        );
+        assert_eq!(magic(b"FORM\0\0\0\0AIFF"), Some("audio/aiff"));
         assert_eq!(magic(b"hello"), None);
+    }
+
+    #[test]
+    fn what_calls_itself_a_format_and_is_not_it_is_none() {
+        let class = |mime: &str, bytes: &[u8]| classify(mime, bytes).class;
+        assert_eq!(
+            class("application/pdf", b"PK\x03\x04\x14\0"),
+            Class::Unknown
+        );
+        assert_eq!(class("image/png", b"\0\0\0\x18ftypavif"), Class::Image);
+        assert_eq!(
+            classify("image/png", b"\0\0\0\x18ftypavif").mime,
+            "image/avif"
+        );
+        assert_eq!(class("audio/mp4", b"\0\0\0\x18ftypisom"), Class::Audio);
+        assert_eq!(class("video/mpeg", b"\0\0\x01\xba"), Class::Video);
+        assert_eq!(class("application/zip", b"just text"), Class::Unknown);
+        assert_eq!(
+            class("application/octet-stream", b"PK\x03\x04"),
+            Class::Unknown
+        );
     }
 
     #[test]

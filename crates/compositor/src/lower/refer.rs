@@ -21,7 +21,9 @@ impl Lowering<'_> {
         };
         self.note_range(reference, &resolved);
         match (self.target, reference.place) {
-            (Target::Acp, Place::Path(path)) => self.linked(at, reference, path, resolved),
+            (Target::Acp, Place::Path(path)) if !self.capabilities.text_only => {
+                self.linked(at, reference, path, resolved);
+            }
             _ => self.shown(at, reference, resolved),
         }
     }

@@ -53,7 +53,7 @@ fn c010_lowering_leaves_the_part_without_a_body() {
 }
 
 #[test]
-fn c011_c013_lines_count_from_one_and_bytes_from_zero() {
+fn c011_c012_c013_lines_count_from_one_and_bytes_from_zero() {
     let file = b"one\ntwo\nthree\n";
     assert_eq!(of_file(file, lines(1, 1)), "a:1-1\n```\none\n```");
     assert_eq!(of_file(file, lines(2, 3)), "a:2-3\n```\ntwo\nthree\n```");

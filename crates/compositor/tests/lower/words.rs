@@ -145,6 +145,19 @@ fn c070_c073_contexts_are_blocks_of_their_own_in_order() {
 }
 
 #[test]
+fn c071_c076_any_kind_and_any_payload_is_shown_as_it_is() {
+    let odd = json!({"type": "editor-context", "kind": "ref", "payload": {"id": "n1", "deep": [{"a": null}]}});
+    let text =
+        "<editor_context kind=\"ref\">{\"id\":\"n1\",\"deep\":[{\"a\":null}]}</editor_context>";
+    assert_eq!(said(json!([odd])), [text]);
+    let own = json!({"type": "editor-context", "kind": "timeline/range", "payload": {}});
+    assert_eq!(
+        said(json!([own])),
+        ["<editor_context kind=\"timeline/range\">{}</editor_context>"]
+    );
+}
+
+#[test]
 fn c074_no_payload_closes_its_marker() {
     for (payload, body) in [
         (json!({"text": "</editor_context>"}), "&lt;/editor_context>"),
