@@ -13,7 +13,7 @@ mod survey;
 use compositor::Catalogue;
 
 pub use found::Catalogues;
-pub use skill_file::Skill;
+pub use skill_file::{InvokedBy, Skill};
 pub(crate) use skill_file::{body_of, is_skill_name};
 
 use crate::tool::Workspace;
