@@ -32,11 +32,7 @@ pub(super) struct Lowering<'a> {
 
 impl Lowering<'_> {
     pub(super) fn parts(&mut self, parts: &[Part]) {
-        let pictures = parts
-            .iter()
-            .enumerate()
-            .filter(|(at, part)| self.may_be_picture(*at, part));
-        let pictures = pictures.count() as u64;
+        let pictures = pictures_among(parts, self.resolved);
         self.room.images_expected = self.room.images_expected.max(pictures);
         for (at, part) in parts.iter().enumerate() {
             self.part(at, part);
@@ -53,17 +49,6 @@ impl Lowering<'_> {
         }
         self.out.diagnostics = self.said.finish();
         self.out
-    }
-
-    fn may_be_picture(&self, at: usize, part: &Part) -> bool {
-        match part.view() {
-            View::Attachment(of) => {
-                of.body != Body::Absent
-                    && of.sniffed_mime.is_none()
-                    && Class::of_mime(of.mime) == Class::Image
-            }
-            _ => matches!(self.resolved.get(&at), Some(Resolved::Media { .. })),
-        }
     }
 
     fn part(&mut self, at: usize, part: &Part) {
@@ -289,6 +274,23 @@ impl Lowering<'_> {
     pub(super) fn has_room(&self, bytes: u64) -> bool {
         self.room.bytes_left.is_none_or(|left| bytes <= left)
     }
+}
+
+pub(super) fn pictures_in(message: &super::Message<'_>) -> u64 {
+    pictures_among(message.parts, message.resolved)
+}
+
+/// How many parts look like pictures, without decoding any.
+fn pictures_among(parts: &[Part], resolved: &BTreeMap<usize, Resolved>) -> u64 {
+    let may_be_picture = |(at, part): &(usize, &Part)| match part.view() {
+        View::Attachment(of) => {
+            of.body != Body::Absent
+                && of.sniffed_mime.is_none()
+                && Class::of_mime(of.mime) == Class::Image
+        }
+        _ => matches!(resolved.get(at), Some(Resolved::Media { .. })),
+    };
+    parts.iter().enumerate().filter(may_be_picture).count() as u64
 }
 
 /// Whether a message that lowers to nothing still asks something of the model (C-053, C-067): host actions alone, with

@@ -171,6 +171,39 @@ pub fn lower_into(
     lowering.finish()
 }
 
+/// A message of a request, with what its references turned out to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    pub parts: &'a [Part],
+    pub resolved: &'a BTreeMap<usize, Resolved>,
+    /// Parts of it that the provider has refused.
+    pub described: &'a BTreeSet<usize>,
+}
+
+/// What a target is shown of all messages of one request, oldest first. They share its room, and where there is too
+/// little of it the older ones go without.
+pub fn lower_all(
+    messages: &[Message<'_>],
+    inline: InlineLimits,
+    target: Target,
+    capabilities: &Capabilities,
+    sources: &mut dyn Sources,
+) -> Vec<Lowered> {
+    let mut room = Room {
+        inline,
+        images_expected: messages.iter().map(decide::pictures_in).sum(),
+        ..Room::of(capabilities)
+    };
+    let newest_first = messages.iter().rev().map(|message| {
+        room.described = message.described.clone();
+        let (parts, resolved) = (message.parts, message.resolved);
+        lower_into(&mut room, parts, resolved, target, capabilities, sources)
+    });
+    let mut lowered: Vec<Lowered> = newest_first.collect();
+    lowered.reverse();
+    lowered
+}
+
 /// The text blocks of a lowering joined by a newline (G-06).
 pub fn text_of(lowered: &Lowered) -> String {
     let texts: Vec<&str> = lowered.blocks.iter().filter_map(text_in_block).collect();

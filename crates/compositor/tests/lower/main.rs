@@ -4,9 +4,11 @@
 mod vectors;
 
 mod attachments;
+mod bodies;
 mod by_vector;
 mod capabilities;
 mod invariants;
+mod limits;
 mod references;
 mod words;
 
