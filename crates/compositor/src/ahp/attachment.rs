@@ -5,7 +5,8 @@ use wire::Object;
 
 use super::{PART_KEY, uri};
 use crate::diagnostics::{Diagnostics, quoted};
-use crate::part::{Part, View};
+use crate::parse::typed;
+use crate::part::{Part, Place, Target, View};
 use crate::position;
 
 /// The part that an attachment is. Its body, if it has one, is not in it.
@@ -184,22 +185,14 @@ pub(super) fn stored(attachment: &Value) -> Option<Object> {
 
 /// What a client types into the text for a part that was completed, blanks at its end aside (3.4).
 pub fn insert_text(part: &Part) -> Option<String> {
-    let quoted = |value: &str| {
-        if value.contains(char::is_whitespace) && !value.contains(['"', '\n', '\r']) {
-            format!("\"{value}\"")
-        } else {
-            value.to_owned()
-        }
-    };
-    use crate::part::{Place, Target};
     match part.view() {
         View::FileRef(file) => match file.place {
-            Place::Path(path) => Some(format!("@file:{}", quoted(path))),
+            Place::Path(path) => Some(format!("@file:{}", typed(path))),
             Place::Url(_) | Place::ContentId(_) => None,
         },
         View::Mention(mention) => match mention.target {
-            Target::Skill { name, .. } => Some(format!("@skill:{}", quoted(name))),
-            Target::File { path, .. } => Some(format!("@file:{}", quoted(path))),
+            Target::Skill { name, .. } => Some(format!("@skill:{}", typed(name))),
+            Target::File { path, .. } => Some(format!("@file:{}", typed(path))),
             Target::Context { name } => Some(format!("@{name}")),
             Target::Entity { .. } => None,
         },
@@ -211,7 +204,7 @@ pub fn insert_text(part: &Part) -> Option<String> {
                 "command" => text(object.get("id")),
                 "directory-ref" => {
                     let path = text(object.get("ref").and_then(|of| of.get("path")))?;
-                    Some(format!("@file:{}", quoted(&path)))
+                    Some(format!("@file:{}", typed(&path)))
                 }
                 _ => None,
             }

@@ -137,6 +137,17 @@ fn value_of(text: &str) -> Option<(&str, usize)> {
     (!value.is_empty()).then_some((value, value.len()))
 }
 
+/// A value as it is typed: between quotes if it would be read as something else without them.
+pub(crate) fn typed(value: &str) -> String {
+    let is_bare = value_of(value) == Some((value, value.len())) && lines(value).is_none();
+    // What cannot be quoted is typed as it is.
+    if is_bare || value.contains(['"', '\n', '\r']) {
+        value.to_owned()
+    } else {
+        format!("\"{value}\"")
+    }
+}
+
 /// A file, with the lines that its suffix names: inside of the value, or after its quotes.
 fn file(value: &str, len: usize, text: &str) -> (Value, usize) {
     let target = |path: &str, range: Option<(u64, u64)>| match range {

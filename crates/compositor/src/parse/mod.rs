@@ -2,7 +2,7 @@
 
 mod mention;
 
-pub(crate) use mention::{Kinds, Span, spans};
+pub(crate) use mention::{Kinds, Span, spans, typed};
 
 /// What a text begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! Mentions and editor context (C-060 to C-076).
 
 use compositor::Part;
+use compositor::ahp::insert_text;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::around::{NOW_MS, World, values};
@@ -161,5 +163,20 @@ fn c_071_only_the_presence_of_a_payload_is_checked() {
         let composed = World::new().parts(parts.clone());
         assert_eq!(values(&composed), parts, "kept as it is");
         assert_eq!(composed.diagnostics.len(), 1);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    /// What a completion inserts is read as what it was completed to.
+    #[test]
+    fn what_is_inserted_for_a_path_names_that_path(path in "([a-z]|[./ :#L0-9-]|\\PC){1,12}") {
+        prop_assume!(!path.contains('"'));
+        let target = json!({"kind": "file", "path": path});
+        let part = Part::read(json!({"type": "mention", "target": target})).unwrap();
+        let typed = insert_text(&part).unwrap();
+        let composed = World::new().typed(&format!("see {typed} now"));
+        prop_assert_eq!(&values(&composed)[1]["target"], &target, "{}", typed);
     }
 }
