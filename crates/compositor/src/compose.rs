@@ -7,7 +7,7 @@ use wire::Object;
 
 use crate::ahp;
 use crate::body::Bodies;
-use crate::command::{self, Action, Catalogue, host_actions};
+use crate::command::{self, ACTIONS_MAX, Action, Catalogue, host_actions};
 use crate::diagnostics::Diagnostics;
 use crate::part::{self, Part, View};
 use crate::settle::{Piece, settle};
@@ -148,6 +148,10 @@ pub fn compose(input: Input, around: &Surroundings<'_>) -> Result<Composed, Refu
     if parts.iter().all(|part| part.kind() == "editor-context") {
         return Err(Refused::EmptyMessage);
     }
+    let asked = parts.iter().filter(|part| is_action(part)).count();
+    if asked > ACTIONS_MAX {
+        said.say(|| format!("command: only the first {ACTIONS_MAX} of {asked} actions are done"));
+    }
     Ok(Composed {
         actions: host_actions(&parts),
         reaches_model: reaches_model(&parts),
@@ -184,14 +188,18 @@ fn versioned(mut metadata: Object) -> Object {
     metadata
 }
 
+fn is_action(part: &Part) -> bool {
+    matches!(part.view(), View::Command(command) if command::is_action(command.id))
+}
+
 /// Whether anything but host actions is in a message: what an editor adds by itself and blanks between actions are not
 /// (C-053).
 fn reaches_model(parts: &[Part]) -> bool {
     let is_said = |part: &Part| match part.view() {
-        View::Command(command) => !command::is_action(command.id),
+        View::Command(_) => !is_action(part),
         View::EditorContext(_) => false,
         View::Text(text) => !text.text.trim().is_empty(),
         _ => true,
     };
-    parts.iter().any(is_said) || host_actions(parts).is_empty()
+    parts.iter().any(is_said) || !parts.iter().any(is_action)
 }

@@ -18,6 +18,9 @@ use crate::part::Part;
 /// How many mentions are read in what a command became.
 const DERIVED_MENTIONS_MAX: usize = 100;
 
+/// How much all templates of a message may add to what was typed: chips are small and templates are not.
+const EXPANDED_BYTES_MAX: usize = 4 * 1_048_576;
+
 /// A part on its way.
 #[derive(Debug)]
 pub(crate) struct Piece {
@@ -69,10 +72,11 @@ pub(crate) fn settle(
         .iter()
         .enumerate()
         .filter_map(|(index, piece)| derived_from(&piece.part).filter(|origin| *origin < index));
-    let kinds = pieces.iter().filter_map(|piece| context_kind(&piece.part));
+    let sampled = pieces.iter().filter_map(|piece| context_kind(&piece.part));
     let mut settling = Settling {
         expanded: expanded.collect(),
-        present: kinds.map(str::to_owned).collect(),
+        sampled: sampled.map(str::to_owned).collect(),
+        expansion_room: EXPANDED_BYTES_MAX,
         around,
         bodies,
         said,
@@ -106,8 +110,9 @@ fn context_kind(part: &Object) -> Option<&str> {
 struct Settling<'a, 'b> {
     /// Pieces that others were derived from when they were settled before: not again (C-044).
     expanded: BTreeSet<usize>,
-    /// Kinds of editor context that came with the message.
-    present: BTreeSet<String>,
+    /// Contexts that are in the message: nobody needs them twice.
+    sampled: BTreeSet<String>,
+    expansion_room: usize,
     around: &'a Surroundings<'a>,
     bodies: &'b mut Bodies,
     said: &'b mut Diagnostics,
@@ -197,7 +202,14 @@ impl Settling<'_, '_> {
                 }
             }
             What::Template { body, mentions } => {
-                let expansion = template::expand(body, raw, words);
+                let mut expansion = template::expand(body, raw, words);
+                self.expansion_room = self.expansion_room.saturating_add(raw.len());
+                if expansion.text.len() > self.expansion_room {
+                    let end = expansion.text.floor_char_boundary(self.expansion_room);
+                    expansion.text.truncate(end);
+                    expansion.cut = true;
+                }
+                self.expansion_room -= expansion.text.len();
                 if expansion.cut {
                     let id = quoted(id);
                     self.said
@@ -267,7 +279,10 @@ impl Settling<'_, '_> {
                     .say(|| format!("mention: unknown skill {name} (dropped from model view)"));
             }
             (Some("context"), Some(name)) if !is_expanded => {
-                return self.context(mention, &name);
+                return self.context(mention, name);
+            }
+            (Some("context"), Some(name)) => {
+                self.sampled.insert(name);
             }
             _ => {}
         }
@@ -275,24 +290,26 @@ impl Settling<'_, '_> {
     }
 
     /// A context is what it is at this moment, and stays that (C-065).
-    fn context(&mut self, mention: Object, name: &str) {
+    fn context(&mut self, mention: Object, name: String) {
         let origin = self.parts.len();
         self.parts.push(mention);
-        let found = self
-            .around
-            .contexts
-            .get(name)
-            .map_or(&[][..], Vec::as_slice);
+        if self.sampled.contains(&name) {
+            return;
+        }
+        let found = self.around.contexts.get(&name);
+        let found = found.filter(|parts| !parts.is_empty());
+        let Some(found) = found else {
+            let name = quoted(&name);
+            return self
+                .said
+                .say(|| format!("mention: context {name} does not resolve (dropped)"));
+        };
         for context in found {
             let mut context = context.object().clone();
             context.insert("derived_from".to_owned(), json!({"part": origin}));
             self.editor_context(context);
         }
-        if found.is_empty() && !self.present.contains(name) {
-            let name = quoted(name);
-            self.said
-                .say(|| format!("mention: context {name} does not resolve (dropped)"));
-        }
+        self.sampled.insert(name);
     }
 
     fn editor_context(&mut self, mut context: Object) {

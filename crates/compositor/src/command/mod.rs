@@ -173,9 +173,13 @@ pub fn is_action(id: &str) -> bool {
     BUILT_IN.iter().any(|(known, ..)| *known == id)
 }
 
-/// What the host is to do itself, in the order of the parts.
+/// How many things one message may have the host do. Nobody means to branch a thousand times.
+pub const ACTIONS_MAX: usize = 16;
+
+/// What the host is to do itself, in the order of the parts; what is beyond [`ACTIONS_MAX`] is not done.
 pub fn host_actions(parts: &[Part]) -> Vec<Action> {
-    parts.iter().filter_map(action_in).collect()
+    let actions = parts.iter().filter_map(action_in);
+    actions.take(ACTIONS_MAX).collect()
 }
 
 fn action_in(part: &Part) -> Option<Action> {

@@ -218,6 +218,52 @@ fn an_expansion_without_end_is_cut_and_told() {
     assert!(composed.parts[1].object()["text"].as_str().unwrap().len() < 1_300_000);
 }
 
+#[test]
+fn what_small_chips_ask_for_is_bounded_all_together() {
+    let mut world = World::new();
+    let body = "x".repeat(100_000);
+    let mentions = compositor::command::Mentions::Literal;
+    world.command(
+        "/long",
+        compositor::command::What::Template { body, mentions },
+    );
+    let large =
+        json!({"type": "editor-context", "kind": "open", "payload": {"text": "x".repeat(100_000)}});
+    world
+        .contexts
+        .insert("open".to_owned(), vec![Part::read(large).unwrap()]);
+
+    let commands: Vec<Value> = (0..1_000)
+        .map(|_| json!({"type": "command", "id": "/long"}))
+        .collect();
+    let composed = world.parts(json!(commands));
+    assert_eq!(composed.parts.len(), 2_000);
+    let written = values(&composed).to_string().len();
+    assert!(written < 5_000_000, "{written} bytes");
+    assert!(composed.diagnostics[0].contains("without end"));
+
+    let composed = world.typed(&"@open ".repeat(900));
+    let contexts = composed
+        .parts
+        .iter()
+        .filter(|part| part.kind() == "editor-context");
+    assert_eq!(contexts.count(), 1, "nobody needs it twice");
+    assert!(composed.diagnostics.is_empty());
+    let again = world.parts(values(&composed));
+    assert_eq!(again.parts, composed.parts);
+
+    let branches: Vec<Value> = (0..1_000)
+        .map(|_| json!({"type": "command", "id": "/branch"}))
+        .collect();
+    let composed = world.parts(json!(branches));
+    assert_eq!(composed.actions.len(), 16);
+    assert_eq!(
+        composed.diagnostics,
+        ["command: only the first 16 of 1000 actions are done"]
+    );
+    assert!(!composed.reaches_model);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
