@@ -8,6 +8,7 @@ mod chat;
 mod doctor;
 mod exit;
 mod export;
+mod inspect;
 mod logs;
 mod models;
 mod screen;
@@ -16,6 +17,7 @@ mod serve;
 mod sessions;
 mod target;
 mod terminal;
+mod transform;
 mod watch;
 mod words;
 
@@ -60,6 +62,8 @@ enum Verb {
     Models(models::ModelsOptions),
     Watch(watch::WatchOptions),
     Export(export::ExportOptions),
+    Inspect(inspect::InspectOptions),
+    Transform(transform::TransformOptions),
     Doctor(doctor::DoctorOptions),
 }
 
@@ -87,6 +91,8 @@ fn main() -> ExitCode {
             Verb::Models(options) => models::run(options).await,
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
+            Verb::Inspect(options) => inspect::run(&options),
+            Verb::Transform(options) => transform::run(options).await,
             Verb::Doctor(options) => doctor::run(options).await,
         }
     });

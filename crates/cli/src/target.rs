@@ -138,7 +138,7 @@ impl HostOptions {
 }
 
 /// One per running client.
-fn client_id() -> String {
+pub(crate) fn client_id() -> String {
     format!("greenroom-{}", Uuid::now_v7())
 }
 

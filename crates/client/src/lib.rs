@@ -11,6 +11,7 @@ pub mod live;
 pub mod mirror;
 mod pump;
 pub mod replica;
+pub mod transform;
 
 pub use connection::{
     Connection, Events, Handler, HostRequest, Initialized, Notification, Reconnected, Target,

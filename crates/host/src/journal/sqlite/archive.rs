@@ -96,6 +96,14 @@ impl Archive {
         Ok(())
     }
 
+    /// The state of the root channel.
+    pub fn root(&self) -> Result<Option<Value>, JournalError> {
+        let found = self.channel(&ChannelUri::root())?;
+        found
+            .map(|found| json_of(&found.head, "the root"))
+            .transpose()
+    }
+
     /// The newest renders of a chat's system prompt, the oldest first.
     pub fn renders(&self, chat: &ArchivedChat) -> Result<Vec<ArchivedRender>, JournalError> {
         renders::of_chat(&self.conn, chat.id.0)

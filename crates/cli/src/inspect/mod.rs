@@ -1,0 +1,72 @@
+//! `greenroom inspect`: what the model was told, read from the data directory; no host is needed, and one may run.
+//!
+//! Promises: nothing it shows ever travels over the protocol; what was kept comes out as it was.
+
+pub(crate) mod prompt;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use client::endpoint;
+use host::journal::{Archive, ArchivedSession};
+use wire::ChannelUri;
+
+use crate::exit::Exit;
+use crate::terminal::clean_line;
+
+/// Show what the model was told
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  greenroom inspect scripted:/0190... --prompt
+  greenroom inspect ahp-chat://default/... --prompt --last 1 --json | jq '.[0].sections'
+
+Reads the data directory: no host has to run, and one that does is not disturbed. The newest 50 renders of each chat are \
+kept there, for whoever may read that directory and nobody else.")]
+pub(crate) struct InspectOptions {
+    /// The chat; or a session, for all of its chats
+    #[arg(value_parser = ChannelUri::parse)]
+    uri: ChannelUri,
+    /// The system prompt of the last renders, section by section, before and after a client rewrote it
+    #[arg(long, required = true)]
+    prompt: bool,
+    /// How many renders of each chat to show
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    last: usize,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+    /// Data directory [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: &InspectOptions) -> anyhow::Result<Exit> {
+    let data = endpoint::data_directory(options.data.as_deref())?;
+    let (archive, session) = find(&data, &options.uri)?;
+    let renders = prompt::renders_of(&archive, &session, options.last)?;
+    match options.json {
+        true => crate::screen::print(&format!("{}\n", prompt::as_json(&renders)))?,
+        false => crate::screen::print(&prompt::as_words(&renders))?,
+    }
+    Ok(Exit::Complete)
+}
+
+/// The session that a URI names, with the chats that were asked for.
+pub(crate) fn find(data: &Path, uri: &ChannelUri) -> anyhow::Result<(Archive, ArchivedSession)> {
+    if !data.join("journal.sqlite").exists() {
+        return Err(anyhow!(
+            "there is no journal in {}; name the data directory with --data",
+            data.display()
+        ));
+    }
+    let archive = Archive::open(data)
+        .with_context(|| format!("the journal in {} cannot be used", data.display()))?;
+    let session = archive.session(uri)?.ok_or_else(|| {
+        anyhow!(
+            "{} holds no session or chat {}; `greenroom sessions` lists those of a running host",
+            data.display(),
+            clean_line(uri.as_str())
+        )
+    })?;
+    Ok((archive, session))
+}

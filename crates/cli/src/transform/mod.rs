@@ -1,0 +1,228 @@
+//! `greenroom transform`: serves a transform pack by joining a session as an active client.
+//!
+//! Promises: it is active until it is stopped or the session is gone, over losses of the connection too; what the host
+//! restricts or does not know is told in words.
+
+mod pack;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use client::transform::{self, TransformHandler};
+use client::{Live, Options, Update, Updates};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use wire::ChannelUri;
+use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY};
+
+use self::pack::Pack;
+use crate::exit::Exit;
+use crate::inspect;
+use crate::screen::print;
+use crate::target::HostOptions;
+use crate::terminal::clean_line;
+
+/// Renders that a dry run shows of each chat.
+const DRY_RENDERS: usize = 3;
+
+/// Rewrite sections of an agent's system prompt with the files of a directory
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  greenroom transform house-style/                       the newest session
+  greenroom transform house-style/ --session scripted:/0190...
+  greenroom transform house-style/ --session scripted:/0190... --dry-run
+
+Each .md file of the directory begins with front matter and holds what is to be put in:
+
+  ---
+  sections: [tone, guidelines]
+  mode: append
+  ---
+  Never run destructive commands without asking.
+
+`mode: replace` puts the body in place of the section. Files are applied in the order of their names. Ctrl-C stops; from \
+then on the prompt is what it was. --dry-run asks no host: it shows what the files would have made of the last renders.")]
+pub(crate) struct TransformOptions {
+    /// The pack: a directory of Markdown files
+    directory: PathBuf,
+    /// The session [default: the newest]
+    #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
+    session: Option<ChannelUri>,
+    /// Show what would change in the last renders, and change nothing
+    #[arg(long, requires = "session")]
+    dry_run: bool,
+    #[command(flatten)]
+    host: HostOptions,
+}
+
+pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
+    let pack = Pack::load(&options.directory)?;
+    if options.dry_run {
+        return dry_run(&options, &pack);
+    }
+    let pack = Arc::new(pack);
+    let place = options.host.place()?;
+    let client_id = crate::target::client_id();
+    let settings = Options {
+        handler: Some(transform::handler(
+            Arc::clone(&pack) as Arc<dyn TransformHandler>
+        )),
+        ..Options::default()
+    };
+    let (live, updates) = Live::connect(place, &client_id, settings).await?;
+    let session = match options.session {
+        Some(session) => session,
+        None => newest(&live).await?,
+    };
+    live.subscribe(&session).await?;
+    let serving = Serving {
+        live,
+        session,
+        client_id,
+        pack,
+    };
+    let ended = serving.serve(updates).await;
+    serving.live.close().await;
+    ended
+}
+
+async fn newest(live: &Live) -> anyhow::Result<ChannelUri> {
+    let params = json!({"channel": ChannelUri::root().as_str(), "limit": 1});
+    let list = live.request("listSessions", params).await?;
+    let newest = list["items"][0]["resource"].as_str();
+    let newest = newest.and_then(|uri| ChannelUri::parse(uri).ok());
+    newest.ok_or_else(|| anyhow!("there is no session; begin one with `greenroom chat`"))
+}
+
+struct Serving {
+    live: Live,
+    session: ChannelUri,
+    client_id: String,
+    pack: Arc<Pack>,
+}
+
+impl Serving {
+    async fn serve(&self, mut updates: Updates) -> anyhow::Result<Exit> {
+        let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
+        let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        let state = self.live.session(&self.session);
+        let provider = state
+            .map(|state| state.provider.clone())
+            .unwrap_or_default();
+        let root = self.live.root();
+        let root = root.map_or(Value::Null, |root| wire::action::to_value(&*root));
+        for line in warnings(&self.pack, &catalogue_of(&root, &provider)) {
+            eprintln!("{line}");
+        }
+        let action = transform::active_client(&self.client_id, "Transform pack", &*self.pack);
+        self.live.dispatch(&self.session, action.clone())?;
+        let session = clean_line(self.session.as_str());
+        let sections = self.pack.sections().join(", ");
+        print(&format!(
+            "Rewriting {sections} in {session}. Ctrl-C stops.\n"
+        ))?;
+        loop {
+            let update = tokio::select! {
+                update = updates.next() => update,
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+            };
+            match update {
+                None => return Ok(Exit::NoHost),
+                Some(Update::Gone { channel }) if channel == self.session.as_str() => {
+                    eprintln!("the session is gone");
+                    return Ok(Exit::Complete);
+                }
+                Some(Update::Refused { reason, .. }) => {
+                    return Err(anyhow!("the host refuses it: {}", clean_line(&reason)));
+                }
+                Some(Update::Connection(client::Link::Over { why })) => return Err(why.into()),
+                Some(_) if !self.is_active() => {
+                    // Away for too long: the host took the entry out.
+                    self.live.dispatch(&self.session, action.clone())?;
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = json!({"type": "session/activeClientRemoved", "clientId": self.client_id});
+        self.live.dispatch(&self.session, gone)?;
+        Ok(Exit::Complete)
+    }
+
+    fn is_active(&self) -> bool {
+        let Some(state) = self.live.session(&self.session) else {
+            return true; // nothing can be said of it now
+        };
+        let mut entries = state.active_clients.iter();
+        entries.any(|entry| entry["clientId"] == self.client_id.as_str())
+    }
+}
+
+/// The sections an agent lists, as the root state tells.
+fn catalogue_of(root: &Value, provider: &str) -> Vec<Value> {
+    let listed = &root["_meta"][CATALOGUE_KEY][provider];
+    let mut agents = root["agents"].as_array().into_iter().flatten();
+    let agent = agents.find(|agent| agent["provider"] == provider);
+    let field = agent.map(|agent| &agent[CATALOGUE_FIELD]);
+    let listed = listed.as_array().or_else(|| field?.as_array());
+    listed.cloned().unwrap_or_default()
+}
+
+/// What the pack wants and will not get.
+fn warnings(pack: &Pack, catalogue: &[Value]) -> Vec<String> {
+    if catalogue.is_empty() {
+        return vec!["this agent lists no sections; it may never ask".to_owned()];
+    }
+    let mut lines = Vec::new();
+    for rule in &pack.rules {
+        for id in &rule.sections {
+            let (file, shown) = (clean_line(&rule.file), clean_line(id));
+            match catalogue.iter().find(|entry| entry["id"] == id.as_str()) {
+                Some(entry) if entry["restricted"] == true => lines.push(format!(
+                    "{file}: the section `{shown}` is restricted by this host: nobody may rewrite it, so this file does \
+                     not change it"
+                )),
+                Some(_) => {}
+                None => lines.push(format!("{file}: this agent has no section `{shown}`")),
+            }
+        }
+    }
+    lines
+}
+
+fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
+    let data = options.host.data_directory()?;
+    let Some(uri) = &options.session else {
+        return Err(anyhow!("--dry-run needs --session"));
+    };
+    let (archive, session) = inspect::find(&data, uri)?;
+    let root = archive.root()?.unwrap_or(Value::Null);
+    let catalogue = catalogue_of(&root, &session.state.provider);
+    for line in warnings(pack, &catalogue) {
+        eprintln!("{line}");
+    }
+    let renders = inspect::prompt::renders_of(&archive, &session, DRY_RENDERS)?;
+    if renders.is_empty() {
+        print(&inspect::prompt::as_words(&renders))?;
+        return Ok(Exit::Complete);
+    }
+    let mut text = String::new();
+    for shown in &renders {
+        let at = wire::Timestamp(shown.render.at).to_rfc3339();
+        text.push_str(&format!("{at}  {}\n\n", clean_line(&shown.chat)));
+        for (id, before) in &shown.render.before {
+            let restricted =
+                |entry: &Value| entry["id"] == id.as_str() && entry["restricted"] == true;
+            if catalogue.iter().any(restricted) {
+                continue;
+            }
+            if let Some(after) = pack.apply(id, before) {
+                let diff = inspect::prompt::diff(before, &after);
+                text.push_str(&format!("== {}\n{diff}\n", clean_line(id)));
+            }
+        }
+    }
+    print(&text)?;
+    Ok(Exit::Complete)
+}

@@ -1,0 +1,153 @@
+//! The system prompt from outside: shown by the scripted agent, rewritten by a pack, looked at by the operator.
+
+mod running;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command};
+
+use serde_json::Value;
+
+use running::{Host, greenroom, text};
+
+const GUARD: &str = "---\nsections: [tone, safety, nonsense]\nmode: append\n---\nSay please.\n";
+const HIDE: &str = "---\nsections:\n  - environment_context\nmode: replace\n---\nSomewhere.\n";
+
+fn pack(directory: &Path) -> String {
+    let pack = directory.join("pack");
+    std::fs::create_dir(&pack).unwrap();
+    std::fs::write(pack.join("guard.md"), GUARD).unwrap();
+    std::fs::write(pack.join("hide.md"), HIDE).unwrap();
+    pack.display().to_string()
+}
+
+/// A pack that is served until this is dropped.
+struct Served(Child);
+
+impl Served {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut heard = BufReader::new(child.stdout.as_mut().unwrap());
+        heard.read_line(&mut line).unwrap();
+        assert!(
+            line.starts_with("Rewriting tone, safety, nonsense, environment_context"),
+            "{line}"
+        );
+        Self(child)
+    }
+
+    /// Stops it; what it complained about.
+    fn complaints(mut self) -> String {
+        let _ = self.0.kill();
+        let mut lines = String::new();
+        for line in BufReader::new(self.0.stderr.take().unwrap()).lines() {
+            lines.push_str(&line.unwrap());
+            lines.push('\n');
+        }
+        lines
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn sections(said: &Value) -> Value {
+    let text = said["text"].as_str().unwrap_or_else(|| panic!("{said}"));
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn content<'a>(sections: &'a Value, id: &str) -> &'a str {
+    let mut all = sections.as_array().unwrap().iter();
+    let section = all.find(|section| section["id"] == id).unwrap();
+    section["content"].as_str().unwrap()
+}
+
+fn says(host: &Host, more: &[&str]) -> Value {
+    let mut arguments = vec!["send", "--json"];
+    arguments.extend(more);
+    arguments.push("prompt");
+    let sent = host.run(&arguments);
+    serde_json::from_slice(&sent.stdout).unwrap_or_else(|_| panic!("{}", text(&sent.stderr)))
+}
+
+#[test]
+fn a_pack_rewrites_what_it_may_and_the_operator_sees_it() {
+    let host = Host::start();
+    let pack = pack(host.data.path());
+    std::fs::write(host.data.path().join("AGENTS.md"), "Use tabs.").unwrap();
+    let first = says(&host, &[]);
+    let session = first["session"].as_str().unwrap().to_owned();
+    let plain = sections(&first);
+    assert_eq!(plain.as_array().unwrap().len(), 11);
+    assert!(content(&plain, "custom_instructions").contains("Use tabs."));
+    assert!(!content(&plain, "tone").contains("please"));
+
+    let mut command = host.greenroom();
+    command.args(["transform", &pack, "--session", &session]);
+    let served = Served::start(command);
+    // It may take a moment until it is active.
+    let rewritten = (0..200)
+        .map(|_| sections(&says(&host, &["--session", &session])))
+        .find(|sections| content(sections, "tone").contains("please"))
+        .expect("the pack takes part");
+    assert_eq!(content(&rewritten, "environment_context"), "Somewhere.");
+    assert_eq!(content(&rewritten, "safety"), content(&plain, "safety"));
+    let complaints = served.complaints();
+    assert!(
+        complaints.contains("`safety` is restricted"),
+        "{complaints}"
+    );
+    assert!(complaints.contains("no section `nonsense`"), "{complaints}");
+
+    let shown = host.run(&["inspect", &session, "--prompt", "--last", "1"]);
+    let words = text(&shown.stdout);
+    assert!(
+        words.contains("and rewrote environment_context, tone, in "),
+        "{words}"
+    );
+    assert!(words.contains("+ Say please."), "{words}");
+
+    let data = host.kill();
+    let after = greenroom(data.path())
+        .args(["inspect", &session, "--prompt", "--json", "--last", "50"])
+        .output()
+        .unwrap();
+    let renders: Value = serde_json::from_slice(&after.stdout).unwrap();
+    assert_eq!(renders[0]["outcome"], "nobodyOptedIn");
+    let last = renders.as_array().unwrap().last().unwrap();
+    assert_eq!(last["asked"]["sections"].as_array().unwrap().len(), 2);
+    let dry = greenroom(data.path())
+        .args(["transform", &pack, "--session", &session, "--dry-run"])
+        .output()
+        .unwrap();
+    let (diff, told) = (text(&dry.stdout), text(&dry.stderr));
+    assert!(
+        diff.contains("== tone") && diff.contains("+ Say please."),
+        "{diff}{told}"
+    );
+    assert!(
+        !diff.contains("== safety") && told.contains("`safety` is restricted"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_cannot_be_shown_or_served_is_told() {
+    let host = Host::start();
+    let missing = host.run(&["inspect", "scripted:/none", "--prompt"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("holds no session or chat scripted:/none"));
+    let empty = host.data.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let empty = host.run(&["transform", &empty.display().to_string()]);
+    assert!(
+        text(&empty.stderr).contains("holds no .md file"),
+        "{}",
+        text(&empty.stderr)
+    );
+}
