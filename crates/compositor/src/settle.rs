@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use wire::Object;
 
 use crate::body::{Bodies, Fate};
-use crate::command::{Entry, Mentions, What, args, template};
+use crate::command::template::{self, Expansion};
+use crate::command::{Entry, Mentions, What, args};
 use crate::compose::Surroundings;
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::parse::{self, Kinds, Span};
@@ -76,7 +77,7 @@ pub(crate) fn settle(
     let mut settling = Settling {
         expanded: expanded.collect(),
         sampled: sampled.map(str::to_owned).collect(),
-        expansion_room: EXPANDED_BYTES_MAX,
+        expansion_room: Some(EXPANDED_BYTES_MAX),
         around,
         bodies,
         said,
@@ -112,7 +113,8 @@ struct Settling<'a, 'b> {
     expanded: BTreeSet<usize>,
     /// Contexts that are in the message: nobody needs them twice.
     sampled: BTreeSet<String>,
-    expansion_room: usize,
+    /// `None` once there is no more.
+    expansion_room: Option<usize>,
     around: &'a Surroundings<'a>,
     bodies: &'b mut Bodies,
     said: &'b mut Diagnostics,
@@ -202,14 +204,7 @@ impl Settling<'_, '_> {
                 }
             }
             What::Template { body, mentions } => {
-                let mut expansion = template::expand(body, raw, words);
-                self.expansion_room = self.expansion_room.saturating_add(raw.len());
-                if expansion.text.len() > self.expansion_room {
-                    let end = expansion.text.floor_char_boundary(self.expansion_room);
-                    expansion.text.truncate(end);
-                    expansion.cut = true;
-                }
-                self.expansion_room -= expansion.text.len();
+                let expansion = self.filled(body, raw, words);
                 if expansion.cut {
                     let id = quoted(id);
                     self.said
@@ -217,6 +212,21 @@ impl Settling<'_, '_> {
                 }
                 self.derived(origin, &expansion.text, None, *mentions);
             }
+        }
+    }
+
+    /// A template with its slots filled, as long as there is room: each costs what it becomes and what it is.
+    fn filled(&mut self, body: &str, raw: &str, words: &[String]) -> Expansion {
+        let Some(room) = self.expansion_room else {
+            return Expansion::nothing();
+        };
+        let room = room.saturating_add(raw.len());
+        let expansion = template::expand(body, raw, words);
+        let cost = expansion.text.len().max(body.len());
+        self.expansion_room = room.checked_sub(cost);
+        match self.expansion_room {
+            Some(_) => expansion,
+            None => Expansion::nothing(),
         }
     }
 

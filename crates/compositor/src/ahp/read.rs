@@ -214,6 +214,9 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// A stretch of the text that no attachment covers.
     fn prose(&mut self, mut within: Range<usize>) {
+        if within.is_empty() {
+            return;
+        }
         if within.start == 0 {
             match parse::start(self.text) {
                 Start::Command(id)

@@ -14,6 +14,16 @@ pub struct Expansion {
     pub cut: bool,
 }
 
+impl Expansion {
+    /// What is left of a template for which there is no room.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            text: String::new(),
+            cut: true,
+        }
+    }
+}
+
 enum Piece<'a> {
     Literal(&'a str),
     /// The Nth word, counted from 1.

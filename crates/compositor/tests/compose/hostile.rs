@@ -128,7 +128,7 @@ fn a_body_that_is_said_to_lie_in_a_part_is_given_back_once() {
 
 #[test]
 fn thousands_of_attachments_are_thousands_of_parts() {
-    let count = 20_000;
+    let count = 5_000;
     let text = "@x ".repeat(count);
     let attachment = |index: usize| {
         json!({"type": "simple", "label": "x", "modelRepresentation": "x", "range": {
@@ -138,6 +138,18 @@ fn thousands_of_attachments_are_thousands_of_parts() {
     let composed = World::new().message(json!({"text": text, "attachments": attachments}));
     assert_eq!(composed.parts.len(), 2 * count);
     assert_eq!(composed.parts[2].object()["anchor"], "@x");
+}
+
+#[test]
+fn thousands_of_attachments_at_one_place_read_the_text_once() {
+    let text = format!("/{}", "a".repeat(1_000_000));
+    let nowhere = json!({"line": 0, "character": 0});
+    let attachment = json!({"type": "simple", "label": "x", "modelRepresentation": "x",
+        "range": {"start": nowhere, "end": nowhere}});
+    let attachments: Vec<Value> = (0..5_000).map(|_| attachment.clone()).collect();
+    let composed = World::new().message(json!({"text": text, "attachments": attachments}));
+    assert_eq!(composed.parts.len(), 5_001);
+    assert_eq!(composed.parts[5_000].object()["text"], json!(text));
 }
 
 #[test]
@@ -241,6 +253,11 @@ fn what_small_chips_ask_for_is_bounded_all_together() {
     let written = values(&composed).to_string().len();
     assert!(written < 5_000_000, "{written} bytes");
     assert!(composed.diagnostics[0].contains("without end"));
+    let expanded = composed.parts.iter().filter(|part| {
+        let text = part.object().get("text").and_then(Value::as_str);
+        text.is_some_and(|text| text.len() == 100_000)
+    });
+    assert_eq!(expanded.count(), 41, "as many as there is room for, whole");
 
     let composed = world.typed(&"@open ".repeat(900));
     let contexts = composed
