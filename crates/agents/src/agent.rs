@@ -4,10 +4,13 @@
 //! await is a point where the turn may end; nothing an agent must do afterwards may be left behind one.
 //! Must not know: channels, peers, sequence numbers.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
 
+use crate::message::{Outside, UserMessage};
 use crate::prompt::Section;
 use crate::sink::EventSink;
 
@@ -98,13 +101,29 @@ pub struct SessionFacts {
     pub working_directories: Vec<String>,
 }
 
+/// A turn of before, and what was said in it by users: the message that began it, then those that steered it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PastTurn {
+    /// The whole `Turn`.
+    pub turn: Value,
+    pub messages: Vec<Arc<UserMessage>>,
+}
+
 /// What a turn is about.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct TurnInput {
     /// The text of the user's message, lowered (G-06).
     pub text: String,
     /// The whole `Message`.
     pub message: Value,
+    /// What it means.
+    pub user: Arc<UserMessage>,
+    /// Whether it says anything but what the host has done already.
+    pub reaches_model: bool,
+    /// The agent is to remember less before anything else; what was said with that.
+    pub compact: Option<String>,
+    /// What messages refer to.
+    pub outside: Outside,
     /// The session's configuration values.
     pub config: wire::Object,
     /// Set when the turn is resumed, with the last checkpoint if one was made (G-04).
@@ -112,7 +131,9 @@ pub struct TurnInput {
     /// What a worker was spawned with: the `brief` of its [`crate::Worker`].
     pub brief: Option<Vec<u8>>,
     /// The turns before this one, oldest first; only for an agent that [`Agent::remembers`].
-    pub history: Vec<Value>,
+    pub history: Vec<PastTurn>,
+    /// What is left of turns that were forgotten.
+    pub summary: Option<String>,
     /// Of a resumed turn: the response parts it has so far.
     pub said: Vec<Value>,
     /// The session has no title yet.

@@ -3,9 +3,12 @@
 //! Promises: whether an event is answered can be read from the event alone, and a reply names what it answers.
 //! Must not know: channels, peers, sequence numbers.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use wire::Object;
 
+use crate::message::UserMessage;
 use crate::prompt::Section;
 
 /// What an agent says while it works on a turn. Parts and calls are named by numbers of the agent's own that occur once
@@ -96,6 +99,18 @@ pub enum AgentEvent {
         render: u64,
         sections: Vec<Section>,
     },
+    /// Only the last turns are remembered from now on, and of those before what is said here.
+    Compacted {
+        keep_turns: usize,
+        summary: Option<String>,
+    },
+    /// What a model is shown of the user's messages of this turn; kept for inspectors, never seen by clients (G-37).
+    Lowered {
+        target: &'static str,
+        model: String,
+        blocks: Vec<Value>,
+        diagnostics: Vec<String>,
+    },
     /// A tool call that starts a worker; [`AgentReply::ToolEnded`] follows when the worker's turn is over.
     Spawned {
         call: u64,
@@ -168,10 +183,11 @@ pub enum AgentReply {
         keep: u64,
         reference: Result<Value, String>,
     },
-    /// The steering `Message`, if one was waiting.
+    /// The steering `Message`, if one was waiting, and what it means.
     Steered {
         steer: u64,
         message: Option<Value>,
+        user: Option<Arc<UserMessage>>,
     },
     /// The session's configuration values.
     Settings {
@@ -218,6 +234,8 @@ impl AgentEvent {
             | Self::Checkpoint(_)
             | Self::Noted(_)
             | Self::ToolStarted { .. }
+            | Self::Compacted { .. }
+            | Self::Lowered { .. }
             | Self::Asked { .. }
             | Self::SteerPoint { .. }
             | Self::SettingsAsked { .. }
@@ -248,6 +266,8 @@ impl AgentEvent {
             | Self::Activity(_)
             | Self::Checkpoint(_)
             | Self::Noted(_)
+            | Self::Compacted { .. }
+            | Self::Lowered { .. }
             | Self::Content { .. }
             | Self::ToolStarted { .. }
             | Self::ToolInput { .. }

@@ -9,6 +9,7 @@ pub mod complete;
 pub mod event;
 pub mod files;
 mod locale;
+pub mod message;
 pub mod native;
 pub mod picture;
 pub mod prompt;
@@ -17,8 +18,11 @@ pub mod scripted;
 pub mod sink;
 pub mod tool;
 
-pub use agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts, TurnInput};
+pub use agent::{
+    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, PastTurn, SessionFacts, TurnInput,
+};
 pub use event::{AgentEvent, AgentReply, TextKind, ToolStart, Worker};
+pub use message::{Outside, ToLower, UserMessage};
 pub use native::{Model, NativeAgent};
 pub use scripted::{Script, ScriptError, ScriptedAgent};
 pub use sink::{EventSink, NobodyWaits, Replies, TurnOver};

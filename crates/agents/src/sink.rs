@@ -187,7 +187,11 @@ mod tests {
 
     fn steered(steer: u64) -> AgentReply {
         let message = None;
-        AgentReply::Steered { steer, message }
+        AgentReply::Steered {
+            steer,
+            message,
+            user: None,
+        }
     }
 
     #[tokio::test]

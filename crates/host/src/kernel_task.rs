@@ -234,7 +234,8 @@ impl KernelTask {
         match effect {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
             Effect::Fetch { ticket, fetch } => self.effects.fetch(ticket, fetch),
-            Effect::Compose { ticket, bodies } => self.effects.compose(ticket, bodies),
+            Effect::Keep { ticket, bodies } => self.effects.keep(ticket, bodies),
+            Effect::Compose { ticket, compose } => self.effects.compose(ticket, *compose),
             Effect::StartSession {
                 session,
                 provider,

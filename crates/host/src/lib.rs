@@ -6,8 +6,10 @@
 pub mod arrival;
 pub mod blobs;
 mod clock;
+pub mod compose;
 mod config;
 mod effects;
+pub mod entities;
 pub mod journal;
 mod kernel_task;
 pub mod net;

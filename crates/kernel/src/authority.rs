@@ -132,9 +132,11 @@ impl Kernel {
             },
             ClientAction::Chat(verb) => {
                 let permit = chat::validate(self, &target, verb, action, &client_id, memo);
-                match permit.and_then(|permit| self.prepare(&target, verb, permit, memo)) {
-                    Ok(Prepared::Ready(action)) => {
-                        self.act_on_chat(&target, verb, action, &sender, memo);
+                let prepared = permit
+                    .and_then(|permit| self.prepare(&target, verb, permit, body.light(), memo));
+                match prepared {
+                    Ok(Prepared::Ready((action, submission))) => {
+                        self.act_on_chat(&target, verb, action, submission, &sender, memo);
                         Ok(())
                     }
                     Ok(Prepared::Errand(errand)) => return Flow::Errand(errand),

@@ -10,7 +10,7 @@ use wire::{Action, ChannelUri};
 
 use crate::Kernel;
 use crate::channel::{Body, Channel, ChatChannel};
-use crate::io::Effect;
+use crate::io::{Compacted, Effect};
 use crate::load::turns_of;
 use crate::record::{ChannelId, Record, TurnPage};
 
@@ -44,6 +44,8 @@ pub(crate) struct Source {
     pub checkpoint: Option<(String, Bytes)>,
     /// Ids among the turns that the host could come to make itself.
     pub foreseen: BTreeSet<String>,
+    /// How far back the agent remembers of them.
+    pub compacted: Option<Compacted>,
 }
 
 impl Kernel {
@@ -84,6 +86,10 @@ impl Kernel {
                 Arc::make_mut(&mut chat.state).turns = Arc::new(TurnList::new(turns));
             }
             chat.foreseen = source.foreseen;
+            let next_n = chat.next_n;
+            chat.compacted = source
+                .compacted
+                .filter(|compacted| compacted.from_n <= next_n);
             chat.checkpoint = source.checkpoint;
             partial = source.partial;
             source.through.map(|through| (through, source.visible))

@@ -28,6 +28,12 @@ pub(crate) enum Chore {
         call: u64,
         worker: Box<Worker>,
     },
+    /// A chat is to be branched, into one whose URI must be free.
+    Branch {
+        chat: ChannelUri,
+        from: ChannelUri,
+        turn_id: String,
+    },
     /// A client left a session while that could not be recorded.
     RemoveActive {
         session: ChannelUri,
@@ -38,11 +44,11 @@ pub(crate) enum Chore {
 /// How long a chore that failed to read waits before it is tried again.
 const RETRY_MS: u64 = 10_000;
 
-/// `worker-7`, `worker-7-1`, `worker-7-2`.
+/// `worker-7`, `worker-7-1`, `worker-7-2`; branches likewise.
 fn next_name(taken: &ChannelUri) -> String {
     let text = taken.as_str();
     let numbered = text.rsplit_once('-').and_then(|(base, number)| {
-        base.contains("worker-")
+        (base.contains("worker-") || base.contains("branch-"))
             .then(|| number.parse::<u64>().ok())
             .flatten()
             .map(|number| format!("{base}-{}", number + 1))
@@ -63,6 +69,7 @@ impl Kernel {
             | Chore::DisposeIfEmpty(uri)
             | Chore::StartQueue(uri)
             | Chore::Spawn { chat: uri, .. }
+            | Chore::Branch { chat: uri, .. }
             | Chore::RemoveActive { session: uri, .. }
             | Chore::EndGrace { session: uri, .. } => uri.clone(),
         };
@@ -86,6 +93,17 @@ impl Kernel {
         ) = (&chore, &flow)
         {
             return self.fail_spawn(*run, *call, worker, &failed.to_string());
+        }
+        if let Chore::Branch { from, turn_id, .. } = &chore {
+            let (from, turn_id) = (from.clone(), turn_id.clone());
+            match flow {
+                Flow::Ready(true) => return self.try_branch(&from, &next_name(&uri)),
+                Flow::Ready(false) => return self.branched(&from, &turn_id, Ok(uri)),
+                Flow::Failed(failed) => {
+                    return self.branched(&from, &turn_id, Err(failed.to_string()));
+                }
+                Flow::Ask(_) => {}
+            }
         }
         match flow {
             Flow::Ready(true) => self.do_chore(chore, &uri),
@@ -126,7 +144,7 @@ impl Kernel {
             Chore::EndGrace { client_id, .. } => self.end_grace(uri, &client_id),
             Chore::DisposeIfEmpty(_) => self.dispose_if_empty(uri),
             Chore::StartQueue(_) => self.start_queued(uri),
-            Chore::Spawn { .. } => {} // done above: it wants what is not there
+            Chore::Spawn { .. } | Chore::Branch { .. } => {} // done above: they want what is not there
             Chore::RemoveActive { client_id, .. } => self.remove_active_client(uri, &client_id),
         }
     }

@@ -5,21 +5,24 @@ use crate::Kernel;
 use wire::Digest;
 
 use crate::bodies::Body;
-use crate::io::{Effect, ErrandFailed, Fetch, Fetched, PeerId, Ticket};
+use crate::io::{Compose, Effect, ErrandFailed, Fetch, Fetched, PeerId, Ticket};
 use crate::load::Memo;
+use crate::submit::Submission;
 
 /// Work that a message waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Errand {
     Fetch(Fetch),
-    Compose(Vec<Body>),
+    Keep(Vec<Body>),
+    Compose(Box<Compose>),
 }
 
 /// How an errand ended.
 #[derive(Debug, Clone)]
 pub(crate) enum Done {
     Fetched(Result<Fetched, ErrandFailed>),
-    Composed(Result<Names, ErrandFailed>),
+    Kept(Result<Names, ErrandFailed>),
+    Composed(Result<Box<Submission>, ErrandFailed>),
 }
 
 /// Bodies that were kept: where their names belong.
@@ -32,7 +35,8 @@ impl Kernel {
         let ticket = Ticket(self.next_ticket);
         let effect = match errand {
             Errand::Fetch(fetch) => Effect::Fetch { ticket, fetch },
-            Errand::Compose(bodies) => Effect::Compose { ticket, bodies },
+            Errand::Keep(bodies) => Effect::Keep { ticket, bodies },
+            Errand::Compose(compose) => Effect::Compose { ticket, compose },
         };
         self.out.effects.push(effect);
         self.errands.insert(ticket, peer);

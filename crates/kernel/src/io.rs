@@ -13,6 +13,7 @@ use crate::bodies::{AsSent, Body};
 use crate::frame::Outgoing;
 use crate::record::{Answer, ChannelId, Query, Record, Seq};
 use crate::rendered::{Rendered, Section};
+use crate::submit::Submission;
 
 /// A connection. Never used twice in the life of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,10 +57,15 @@ pub enum Input {
         ticket: Ticket,
         fetched: Result<Fetched, ErrandFailed>,
     },
-    /// The answer to [`Effect::Compose`]: where each body's name belongs.
+    /// The answer to [`Effect::Keep`]: where each body's name belongs.
+    Kept {
+        ticket: Ticket,
+        kept: Result<Vec<(String, Digest)>, ErrandFailed>,
+    },
+    /// The answer to [`Effect::Compose`].
     Composed {
         ticket: Ticket,
-        composed: Result<Vec<(String, Digest)>, ErrandFailed>,
+        composed: Result<Box<Submission>, ErrandFailed>,
     },
     /// The agent is ready for the session, or never will be.
     SessionStarted {
@@ -200,6 +206,11 @@ pub enum TurnEvent {
         call: u64,
         worker: Box<Worker>,
     },
+    /// The agent remembers only the last turns from now on, and of those before what it says here.
+    Compacted {
+        keep_turns: usize,
+        summary: Option<String>,
+    },
     Completed,
     Failed(AgentFailure),
 }
@@ -258,10 +269,11 @@ pub enum AgentReply {
         response: String,
         answers: wire::Object,
     },
-    /// The steering `Message`, if one was waiting.
+    /// The steering `Message`, if one was waiting, and its row.
     Steered {
         steer: u64,
         message: Option<Value>,
+        message_id: Option<String>,
     },
     /// The session's configuration values.
     Settings {
@@ -321,10 +333,15 @@ pub enum Effect {
         ticket: Ticket,
         fetch: Fetch,
     },
-    /// Keep bodies before what holds them is recorded (G-32); answered by [`Input::Composed`].
-    Compose {
+    /// Keep bodies before what holds them is recorded (G-32); answered by [`Input::Kept`].
+    Keep {
         ticket: Ticket,
         bodies: Vec<Body>,
+    },
+    /// Find out what a message means, and keep its bodies, before it is recorded; answered by [`Input::Composed`].
+    Compose {
+        ticket: Ticket,
+        compose: Box<Compose>,
     },
     StartSession {
         session: ChannelUri,
@@ -404,6 +421,24 @@ pub struct TurnRun {
     pub untitled: bool,
     /// What the agent last noted about the session.
     pub notes: Option<Bytes>,
+    pub turn_id: String,
+    /// The user wants the agent to remember less before anything else; what was said with it.
+    pub compact: Option<String>,
+    /// Whether the message says something to the agent beside its commands.
+    pub reaches_model: bool,
+}
+
+/// A message whose meaning is to be found out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compose {
+    /// As it was sent, without the bodies that were taken out of it early.
+    pub message: wire::Object,
+    /// Those bodies, as base64, by the index of their attachment.
+    pub lifted: Vec<(usize, std::sync::Arc<String>)>,
+    pub working_directories: Vec<String>,
+    /// How many bytes may stay in one attachment, and in all of them.
+    pub each_bytes: usize,
+    pub left_bytes: usize,
 }
 
 /// The turns an agent may remember: those before a number, and what a side chat was made from.
@@ -413,6 +448,16 @@ pub struct HistoryAt {
     pub before_n: u64,
     /// A side chat: what it was made from comes first, through this turn ([`Query::Context`]).
     pub context_n: Option<u64>,
+    /// Turns before this one are forgotten, but for what was said of them.
+    pub compacted: Option<Compacted>,
+}
+
+/// A model's view that was shortened: turns before a number are told in a few words, or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Compacted {
+    pub from_n: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
 }
 
 /// Why a peer is closed; decides the WebSocket close code.

@@ -232,6 +232,7 @@ impl Kernel {
             Input::Fetched { ticket, fetched } => {
                 self.errand_done(ticket, Done::Fetched(fetched));
             }
+            Input::Kept { ticket, kept } => self.errand_done(ticket, Done::Kept(kept)),
             Input::Composed { ticket, composed } => {
                 self.errand_done(ticket, Done::Composed(composed));
             }

@@ -17,6 +17,7 @@ use crate::errand::{Done, Errand, Names};
 use crate::io::{Effect, ErrandFailed, Fetched, PeerId, ReadFailed, Ticket};
 use crate::limits::Limits;
 use crate::record::{Answer, Kind, Query, Seq, StoredChannel, TurnPage};
+use crate::submit::Submission;
 
 /// A question that is out, and who waits for it.
 pub(crate) struct Asked {
@@ -57,15 +58,23 @@ impl Memo {
     pub fn fetched(&self) -> Option<&Result<Fetched, ErrandFailed>> {
         self.errands.iter().rev().find_map(|done| match done {
             Done::Fetched(fetched) => Some(fetched),
-            Done::Composed(_) => None,
+            Done::Kept(_) | Done::Composed(_) => None,
         })
     }
 
     /// What came of the bodies that were sent to be kept.
-    pub fn composed(&self) -> Option<&Result<Names, ErrandFailed>> {
+    pub fn kept(&self) -> Option<&Result<Names, ErrandFailed>> {
+        self.errands.iter().rev().find_map(|done| match done {
+            Done::Kept(kept) => Some(kept),
+            Done::Composed(_) | Done::Fetched(_) => None,
+        })
+    }
+
+    /// What the message turned out to mean.
+    pub fn composed(&self) -> Option<&Result<Box<Submission>, ErrandFailed>> {
         self.errands.iter().rev().find_map(|done| match done {
             Done::Composed(composed) => Some(composed),
-            Done::Fetched(_) => None,
+            Done::Kept(_) | Done::Fetched(_) => None,
         })
     }
 
@@ -327,6 +336,8 @@ impl Kernel {
             | Query::Log { .. }
             | Query::Sessions { .. }
             | Query::ContentType { .. }
+            | Query::Messages { .. }
+            | Query::Message { .. }
             | Query::EmptySessions { .. } => return false,
         };
         let mut channels = self.channels.values();

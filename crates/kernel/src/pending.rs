@@ -13,7 +13,9 @@ use crate::channel::ChatChannel;
 use crate::io::{AgentReply, Effect, RunId};
 use crate::load::Memo;
 use crate::message::{size_of, too_large};
+use crate::record::Record;
 use crate::speak::Sender;
+use crate::submit::Submission;
 
 /// Longest id of a waiting message, in bytes.
 const ID_BYTES_MAX: usize = 256;
@@ -106,10 +108,24 @@ fn kind_of(action: &Action) -> Result<(), Refusal> {
 impl Kernel {
     /// A message is put to wait. In the queue of an idle chat it starts what is at the head, even if nothing changed
     /// (G-08).
-    pub(crate) fn set_pending(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
+    pub(crate) fn set_pending(
+        &mut self,
+        uri: &ChannelUri,
+        action: Action,
+        submission: Option<Submission>,
+        sender: &Sender,
+    ) {
         let queued = is_queued(&action);
         let id = action.text("id").unwrap_or("").to_owned();
         if self.act(uri, action, Some(sender)) == Reduced::Changed {
+            if let Some(submission) = submission {
+                // An update is understood anew (compositor 3.5).
+                self.forget_messages(uri, std::slice::from_ref(&id));
+                let submitted = self.record_submission(uri, submission, None);
+                if let Some(chat) = self.chat_mut(uri) {
+                    chat.messages.insert(id.clone(), submitted);
+                }
+            }
             if let Some(chat) = self.chat_mut(uri).filter(|_| queued) {
                 chat.authors.insert(id, sender.origin.client_id.clone());
             }
@@ -148,14 +164,22 @@ impl Kernel {
         if !ready || self.stopping || chat.state.active_turn.is_some() {
             return;
         }
+        let mut submitted = self
+            .chat_mut(uri)
+            .and_then(|chat| chat.messages.remove(&next.id));
+        if let Some(submitted) = &mut submitted {
+            let steps = std::mem::take(&mut submitted.steps);
+            submitted.steps = self.rewind_first(uri, steps);
+        }
         let fields = json!({"kind": "queued", "id": next.id});
         self.act(
             uri,
             Action::host("chat/pendingMessageRemoved", fields),
             None,
         ); // H-231
+        let turn_id = self.free_turn_id(uri);
         let fields = json!({
-            "turnId": self.free_turn_id(uri),
+            "turnId": turn_id,
             "startedAt": self.now.to_rfc3339(),
             "message": next.message,
             "queuedMessageId": next.id,
@@ -164,7 +188,18 @@ impl Kernel {
             let author = self
                 .chat_mut(uri)
                 .and_then(|chat| chat.authors.remove(&next.id));
-            self.turn_started(uri, author);
+            let submitted = match submitted {
+                Some(submitted) => {
+                    let id = submitted.id.clone();
+                    self.out
+                        .records
+                        .push(Record::MessageStarted { id, turn_id });
+                    submitted
+                }
+                // Put there before messages had rows.
+                None => self.record_plain(uri, &next.message, &turn_id),
+            };
+            self.turn_started(uri, author, submitted);
         }
     }
 
@@ -190,7 +225,18 @@ impl Kernel {
         let waiting = self
             .chat_state(uri)
             .and_then(|state| state.steering_message.clone());
+        let mut message_id = None;
         let message = waiting.map(|waiting| {
+            let submitted = self
+                .chat_mut(uri)
+                .and_then(|chat| chat.messages.remove(&waiting.id));
+            if let (Some(submitted), Some(turn_id)) = (submitted, self.active_turn_id(uri)) {
+                let id = submitted.id.clone();
+                self.out
+                    .records
+                    .push(Record::MessageStarted { id, turn_id });
+                message_id = Some(submitted.id);
+            }
             let fields = json!({"kind": "steering", "id": waiting.id});
             self.act(
                 uri,
@@ -201,7 +247,11 @@ impl Kernel {
             self.keep_steering(uri, &waiting.message);
             waiting.message
         });
-        let reply = AgentReply::Steered { steer, message };
+        let reply = AgentReply::Steered {
+            steer,
+            message,
+            message_id,
+        };
         self.out.effects.push(Effect::Reply { run, reply });
     }
 
@@ -230,6 +280,21 @@ impl Kernel {
         });
         let fields = json!({"turnId": turn_id, "part": part});
         self.act(uri, Action::host("chat/responsePart", fields), None);
+    }
+
+    /// Messages that waited are not to be sent any more.
+    pub(crate) fn forget_messages(&mut self, uri: &ChannelUri, ids: &[String]) {
+        for id in ids {
+            let Some(chat) = self.chat_mut(uri) else {
+                return;
+            };
+            if let Some(submitted) = chat.messages.remove(id) {
+                let id = submitted.id;
+                self.out.records.push(Record::MessageGone { id });
+                self.undo.touch(uri);
+                self.dirty.insert(uri.clone());
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::authority::{Permit, Refusal};
 use crate::bodies::{self, Body, Room, clip_content, lift_message, lift_result};
 use crate::errand::Errand;
 use crate::load::Memo;
+use crate::submit::Submission;
 
 /// How far preparing got.
 pub(crate) enum Prepared<T> {
@@ -19,16 +20,70 @@ pub(crate) enum Prepared<T> {
 }
 
 impl Kernel {
-    /// Moves out of a client's action what is too large for state.
+    /// Moves out of a client's action what is too large for state, and finds out what a message means. `sent` is the
+    /// action as it came: what the host fills in is no part of what the user said.
     pub(crate) fn prepare(
         &mut self,
         chat: &ChannelUri,
         verb: ChatAction,
-        Permit(mut action): Permit,
+        Permit(action): Permit,
+        sent: &Object,
+        memo: &Memo,
+    ) -> Result<Prepared<(Action, Option<Submission>)>, Refusal> {
+        match verb {
+            ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
+                self.prepare_submission(chat, action, sent, memo)
+            }
+            _ => Ok(match self.prepare_bodies(chat, verb, action, memo)? {
+                Prepared::Ready(action) => Prepared::Ready((action, None)),
+                Prepared::Errand(errand) => Prepared::Errand(errand),
+            }),
+        }
+    }
+
+    fn prepare_submission(
+        &mut self,
+        chat: &ChannelUri,
+        mut action: Action,
+        sent: &Object,
+        memo: &Memo,
+    ) -> Result<Prepared<(Action, Option<Submission>)>, Refusal> {
+        let (Some(session), Some(Value::Object(sent))) = (
+            self.chat(chat).map(|chat| chat.session.clone()),
+            sent.get("message"),
+        ) else {
+            return Ok(Prepared::Ready((action, None)));
+        };
+        let directories = self.directories_of(chat);
+        let understood = self.understand(&session, &directories, sent, "/message", memo)?;
+        let mut submission = match understood {
+            Prepared::Ready(submission) => submission,
+            Prepared::Errand(errand) => return Ok(Prepared::Errand(errand)),
+        };
+        if action.text("kind") == Some("steering") && !submission.actions.is_empty() {
+            let name = &submission.actions[0].name;
+            return Err(Refusal(format!(
+                "{name} cannot steer a turn: send it when the turn is over"
+            )));
+        }
+        let Some(channel) = self.chat(chat) else {
+            return Ok(Prepared::Ready((action, None)));
+        };
+        self.check_message(channel, &mut submission.message, memo)?;
+        let message = Value::Object(submission.message.clone());
+        action.body.insert("message".to_owned(), message);
+        self.count_embedded(&session, submission.inline_bytes);
+        Ok(Prepared::Ready((action, Some(submission))))
+    }
+
+    fn prepare_bodies(
+        &mut self,
+        chat: &ChannelUri,
+        verb: ChatAction,
+        mut action: Action,
         memo: &Memo,
     ) -> Result<Prepared<Action>, Refusal> {
         let field = match verb {
-            ChatAction::TurnStarted | ChatAction::PendingMessageSet => "message",
             ChatAction::DraftChanged => "draft",
             ChatAction::ToolCallConfirmed => "userSuggestion",
             ChatAction::ToolCallComplete => {
@@ -67,19 +122,22 @@ impl Kernel {
         Ok(prepared)
     }
 
-    /// The same for a message that comes with a request.
+    /// The same for the message that a new chat begins with, to be checked like any other.
     pub(crate) fn prepare_message(
         &mut self,
         session: &ChannelUri,
-        mut message: Object,
+        directories: &[String],
+        sent: &Object,
+        check: impl FnOnce(&Self, &mut Object) -> Result<(), Refusal>,
         memo: &Memo,
-    ) -> Result<Prepared<Object>, Refusal> {
-        let (bodies, stays) = self.lift(session, &mut message, "", memo);
-        let prepared = composed(message, bodies, memo)?;
-        if matches!(prepared, Prepared::Ready(_)) {
-            self.count_embedded(session, stays);
-        }
-        Ok(prepared)
+    ) -> Result<Prepared<Submission>, Refusal> {
+        let mut submission = match self.understand(session, directories, sent, "", memo)? {
+            Prepared::Ready(submission) => submission,
+            Prepared::Errand(errand) => return Ok(Prepared::Errand(errand)),
+        };
+        check(self, &mut submission.message)?;
+        self.count_embedded(session, submission.inline_bytes);
+        Ok(Prepared::Ready(submission))
     }
 
     fn lift(
@@ -128,8 +186,8 @@ fn composed(whole: Object, bodies: Vec<Body>, memo: &Memo) -> Result<Prepared<Ob
     if bodies.is_empty() {
         return Ok(Prepared::Ready(whole));
     }
-    let names = match memo.composed() {
-        None => return Ok(Prepared::Errand(Errand::Compose(bodies))),
+    let names = match memo.kept() {
+        None => return Ok(Prepared::Errand(Errand::Keep(bodies))),
         Some(Err(failed)) => return Err(Refusal(failed.to_string())),
         Some(Ok(names)) => names,
     };
@@ -140,7 +198,7 @@ fn composed(whole: Object, bodies: Vec<Body>, memo: &Memo) -> Result<Prepared<Ob
             .cloned()
     };
     let Some(names) = bodies.iter().map(of_body).collect::<Option<Vec<_>>>() else {
-        return Ok(Prepared::Errand(Errand::Compose(bodies)));
+        return Ok(Prepared::Errand(Errand::Keep(bodies)));
     };
     let mut whole = Value::Object(whole);
     bodies::fill(&mut whole, names);

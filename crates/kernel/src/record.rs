@@ -155,9 +155,68 @@ pub struct FloorRecord {
     pub max_latency_ms: Option<u32>,
 }
 
+/// A user's message as it was understood: typed parts, each with the JSON it is persisted as (C-081).
+#[derive(Debug, Clone, PartialEq)]
+pub struct MessageRecord {
+    /// `msg_...`, made from the seq that recorded it.
+    pub id: String,
+    pub session: ChannelId,
+    pub chat: ChannelId,
+    /// The turn it started or steered; none while it waits.
+    pub turn_id: Option<String>,
+    pub metadata: Bytes,
+    pub parts: Vec<PartRecord>,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartRecord {
+    /// `prt_...`, in the order of the parts.
+    pub id: String,
+    pub kind: String,
+    pub json: Bytes,
+}
+
+/// What a reference in a part turned out to be when it was first lowered (C-021): later turns send the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrozenRecord {
+    pub part_id: String,
+    pub chat: ChannelId,
+    /// Opaque; what is large in it lies in the blob store.
+    pub json: Bytes,
+    pub digest: Option<Digest>,
+}
+
+/// What a model was shown of a turn's message, for `inspect` only (G-37).
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoweredRecord {
+    pub chat: ChannelId,
+    pub turn_id: String,
+    pub at: Timestamp,
+    /// The target it was lowered to, and the model that was asked.
+    pub target: String,
+    pub model: String,
+    pub blocks: Bytes,
+    pub diagnostics: Bytes,
+}
+
 /// One fact for the journal.
 #[derive(Debug, Clone)]
 pub enum Record {
+    /// A message, in the transaction of the action that brings it, before any agent hears of it (C-080).
+    Message(MessageRecord),
+    /// A message that waited began a turn or steered one.
+    MessageStarted {
+        id: String,
+        turn_id: String,
+    },
+    /// A message that waited was taken back or replaced.
+    MessageGone {
+        id: String,
+    },
+    /// Kept beside the transcript by whoever lowers messages; the kernel never sees these two.
+    Frozen(FrozenRecord),
+    Lowered(LoweredRecord),
     /// An action that subscribers see; `envelope` is the JSON of its `ActionEnvelope`.
     Action {
         seq: Seq,
@@ -301,6 +360,14 @@ pub enum Query {
     },
     /// The type of some content, as one of those says who refer to it.
     ContentType { digest: Digest },
+    /// The messages of some turns of a chat, a fork's from where it got them, in this order; turns of before there were
+    /// such rows have none.
+    Messages {
+        chat: ChannelId,
+        turn_ids: Vec<String>,
+    },
+    /// One message.
+    Message { id: String },
 }
 
 /// The answer to a [`Query`] of the same name.
@@ -314,6 +381,17 @@ pub enum Answer {
     Sessions(Vec<SummaryRecord>),
     EmptySessions(Vec<ChannelUri>),
     ContentType(Option<String>),
+    Messages(Vec<StoredMessage>),
+}
+
+/// A message as it lies in the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredMessage {
+    pub id: String,
+    pub turn_id: Option<String>,
+    pub metadata: Bytes,
+    /// Each with what it was frozen to, if it was.
+    pub parts: Vec<(PartRecord, Option<Bytes>)>,
 }
 
 /// A channel as it lies in the journal.

@@ -114,11 +114,26 @@ impl Kernel {
         sender: &Sender,
         memo: &Memo,
     ) {
-        let (mut from_n, mut kept_n) = (0, None);
+        let mut kept = None;
         if let Some(turn_id) = action.present("turnId") {
-            let Flow::Ready(Some((n, page))) = self.cut(uri, turn_id, memo) else {
+            let Flow::Ready(Some(cut)) = self.cut(uri, turn_id, memo) else {
                 return;
             };
+            kept = Some(cut);
+        }
+        self.cut_back(uri, action, Some(sender), kept);
+    }
+
+    /// Cuts everything off after the turn that is kept, or everything. The page ends with that turn, for those who lack it.
+    pub(crate) fn cut_back(
+        &mut self,
+        uri: &ChannelUri,
+        action: Action,
+        sender: Option<&Sender>,
+        kept: Option<(u64, Option<TurnPage>)>,
+    ) {
+        let (mut from_n, mut kept_n) = (0, None);
+        if let Some((n, page)) = kept {
             (from_n, kept_n) = (n + 1, Some(n));
             if let Some(page) = page {
                 // Whoever lacks the turn gets it before it hears of the cut, or its reducer would not know the turn.
@@ -131,7 +146,7 @@ impl Kernel {
         let dropped = self
             .chat_state(uri)
             .and_then(|state| state.active_turn.as_ref()?.as_if_cancelled());
-        if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
+        if self.act(uri, action, sender) == Reduced::Unchanged {
             return;
         }
         self.stop_run(uri);
@@ -149,6 +164,9 @@ impl Kernel {
         chat.ns.truncate(chat.state.turns.len());
         chat.older &= from_n > 0;
         chat.accepted = None;
+        chat.begun = None;
+        chat.compacted
+            .take_if(|compacted| compacted.from_n > from_n);
         chat.cut(at, kept_n);
         let session = chat.session.clone();
         let last = chat.state.turns.last().map(|turn| turn.id.clone());

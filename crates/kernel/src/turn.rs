@@ -14,13 +14,24 @@ use crate::io::{AgentFailure, AgentReply, Effect, HistoryAt, RunId, TextKind, Tu
 use crate::pending;
 use crate::record::Record;
 use crate::speak::Sender;
+use crate::submit::{Submission, Submitted};
 
 /// What a turn says that the host's end interrupted.
 pub(crate) const STOPPED: &str = "the host was stopped; resume the turn to go on";
 
 impl Kernel {
     /// A turn that may start is recorded; its agent starts when the session is ready (G-09).
-    pub(crate) fn start_turn(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
+    pub(crate) fn start_turn(
+        &mut self,
+        uri: &ChannelUri,
+        action: Action,
+        submission: Option<Submission>,
+        sender: &Sender,
+    ) {
+        let Some(submission) = submission else {
+            return; // every message that was permitted was understood
+        };
+        let steps = self.rewind_first(uri, submission.steps());
         if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
             return;
         }
@@ -31,17 +42,26 @@ impl Kernel {
                 chat.foreseen.insert(turn_id);
             }
         }
-        self.turn_started(uri, Some(sender.origin.client_id.clone()));
+        let turn_id = self.active_turn_id(uri);
+        let mut submitted = self.record_submission(uri, submission, turn_id);
+        submitted.steps = steps;
+        self.turn_started(uri, Some(sender.origin.client_id.clone()), submitted);
     }
 
     /// What follows when a turn began, whoever began it.
-    pub(crate) fn turn_started(&mut self, uri: &ChannelUri, author: Option<String>) {
+    pub(crate) fn turn_started(
+        &mut self,
+        uri: &ChannelUri,
+        author: Option<String>,
+        submitted: Submitted,
+    ) {
         let now = self.now;
         let Some(chat) = self.chat_mut(uri) else {
             return;
         };
         chat.accepted = Some(now);
         chat.author = author;
+        chat.begun = Some(submitted);
         let session = chat.session.clone();
         if let Some(channel) = self.session_mut(&session) {
             channel.had_turn = true;
@@ -101,7 +121,7 @@ impl Kernel {
         let Some(session) = self.session_state(&chat.session) else {
             return;
         };
-        let (Some(turn), Some(id)) = (
+        let (Some(_), Some(id)) = (
             &chat.state.active_turn,
             self.channels.get(uri).map(|channel| channel.id),
         ) else {
@@ -114,6 +134,19 @@ impl Kernel {
         if self.stopping {
             return self.end_without_agent(uri, "hostStopped", STOPPED);
         }
+        let Some((compact, reaches_model)) = self.begin_work(uri) else {
+            return; // the host has work to do first, or had all there was
+        };
+        let (Some(chat), Some(session)) = (
+            self.chat(uri),
+            self.chat(uri)
+                .and_then(|chat| self.session_state(&chat.session)),
+        ) else {
+            return;
+        };
+        let Some(turn) = &chat.state.active_turn else {
+            return;
+        };
         let run = RunId(self.next_run + 1);
         let effect = TurnRun {
             run,
@@ -135,6 +168,7 @@ impl Kernel {
                 chat: id,
                 before_n: chat.next_n,
                 context_n: chat.context_n,
+                compacted: chat.compacted.clone(),
             },
             said: match resumes {
                 true => turn
@@ -148,6 +182,9 @@ impl Kernel {
             notes: self
                 .session(&chat.session)
                 .and_then(|session| session.notes.clone()),
+            turn_id: turn.id.clone(),
+            compact,
+            reaches_model,
         };
         self.next_run += 1;
         self.out.effects.push(Effect::RunTurn(Box::new(effect)));
@@ -252,6 +289,10 @@ impl Kernel {
             | TurnEvent::ToolContent { .. }
             | TurnEvent::ToolCompleted { .. }
             | TurnEvent::ClientTool { .. } => self.tool_event(&uri, &turn_id, run, event),
+            TurnEvent::Compacted {
+                keep_turns,
+                summary,
+            } => self.compact(&uri, keep_turns, summary),
             TurnEvent::Completed => {
                 self.end_turn(&uri, "chat/turnComplete", json!({"turnId": turn_id}));
                 self.start_queued(&uri); // a natural end: the next one is due (G-08)
@@ -266,7 +307,7 @@ impl Kernel {
         self.agent_acts(uri, "chat/responsePart", fields);
     }
 
-    fn notice(&mut self, uri: &ChannelUri, turn_id: &str, text: &str) {
+    pub(crate) fn notice(&mut self, uri: &ChannelUri, turn_id: &str, text: &str) {
         let part = json!({"kind": "systemNotification", "content": text});
         self.act(
             uri,
@@ -466,6 +507,13 @@ impl Kernel {
         chat.next_n += 1;
         chat.ns.push(n);
         chat.accepted = None;
+        // What was left to do is done if the turn is taken up again.
+        if !matches!(
+            turn.outcome,
+            wire::state::Outcome::Error { resumable: true }
+        ) {
+            chat.begun = None;
+        }
         let resumable = matches!(
             turn.outcome,
             wire::state::Outcome::Error { resumable: true }

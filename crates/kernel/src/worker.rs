@@ -119,13 +119,15 @@ impl Kernel {
         );
         let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});
         self.agent_acts(&parent, "chat/toolCallContentChanged", fields);
+        let worker_turn = self.free_turn_id(&uri);
         let fields = json!({
-            "turnId": self.free_turn_id(&uri),
+            "turnId": worker_turn,
             "startedAt": self.now.to_rfc3339(),
             "message": message,
         });
         if self.act(&uri, Action::host("chat/turnStarted", fields), None) == Reduced::Changed {
-            self.turn_started(&uri, author);
+            let submitted = self.record_plain(&uri, &message, &worker_turn);
+            self.turn_started(&uri, author, submitted);
         }
     }
 

@@ -329,8 +329,20 @@ impl World {
                     .map_err(|error| ErrandFailed(error.to_string()));
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
-            Effect::Compose { ticket, bodies } => {
-                let composed = host::blobs::compose(&self.blobs, bodies, self.now);
+            Effect::Keep { ticket, bodies } => {
+                let kept = host::blobs::compose(&self.blobs, bodies, self.now);
+                if self.dies_at(Kill::AfterCompose) {
+                    return;
+                }
+                self.within(self.read_ms_max, Input::Kept { ticket, kept });
+            }
+            Effect::Compose { ticket, compose } => {
+                let composed = host::compose::understand(
+                    &self.blobs,
+                    &host::compose::Known::default(),
+                    *compose,
+                    self.now,
+                );
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }

@@ -3,18 +3,28 @@
 //! Promises: what a model said and what its tools answered is shown as it was, in order; every call has a result, for
 //! servers refuse a conversation in which one is missing; the oldest turns go first when there is no room.
 
+use std::sync::Arc;
+
+use compositor::part::View;
+use compositor::resolve::Resolved;
 use serde_json::Value;
 
+use super::shown::Told;
+use crate::agent::PastTurn;
+use crate::message::UserMessage;
 use crate::provider::{ModelMessage, ToolUse};
 
 /// Rough size of a token, in bytes of text: good enough to decide what to leave out.
 const TOKEN_BYTES: usize = 4;
 
+/// What a picture counts for, in bytes of text.
+const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
+
 /// Said of a call whose end nobody saw.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
 
 /// The messages of the turns, oldest first, as many of the newest as fit.
-pub(super) fn of_turns(turns: &[Value], tokens_max: u64) -> Vec<ModelMessage> {
+pub(super) fn of_turns(turns: &[PastTurn], tokens_max: u64) -> Vec<Told> {
     let room = usize::try_from(tokens_max)
         .unwrap_or(usize::MAX)
         .saturating_mul(TOKEN_BYTES);
@@ -31,16 +41,25 @@ pub(super) fn of_turns(turns: &[Value], tokens_max: u64) -> Vec<ModelMessage> {
     shown.into_iter().rev().flatten().collect()
 }
 
-fn of_turn(turn: &Value) -> Vec<ModelMessage> {
-    let text = turn["message"]["text"].as_str().unwrap_or("");
-    let mut messages = vec![ModelMessage::User(text.to_owned())];
-    let parts = turn["responseParts"].as_array();
-    messages.extend(of_parts(parts.map_or(&[], Vec::as_slice)));
+fn of_turn(past: &PastTurn) -> Vec<Told> {
+    let mut said = past.messages.iter().cloned();
+    let text = past.turn["message"]["text"].as_str().unwrap_or("");
+    let mut messages = vec![match said.next() {
+        Some(message) => Told::User(message),
+        None => Told::user(text),
+    }];
+    let parts = past.turn["responseParts"].as_array();
+    let parts = parts.map_or(&[][..], Vec::as_slice);
+    messages.extend(of_parts(parts, &mut said));
     messages
 }
 
-/// An answer as rounds: text and the calls after it make one assistant message, then come the results.
-pub(super) fn of_parts(parts: &[Value]) -> Vec<ModelMessage> {
+/// An answer as rounds: text and the calls after it make one assistant message, then come the results. `said` is what the
+/// user said in between, as far as its meaning was kept.
+pub(super) fn of_parts(
+    parts: &[Value],
+    said: &mut dyn Iterator<Item = Arc<UserMessage>>,
+) -> Vec<Told> {
     let mut messages = Vec::new();
     let mut round = Round::default();
     for part in parts {
@@ -57,7 +76,10 @@ pub(super) fn of_parts(parts: &[Value]) -> Vec<ModelMessage> {
                 if let Some(message) = part["_meta"].get(wire::meta::STEERING) {
                     std::mem::take(&mut round).end(&mut messages);
                     let text = message["text"].as_str().unwrap_or("");
-                    messages.push(ModelMessage::User(text.to_owned()));
+                    messages.push(match said.next() {
+                        Some(message) => Told::User(message),
+                        None => Told::user(text),
+                    });
                 }
             }
             _ => {}
@@ -77,7 +99,7 @@ struct Round {
 
 impl Round {
     /// Text after calls belongs to the next round.
-    fn says(&mut self, text: &str, messages: &mut Vec<ModelMessage>) {
+    fn says(&mut self, text: &str, messages: &mut Vec<Told>) {
         if !self.calls.is_empty() {
             std::mem::take(self).end(messages);
         }
@@ -85,7 +107,7 @@ impl Round {
     }
 
     /// So does a call that was made when others had their results.
-    fn calls(&mut self, call: &Value, messages: &mut Vec<ModelMessage>) {
+    fn calls(&mut self, call: &Value, messages: &mut Vec<Told>) {
         // A call whose input never came whole was never made.
         if call["status"] == "cancelled" && call["toolInput"].is_null() {
             return;
@@ -102,18 +124,19 @@ impl Round {
         self.calls.push((told, result_text(call)));
     }
 
-    fn end(self, messages: &mut Vec<ModelMessage>) {
+    fn end(self, messages: &mut Vec<Told>) {
         if self.text.is_empty() && self.calls.is_empty() {
             return;
         }
         let (calls, results): (Vec<ToolUse>, Vec<String>) = self.calls.into_iter().unzip();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-        messages.push(ModelMessage::Assistant {
+        messages.push(Told::Model(ModelMessage::Assistant {
             text: self.text,
             calls,
-        });
+        }));
         let results = ids.into_iter().zip(results);
-        messages.extend(results.map(|(id, text)| ModelMessage::ToolResult { id, text }));
+        let results = results.map(|(id, text)| ModelMessage::ToolResult { id, text });
+        messages.extend(results.map(Told::Model));
     }
 }
 
@@ -146,10 +169,26 @@ fn plain(text: &Value) -> String {
     text.unwrap_or("").to_owned()
 }
 
-fn size_of(message: &ModelMessage) -> usize {
-    match message {
-        ModelMessage::User(text) | ModelMessage::ToolResult { text, .. } => text.len(),
-        ModelMessage::Assistant { text, calls } => {
+/// Roughly what an entry takes. A picture counts as many tokens as models count for one.
+fn size_of(told: &Told) -> usize {
+    match told {
+        Told::User(message) => {
+            let parts = message.parts.iter().enumerate();
+            let sizes = parts.map(|(index, part)| match message.resolved.get(&index) {
+                Some(Resolved::Text { text, .. }) => text.len(),
+                Some(Resolved::Media { .. }) => PICTURE_BYTES,
+                Some(Resolved::Omitted { .. } | Resolved::Unavailable { .. }) | None => {
+                    match part.view() {
+                        View::Attachment(_) => PICTURE_BYTES,
+                        _ => wire::rpc::to_json(part.object()).len(),
+                    }
+                }
+            });
+            sizes.sum()
+        }
+        Told::Model(ModelMessage::User(content)) => content.to_string().len(),
+        Told::Model(ModelMessage::ToolResult { text, .. }) => text.len(),
+        Told::Model(ModelMessage::Assistant { text, calls }) => {
             let calls = calls.iter().map(|call| call.name.len() + call.input.len());
             text.len() + calls.sum::<usize>()
         }
@@ -162,15 +201,22 @@ mod tests {
 
     use super::*;
 
-    fn turn(text: &str, parts: Value) -> Value {
-        json!({"message": {"text": text}, "responseParts": parts})
+    fn turn(text: &str, parts: Value) -> PastTurn {
+        PastTurn {
+            turn: json!({"message": {"text": text}, "responseParts": parts}),
+            messages: Vec::new(),
+        }
     }
 
-    fn said(text: &str) -> ModelMessage {
-        ModelMessage::Assistant {
+    fn said(text: &str) -> Told {
+        Told::Model(ModelMessage::Assistant {
             text: text.to_owned(),
             calls: Vec::new(),
-        }
+        })
+    }
+
+    fn of_parts(parts: &[Value]) -> Vec<Told> {
+        super::of_parts(parts, &mut std::iter::empty())
     }
 
     #[test]
@@ -193,27 +239,29 @@ mod tests {
             name: name.to_owned(),
             input: input.to_owned(),
         };
-        let result = |id: &str, text: &str| ModelMessage::ToolResult {
-            id: id.to_owned(),
-            text: text.to_owned(),
+        let result = |id: &str, text: &str| {
+            Told::Model(ModelMessage::ToolResult {
+                id: id.to_owned(),
+                text: text.to_owned(),
+            })
         };
         assert_eq!(
             messages,
             vec![
-                ModelMessage::User("hi".to_owned()),
-                ModelMessage::Assistant {
+                Told::user("hi"),
+                Told::Model(ModelMessage::Assistant {
                     text: "Let me look.".to_owned(),
                     calls: vec![
                         calls("a", "read", "{\"path\":\"x\"}"),
                         calls("b", "bash", "{}")
                     ],
-                },
+                }),
                 result("a", "one"),
                 result("b", &super::super::consent::denied_text(Some("no, use ls"))),
-                ModelMessage::Assistant {
+                Told::Model(ModelMessage::Assistant {
                     text: "Done.".to_owned(),
                     calls: vec![calls("c", "bash", "{}")],
-                },
+                }),
                 result("c", INTERRUPTED),
             ]
         );
@@ -226,9 +274,9 @@ mod tests {
                 "toolInput": "{}", "content": [], "_meta": {super::super::round::ROUND: round}}})
         };
         let parts = [call("a", 0), call("b", 0), call("c", 1)];
-        let calls_of = |message: &ModelMessage| match message {
-            ModelMessage::Assistant { calls, .. } => Some(calls.len()),
-            ModelMessage::User(_) | ModelMessage::ToolResult { .. } => None,
+        let calls_of = |told: &Told| match told {
+            Told::Model(ModelMessage::Assistant { calls, .. }) => Some(calls.len()),
+            Told::Model(_) | Told::User(_) => None,
         };
         let calls: Vec<usize> = of_parts(&parts).iter().filter_map(calls_of).collect();
         assert_eq!(calls, [2, 1]);
@@ -252,10 +300,13 @@ mod tests {
             notice,
             steered("right"),
         ];
-        let users = |message: &ModelMessage| match message {
-            ModelMessage::User(text) => text.clone(),
-            ModelMessage::Assistant { .. } => "-".to_owned(),
-            ModelMessage::ToolResult { id, .. } => id.clone(),
+        let users = |told: &Told| match told {
+            Told::User(message) => {
+                let text = message.parts[0].object()["text"].as_str();
+                text.unwrap().to_owned()
+            }
+            Told::Model(ModelMessage::ToolResult { id, .. }) => id.clone(),
+            Told::Model(_) => "-".to_owned(),
         };
         let told: Vec<String> = of_parts(&parts).iter().map(users).collect();
         assert_eq!(told, ["-", "a", "left", "-", "b", "right"]);
@@ -263,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_oldest_turns_go_first_but_the_newest_stays() {
-        let turns: Vec<Value> = (0..4)
+        let turns: Vec<PastTurn> = (0..4)
             .map(|n| {
                 turn(
                     &format!("question {n}"),
@@ -271,9 +322,9 @@ mod tests {
                 )
             })
             .collect();
-        let messages = of_turns(&turns, 250);
+        let messages = of_turns(&turns, 255);
         assert_eq!(messages.len(), 4);
-        assert_eq!(messages[0], ModelMessage::User("question 2".to_owned()));
+        assert_eq!(messages[0], Told::user("question 2"));
         assert_eq!(messages[3], said(&"x".repeat(400)));
         assert_eq!(of_turns(&turns, 0).len(), 2);
     }

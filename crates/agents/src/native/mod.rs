@@ -5,11 +5,13 @@
 //! Must not know: channels, peers, sequence numbers; the wire format of any model.
 
 mod call;
+mod compact;
 mod consent;
 mod history;
 mod models;
 mod prompt;
 mod round;
+mod shown;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
@@ -17,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
+use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
@@ -51,6 +54,7 @@ pub(crate) struct Shared {
     tools: Vec<Box<dyn Tool>>,
     locale: Locale,
     gatherer: Gatherer,
+    capabilities: CapabilityMap,
 }
 
 impl NativeAgent {
@@ -68,6 +72,7 @@ impl NativeAgent {
                 tools: tool::all(),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
+                capabilities: CapabilityMap::built_in(),
             }),
             workspaces: Mutex::default(),
             approvals: Mutex::default(),
@@ -78,6 +83,15 @@ impl NativeAgent {
     pub fn within(mut self, roots: Vec<PathBuf>) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.gatherer = Gatherer::within(roots);
+        }
+        self
+    }
+
+    /// With what targets and models take as this map says.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: CapabilityMap) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.capabilities = capabilities;
         }
         self
     }

@@ -1,5 +1,9 @@
 //! One turn: prompt, stream, tools, back, until the model has nothing more to do.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use compositor::lower::Target;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use wire::Object;
@@ -7,16 +11,21 @@ use wire::Object;
 use super::call::{self, Desk};
 use super::consent::{Approved, Mode};
 use super::round::{self, Numbers, RoundError, Said};
-use super::{Approvals, Model, Shared, history, prompt};
+use super::shown::{Shown, Told};
+use super::{Approvals, Model, Shared, compact, history, prompt};
 use crate::agent::{AgentError, TurnInput};
 use crate::catalogue::{self, Skill};
 use crate::event::{AgentEvent, AgentReply};
+use crate::message::UserMessage;
 use crate::provider::{
     Endpoint, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec,
     ToolUse, Usage,
 };
 use crate::sink::{EventSink, TurnOver};
 use crate::tool::{self, Tool, Workspace};
+
+/// The shapes of the one wire format that is spoken.
+const TARGET: Target = Target::OpenaiChat;
 
 /// Rounds of one turn: a model that goes in circles stops here.
 const ROUNDS_MAX: usize = 100;
@@ -27,7 +36,7 @@ const TITLE_CHARS_MAX: usize = 60;
 /// Put after an answer that was cut off, so that the model goes on instead of starting over.
 const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped.";
 
-enum Stop {
+pub(super) enum Stop {
     Over,
     Failed(AgentError),
 }
@@ -42,7 +51,7 @@ impl From<ProviderError> for Stop {
     fn from(error: ProviderError) -> Self {
         let error_type = match error.kind {
             ProviderErrorKind::Unauthorized => "modelUnauthorized",
-            ProviderErrorKind::Rejected => "modelRejected",
+            ProviderErrorKind::Rejected | ProviderErrorKind::Unfit => "modelRejected",
             ProviderErrorKind::Unavailable => "modelUnavailable",
             ProviderErrorKind::Interrupted => "modelInterrupted",
             ProviderErrorKind::Unreadable => "modelUnreadable",
@@ -87,12 +96,39 @@ async fn converse(
     let facts = shared.gatherer.gather(place.directories).await;
     let mut prompt = prompt::of(facts, &tools, mode);
     prompt.tool_instructions.skills = prompt::index_of(&skills);
-    let said = history::of_parts(&input.said);
+    let mentioned = input.user.skills().into_iter().map(str::to_owned);
+    prompt.runtime_instructions.skills = mentioned.collect();
+    let mut capabilities = shared.capabilities.of(TARGET, Some(model.server_name()));
+    if model.vision == Some(false) {
+        capabilities.image = None;
+    }
+    let mut shown = Shown {
+        outside: &input.outside,
+        capabilities,
+        model: model.id.clone(),
+        events,
+        described: BTreeMap::new(),
+        decided: BTreeMap::new(),
+    };
+    let remembered = match input.compact {
+        Some(_) => {
+            let summary = compact::summarise(model, endpoint, input, &mut shown).await?;
+            let summary = summary.as_deref().map(compact::summary);
+            summary.into_iter().flatten().collect()
+        }
+        None => compact::remembered(model, input),
+    };
+    if !input.reaches_model {
+        return Ok(());
+    }
+    let said = history::of_parts(&input.said, &mut std::iter::empty());
     let rounds = rounds_of(&said);
+    let newest = remembered.len();
+    let told = conversation(remembered, input, said);
     let mut request = ModelRequest {
         model: model.server_name().to_owned(),
         system: Vec::new(),
-        messages: conversation(model, input, said),
+        messages: shown.all(&told, newest).await?,
         tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
         max_output_tokens: model.output_tokens,
         settings: settings_of(model, &input.message),
@@ -116,17 +152,22 @@ async fn converse(
     let mut usage = Usage::default();
     for round in 0..ROUNDS_MAX {
         if round > 0 {
-            take_steering(events, &mut numbers, &mut request).await?;
+            take_steering(&mut shown, &mut numbers, &mut request).await?;
             // It may have changed in the middle of the turn, and the model should know.
             let mode = desk.mode().await?;
             prompt::hold_to(&mut prompt, &tools, mode);
         }
         request.system = events.render(prompt.render()).await?;
-        let asked = (rounds + round, &request);
-        let said = match round::play(shared, endpoint, asked, &mut numbers, events).await {
-            Ok(said) => said,
-            Err(RoundError::Over) => return Err(Stop::Over),
-            Err(RoundError::Provider(error)) => return Err(error.into()),
+        let said = loop {
+            let asked = (rounds + round, &request);
+            match round::play(shared, endpoint, asked, &mut numbers, events).await {
+                Ok(said) => break said,
+                Err(RoundError::Over) => return Err(Stop::Over),
+                Err(RoundError::Provider(error)) => {
+                    let shorter = shown.without_what_is_unfit(error, &told, newest).await?;
+                    request.messages.splice(..told.len(), shorter);
+                }
+            }
         };
         usage = report(usage, said.usage, model, events).await?;
         if said.calls.is_empty() {
@@ -210,22 +251,22 @@ fn spec_of(tool: &dyn Tool) -> ToolSpec {
     }
 }
 
-/// Earlier turns, the user's message, and what a resumed turn said so far. Half of what fits is left for this turn.
-fn conversation(model: &Model, input: &TurnInput, said: Vec<ModelMessage>) -> Vec<ModelMessage> {
-    let mut messages = history::of_turns(&input.history, model.context() / 2);
-    messages.push(ModelMessage::User(input.text.clone()));
+/// What is remembered, the user's message, and what a resumed turn said so far.
+fn conversation(remembered: Vec<Told>, input: &TurnInput, said: Vec<Told>) -> Vec<Told> {
+    let mut told = remembered;
+    told.push(Told::User(Arc::clone(&input.user)));
     if input.resume.is_some() {
-        messages.extend(said);
-        if matches!(messages.last(), Some(ModelMessage::Assistant { .. })) {
-            messages.push(ModelMessage::User(GO_ON.to_owned()));
+        told.extend(said);
+        if let Some(Told::Model(ModelMessage::Assistant { .. })) = told.last() {
+            told.push(Told::user(GO_ON));
         }
     }
-    messages
+    told
 }
 
 /// Rounds that are over: a text that was cut off goes on in the next.
-fn rounds_of(said: &[ModelMessage]) -> usize {
-    let is_over = |message: &&ModelMessage| matches!(message, ModelMessage::Assistant { calls, .. } if !calls.is_empty());
+fn rounds_of(said: &[Told]) -> usize {
+    let is_over = |told: &&Told| matches!(told, Told::Model(ModelMessage::Assistant { calls, .. }) if !calls.is_empty());
     said.iter().filter(is_over).count()
 }
 
@@ -287,19 +328,21 @@ async fn ended(said: &Said, events: &EventSink) -> Result<(), Stop> {
 
 /// A round is over: is there a word from the user? The host makes it a part of the turn as it hands it over.
 async fn take_steering(
-    events: &EventSink,
+    shown: &mut Shown<'_>,
     numbers: &mut Numbers,
     request: &mut ModelRequest,
 ) -> Result<(), Stop> {
     let steer = numbers.next();
-    let taken = events.ask(AgentEvent::SteerPoint { steer }).await?;
+    let taken = shown.events.ask(AgentEvent::SteerPoint { steer }).await?;
     if let AgentReply::Steered {
         message: Some(message),
+        user,
         ..
     } = taken
     {
         let text = message["text"].as_str().unwrap_or("");
-        request.messages.push(ModelMessage::User(text.to_owned()));
+        let user = user.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
+        request.messages.push(shown.one(user).await?);
     }
     Ok(())
 }

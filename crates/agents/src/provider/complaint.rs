@@ -65,6 +65,27 @@ impl Complaint {
         })
     }
 
+    /// Whether an attachment is to blame: what it is or how large it is.
+    pub fn is_about_a_body(&self) -> bool {
+        const BODY: &[&str] = &[
+            "image",
+            "picture",
+            "vision",
+            "multimodal",
+            "audio",
+            "pdf",
+            "attachment",
+            "media",
+            "image_url",
+            "input_audio",
+            "base64",
+        ];
+        const SIZE: &[&str] = &["too large", "too big", "payload", "request_too_large"];
+        let said = format!("{} {}", self.message.to_lowercase(), self.words);
+        let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        names(BODY) || names(SIZE)
+    }
+
     /// What kind of failure this is when no HTTP status tells.
     pub fn kind(&self) -> ProviderErrorKind {
         const KEY: &[&str] = &["auth", "api_key", "permission", "billing", "insufficient_"];

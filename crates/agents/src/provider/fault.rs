@@ -10,7 +10,7 @@ use std::time::Duration;
 use reqwest::StatusCode;
 
 use super::ProviderError;
-use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable};
+use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable, Unfit};
 use super::complaint::Complaint;
 use super::endpoint::Endpoint;
 use super::key::{self, Secret};
@@ -94,6 +94,8 @@ pub fn refused(
         429 | 503 | 529 => (Unavailable, "is busy"),
         408 => (Unavailable, "gave up waiting"),
         409 | 500 | 502 | 504 => (Unavailable, "failed"),
+        413 => (Unfit, "does not take so much at once"),
+        400 | 415 | 422 if complaint.is_about_a_body() => (Unfit, "does not take the request"),
         404 => (Rejected, "knows no such model or address"),
         300..=399 => (
             Rejected,

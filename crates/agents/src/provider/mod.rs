@@ -40,7 +40,8 @@ pub struct ModelRequest {
 /// One message of a conversation as models take it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelMessage {
-    User(String),
+    /// Its content in the shapes of the wire format: a text, or blocks.
+    User(Value),
     Assistant {
         text: String,
         calls: Vec<ToolUse>,
@@ -138,6 +139,8 @@ pub enum ProviderErrorKind {
     Unauthorized,
     /// The server does not take this request: too long, unknown model, bad settings.
     Rejected,
+    /// The server does not take something in it: too large, or of a kind it does not know.
+    Unfit,
     /// Busy, unreachable or failing, also after several tries.
     Unavailable,
     /// The connection died in mid-stream.
@@ -151,7 +154,7 @@ impl ProviderErrorKind {
     pub fn may_be_retried(self) -> bool {
         match self {
             Self::Unavailable | Self::Interrupted | Self::Unauthorized => true,
-            Self::Rejected | Self::Unreadable => false,
+            Self::Rejected | Self::Unfit | Self::Unreadable => false,
         }
     }
 }

@@ -3,14 +3,18 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use agents::catalogue::Catalogues;
 use kernel::bodies::{lift_event, settle_event};
-use kernel::{Answer, Body, ErrandFailed, Fetch, Fetched, Limits, Query, TurnEvent};
+use kernel::{
+    Answer, Body, Compose, ErrandFailed, Fetch, Fetched, Limits, Query, Submission, TurnEvent,
+};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use wire::{Digest, Object, Timestamp};
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
+use crate::compose::{self, Known};
 use crate::journal::JournalThread;
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
@@ -26,6 +30,7 @@ pub(crate) struct Bodies {
     clock: Clock,
     result_bytes_max: usize,
     room: Arc<Semaphore>,
+    catalogues: Arc<Catalogues>,
 }
 
 impl Bodies {
@@ -35,7 +40,16 @@ impl Bodies {
             clock,
             result_bytes_max: limits.inline_result_bytes,
             room: Arc::new(Semaphore::new(BODIES_MAX)),
+            catalogues: Arc::new(Catalogues::new()),
         }
+    }
+
+    pub fn store(&self) -> Arc<dyn Blobs> {
+        Arc::clone(&self.blobs)
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Content for a client, encoded.
@@ -59,6 +73,22 @@ impl Bodies {
         let clock = self.clock;
         self.work(move |store| blobs::compose(store, bodies, clock.now()))
             .await
+    }
+
+    /// Finds out what a message means.
+    pub async fn understand(&self, compose: Compose) -> Result<Box<Submission>, ErrandFailed> {
+        let clock = self.clock;
+        let catalogues = Arc::clone(&self.catalogues);
+        self.work(move |store| {
+            let found = catalogues.of(&compose.working_directories);
+            let skills = found.skills.iter().filter(|skill| skill.is_for_users());
+            let known = Known {
+                catalogue: found.catalogue.clone(),
+                skills: skills.map(|skill| skill.name.clone()).collect(),
+            };
+            compose::understand(store, &known, compose, clock.now())
+        })
+        .await
     }
 
     /// Keeps a body that an agent will refer to: its `ContentRef`.

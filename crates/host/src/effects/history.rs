@@ -10,11 +10,15 @@ use crate::journal::JournalThread;
 const TURNS_MAX: u32 = 1_000;
 const BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
-/// What was said before a turn, oldest first: what a side chat was made from, then its own turns.
-pub(super) async fn read(
-    journal: &JournalThread,
-    at: &HistoryAt,
-) -> Result<Vec<Value>, AgentError> {
+/// A turn that was said before.
+pub(super) struct Past {
+    pub id: String,
+    pub turn: Value,
+}
+
+/// What was said before a turn, oldest first: what a side chat was made from, then its own turns. What was compacted is
+/// left out.
+pub(super) async fn read(journal: &JournalThread, at: &HistoryAt) -> Result<Vec<Past>, AgentError> {
     let own = Query::Turns {
         chat: at.chat,
         before_n: at.before_n,
@@ -32,9 +36,18 @@ pub(super) async fn read(
         };
         pages.insert(0, page(journal, context).await?);
     }
+    let from_n = at
+        .compacted
+        .as_ref()
+        .map_or(0, |compacted| compacted.from_n);
     let turns = pages.into_iter().flat_map(|page| page.turns);
+    let turns = turns.filter(|turn| turn.n >= from_n);
     Ok(turns
-        .filter_map(|turn| serde_json::from_slice(&turn.json).ok())
+        .filter_map(|turn| {
+            let id = turn.id;
+            let turn = serde_json::from_slice(&turn.json).ok()?;
+            Some(Past { id, turn })
+        })
         .collect())
 }
 

@@ -2,8 +2,12 @@
 
 mod bodies;
 mod history;
+mod messages;
+mod outside;
 mod render;
 mod run_turn;
+mod shelves;
+mod staging;
 mod words;
 
 use std::collections::HashMap;
@@ -12,13 +16,15 @@ use std::sync::Arc;
 
 use agents::{Agent, Replies, SessionFacts};
 use kernel::{
-    AgentFailure, AgentReply, Batch, Body, Fetch, Input, Query, ReadFailed, Rendered, RunId,
-    Ticket, TurnRun,
+    AgentFailure, AgentReply, Batch, Body, ChannelId, Compose, Fetch, Input, Query, ReadFailed,
+    Rendered, RunId, Ticket, TurnRun,
 };
+use serde_json::Value;
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
 
 pub(crate) use bodies::Bodies;
+pub(crate) use shelves::Shelves;
 
 use crate::arrival::{Arrival, Arrivals};
 use crate::journal::JournalThread;
@@ -31,6 +37,7 @@ pub(crate) struct Effects {
     pub bodies: Bodies,
     pub agents: Vec<Arc<dyn Agent>>,
     pub pace: Arc<Pace>,
+    pub shelves: Shelves,
     runs: HashMap<RunId, Running>,
 }
 
@@ -39,6 +46,8 @@ struct Running {
     task: AbortHandle,
     replies: Replies,
     session: ChannelUri,
+    chat: ChannelId,
+    directories: Vec<String>,
 }
 
 impl Effects {
@@ -48,7 +57,9 @@ impl Effects {
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
     ) -> Self {
+        let shelves = Shelves::new(journal.clone(), bodies.clone());
         Self {
+            shelves,
             arrivals,
             journal,
             bodies,
@@ -84,13 +95,21 @@ impl Effects {
         });
     }
 
-    pub fn compose(&self, ticket: Ticket, bodies: Vec<Body>) {
+    pub fn keep(&self, ticket: Ticket, bodies: Vec<Body>) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         tokio::spawn(async move {
-            let composed = store.compose(bodies).await;
-            if let Err(failed) = &composed {
+            let kept = store.compose(bodies).await;
+            if let Err(failed) = &kept {
                 tracing::warn!(error = %failed, "a client's bodies are not kept");
             }
+            send(&arrivals, Input::Kept { ticket, kept }).await;
+        });
+    }
+
+    pub fn compose(&self, ticket: Ticket, compose: Compose) {
+        let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
+        tokio::spawn(async move {
+            let composed = store.understand(compose).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
         });
     }
@@ -163,23 +182,24 @@ impl Effects {
         let (run, session) = (turn.run, turn.session.clone());
         self.pace.began(run);
         let replies = Replies::default();
+        let (chat, directories) = (turn.history.chat, turn.working_directories.clone());
         let task = tokio::spawn(run_turn::run(
             agent,
             turn,
             replies.clone(),
             self.arrivals.clone(),
-            (self.journal.clone(), self.bodies.clone()),
+            self.shelves.clone(),
             Arc::clone(&self.pace),
         ));
         let task = task.abort_handle();
-        self.runs.insert(
-            run,
-            Running {
-                task,
-                replies,
-                session,
-            },
-        );
+        let running = Running {
+            task,
+            replies,
+            session,
+            chat,
+            directories,
+        };
+        self.runs.insert(run, running);
     }
 
     /// Tells a run what it waits for. A run that is gone, or waits no more, hears nothing.
@@ -190,9 +210,34 @@ impl Effects {
         if let AgentReply::Rendered { rendered, .. } = &reply {
             render::note(&self.journal, &running.session, rendered);
         }
+        if let AgentReply::Steered {
+            steer,
+            message: message @ Some(_),
+            message_id: Some(id),
+        } = reply
+        {
+            return self.steer(running, steer, message, id);
+        }
         if running.replies.deliver(words::reply(reply)).is_err() {
             tracing::debug!(?run, "a reply that nobody waits for");
         }
+    }
+
+    /// What the user says in between means what was found out when it was sent.
+    fn steer(&self, running: &Running, steer: u64, message: Option<Value>, id: String) {
+        let messages = self.shelves.messages(running.chat, &running.directories);
+        let replies = running.replies.clone();
+        tokio::spawn(async move {
+            let user = messages.one(id).await;
+            let reply = agents::AgentReply::Steered {
+                steer,
+                message,
+                user,
+            };
+            if replies.deliver(reply).is_err() {
+                tracing::debug!("a word in between that nobody waits for");
+            }
+        });
     }
 
     pub fn stop_turn(&mut self, run: RunId) {

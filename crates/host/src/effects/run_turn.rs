@@ -3,20 +3,30 @@
 use std::sync::Arc;
 
 use agents::{
-    Agent, AgentError, AgentEvent, AgentReply, EventSink, Replies, SessionFacts, TurnInput,
+    Agent, AgentError, AgentEvent, AgentReply, EventSink, PastTurn, Replies, SessionFacts,
+    TurnInput, UserMessage,
 };
-use kernel::{AgentFailure, Input, RunId, TurnEvent, TurnRun};
+use bytes::Bytes;
+use compositor::lower::{Capabilities, Target, text_of};
+use kernel::{AgentFailure, ChannelId, Input, LoweredRecord, Record, RunId, TurnEvent, TurnRun};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use wire::rpc;
 
-use super::{Bodies, history, send, words};
+use super::shelves::Shelves;
+use super::{history, send, words};
 use crate::arrival::Arrivals;
-use crate::journal::JournalThread;
 use crate::pace::{Pace, Patience};
 
 /// Events of one agent that may wait for the kernel; the agent waits when it is full.
 const AGENT_EVENTS_MAX: usize = 256;
+
+/// Which turn it is, for what is kept beside it.
+struct Scene {
+    chat: ChannelId,
+    turn_id: String,
+}
 
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
 pub(super) async fn run(
@@ -24,7 +34,7 @@ pub(super) async fn run(
     turn: TurnRun,
     replies: Replies,
     arrivals: Arrivals,
-    (journal, bodies): (JournalThread, Bodies),
+    shelves: Shelves,
     pace: Arc<Pace>,
 ) {
     let run = turn.run;
@@ -49,14 +59,18 @@ pub(super) async fn run(
     let mut work = JoinSet::new();
     let events = EventSink::new(events, replies.clone());
     let room = events.room();
-    work.spawn(play(agent, turn, journal, events));
+    let scene = Scene {
+        chat: turn.history.chat,
+        turn_id: turn.turn_id.clone(),
+    };
+    work.spawn(play(agent, turn, shelves.clone(), events));
     let mut batch = Vec::with_capacity(AGENT_EVENTS_MAX);
     let mut patience = Patience::default();
     while heard.recv_many(&mut batch, AGENT_EVENTS_MAX).await > 0 {
         pace.wait(run, &mut patience).await;
         for event in batch.drain(..) {
             let bytes = event.weight();
-            tell(&arrivals, &bodies, &replies, run, event).await;
+            tell(&arrivals, &shelves, &replies, (run, &scene), event).await;
             room.leave(bytes);
         }
     }
@@ -80,21 +94,60 @@ pub(super) async fn run(
 async fn play(
     agent: Arc<dyn Agent>,
     turn: TurnRun,
-    journal: JournalThread,
+    shelves: Shelves,
     events: EventSink,
 ) -> Result<(), AgentError> {
-    let history = match agent.remembers() {
-        true => history::read(&journal, &turn.history).await?,
+    let past = match agent.remembers() {
+        true => history::read(&shelves.journal, &turn.history).await?,
         false => Vec::new(),
     };
+    let messages = shelves.messages(turn.history.chat, &turn.working_directories);
+    let ids = past.iter().map(|past| past.id.clone());
+    let mut said = messages
+        .of_turns(ids.chain([turn.turn_id.clone()]).collect())
+        .await?;
+    let text = turn.message["text"].as_str().unwrap_or("");
+    let user = said.get(&turn.turn_id).and_then(|said| said.first());
+    // A turn from before messages had rows meant what its text says.
+    let user = user.map_or_else(|| Arc::new(UserMessage::text(text)), Arc::clone);
+    let history = past.into_iter().map(|past| PastTurn {
+        messages: said.remove(&past.id).unwrap_or_default(),
+        turn: past.turn,
+    });
+    let history = history.collect();
+    let outside = agents::Outside::shared(messages.outside);
+    let target = Target::OpenaiChat;
+    let capabilities = Capabilities::built_in(target);
+    let lowered = outside.lower(Arc::clone(&user), target, capabilities).await;
+    let text = text_of(&lowered); // G-06
+    // What did not go as meant is there for whoever inspects the turn; an agent that sends it on tells the user.
+    if !lowered.diagnostics.is_empty() {
+        let event = AgentEvent::Lowered {
+            target: target.name(),
+            model: String::new(),
+            blocks: lowered.blocks,
+            diagnostics: lowered.diagnostics,
+        };
+        if events.send(event).await.is_err() {
+            return Ok(());
+        }
+    }
     let facts = SessionFacts {
         conversation: turn.session.to_string(),
         working_directories: turn.working_directories,
     };
     let mut session = agent.open(facts).await?;
     let input = TurnInput {
-        text: turn.message["text"].as_str().unwrap_or("").to_owned(), // G-06
+        text,
         message: turn.message,
+        user,
+        reaches_model: turn.reaches_model,
+        compact: turn.compact,
+        outside,
+        summary: turn
+            .history
+            .compacted
+            .and_then(|compacted| compacted.summary),
         config: turn.config,
         resume: turn
             .resume
@@ -111,11 +164,12 @@ async fn play(
 /// Hands what the agent said to the kernel. What must be kept before it can be recorded is kept first (G-32).
 async fn tell(
     arrivals: &Arrivals,
-    bodies: &Bodies,
+    shelves: &Shelves,
     replies: &Replies,
-    run: RunId,
+    (run, scene): (RunId, &Scene),
     event: AgentEvent,
 ) {
+    let bodies = &shelves.bodies;
     let event = match event {
         AgentEvent::Keep {
             keep,
@@ -131,6 +185,23 @@ async fn tell(
                 tracing::debug!(?run, "a body was kept that nobody waits for any more");
             }
             return;
+        }
+        AgentEvent::Lowered {
+            target,
+            model,
+            blocks,
+            diagnostics,
+        } => {
+            let lowered = LoweredRecord {
+                chat: scene.chat,
+                turn_id: scene.turn_id.clone(),
+                at: bodies.now(),
+                target: target.to_owned(),
+                model,
+                blocks: Bytes::from(rpc::to_json(&blocks)),
+                diagnostics: Bytes::from(rpc::to_json(&diagnostics)),
+            };
+            return shelves.keep_beside(Record::Lowered(lowered)).await;
         }
         AgentEvent::Content { body, content_type } => bodies.keep(body, content_type).await,
         event => bodies.keep_bodies_of(words::event(event)).await,

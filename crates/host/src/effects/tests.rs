@@ -35,6 +35,9 @@ impl House {
 
     fn starts(&mut self, run: RunId) {
         self.effects.run_turn(TurnRun {
+            turn_id: "t".to_owned(),
+            compact: None,
+            reaches_model: true,
             run,
             provider: "scripted".to_owned(),
             session: ChannelUri::parse("ahp-session:/s").unwrap(),
@@ -67,6 +70,7 @@ impl House {
 
 fn steered(text: &str) -> AgentReply {
     AgentReply::Steered {
+        message_id: None,
         steer: 0,
         message: Some(json!({"text": text})),
     }

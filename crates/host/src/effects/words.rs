@@ -21,6 +21,14 @@ pub(super) fn event(event: AgentEvent) -> TurnEvent {
         AgentEvent::Activity(activity) => TurnEvent::Activity(activity),
         AgentEvent::Checkpoint(data) => TurnEvent::Checkpoint(Bytes::from(data)),
         AgentEvent::Noted(notes) => TurnEvent::Noted(Bytes::from(notes)),
+        AgentEvent::Compacted {
+            keep_turns,
+            summary,
+        } => TurnEvent::Compacted {
+            keep_turns,
+            summary,
+        },
+        AgentEvent::Lowered { .. } => unreachable!("what is lowered is kept beside the turn"),
         AgentEvent::Keep { .. } => unreachable!("a body is kept before anybody is told"),
         AgentEvent::Content { .. } => unreachable!("content is kept before it is told"),
         AgentEvent::ToolStarted { call, start } => TurnEvent::ToolStarted {
@@ -107,7 +115,11 @@ pub(super) fn reply(reply: AgentReply) -> agents::AgentReply {
             response,
             answers,
         },
-        AgentReply::Steered { steer, message } => agents::AgentReply::Steered { steer, message },
+        AgentReply::Steered { steer, message, .. } => agents::AgentReply::Steered {
+            steer,
+            message,
+            user: None,
+        },
         AgentReply::Settings { ask, values } => agents::AgentReply::Settings { ask, values },
         AgentReply::Rendered { render, rendered } => agents::AgentReply::Rendered {
             render,

@@ -8,6 +8,7 @@ mod clients;
 mod forks;
 mod list;
 mod log;
+mod messages;
 mod references;
 mod turns;
 mod whole;
@@ -61,6 +62,9 @@ contract! {
         references: content_is_kept_while_its_channel_is, one_reference_of_many_is_enough,
             a_fork_keeps_what_the_turns_it_sees_refer_to, a_refused_reference_keeps_nothing,
             a_type_is_known_while_someone_tells_it;
+        messages: a_message_is_read_as_it_was_written,
+            a_message_that_waits_belongs_to_its_turn_when_it_starts, a_part_is_frozen_once,
+            a_fork_finds_the_messages_of_the_turns_it_sees, messages_go_with_their_chat;
         log: the_log_is_in_seq_order_across_channels_with_their_own_floors,
             a_log_over_its_bound_says_so, trimmed_actions_are_out_of_reach,
             trimming_keeps_what_a_head_does_not_hold_yet;

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Batch, Boot, ChannelRecord, ClientRecord, Duty, FloorRecord, Kind, Query, Seq,
-    SummaryRecord,
+    Answer, Batch, Boot, ChannelRecord, ClientRecord, Duty, FloorRecord, Kind, MessageRecord,
+    Query, Seq, SummaryRecord,
 };
 use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
@@ -92,6 +92,9 @@ struct Store {
     checkpoints: BTreeMap<u64, (String, Bytes)>,
     /// The type of content by who refers to it: a channel, or a turn of it.
     references: BTreeMap<(Digest, u64, Option<u64>), Option<String>>,
+    messages: BTreeMap<String, MessageRecord>,
+    /// What parts were frozen to.
+    frozen: BTreeMap<String, Bytes>,
 }
 
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 
 mod archive;
 mod lock;
+mod messages;
 mod read;
 mod references;
 mod renders;

@@ -87,6 +87,11 @@ impl AsSent {
         Self { action, lifted }
     }
 
+    /// Without the bodies that were taken out of it.
+    pub(crate) fn light(&self) -> &Object {
+        &self.action
+    }
+
     /// With its bodies in it again.
     pub(crate) fn whole(&self) -> Cow<'_, Object> {
         if self.lifted.0.is_empty() {

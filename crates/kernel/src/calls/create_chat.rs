@@ -10,13 +10,14 @@ use wire::state::Turn;
 use wire::{Action, ChannelUri, Id, Object, RpcError};
 
 use crate::Kernel;
-use crate::authority::{CONTENT_DEPTH_MAX, depth_of};
+use crate::authority::{CONTENT_DEPTH_MAX, Refusal, depth_of};
 use crate::channel::ChatChannel;
 use crate::chats::{NewChat, Source};
 use crate::io::PeerId;
 use crate::load::{Flow, Load, Memo};
 use crate::prepare::Prepared;
 use crate::record::{Answer, Query, StoredTurn, TurnPage};
+use crate::submit::Submission;
 
 /// What a new chat is called until somebody names it.
 const NEW_TITLE: &str = "New chat";
@@ -129,11 +130,17 @@ impl Kernel {
         if let Some(reason) = self.unwritable() {
             return self.answer_error(peer, id, &RpcError::new(code::INTERNAL_ERROR, reason));
         }
-        let (new, message) = match planned {
+        let (new, _) = match planned {
             Ok(planned) => planned,
             Err(error) => return self.answer_error(peer, id, &error),
         };
-        let message = match message.map(|message| self.prepare_message(&session, message, memo)) {
+        let directories = new.working_directories.clone().unwrap_or_default();
+        let check = |kernel: &Self, message: &mut Object| {
+            kernel.check_first_message(&session, message, memo)
+        };
+        let prepared = message
+            .map(|message| self.prepare_message(&session, &directories, message, check, memo));
+        let message = match prepared {
             Some(Ok(Prepared::Ready(message))) => Some(message),
             Some(Ok(Prepared::Errand(errand))) => return Flow::Errand(errand),
             Some(Err(refusal)) => {
@@ -153,15 +160,19 @@ impl Kernel {
     }
 
     /// The first turn, of the client that made the chat (H-147).
-    fn begin_with(&mut self, peer: PeerId, chat: &ChannelUri, message: Object) {
+    fn begin_with(&mut self, peer: PeerId, chat: &ChannelUri, submission: Submission) {
+        let steps = self.rewind_first(chat, submission.steps());
+        let turn_id = self.free_turn_id(chat);
         let fields = json!({
-            "turnId": self.free_turn_id(chat),
+            "turnId": turn_id,
             "startedAt": self.now.to_rfc3339(),
-            "message": message,
+            "message": submission.message,
         });
         if self.act(chat, Action::host("chat/turnStarted", fields), None) == Reduced::Changed {
             let author = self.ready(peer).map(|ready| ready.client_id.clone());
-            self.turn_started(chat, author);
+            let mut submitted = self.record_submission(chat, submission, Some(turn_id));
+            submitted.steps = steps;
+            self.turn_started(chat, author, submitted);
         }
     }
 
@@ -182,14 +193,24 @@ impl Kernel {
         if self.stopping {
             return Err(bad("the host is going down"));
         }
+        self.check_first_message(session, &mut message, memo)
+            .map_err(|refusal| bad(format!("`initialMessage`: {}", refusal.0)))?;
+        Ok(Some(message))
+    }
+
+    /// As in a chat that does not exist yet.
+    fn check_first_message(
+        &self,
+        session: &ChannelUri,
+        message: &mut Object,
+        memo: &Memo,
+    ) -> Result<(), Refusal> {
         let Some(id) = self.channels.get(session).map(|channel| channel.id) else {
-            return Ok(None);
+            return Ok(());
         };
         let empty = wire::state::ChatState::new("", "", 0, String::new());
         let chat = ChatChannel::new(empty, session.clone(), id);
-        self.check_message(&chat, &mut message, memo)
-            .map_err(|refusal| bad(format!("`initialMessage`: {}", refusal.0)))?;
-        Ok(Some(message))
+        self.check_message(&chat, message, memo)
     }
 
     /// Everything but the source that can be wrong with the request.
@@ -291,6 +312,7 @@ impl Kernel {
                 visible,
                 partial,
                 foreseen: source_chat.foreseen.clone(),
+                compacted: source_chat.compacted.clone().filter(|_| visible),
                 checkpoint: source_chat
                     .checkpoint
                     .clone()
@@ -335,7 +357,7 @@ impl Kernel {
 }
 
 /// The turns through `n` as far as they are in memory.
-fn page_in_memory(chat: &ChatChannel, n: u64) -> TurnPage {
+pub(crate) fn page_in_memory(chat: &ChatChannel, n: u64) -> TurnPage {
     let turns = chat.ns.iter().zip(chat.state.turns.as_slice());
     let turns = turns
         .filter(|(number, _)| **number <= n)

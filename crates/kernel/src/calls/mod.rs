@@ -1,6 +1,7 @@
 //! Requests: one file per method, named as on the wire.
 
 mod create_chat;
+pub(crate) use create_chat::page_in_memory;
 mod create_session;
 mod dispose_chat;
 mod dispose_session;

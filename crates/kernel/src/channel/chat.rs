@@ -18,11 +18,12 @@ use super::{Body, Channel};
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
 use crate::chats::summary_of;
-use crate::io::{RunId, TextKind};
+use crate::io::{Compacted, RunId, TextKind};
 use crate::load::{Memo, turns_of};
 use crate::message::{not_a_user_message, size_of, too_large};
 use crate::record::{ChannelId, Seq, TurnPage};
 use crate::speak::Sender;
+use crate::submit::{Submission, Submitted};
 use crate::tool_call::of_client as tool_call;
 use crate::{pending, question};
 
@@ -71,6 +72,12 @@ pub(crate) struct ChatChannel {
     pub depth: usize,
     /// Turn ids of clients that look like ones the host will make (G-26).
     pub foreseen: BTreeSet<String>,
+    /// What is known of the messages that wait, by their ids.
+    pub messages: BTreeMap<String, Submitted>,
+    /// What the active turn's message has the host do before an agent works on it.
+    pub begun: Option<Submitted>,
+    /// How far back the agent remembers.
+    pub compacted: Option<Compacted>,
 }
 
 /// The agent's work on the active turn.
@@ -117,6 +124,12 @@ struct Private {
     cuts: VecDeque<(u64, Option<u64>)>,
     cuts_forgotten: u64,
     depth: usize,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    messages: BTreeMap<String, Submitted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begun: Option<Submitted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compacted: Option<Compacted>,
 }
 
 impl ChatChannel {
@@ -140,6 +153,9 @@ impl ChatChannel {
             cuts_forgotten: 0,
             hid_at: Seq(0),
             depth: 0,
+            messages: BTreeMap::new(),
+            begun: None,
+            compacted: None,
         }
     }
 
@@ -170,6 +186,9 @@ impl ChatChannel {
             cuts: private.cuts,
             cuts_forgotten: private.cuts_forgotten,
             depth: private.depth,
+            messages: private.messages,
+            begun: private.begun,
+            compacted: private.compacted,
             ..Self::new(state, session, session_id)
         }
     }
@@ -185,6 +204,9 @@ impl ChatChannel {
             cuts: self.cuts.clone(),
             cuts_forgotten: self.cuts_forgotten,
             depth: self.depth,
+            messages: self.messages.clone(),
+            begun: self.begun.clone(),
+            compacted: self.compacted.clone(),
         };
         Bytes::from(rpc::to_json(&private))
     }
@@ -409,14 +431,15 @@ impl Kernel {
         uri: &ChannelUri,
         verb: ChatAction,
         action: Action,
+        submission: Option<Submission>,
         sender: &Sender,
         memo: &Memo,
     ) {
         match verb {
-            ChatAction::TurnStarted => self.start_turn(uri, action, sender),
+            ChatAction::TurnStarted => self.start_turn(uri, action, submission, sender),
             ChatAction::TurnCancelled => self.cancel_turn(uri, action, sender),
             ChatAction::TurnResume => self.resume_turn(uri, action, sender),
-            ChatAction::PendingMessageSet => self.set_pending(uri, action, sender),
+            ChatAction::PendingMessageSet => self.set_pending(uri, action, submission, sender),
             ChatAction::Truncated => self.truncate(uri, action, sender, memo),
             ChatAction::ToolCallConfirmed => self.confirm_tool(uri, action, sender),
             ChatAction::ToolCallComplete => self.client_completed(uri, action, sender),
@@ -462,10 +485,21 @@ impl Kernel {
             .iter()
             .map(|message| message.id.as_str())
             .collect();
+        let steering = state.steering_message.as_ref();
+        let gone: Vec<String> = chat
+            .messages
+            .iter()
+            .filter(|(id, _)| {
+                let steers = steering.is_some_and(|message| message.id == **id);
+                !steers && !waiting.contains(id.as_str())
+            })
+            .map(|(id, _)| id.clone())
+            .collect();
         let strangers = chat.authors.keys().any(|id| !waiting.contains(id.as_str()));
         let waits =
             has_draft || state.steering_message.is_some() || !state.queued_messages.is_empty();
         let session = chat.session.clone();
+        self.forget_messages(uri, &gone);
         if strangers && let Some(chat) = self.chat_mut(uri) {
             let state = Arc::clone(&chat.state);
             let waits = |id: &String| state.queued_messages.iter().any(|other| other.id == *id);

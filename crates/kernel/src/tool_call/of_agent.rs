@@ -67,6 +67,7 @@ impl Kernel {
             | TurnEvent::Activity(_)
             | TurnEvent::Checkpoint(_)
             | TurnEvent::Noted(_)
+            | TurnEvent::Compacted { .. }
             | TurnEvent::ContentRef(_)
             | TurnEvent::Asked { .. }
             | TurnEvent::SteerPoint { .. }

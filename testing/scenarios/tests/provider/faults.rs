@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agents::provider::ProviderErrorKind::{
-    Interrupted, Rejected, Unauthorized, Unavailable, Unreadable,
+    Interrupted, Rejected, Unauthorized, Unavailable, Unfit, Unreadable,
 };
 use agents::provider::{self, Endpoint, ModelEvent, Patience};
 use testkit::{Answer, Gate, ModelServer};
@@ -99,8 +99,13 @@ async fn what_another_try_would_not_change_is_tried_once() {
         ),
         (
             Answer::status(413, ""),
-            Rejected,
-            "does not take the request (413)",
+            Unfit,
+            "does not take so much at once (413)",
+        ),
+        (
+            Answer::error(400, "this model takes no image input"),
+            Unfit,
+            "does not take the request (400): this model takes no image input",
         ),
         (
             Answer::status(422, "bad"),

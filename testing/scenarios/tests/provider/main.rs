@@ -61,7 +61,7 @@ fn eager(endpoint: Endpoint) -> Endpoint {
 fn greeting() -> ModelRequest {
     ModelRequest {
         model: "scripted".to_owned(),
-        messages: vec![ModelMessage::User("hello".to_owned())],
+        messages: vec![ModelMessage::User("hello".into())],
         ..ModelRequest::default()
     }
 }

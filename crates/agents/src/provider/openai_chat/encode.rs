@@ -54,7 +54,7 @@ fn messages(request: &ModelRequest) -> Value {
 
 fn message(message: &ModelMessage) -> Option<Value> {
     match message {
-        ModelMessage::User(text) => Some(json!({"role": "user", "content": text})),
+        ModelMessage::User(content) => Some(json!({"role": "user", "content": content})),
         // Servers refuse an assistant that said nothing.
         ModelMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
         ModelMessage::Assistant { text, calls } => {
@@ -124,7 +124,7 @@ mod tests {
             model: "qwen3".to_owned(),
             system: vec![prompt::Section::new("tone", "Be brief.")],
             messages: vec![
-                ModelMessage::User("read both".to_owned()),
+                ModelMessage::User("read both".into()),
                 ModelMessage::Assistant {
                     text: "Reading.".to_owned(),
                     calls: vec![
@@ -186,7 +186,7 @@ mod tests {
             calls: Vec::new(),
         };
         check(
-            &asking(vec![ModelMessage::User("hi".to_owned()), silent]),
+            &asking(vec![ModelMessage::User("hi".into()), silent]),
             &json!({
                 "model": "m",
                 "messages": [{"role": "user", "content": "hi"}],

@@ -16,12 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use compositor::lower::{Capabilities, Target};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use super::number::Number;
 use super::script::Script;
-use super::step::{Fail, Step, UsageField};
+use super::step::{Fail, Step, UsageField, unknown_target};
 use super::substitute::Scope;
 use crate::agent::{AgentError, AgentSession, TurnInput};
 use crate::event::{AgentEvent, AgentReply, TextKind};
@@ -33,6 +34,9 @@ use wire::Object;
 
 /// Between the chunks of `say` and `think` where the session's pace is "typing".
 const TYPING: Duration = Duration::from_millis(20);
+
+/// Turns that are kept in mind when the chat is compacted.
+const KEEP_TURNS: usize = 2;
 
 pub(super) struct ScriptedSession {
     script: Arc<Script>,
@@ -88,6 +92,12 @@ impl ScriptedSession {
     }
 
     async fn play(&self, input: &TurnInput, events: &EventSink) -> Result<(), Stop> {
+        if input.compact.is_some() && input.resume.is_none() {
+            compact(events).await?;
+        }
+        if !input.reaches_model {
+            return Ok(());
+        }
         let scene = self.scene_for(input).map_err(Stop::Failed)?;
         let mut stage = Stage {
             events,
@@ -97,6 +107,7 @@ impl ScriptedSession {
             pace: pace(&input.config),
             place: scene.place,
             step: 0,
+            input,
         };
         let first = match &input.resume {
             None | Some(None) => 0,
@@ -113,6 +124,19 @@ impl ScriptedSession {
         }
         Ok(())
     }
+}
+
+/// This agent remembers nothing anyway: others would be shown the last turns only.
+async fn compact(events: &EventSink) -> Result<(), Stop> {
+    let keep_turns = KEEP_TURNS;
+    let summary = None;
+    let compacted = AgentEvent::Compacted {
+        keep_turns,
+        summary,
+    };
+    events.send(compacted).await?;
+    let text = format!("The last {keep_turns} turns are kept in mind, those before are not.");
+    Ok(events.send(AgentEvent::Notice { text }).await?)
 }
 
 #[async_trait]
@@ -148,6 +172,7 @@ struct Stage<'a> {
     pace: Option<Duration>,
     place: String,
     step: usize,
+    input: &'a TurnInput,
 }
 
 impl Stage<'_> {
@@ -232,10 +257,37 @@ impl Stage<'_> {
             Step::Spawn(spawn) => self.spawn(spawn).await,
             Step::Steer => self.steer().await,
             Step::ShowPrompt => self.show_prompt().await,
+            Step::ShowLowered(target) => self.show_lowered(target).await,
             Step::Fail(fail) => Err(Stop::Failed(self.failure(fail))),
             Step::Hang => std::future::pending().await,
             Step::Crash => panic!("the script says: crash"),
         }
+    }
+
+    /// Says the blocks that a target is shown, as JSON.
+    async fn show_lowered(&mut self, target: &str) -> Result<(), Stop> {
+        let name = self.scope.substitute(target);
+        let Some(target) = Target::named(&name) else {
+            return Err(self.unplayable("show_lowered", &unknown_target(&name)));
+        };
+        let capabilities = Capabilities::built_in(target);
+        let user = Arc::clone(&self.input.user);
+        let outside = &self.input.outside;
+        let lowered = outside.lower(user, target, capabilities).await;
+        self.send(AgentEvent::Lowered {
+            target: target.name(),
+            model: self.input.message["model"]["id"]
+                .as_str()
+                .unwrap_or("")
+                .to_owned(),
+            blocks: lowered.blocks.clone(),
+            diagnostics: lowered.diagnostics,
+        })
+        .await?;
+        let (part, kind) = (self.part(0), TextKind::Markdown);
+        self.send(AgentEvent::PartOpened { part, kind }).await?;
+        let text = Value::Array(lowered.blocks).to_string();
+        self.send(AgentEvent::Text { part, text }).await
     }
 
     fn number(&self, number: &Number, name: &str) -> Result<u64, Stop> {

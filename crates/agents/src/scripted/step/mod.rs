@@ -10,6 +10,8 @@ mod tool;
 
 use serde_json::Value;
 
+use compositor::lower::Target;
+
 use super::number::Number;
 use super::script::{ScriptError, at, object};
 use field::{Fields, flag, name, number, only_true, text, texts};
@@ -38,6 +40,8 @@ pub(super) enum Step {
     Spawn(Spawn),
     Steer,
     ShowPrompt,
+    /// What a target is shown of the user's message.
+    ShowLowered(String),
     Fail(Fail),
     Hang,
     Crash,
@@ -64,7 +68,7 @@ pub(super) enum UsageField {
     Other(Value),
 }
 
-const BUILT: [&str; 19] = [
+const BUILT: [&str; 20] = [
     "say",
     "think",
     "stream",
@@ -81,11 +85,11 @@ const BUILT: [&str; 19] = [
     "usage",
     "title",
     "activity",
+    "show_lowered",
     "fail",
     "hang",
     "crash",
 ];
-const LATER: [&str; 1] = ["show_lowered"];
 /// The type of a content reference that names none.
 const CONTENT_TYPE_DEFAULT: &str = "text/plain";
 /// The size of a streamed chunk that names none.
@@ -107,9 +111,6 @@ impl Step {
             let what = format!("a step has exactly one key; this one has {}", step.len());
             return Err(at(place, what));
         };
-        if LATER.contains(&name.as_str()) {
-            return Err(at(place, format!("the step `{name}` is not built yet")));
-        }
         let inner = format!("{place}.{name}");
         let place_of_step = place;
         let place = inner.as_str();
@@ -131,6 +132,7 @@ impl Step {
             "spawn" => Spawn::parse(value, place).map(Self::Spawn),
             "steer" => only_true(value, place).map(|()| Self::Steer),
             "show_prompt" => only_true(value, place).map(|()| Self::ShowPrompt),
+            "show_lowered" => target(value, place).map(Self::ShowLowered),
             "fail" => Fail::parse(value, place).map(Self::Fail),
             "hang" => only_true(value, place).map(|()| Self::Hang),
             "crash" => only_true(value, place).map(|()| Self::Crash),
@@ -164,6 +166,20 @@ impl Fail {
             resumable: fields.optional("resumable", flag)?.unwrap_or(false), // G-04
         })
     }
+}
+
+/// The name of a target; one with a placeholder in it is looked at when it is played.
+fn target(value: &Value, place: &str) -> Result<String, ScriptError> {
+    let name = text(value, place)?;
+    if !name.contains(['$', '{']) && Target::named(&name).is_none() {
+        return Err(at(place, unknown_target(&name)));
+    }
+    Ok(name)
+}
+
+pub(super) fn unknown_target(name: &str) -> String {
+    let known = Target::ALL.map(Target::name).join(", ");
+    format!("`{name}` is no target; there are {known}")
 }
 
 fn usage(value: &Value, place: &str) -> Result<Vec<(String, UsageField)>, ScriptError> {

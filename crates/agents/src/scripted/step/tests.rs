@@ -75,7 +75,7 @@ fn a_bad_step_is_told_with_its_place() {
         scenes[2].steps[0]: must be a JSON object
         scenes[2].steps[0]: a step has exactly one key; this one has 0
         scenes[2].steps[0]: a step has exactly one key; this one has 2
-        scenes[2].steps[0]: unknown step `shout`; known here: say, think, stream, parts, wait_ms, tool, client_tool, ask, spawn, steer, show_prompt, notify, content_ref, usage, title, activity, fail, hang, crash
+        scenes[2].steps[0]: unknown step `shout`; known here: say, think, stream, parts, wait_ms, tool, client_tool, ask, spawn, steer, show_prompt, notify, content_ref, usage, title, activity, show_lowered, fail, hang, crash
         scenes[2].steps[0].say: must be a list
         scenes[2].steps[0].say[1]: must be a string
         scenes[2].steps[0].stream: must be a JSON object
@@ -161,23 +161,9 @@ fn a_bad_step_that_waits_is_told_with_its_place() {
         here.ask.questions[0]: missing field `message`
         here.spawn.steps: is missing
         here.spawn.interactivity: must be one of "full", "read-only", "hidden"
-        here.spawn.steps[1].spawn.steps[0]: unknown step `shout`; known here: say, think, stream, parts, wait_ms, tool, client_tool, ask, spawn, steer, show_prompt, notify, content_ref, usage, title, activity, fail, hang, crash
+        here.spawn.steps[1].spawn.steps[0]: unknown step `shout`; known here: say, think, stream, parts, wait_ms, tool, client_tool, ask, spawn, steer, show_prompt, notify, content_ref, usage, title, activity, show_lowered, fail, hang, crash
         here.steer: must be true
         here.content_ref.text: is missing
         here.content_ref: must be a JSON object
     "#]].assert_eq(&told);
-}
-
-#[test]
-fn a_step_of_a_later_version_is_refused_by_name() {
-    for name in LATER {
-        let step = json!({name: true});
-        let message = Step::parse(&step, "scenes[0].steps[1]")
-            .unwrap_err()
-            .to_string();
-        assert_eq!(
-            message,
-            format!("scenes[0].steps[1]: the step `{name}` is not built yet")
-        );
-    }
 }

@@ -3,8 +3,8 @@
 //! Must not know: how the maps came to be what they are.
 
 use kernel::{
-    Answer, Boot, ChannelId, ClientRecord, FloorRecord, FoundTurn, Kind, LogSlice, Query, Seq,
-    StoredChannel, StoredTurn, SummaryRecord, TurnPage,
+    Answer, Boot, ChannelId, ClientRecord, FloorRecord, FoundTurn, Kind, LogSlice, MessageRecord,
+    Query, Seq, StoredChannel, StoredMessage, StoredTurn, SummaryRecord, TurnPage,
 };
 use wire::{ChannelUri, Digest, Timestamp};
 
@@ -78,6 +78,52 @@ impl Store {
             Query::ContentType { digest } => {
                 Answer::ContentType(self.references_to(digest).flatten().next().cloned())
             }
+            Query::Messages { chat, turn_ids } => {
+                let of = |turn_id: &String| self.messages_of(chat.0, turn_id);
+                Answer::Messages(turn_ids.iter().flat_map(of).collect())
+            }
+            Query::Message { id } => {
+                let found = self.messages.get(id);
+                Answer::Messages(
+                    found
+                        .map(|message| self.message(message))
+                        .into_iter()
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    /// The messages of a turn, from the nearest chat that has it.
+    fn messages_of(&self, chat: u64, turn_id: &str) -> Vec<StoredMessage> {
+        let sources = self.ranges.get(&chat).into_iter().flatten().rev();
+        let chats = std::iter::once(chat).chain(sources.map(|range| range.source));
+        for chat in chats {
+            let of_turn = |message: &&MessageRecord| {
+                message.chat.0 == chat && message.turn_id.as_deref() == Some(turn_id)
+            };
+            let found: Vec<StoredMessage> = self
+                .messages
+                .values()
+                .filter(of_turn)
+                .map(|message| self.message(message))
+                .collect();
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
+    fn message(&self, message: &MessageRecord) -> StoredMessage {
+        let parts = message.parts.iter();
+        StoredMessage {
+            id: message.id.clone(),
+            turn_id: message.turn_id.clone(),
+            metadata: message.metadata.clone(),
+            parts: parts
+                .map(|part| (part.clone(), self.frozen.get(&part.id).cloned()))
+                .collect(),
         }
     }
 

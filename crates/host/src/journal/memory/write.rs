@@ -62,6 +62,30 @@ impl Store {
             } => {
                 self.actions.insert((channel.0, seq.0), envelope.clone());
             }
+            Record::Message(message) => {
+                self.messages.insert(message.id.clone(), message.clone());
+            }
+            Record::MessageStarted { id, turn_id } => {
+                if let Some(message) = self.messages.get_mut(id) {
+                    message.turn_id = Some(turn_id.clone());
+                }
+            }
+            Record::MessageGone { id } => {
+                self.messages.remove(id);
+            }
+            Record::Frozen(frozen) => {
+                let mut parts = self.messages.values().flat_map(|message| &message.parts);
+                if parts.any(|part| part.id == frozen.part_id) {
+                    let json = frozen.json.clone();
+                    self.frozen.entry(frozen.part_id.clone()).or_insert(json);
+                }
+                if let Some(digest) = frozen.digest {
+                    let key = (digest, frozen.chat.0, None);
+                    self.references.entry(key).or_default();
+                }
+            }
+            // Nobody looks into memory from outside.
+            Record::Lowered(_) => {}
             Record::Channel(record) => {
                 let mut channel = Channel::of(record);
                 if let Some(before) = self.channels.get(&record.id.0) {
@@ -228,6 +252,11 @@ impl Store {
         self.references.retain(|(_, channel, turn), _| match turn {
             Some(n) => !due.contains(channel) || turns.contains_key(&(*channel, *n)),
             None => !due.contains(channel),
+        });
+        self.messages.retain(|_, message| {
+            let mut rows = turns.range((message.chat.0, 0)..=(message.chat.0, u64::MAX));
+            let has_turn = rows.any(|(_, row)| Some(&row.turn.id) == message.turn_id.as_ref());
+            !due.contains(&message.chat.0) || has_turn
         });
         // A channel whose turns forks still see stays behind, so that a later sweep finds them.
         self.channels.retain(|id, _| {

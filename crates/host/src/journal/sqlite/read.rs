@@ -12,7 +12,7 @@ use kernel::{Answer, Boot, ChannelId, Duty, Kind, LogSlice, Query, Seq, StoredCh
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 
-use super::{int, references};
+use super::{int, messages, references};
 use crate::journal::JournalError;
 use crate::journal::page::{Crossing, Page};
 
@@ -91,6 +91,10 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
         Query::ContentType { digest } => {
             Answer::ContentType(references::content_type(conn, digest)?)
         }
+        Query::Messages { chat, turn_ids } => {
+            Answer::Messages(messages::of_turns(conn, *chat, turn_ids)?)
+        }
+        Query::Message { id } => Answer::Messages(messages::by_id(conn, id)?.into_iter().collect()),
     })
 }
 

@@ -13,7 +13,7 @@ pub(super) type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// Step `i` leads from format `i` to format `i + 1`; format 0 is an empty file. Steps are only ever added: a journal
 /// written by any release walks the same way.
-pub(super) const MIGRATIONS: &[Migration] = &[format_1, format_2, format_3];
+pub(super) const MIGRATIONS: &[Migration] = &[format_1, format_2, format_3, format_4];
 
 /// "GRjl": tells a journal from any other SQLite file.
 const APPLICATION_ID: i32 = 0x4752_6a6c;
@@ -77,6 +77,10 @@ fn format_2(tx: &Transaction<'_>) -> rusqlite::Result<()> {
 
 fn format_3(tx: &Transaction<'_>) -> rusqlite::Result<()> {
     tx.execute_batch(FORMAT_3)
+}
+
+fn format_4(tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    tx.execute_batch(FORMAT_4)
 }
 
 /// Columns that are scanned stand before those that are only fetched: SQLite reads a row from its front.
@@ -241,4 +245,38 @@ CREATE INDEX reference_digest ON reference (digest);
 const FORMAT_3: &str = "
 ALTER TABLE client ADD COLUMN transform TEXT;
 ALTER TABLE render ADD COLUMN asked_json TEXT;
+";
+
+/// Messages and parts with names and columns that other readers of such rows know; those of format 1 were never written.
+/// A message that waits belongs to no turn yet. What a part was frozen to is no part of it.
+const FORMAT_4: &str = "
+DROP TABLE chat_parts;
+DROP TABLE chat_messages;
+CREATE TABLE chat_messages (
+    id TEXT PRIMARY KEY,
+    session_id INTEGER NOT NULL,
+    chat INTEGER NOT NULL,
+    turn_id TEXT,
+    role TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    metadata_json TEXT NOT NULL
+);
+CREATE INDEX chat_messages_turn ON chat_messages (chat, turn_id, id);
+CREATE INDEX chat_messages_session ON chat_messages (session_id);
+CREATE TABLE chat_parts (
+    id TEXT PRIMARY KEY,
+    message_id TEXT NOT NULL,
+    session_id INTEGER NOT NULL,
+    \"index\" INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    tool_call_id TEXT,
+    tool_state TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    data_json TEXT NOT NULL
+);
+CREATE UNIQUE INDEX chat_parts_message ON chat_parts (message_id, \"index\");
+CREATE INDEX chat_parts_session ON chat_parts (session_id);
+CREATE TABLE frozen (part_id TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
 ";

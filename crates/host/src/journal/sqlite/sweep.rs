@@ -6,8 +6,8 @@
 
 use rusqlite::{Connection, Result, params};
 
-use super::references;
 use super::write::{forget_client, run};
+use super::{messages, references};
 
 /// Channels looked at in one sweep: a sweep shares the writer with everybody's batches.
 const SWEEP_CHANNELS_MAX: i64 = 100;
@@ -24,7 +24,7 @@ const LET_GO: i64 = i64::MIN;
 pub(super) const DUE: &str =
     "SELECT id FROM channel WHERE disposed_at < ?1 ORDER BY disposed_at LIMIT ?2";
 
-pub(super) const UNUSED_TURNS: &str = "SELECT n, body FROM turn
+pub(super) const UNUSED_TURNS: &str = "SELECT n, body, id FROM turn
      WHERE channel = ?1 AND NOT EXISTS (SELECT 1 FROM turn_range
          WHERE source = ?1 AND turn.n BETWEEN first_n AND last_n)
      ORDER BY n LIMIT ?2";
@@ -69,11 +69,13 @@ fn delete_actions(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64>
 }
 
 fn delete_turns(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
-    let unused: Vec<(i64, i64)> = conn
+    let unused: Vec<(i64, i64, String)> = conn
         .prepare_cached(UNUSED_TURNS)?
-        .query_map([channel, rows_max], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map([channel, rows_max], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?
         .collect::<Result<_>>()?;
-    for (n, body) in &unused {
+    for (n, body, id) in &unused {
         run(conn, "DELETE FROM turn_body WHERE id = ?1", &[body])?;
         run(
             conn,
@@ -81,6 +83,7 @@ fn delete_turns(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
             &[&channel, n],
         )?;
         references::forget_turn(conn, channel, *n)?;
+        messages::forget_turn(conn, channel, id)?;
     }
     Ok(i64::try_from(unused.len()).unwrap_or(i64::MAX))
 }
@@ -97,6 +100,7 @@ fn let_go_of_sources(conn: &Connection, fork: i64) -> Result<()> {
 fn bury(conn: &Connection, channel: i64) -> Result<()> {
     run(conn, "DELETE FROM checkpoint WHERE chat = ?1", &[&channel])?;
     run(conn, "DELETE FROM render WHERE chat = ?1", &[&channel])?;
+    messages::forget_chat(conn, channel)?;
     let held: bool = conn
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM turn WHERE channel = ?1)")?
         .query_row([channel], |row| row.get(0))?;

@@ -10,7 +10,7 @@ use kernel::{
 use rusqlite::{Connection, Result, ToSql, params};
 use wire::state::Turn;
 
-use super::{int, references, renders, sweep};
+use super::{int, messages, references, renders, sweep};
 
 const INSERT_ACTION: &str = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";
 
@@ -58,6 +58,17 @@ fn write(conn: &Connection, record: &Record) -> Result<()> {
             INSERT_ACTION,
             &[&int(channel.0), &int(seq.0), &&envelope[..]],
         ),
+        Record::Message(message) => messages::put(conn, message),
+        Record::MessageStarted { id, turn_id } => messages::started(conn, id, turn_id),
+        Record::MessageGone { id } => messages::forget(conn, id),
+        Record::Frozen(frozen) => {
+            messages::freeze(conn, frozen)?;
+            match &frozen.digest {
+                Some(digest) => references::put(conn, frozen.chat, None, digest, None),
+                None => Ok(()),
+            }
+        }
+        Record::Lowered(lowered) => messages::lowered(conn, lowered),
         Record::Channel(channel) => put_channel(conn, channel),
         Record::Fork {
             chat,

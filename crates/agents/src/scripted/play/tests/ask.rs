@@ -44,10 +44,12 @@ async fn a_question_waits_for_its_answers() {
 async fn steering_is_taken_where_the_script_says() {
     let steps = json!([{"steer": true}, {"say": ["<{{steering}}>"]}, {"steer": true}, {"say": ["<{{steering}}>"]}]);
     let first = AgentReply::Steered {
+        user: None,
         steer: 0,
         message: Some(json!({"text": "go $1 left"})),
     };
     let nothing = AgentReply::Steered {
+        user: None,
         steer: 2 << 32,
         message: None,
     };
@@ -116,6 +118,7 @@ async fn a_cancel_ends_a_wait() {
         assert!(turn.await.unwrap_err().is_cancelled(), "{steps}");
         assert_eq!(receiver.recv().await, None, "nothing comes after {asked:?}");
         let late = AgentReply::Steered {
+            user: None,
             steer: 0,
             message: None,
         };
@@ -134,6 +137,7 @@ async fn a_resumed_scene_still_knows_the_answers() {
     let replies = vec![
         answered_with("accept", json!({})),
         AgentReply::Steered {
+            user: None,
             steer: 1 << 32,
             message: Some(json!({"text": "left"})),
         },

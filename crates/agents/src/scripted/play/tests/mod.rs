@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::agent::{Agent, SessionFacts};
+use crate::message::{Outside, UserMessage};
 use crate::scripted::ScriptedAgent;
 use crate::sink::Replies;
 
@@ -19,6 +20,11 @@ fn input(text: &str) -> TurnInput {
     TurnInput {
         text: text.to_owned(),
         message: json!({"text": text}),
+        user: Arc::new(UserMessage::text(text)),
+        reaches_model: true,
+        compact: None,
+        outside: Outside::default(),
+        summary: None,
         config: Object::new(),
         resume: None,
         brief: None,
@@ -135,6 +141,8 @@ fn line(event: &AgentEvent) -> String {
             text(&worker.brief)
         ),
         AgentEvent::Notice { .. }
+        | AgentEvent::Compacted { .. }
+        | AgentEvent::Lowered { .. }
         | AgentEvent::Usage(_)
         | AgentEvent::Title(_)
         | AgentEvent::Activity(_) => format!("{event:?}"),

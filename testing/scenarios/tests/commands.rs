@@ -1,0 +1,327 @@
+//! Commands that the host carries out, and messages that are understood before they are recorded (C-040 to C-054, C-080).
+
+use host::journal::Journal as _;
+use kernel::{Answer, Query, StoredMessage};
+use serde_json::{Value, json};
+use testkit::{Kill, Person, Scenario};
+
+/// What the host said in the latest turn.
+fn notices(person: &Person) -> Vec<String> {
+    let turn = person.latest_turn();
+    let parts = turn["responseParts"].as_array().cloned();
+    let parts = parts.unwrap_or_default().into_iter();
+    parts
+        .filter(|part| part["kind"] == "systemNotification")
+        .map(|part| part["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn turn_texts(person: &Person, chat: &str) -> Vec<String> {
+    let state = person.sees(chat);
+    let turns = state["turns"].as_array().cloned().unwrap_or_default();
+    turns
+        .iter()
+        .map(|turn| turn["message"]["text"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The rows of the messages of some turns.
+fn rows(s: &Scenario, chat: &str, turns: &[&str]) -> Vec<StoredMessage> {
+    let world = s.look();
+    let mut reader = world.memory.reader().unwrap();
+    let uri = wire::ChannelUri::parse(chat).unwrap();
+    let found = reader.read(&Query::Channel {
+        uri,
+        turns_max: 1,
+        bytes_max: 1,
+    });
+    let Ok(Answer::Channel(Some(channel))) = found else {
+        panic!("{chat} is not there");
+    };
+    let found = reader.read(&Query::Messages {
+        chat: channel.id,
+        turn_ids: turns.iter().map(|id| (*id).to_owned()).collect(),
+    });
+    match found {
+        Ok(Answer::Messages(messages)) => messages,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn parts_of(message: &StoredMessage) -> Vec<Value> {
+    let parts = message.parts.iter();
+    parts
+        .map(|(part, _)| serde_json::from_slice(&part.json).unwrap())
+        .collect()
+}
+
+// C-053, V23: persisted, carried out, complete, and no agent hears of it
+#[test]
+fn archive_archives_the_session_and_asks_no_agent() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    let turn = ann.says("/archive");
+    assert_eq!(bob.latest_turn()["state"], "complete");
+    assert_eq!(notices(&bob), ["This session is archived."]);
+    let status = bob.sees(&ann.session())["status"].as_u64().unwrap();
+    assert_eq!(status & 64, 64, "archived");
+    assert!(s.asked().is_empty());
+    let rows = rows(&s, &ann.chat(), &[&turn]);
+    let command = json!({"type": "command", "id": "/archive", "args": {}});
+    assert_eq!(parts_of(&rows[0]), [command]);
+    s.all_agree();
+}
+
+// C-080: the rows are there before any agent is, also when the host dies right after
+#[test]
+fn a_message_has_its_rows_before_its_agent_runs() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.host_dies_at(Kill::BeforeAct);
+    let turn = ann.starts("see @file:a.txt and @skill:nope");
+    s.settles();
+    assert!(s.asked().is_empty());
+    let stored = rows(&s, &ann.chat(), &[&turn]);
+    let kinds: Vec<&str> = stored[0]
+        .parts
+        .iter()
+        .map(|(part, _)| part.kind.as_str())
+        .collect();
+    assert_eq!(kinds, ["text", "mention", "text", "mention"]);
+    assert!(stored[0].id.starts_with("msg_") && stored[0].id.len() == 30);
+    assert!(stored[0].parts.iter().all(|(part, _)| part.id.len() == 30));
+    let metadata: Value = serde_json::from_slice(&stored[0].metadata).unwrap();
+    assert_eq!(metadata["schema_version"], 1);
+}
+
+// C-064: told to the user, and the turn goes on
+#[test]
+fn an_unknown_skill_is_told_and_the_turn_goes_on() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["ok"]);
+    ann.says("use @skill:nope");
+    assert_eq!(
+        notices(&ann),
+        ["mention: unknown skill 'nope' (dropped from model view)"]
+    );
+    assert_eq!(ann.reads(), "ok");
+    s.all_agree();
+}
+
+#[test]
+fn branch_forks_the_chat_where_it_stands() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["one"]);
+    ann.says("first");
+    s.model().streams(["two"]);
+    ann.says("second");
+    ann.says("/branch");
+    assert_eq!(ann.latest_turn()["state"], "complete");
+    let told = notices(&ann);
+    let branch = told[0].rsplit(' ').next().unwrap().to_owned();
+    let chats = ann.sees(&ann.session())["chats"].clone();
+    let added = chats.as_array().unwrap().iter();
+    let added: Vec<&Value> = added.filter(|chat| chat["resource"] == *branch).collect();
+    assert_eq!(added[0]["origin"]["kind"], "fork");
+    ann.watches(&branch);
+    assert_eq!(turn_texts(&ann, &branch), ["first", "second"]);
+    // A branch of a chat in which nothing was said cannot be.
+    let bob = s.client("bob").opens_chat();
+    bob.says("/branch");
+    assert_eq!(bob.latest_turn()["state"], "error");
+    s.all_agree();
+}
+
+// C-054, G-08: the turn ends in an error, no agent is asked, the queue is held
+#[test]
+fn a_command_that_fails_ends_its_turn_and_holds_the_queue() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["..."]).waits_ms(100);
+    ann.starts("busy");
+    s.world().advance_ms(0);
+    ann.dispatches(&ann.chat(), ann.pending_set("queued", "q1", "/rewind many"));
+    ann.dispatches(&ann.chat(), ann.pending_set("queued", "q2", "later"));
+    s.settles();
+    assert_eq!(s.asked(), ["busy"]);
+    let turn = ann.latest_turn();
+    assert_eq!(turn["state"], "error");
+    let error = turn["responseParts"].as_array().unwrap().last().unwrap();
+    assert!(error["resumable"].is_null(), "{error}");
+    assert_eq!(ann.queue(), ["q2"]);
+    s.all_agree();
+}
+
+#[test]
+fn rewind_takes_turns_back_and_stays_as_the_record_of_it() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    for text in ["one", "two", "three"] {
+        s.model().streams(["ok"]);
+        ann.says(text);
+    }
+    ann.says("/rewind 2");
+    assert_eq!(turn_texts(&bob, &ann.chat()), ["one", "/rewind 2"]);
+    assert_eq!(notices(&bob), ["2 turns were taken back."]);
+    s.model().streams(["ok"]);
+    ann.says("four");
+    assert_eq!(turn_texts(&bob, &ann.chat()), ["one", "/rewind 2", "four"]);
+    ann.says("/rewind 99");
+    assert_eq!(turn_texts(&bob, &ann.chat()), ["/rewind 99"]);
+    s.host_restarts();
+    bob.reconnects();
+    ann.reconnects();
+    s.all_agree();
+}
+
+#[test]
+fn a_rewind_below_a_small_window_is_heard_by_everyone() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    for n in 0..6 {
+        s.model().streams(["ok"]);
+        ann.says(&n.to_string());
+    }
+    let bob = s.client("bob").arrives();
+    bob.watches(&ann.session());
+    bob.watches_turns(&ann.chat(), 1);
+    ann.says("/rewind 4");
+    s.all_agree();
+    assert!(turn_texts(&bob, &ann.chat()).ends_with(&["1".to_owned(), "/rewind 4".to_owned()]));
+}
+
+// The agent shortens its own view; what it forgot comes back when the cut goes below it
+#[test]
+fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    for text in ["one", "two", "three"] {
+        s.model().streams(["ok"]);
+        ann.says(text);
+    }
+    s.model().says(kernel::TurnEvent::Compacted {
+        keep_turns: 1,
+        summary: Some("short".to_owned()),
+    });
+    ann.says("/compact keep the names");
+    let asked = s.look().models.asked.last().cloned().unwrap();
+    assert_eq!(asked.compact.as_deref(), Some("keep the names"));
+    assert!(!asked.reaches_model);
+    s.host_restarts();
+    ann.reconnects();
+    s.model().streams(["ok"]);
+    ann.says("four");
+    let compacted = |s: &Scenario| {
+        let asked = s.look().models.asked.last().cloned().unwrap();
+        asked.history.compacted
+    };
+    let kept = compacted(&s).unwrap();
+    assert_eq!((kept.from_n, kept.summary.as_deref()), (2, Some("short")));
+    ann.says("/rewind 4");
+    s.model().streams(["ok"]);
+    ann.says("five");
+    assert_eq!(compacted(&s), None);
+    s.all_agree();
+}
+
+// C-007
+#[test]
+fn a_message_without_anything_in_it_is_refused() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let refused = ann.tries(&ann.chat(), ann.turn_started("t1", ""));
+    assert!(refused.unwrap_err().starts_with("empty_message"));
+    let mut action = ann.turn_started("t2", "");
+    action["message"]["attachments"] = json!([{"type": "simple", "label": "l", "displayKind": "open",
+        "modelRepresentation": "", "_meta": {"compositor/part":
+            {"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1}}}]);
+    let refused = ann.tries(&ann.chat(), action);
+    assert!(refused.unwrap_err().starts_with("empty_message"));
+    assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
+    s.all_agree();
+}
+
+// compositor 3.5
+#[test]
+fn a_command_cannot_steer() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["..."]).hangs();
+    ann.says("busy");
+    let refused = ann.tries(&ann.chat(), ann.pending_set("steering", "s1", "/compact"));
+    assert_eq!(
+        refused.unwrap_err(),
+        "/compact cannot steer a turn: send it when the turn is over"
+    );
+    s.all_agree();
+}
+
+// compositor 3.5: understood when it is set, carried out when its turn comes; rows move with it
+#[test]
+fn what_waits_is_understood_when_it_is_set_and_gone_when_it_is_removed() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    s.model().streams(["..."]).hangs();
+    ann.says("busy");
+    for (id, text) in [("q1", "@file:a"), ("q2", "/archive"), ("q1", "see @file:b")] {
+        ann.tries(&ann.chat(), ann.pending_set("queued", id, text))
+            .unwrap();
+    }
+    s.host_is_killed();
+    s.host_restarts();
+    ann.reconnects();
+    s.model().streams(["ok"]);
+    // The queue is held after a crash; setting a message again starts it (G-08).
+    ann.tries(&ann.chat(), ann.pending_set("queued", "q3", "last"))
+        .unwrap();
+    s.model().streams(["ok"]);
+    s.settles();
+    assert_eq!(
+        turn_texts(&ann, &ann.chat())[1..],
+        ["see @file:b", "/archive", "last"]
+    );
+    let ids: Vec<String> = ann.sees(&ann.chat())["turns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| turn["id"].as_str().unwrap().to_owned())
+        .collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let stored = rows(&s, &ann.chat(), &ids);
+    let kinds: Vec<Vec<&str>> = stored
+        .iter()
+        .map(|message| {
+            message
+                .parts
+                .iter()
+                .map(|(part, _)| part.kind.as_str())
+                .collect()
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            vec!["text"],
+            vec!["text", "mention"],
+            vec!["command"],
+            vec!["text"]
+        ]
+    );
+    s.all_agree();
+}
+
+#[test]
+fn help_lists_the_commands() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    ann.says("/help");
+    let told = notices(&ann).join("\n");
+    for name in ["/archive", "/branch", "/compact", "/help", "/rewind"] {
+        assert!(told.contains(name), "{told}");
+    }
+    assert!(s.asked().is_empty());
+}
