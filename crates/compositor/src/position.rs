@@ -40,7 +40,7 @@ pub fn lines_of_selection(selection: &Value) -> Option<(u64, u64)> {
 }
 
 /// How far apart marks are, in bytes.
-const STRIDE: usize = 1_024;
+const STRIDE: usize = 128;
 
 /// What is known of one place in the text.
 #[derive(Debug, Clone, Copy)]
