@@ -14,7 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("agents", &["compositor", "wire"]),
     ("host", &["agents", "compositor", "kernel", "wire"]),
     ("client", &["wire"]),
-    ("cli", &["client", "host", "wire"]),
+    ("cli", &["client", "compositor", "host", "wire"]),
     ("xtask", &[]),
 ];
 

@@ -5,6 +5,7 @@
 //! Must not know: how a verb does its work.
 
 mod chat;
+mod compose;
 mod doctor;
 mod exit;
 mod export;
@@ -63,6 +64,7 @@ enum Verb {
     Watch(watch::WatchOptions),
     Export(export::ExportOptions),
     Inspect(inspect::InspectOptions),
+    Compose(compose::ComposeOptions),
     Transform(transform::TransformOptions),
     Doctor(doctor::DoctorOptions),
 }
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
             Verb::Watch(options) => watch::run(options).await,
             Verb::Export(options) => export::run(&options),
             Verb::Inspect(options) => inspect::run(&options),
+            Verb::Compose(options) => compose::run(&options),
             Verb::Transform(options) => transform::run(options).await,
             Verb::Doctor(options) => doctor::run(options).await,
         }

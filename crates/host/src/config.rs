@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::entities::{Entities, NoEntities};
+
 pub use agents::Model;
 pub use kernel::Limits;
 
@@ -40,6 +42,10 @@ pub struct Config {
     pub journal: JournalChoice,
     pub limits: Limits,
     pub on_log_level: Option<LogLevelHook>,
+    /// What targets and models take, over what is built in: a JSON file.
+    pub capabilities: Option<PathBuf>,
+    /// What mentions may name, for those who embed the host (G-42).
+    pub entities: Arc<dyn Entities>,
 }
 
 /// Where the token comes from.
@@ -93,6 +99,8 @@ struct File {
     restricted_sections: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     journal: Option<JournalChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<PathBuf>,
     limits: Limits,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     models: Vec<Model>,
@@ -115,6 +123,8 @@ impl Config {
             journal: JournalChoice::Sqlite,
             limits: Limits::default(),
             on_log_level: None,
+            capabilities: None,
+            entities: Arc::new(NoEntities),
         }
     }
 
@@ -150,6 +160,7 @@ impl Config {
             .restricted_sections
             .unwrap_or_else(|| std::mem::take(&mut self.restricted_sections));
         self.journal = file.journal.unwrap_or(self.journal);
+        self.capabilities = file.capabilities.or_else(|| self.capabilities.take());
         self.limits = file.limits;
         Model::check_all(&file.models).map_err(|error| ConfigError::Invalid {
             path: path.to_owned(),
@@ -170,6 +181,7 @@ impl Config {
             allowed_origins: Some(self.allowed_origins.clone()),
             restricted_sections: Some(self.restricted_sections.clone()),
             journal: Some(self.journal),
+            capabilities: self.capabilities.clone(),
             limits: self.limits.clone(),
             models: self.models.clone(),
         };

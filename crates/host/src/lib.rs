@@ -14,6 +14,7 @@ pub mod journal;
 mod kernel_task;
 pub mod net;
 mod pace;
+pub mod preview;
 mod run;
 mod secret;
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::{Agent, NativeAgent, Script, ScriptedAgent};
+use compositor::lower::CapabilityMap;
 use kernel::{AgentFacts, HostFacts, Input, Kernel};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -60,6 +61,8 @@ pub enum ServeError {
     Model(String),
     #[error("{0}")]
     Script(String),
+    #[error("capabilities: {0}")]
+    Capabilities(String),
     #[error("restricted_sections: no agent has a section `{id}`; there are: {known}")]
     Section { id: String, known: String },
     #[error("workspace {path}: {message}")]
@@ -76,7 +79,8 @@ pub async fn serve(
         return Err(ServeError::TokenNeeded(config.listen));
     }
     let roots = roots_of(&config)?;
-    let agents = agents_of(&config, &roots)?;
+    let staging = make_staging(&config)?;
+    let agents = agents_of(&config, &roots, &staging)?;
     let facts = facts_of(&config, &agents, roots)?;
     let journal = open_journal(&config)?;
     let blobs = open_blobs(&config)?;
@@ -99,7 +103,9 @@ pub async fn serve(
     let (journal, boot) = JournalThread::start(journal)?;
     let (kernel, first) = Kernel::boot(boot, facts, config.limits.clone(), clock.now());
     let (arrivals, inbox) = mpsc::channel(config.limits.inputs_max);
-    let effects = Effects::new(arrivals.clone(), journal.clone(), bodies, agents);
+    let mut effects = Effects::new(arrivals.clone(), journal.clone(), bodies, agents);
+    effects.shelves.staging = Some(staging);
+    effects.shelves.entities = Arc::clone(&config.entities);
     let hook = config.on_log_level.clone();
     let mut task = KernelTask::new(
         kernel,
@@ -259,14 +265,45 @@ fn door_of(config: &Config, token: Option<String>, shutdown_ms: u64) -> Arc<net:
     Arc::new(net::Door::new(limits, token, hosts, origins))
 }
 
-fn agents_of(config: &Config, roots: &[String]) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
+/// Where copies of attachments are made for tools.
+fn make_staging(config: &Config) -> Result<PathBuf, ServeError> {
+    let problem = |error: std::io::Error| ServeError::Data {
+        path: config.data.clone(),
+        message: error.to_string(),
+    };
+    let staging = config.data.join("staged");
+    make_private_dir(&staging).map_err(problem)?;
+    std::path::absolute(staging).map_err(problem)
+}
+
+/// What targets and models take.
+fn capabilities_of(config: &Config) -> Result<CapabilityMap, ServeError> {
+    let built_in = CapabilityMap::built_in();
+    let Some(path) = &config.capabilities else {
+        return Ok(built_in);
+    };
+    let bad = |message: String| ServeError::Capabilities(format!("{}: {message}", path.display()));
+    let text = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
+    let over = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
+    built_in.with(&over).map_err(|error| bad(error.to_string()))
+}
+
+fn agents_of(
+    config: &Config,
+    roots: &[String],
+    staging: &Path,
+) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
     let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
     let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
     if !config.models.is_empty() {
         hide_environment(&config.models);
         let native = NativeAgent::new(config.models.clone());
         let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
-        agents.push(Arc::new(native.within(roots.clone())));
+        let native = native
+            .within(roots.clone())
+            .reading(staging.to_owned())
+            .with_capabilities(capabilities_of(config)?);
+        agents.push(Arc::new(native));
     }
     if !config.scripted {
         if agents.is_empty() {

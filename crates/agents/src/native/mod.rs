@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     locale: Locale,
     gatherer: Gatherer,
     capabilities: CapabilityMap,
+    /// A directory that tools may read beside the working directories.
+    readable: Option<PathBuf>,
 }
 
 impl NativeAgent {
@@ -73,6 +75,7 @@ impl NativeAgent {
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
+                readable: None,
             }),
             workspaces: Mutex::default(),
             approvals: Mutex::default(),
@@ -83,6 +86,15 @@ impl NativeAgent {
     pub fn within(mut self, roots: Vec<PathBuf>) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.gatherer = Gatherer::within(roots);
+        }
+        self
+    }
+
+    /// Lets tools read one more directory: copies of attachments lie there (C-032).
+    #[must_use]
+    pub fn reading(mut self, directory: PathBuf) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.readable = Some(directory);
         }
         self
     }
@@ -118,7 +130,9 @@ impl NativeAgent {
         if let Some((_, workspace)) = kept.iter().find(|(known, _)| known == facts) {
             return Ok(Arc::clone(workspace));
         }
-        let opened = Workspace::open(&facts.working_directories).map_err(|error| AgentError {
+        let readable = self.shared.readable.as_deref();
+        let opened = Workspace::open_beside(&facts.working_directories, readable);
+        let opened = opened.map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),
             resumable: true,

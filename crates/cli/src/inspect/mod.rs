@@ -1,8 +1,10 @@
-//! `greenroom inspect`: what the model was told, read from the data directory; no host is needed, and one may run.
+//! `greenroom inspect`: what was said and what the model was shown of it, read from the data directory; no host is needed,
+//! and one may run.
 //!
 //! Promises: nothing it shows ever travels over the protocol; what was kept comes out as it was.
 
 pub(crate) mod prompt;
+mod turns;
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +16,11 @@ use wire::ChannelUri;
 use crate::exit::Exit;
 use crate::terminal::clean_line;
 
-/// Show what the model was told
+/// Show what was said and what the model was shown of it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  greenroom inspect scripted:/0190...
+  greenroom inspect ahp-chat://default/... --turn t7 --json
   greenroom inspect scripted:/0190... --prompt
   greenroom inspect ahp-chat://default/... --prompt --last 1 --json | jq '.[0].sections'
 
@@ -27,8 +31,11 @@ pub(crate) struct InspectOptions {
     #[arg(value_parser = ChannelUri::parse)]
     uri: ChannelUri,
     /// The system prompt of the last renders, section by section, before and after a client rewrote it
-    #[arg(long, required = true)]
+    #[arg(long, conflicts_with = "turn")]
     prompt: bool,
+    /// Only this turn
+    #[arg(long, value_name = "ID")]
+    turn: Option<String>,
     /// How many renders of each chat to show
     #[arg(long, value_name = "N", default_value_t = 3)]
     last: usize,
@@ -43,6 +50,14 @@ pub(crate) struct InspectOptions {
 pub(crate) fn run(options: &InspectOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
     let (archive, session) = find(&data, &options.uri)?;
+    if !options.prompt {
+        let turns = turns::turns_of(&archive, &session, options.turn.as_deref())?;
+        match options.json {
+            true => crate::screen::print(&format!("{}\n", turns::as_json(&turns)))?,
+            false => crate::screen::print(&turns::as_words(&turns))?,
+        }
+        return Ok(Exit::Complete);
+    }
     let renders = prompt::renders_of(&archive, &session, options.last)?;
     match options.json {
         true => crate::screen::print(&format!("{}\n", prompt::as_json(&renders)))?,

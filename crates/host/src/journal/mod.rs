@@ -15,7 +15,8 @@ pub mod thread;
 pub use faulty::{Fault, Faults, Faulty};
 pub use memory::Memory;
 pub use sqlite::{
-    Archive, ArchivedAsk, ArchivedChat, ArchivedRender, ArchivedSession, Sqlite, SqliteReader,
+    Archive, ArchivedAsk, ArchivedChat, ArchivedLowering, ArchivedRender, ArchivedSession, Sqlite,
+    SqliteReader,
 };
 pub use thread::{CommitStats, JournalThread};
 

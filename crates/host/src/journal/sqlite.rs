@@ -28,6 +28,7 @@ use wire::Digest;
 
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
 use self::lock::DirectoryLock;
+pub use self::messages::ArchivedLowering;
 pub use self::renders::{ArchivedAsk, ArchivedRender};
 use super::{Journal, JournalError, JournalReader};
 

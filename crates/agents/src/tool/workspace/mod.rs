@@ -61,6 +61,14 @@ struct Root {
     path: PathBuf,
     /// The same without links: a model may have it from `pwd`.
     real: PathBuf,
+    access: Access,
+}
+
+/// What tools may do in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Full,
+    Read,
 }
 
 /// A directory for a process to begin in.
@@ -100,10 +108,24 @@ pub(crate) struct Place {
 impl Workspace {
     /// Opens the directories that `file:` URIs name, the default one first.
     pub fn open(working_directories: &[String]) -> Result<Self, WorkspaceError> {
+        Self::open_beside(working_directories, None)
+    }
+
+    /// The same, with one more directory that tools may read and nothing else: copies of attachments (C-032).
+    pub fn open_beside(
+        working_directories: &[String],
+        readable: Option<&Path>,
+    ) -> Result<Self, WorkspaceError> {
         let roots = working_directories.iter().map(|uri| Root::open(uri));
+        let mut roots = roots.collect::<Result<Vec<Root>, _>>()?;
+        if let Some(path) = readable.filter(|_| !roots.is_empty()) {
+            let mut root = Root::open(&file_uri::uri_of(path.as_os_str().as_bytes()))?;
+            root.access = Access::Read;
+            roots.push(root);
+        }
         Ok(Self {
             shared: Arc::new(Shared {
-                roots: roots.collect::<Result<_, _>>()?,
+                roots,
                 memory: Mutex::default(),
                 given: Mutex::default(),
                 replacing: Mutex::default(),
@@ -239,6 +261,7 @@ impl Root {
             directory,
             path,
             real,
+            access: Access::Full,
         })
     }
 

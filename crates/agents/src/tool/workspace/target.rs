@@ -17,7 +17,7 @@ use super::super::stop::Stop;
 use super::beneath::{self, Links, Stat};
 use super::contents::{self, FILE_BYTES_MAX};
 use super::memory::{Extent, Recall};
-use super::{Place, ToolError, Workspace, replace};
+use super::{Access, Place, ToolError, Workspace, replace};
 
 /// Where something is to be written.
 #[derive(Debug)]
@@ -66,6 +66,9 @@ impl Workspace {
         let shown = self.shown(place);
         if place.path.as_os_str().is_empty() {
             return Err(ToolError(format!("{shown} is a directory")));
+        }
+        if self.root(place).access == Access::Read {
+            return Err(ToolError(format!("{shown} can be read and not changed")));
         }
         match self.entry_kind(place) {
             Err(Errno::NOENT) => self.new_target(place),

@@ -6,13 +6,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kernel::{Answer, ChannelId, Kind, Query, StoredChannel, TurnPage};
+use kernel::{Answer, ChannelId, Kind, Query, StoredChannel, StoredMessage, TurnPage};
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::reduce::reduce_chat;
 use wire::state::{ChatState, SessionState};
 use wire::{ChannelUri, action};
 
+use super::messages::{self, ArchivedLowering};
 use super::renders::{self, ArchivedRender};
 use super::{SqliteReader, read, unread};
 use crate::journal::JournalError;
@@ -107,6 +108,25 @@ impl Archive {
     /// The newest renders of a chat's system prompt, the oldest first.
     pub fn renders(&self, chat: &ArchivedChat) -> Result<Vec<ArchivedRender>, JournalError> {
         renders::of_chat(&self.conn, chat.id.0)
+    }
+
+    /// What users said in a turn: the rows, with their parts as they are kept.
+    pub fn messages(&self, chat: &ArchivedChat, turn_id: &str) -> Result<Vec<Value>, JournalError> {
+        let turn_ids = [turn_id.to_owned()];
+        let found = messages::of_turns(&self.conn, chat.id, &turn_ids).map_err(unread)?;
+        let row = |message: StoredMessage| {
+            let parts = message.parts.iter();
+            let parts = parts.map(|(part, _)| json_of(&part.json, "a part"));
+            let parts = parts.collect::<Result<Vec<Value>, JournalError>>()?;
+            let metadata = json_of(&message.metadata, "a message")?;
+            Ok(json!({"id": message.id, "role": "user", "metadata": metadata, "parts": parts}))
+        };
+        found.into_iter().map(row).collect()
+    }
+
+    /// What models were shown of a chat's messages, the oldest first.
+    pub fn lowered(&self, chat: &ArchivedChat) -> Result<Vec<ArchivedLowering>, JournalError> {
+        messages::lowered_of(&self.conn, chat.id.0)
     }
 
     fn page(&self, chat: ChannelId, before_n: u64) -> Result<TurnPage, JournalError> {

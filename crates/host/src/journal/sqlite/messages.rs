@@ -3,12 +3,26 @@
 //! Promises: a part's JSON is what it was given as, to the byte; rows stay as long as a turn of theirs does.
 //! Must not know: what a part says.
 
+use bytes::Bytes;
 use kernel::{ChannelId, FrozenRecord, LoweredRecord, MessageRecord, PartRecord, StoredMessage};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
+use serde_json::Value;
+
 use super::int;
 use super::write::run;
-use bytes::Bytes;
+use crate::journal::JournalError;
+
+/// What a model was shown of a turn's messages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArchivedLowering {
+    pub turn_id: String,
+    pub at: i64,
+    pub target: String,
+    pub model: String,
+    pub blocks: Value,
+    pub diagnostics: Value,
+}
 
 /// Lowered messages that are kept of a chat (G-37).
 const LOWERED_MAX: i64 = 50;
@@ -196,4 +210,32 @@ fn with_parts(conn: &Connection, mut message: StoredMessage) -> Result<StoredMes
     })?;
     message.parts = parts.collect::<Result<_>>()?;
     Ok(message)
+}
+
+/// What models were shown in a chat, the oldest first.
+pub(super) fn lowered_of(
+    conn: &Connection,
+    chat: u64,
+) -> std::result::Result<Vec<ArchivedLowering>, JournalError> {
+    let unread = |error: rusqlite::Error| JournalError::Unreadable(error.to_string());
+    let mut statement = conn
+        .prepare_cached(
+            "SELECT turn_id, at, provider, model, blocks_json, diagnostics_json FROM lowered
+             WHERE chat = ?1 ORDER BY id",
+        )
+        .map_err(unread)?;
+    let rows = statement
+        .query_map([int(chat)], |row| {
+            let json = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
+            Ok(ArchivedLowering {
+                turn_id: row.get(0)?,
+                at: row.get(1)?,
+                target: row.get(2)?,
+                model: row.get(3)?,
+                blocks: json(row.get(4)?),
+                diagnostics: json(row.get(5)?),
+            })
+        })
+        .map_err(unread)?;
+    rows.collect::<Result<_>>().map_err(unread)
 }

@@ -1,0 +1,227 @@
+//! `greenroom compose`: what a message would become, and what each provider would be shown of it, before anybody sends it.
+//!
+//! Promises: nothing is kept, staged or sent; no host is needed.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow, bail};
+use compositor::Input;
+use compositor::lower::{CapabilityMap, Lowered, Target};
+use host::preview::{Place, Preview, preview};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::terminal::{clean, clean_line};
+use crate::words::now;
+
+/// The largest input that is read.
+const INPUT_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
+
+/// Show what a message would become and what each provider would get of it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  echo 'look at @file:src/main.rs:10-25' | greenroom compose
+  greenroom compose message.json --target anthropic --json
+  echo '/review src/lib.rs' | greenroom compose --workspace ~/project --target openai_chat
+
+The input is a message of the protocol as JSON (`text`, `attachments`), a list of parts as JSON, an object with `parts`, or plain \
+text. Commands and skills are those of the workspace. Nothing is sent, kept or written anywhere.")]
+pub(crate) struct ComposeOptions {
+    /// File with the message; `-` or nothing reads standard input
+    file: Option<PathBuf>,
+    /// Only this target: anthropic, openai_responses, openai_chat, gemini or acp
+    #[arg(long, value_name = "NAME", value_parser = target)]
+    target: Option<Target>,
+    /// The directory that paths, commands and skills belong to
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+    /// JSON array of the things that mentions may name: `[{\"kind\":\"node\",\"id\":\"n42\"}]`
+    #[arg(long, value_name = "FILE")]
+    entities: Option<PathBuf>,
+    /// What targets and models take, over what is built in (JSON)
+    #[arg(long, value_name = "FILE")]
+    capabilities: Option<PathBuf>,
+    /// Print one JSON object: `parts`, `diagnostics`, `lowered`
+    #[arg(long)]
+    json: bool,
+}
+
+fn target(name: &str) -> Result<Target, String> {
+    let known = Target::ALL.map(Target::name).join(", ");
+    Target::named(name).ok_or_else(|| format!("there are {known}"))
+}
+
+pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
+    if !options.workspace.is_dir() {
+        bail!("{} is no directory", options.workspace.display());
+    }
+    let entities = match &options.entities {
+        Some(file) => entities_in(&read_json(file)?)?,
+        None => Vec::new(),
+    };
+    let capabilities = match &options.capabilities {
+        Some(file) => CapabilityMap::built_in().with(&read_json(file)?)?,
+        None => CapabilityMap::built_in(),
+    };
+    let place = Place {
+        workspace: &options.workspace,
+        entities,
+        capabilities,
+        now: now(),
+    };
+    let targets: Vec<Target> = match options.target {
+        Some(target) => vec![target],
+        None => Target::ALL.to_vec(),
+    };
+    let input = input_of(&read_input(options.file.as_ref())?)?;
+    let (shown, exit) = match preview(input, &place, &targets) {
+        Ok(shown) => (shown, Exit::Complete),
+        Err(refused) => {
+            eprintln!("greenroom: {refused}");
+            let shown = Preview {
+                diagnostics: vec![refused.to_string()],
+                ..Preview::default()
+            };
+            (shown, Exit::Failed)
+        }
+    };
+    let text = match options.json {
+        true => format!("{}\n", as_json(&shown, options.target)),
+        false => as_words(&shown),
+    };
+    crate::screen::print(&text)?;
+    Ok(exit)
+}
+
+fn read_json(file: &PathBuf) -> anyhow::Result<Value> {
+    let text = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", file.display()))
+}
+
+fn entities_in(value: &Value) -> anyhow::Result<Vec<(String, String)>> {
+    let list = value
+        .as_array()
+        .context("the entities must be a JSON array of {\"kind\", \"id\"}")?;
+    let entity = |entity: &Value| {
+        let text = |key: &str| Some(entity.get(key)?.as_str()?.to_owned());
+        Some((text("kind")?, text("id")?))
+    };
+    let found = list.iter().map(entity).collect::<Option<Vec<_>>>();
+    found.ok_or_else(|| anyhow!("each entity needs a `kind` and an `id`, both strings"))
+}
+
+fn read_input(file: Option<&PathBuf>) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    match file.filter(|file| file.as_os_str() != "-") {
+        Some(file) => {
+            let opened = std::fs::File::open(file);
+            let opened = opened.with_context(|| format!("{} cannot be read", file.display()))?;
+            opened.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        }
+        None => {
+            let input = std::io::stdin().lock();
+            input.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        }
+    }
+    if bytes.len() as u64 > INPUT_BYTES_MAX {
+        bail!("the input has more than {INPUT_BYTES_MAX} bytes");
+    }
+    String::from_utf8(bytes).context("the input is not UTF-8")
+}
+
+/// Parts, a message of the protocol, or what somebody typed.
+fn input_of(text: &str) -> anyhow::Result<Input> {
+    let parsed = match text.trim_start().starts_with(['{', '[']) {
+        true => serde_json::from_str::<Value>(text).ok(),
+        false => None,
+    };
+    Ok(match parsed {
+        Some(Value::Array(parts)) => Input::Parts {
+            parts,
+            metadata: wire::Object::new(),
+        },
+        Some(Value::Object(mut object)) if object.contains_key("parts") => {
+            let metadata = match object.shift_remove("metadata") {
+                Some(Value::Object(metadata)) => metadata,
+                _ => wire::Object::new(),
+            };
+            match object.shift_remove("parts") {
+                Some(Value::Array(parts)) => Input::Parts { parts, metadata },
+                _ => bail!("`parts` must be a list"),
+            }
+        }
+        Some(Value::Object(message))
+            if message.contains_key("text") || message.contains_key("attachments") =>
+        {
+            Input::Ahp(message)
+        }
+        // Lines end in a newline that nobody typed as part of the message.
+        _ => Input::Text(text.strip_suffix('\n').unwrap_or(text).to_owned()),
+    })
+}
+
+fn as_json(shown: &Preview, target: Option<Target>) -> Value {
+    let parts: Vec<Value> = shown.parts.iter().map(|part| part.to_value()).collect();
+    let blocks = |lowered: &Lowered| Value::Array(lowered.blocks.clone());
+    let lowered = match (target, shown.lowered.first()) {
+        (Some(_), Some((_, lowered))) => blocks(lowered),
+        (Some(_), None) => json!([]),
+        (None, _) => shown
+            .lowered
+            .iter()
+            .map(|(target, lowered)| (target.name().to_owned(), blocks(lowered)))
+            .collect(),
+    };
+    json!({"parts": parts, "diagnostics": shown.diagnostics, "lowered": lowered})
+}
+
+fn as_words(shown: &Preview) -> String {
+    let mut text = String::from("Kept as\n");
+    for (index, part) in shown.parts.iter().enumerate() {
+        let _ = writeln!(text, "  {index} {}", brief(&part.to_value()));
+    }
+    for (target, lowered) in &shown.lowered {
+        let _ = writeln!(text, "\nShown to {}", target.name());
+        for block in &lowered.blocks {
+            let _ = writeln!(text, "  {}", brief(block));
+        }
+        if lowered.blocks.is_empty() {
+            text.push_str("  nothing: no model is asked\n");
+        }
+        for decision in &lowered.decisions {
+            let why = decision.why.as_deref().map(|why| format!(": {why}"));
+            let (part, became) = (decision.part, clean_line(&decision.became));
+            let why = clean_line(&why.unwrap_or_default());
+            let _ = writeln!(text, "  part {part} becomes {became}{why}");
+        }
+    }
+    if !shown.diagnostics.is_empty() {
+        text.push_str("\nThe user is told\n");
+        for told in &shown.diagnostics {
+            let _ = writeln!(text, "  {}", clean(told));
+        }
+    }
+    text
+}
+
+/// A value as one line, its long strings cut.
+fn brief(value: &Value) -> String {
+    const SHOWN_CHARS: usize = 400;
+    fn cut(value: &Value) -> Value {
+        match value {
+            Value::String(text) if text.chars().count() > SHOWN_CHARS => {
+                let shown: String = text.chars().take(SHOWN_CHARS).collect();
+                json!(format!("{shown}… ({} bytes)", text.len()))
+            }
+            Value::Array(items) => items.iter().map(cut).collect(),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(key, value)| (key.clone(), cut(value)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+    clean_line(&cut(value).to_string())
+}

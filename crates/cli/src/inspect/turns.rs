@@ -1,0 +1,112 @@
+//! What was said in a chat and what models were shown of it: persisted parts with the tokens no model saw, the blocks of
+//! each call, and what did not go as it was meant (C-088, C-089).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::bail;
+use host::journal::{Archive, ArchivedLowering, ArchivedSession, JournalError};
+use serde_json::{Value, json};
+use wire::Timestamp;
+
+use crate::terminal::{clean, clean_line};
+
+/// A turn of a chat.
+pub(crate) struct Looked {
+    chat: String,
+    turn_id: String,
+    /// What users said in it: rows as they are kept.
+    messages: Vec<Value>,
+    calls: Vec<ArchivedLowering>,
+}
+
+/// The turns of the chats, or the one that was named.
+pub(crate) fn turns_of(
+    archive: &Archive,
+    session: &ArchivedSession,
+    wanted: Option<&str>,
+) -> anyhow::Result<Vec<Looked>> {
+    let mut looked = Vec::new();
+    for chat in &session.chats {
+        let mut calls: BTreeMap<String, Vec<ArchivedLowering>> = BTreeMap::new();
+        for call in archive.lowered(chat)? {
+            calls.entry(call.turn_id.clone()).or_default().push(call);
+        }
+        let mut ids = Vec::new();
+        archive.turns::<JournalError>(chat, |turn| {
+            ids.push(turn["id"].as_str().unwrap_or("").to_owned());
+            Ok(())
+        })?;
+        ids.extend(chat.state.active_turn.as_ref().map(|turn| turn.id.clone()));
+        for turn_id in ids {
+            if wanted.is_some_and(|wanted| wanted != turn_id) {
+                continue;
+            }
+            looked.push(Looked {
+                chat: chat.state.resource.clone(),
+                messages: archive.messages(chat, &turn_id)?,
+                calls: calls.remove(&turn_id).unwrap_or_default(),
+                turn_id,
+            });
+        }
+    }
+    if let Some(wanted) = wanted.filter(|_| looked.is_empty()) {
+        bail!("no turn {} is to be seen here", clean_line(wanted));
+    }
+    Ok(looked)
+}
+
+pub(crate) fn as_json(turns: &[Looked]) -> Value {
+    let call = |call: &ArchivedLowering| {
+        json!({
+            "at": Timestamp(call.at).to_rfc3339(),
+            "target": call.target,
+            "model": call.model,
+            "blocks": call.blocks,
+            "diagnostics": call.diagnostics,
+        })
+    };
+    let turn = |turn: &Looked| {
+        json!({
+            "chat": turn.chat,
+            "turnId": turn.turn_id,
+            "messages": turn.messages,
+            "lowered": turn.calls.iter().map(call).collect::<Value>(),
+        })
+    };
+    turns.iter().map(turn).collect()
+}
+
+pub(crate) fn as_words(turns: &[Looked]) -> String {
+    if turns.is_empty() {
+        return "Nothing was said here yet.\n".to_owned();
+    }
+    let mut text = String::new();
+    for turn in turns {
+        let _ = writeln!(
+            text,
+            "{} turn {}",
+            clean_line(&turn.chat),
+            clean_line(&turn.turn_id)
+        );
+        for message in &turn.messages {
+            let parts = message["parts"].as_array().into_iter().flatten();
+            for part in parts {
+                let _ = writeln!(text, "  kept  {}", clean_line(&part.to_string()));
+            }
+        }
+        for call in &turn.calls {
+            let at = Timestamp(call.at).to_rfc3339();
+            let (target, model) = (clean_line(&call.target), clean_line(&call.model));
+            let _ = writeln!(text, "  shown to {target} {model} at {at}");
+            for block in call.blocks.as_array().into_iter().flatten() {
+                let _ = writeln!(text, "    {}", clean_line(&block.to_string()));
+            }
+            for told in call.diagnostics.as_array().into_iter().flatten() {
+                let _ = writeln!(text, "    ! {}", clean(told.as_str().unwrap_or("")));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,182 @@
+//! A look ahead: what a message would become here, and what each target would be shown of it. Nothing is kept, staged or
+//! sent (`greenroom compose`).
+//!
+//! Must not know: sessions, the journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use agents::catalogue;
+use agents::files::{Files, Reach, Store};
+use compositor::compose::{InlineRoom, KeptBody};
+use compositor::lower::{CapabilityMap, Lowered, Target, lower};
+use compositor::resolve::{
+    FileRead, InlineLimits, PictureLimits, Scanned, Sources, WhyUnavailable, resolve,
+};
+use compositor::{Input, Part, Refused, Surroundings};
+use serde_json::Value;
+use wire::{Object, Timestamp, file_uri};
+
+/// What there is around the message.
+#[derive(Debug, Clone)]
+pub struct Place<'a> {
+    pub workspace: &'a Path,
+    /// Things that a mention may name: `kind` and `id`.
+    pub entities: Vec<(String, String)>,
+    pub capabilities: CapabilityMap,
+    pub now: Timestamp,
+}
+
+/// What would become of a message.
+#[derive(Debug, Clone, Default)]
+pub struct Preview {
+    /// As they would be persisted.
+    pub parts: Vec<Part>,
+    /// What the user would be told.
+    pub diagnostics: Vec<String>,
+    pub lowered: Vec<(Target, Lowered)>,
+}
+
+/// What would become of a message if it were sent in this place.
+pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Preview, Refused> {
+    let directory = std::fs::canonicalize(place.workspace)
+        .unwrap_or_else(|_| place.workspace.to_owned())
+        .to_string_lossy()
+        .into_owned();
+    let directories = [file_uri::uri_of(directory.as_bytes())];
+    let found = catalogue::discover(&directories);
+    let skills = found.skills.iter().map(|skill| skill.name.clone());
+    let kinds = place.entities.iter().map(|(kind, _)| kind.clone());
+    let composed = compositor::compose(
+        input,
+        &Surroundings {
+            catalogue: &found.catalogue,
+            skills: &skills.collect(),
+            contexts: &BTreeMap::new(),
+            entity_kinds: &kinds.collect::<BTreeSet<_>>(),
+            roots: &[directory],
+            inline: InlineRoom::default(),
+            now_ms: place.now.0,
+        },
+    )?;
+    let mut sources = InMemory {
+        files: Files::open(&directories).ok(),
+        shelf: Shelf {
+            bodies: composed.bodies,
+            entities: &place.entities,
+        },
+    };
+    let limits = InlineLimits::default();
+    let mut resolved = BTreeMap::new();
+    for (index, part) in composed.parts.iter().enumerate() {
+        if let Some(found) = resolve(part, &mut sources, &limits) {
+            resolved.insert(index, found);
+        }
+    }
+    let mut preview = Preview {
+        parts: composed.parts,
+        diagnostics: found.warnings,
+        lowered: Vec::new(),
+    };
+    preview.diagnostics.extend(composed.diagnostics);
+    for target in targets {
+        let lowered = match composed.reaches_model {
+            true => {
+                let capabilities = place.capabilities.of(*target, None);
+                let (parts, sources) = (&preview.parts, &mut sources);
+                lower(parts, &resolved, *target, &capabilities, sources)
+            }
+            // Nobody is asked (C-053).
+            false => Lowered::default(),
+        };
+        for told in &lowered.diagnostics {
+            if !preview.diagnostics.contains(told) {
+                preview.diagnostics.push(told.clone());
+            }
+        }
+        preview.lowered.push((*target, lowered));
+    }
+    Ok(preview)
+}
+
+/// Files of the workspace, and bodies that are nowhere but here.
+struct InMemory<'a> {
+    files: Option<Files>,
+    shelf: Shelf<'a>,
+}
+
+struct Shelf<'a> {
+    bodies: Vec<KeptBody>,
+    entities: &'a [(String, String)],
+}
+
+impl Store for Shelf<'_> {
+    fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
+        let mut bodies = self.bodies.iter();
+        let found = bodies.find(|body| body.content_id == content_id)?;
+        Some(found.bytes.clone())
+    }
+
+    fn staged(&mut self, _: &Part) -> Option<String> {
+        None
+    }
+
+    fn entity(&mut self, kind: &str, target: &Object) -> bool {
+        let id = target.get("id").and_then(Value::as_str);
+        let mut entities = self.entities.iter();
+        entities.any(|(known, named)| known == kind && Some(named.as_str()) == id)
+    }
+}
+
+impl InMemory<'_> {
+    fn reach(&mut self) -> Option<Reach<'_>> {
+        let files = self.files.as_ref()?;
+        let store = &mut self.shelf;
+        Some(Reach { files, store })
+    }
+}
+
+impl Sources for InMemory<'_> {
+    fn file(&mut self, path: &str, limit_bytes: u64) -> FileRead {
+        match self.reach() {
+            Some(mut reach) => reach.file(path, limit_bytes),
+            None => FileRead::Unavailable(WhyUnavailable::NotFound),
+        }
+    }
+
+    fn scan(&mut self, path: &str, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Scanned {
+        match self.reach() {
+            Some(mut reach) => reach.scan(path, each),
+            None => Scanned::Unavailable(WhyUnavailable::NotFound),
+        }
+    }
+
+    fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
+        self.shelf.body(content_id)
+    }
+
+    fn entity(&mut self, kind: &str, target: &Object) -> bool {
+        self.shelf.entity(kind, target)
+    }
+
+    fn staged(&mut self, _: &Part) -> Option<String> {
+        None
+    }
+
+    fn fit_picture(
+        &mut self,
+        mime: &str,
+        bytes: &[u8],
+        limits: &PictureLimits,
+    ) -> Option<(String, Vec<u8>)> {
+        agents::picture::fit(mime, bytes, limits)
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        match &self.files {
+            Some(files) => files.absolute(path),
+            None => path.to_owned(),
+        }
+    }
+}
