@@ -33,6 +33,7 @@ pub(crate) enum Chore {
         chat: ChannelUri,
         from: ChannelUri,
         turn_id: String,
+        title: String,
     },
     /// A client left a session while that could not be recorded.
     RemoveActive {
@@ -94,11 +95,17 @@ impl Kernel {
         {
             return self.fail_spawn(*run, *call, worker, &failed.to_string());
         }
-        if let Chore::Branch { from, turn_id, .. } = &chore {
-            let (from, turn_id) = (from.clone(), turn_id.clone());
+        if let Chore::Branch {
+            from,
+            turn_id,
+            title,
+            ..
+        } = &chore
+        {
+            let (from, turn_id, title) = (from.clone(), turn_id.clone(), title.clone());
             match flow {
-                Flow::Ready(true) => return self.try_branch(&from, &next_name(&uri)),
-                Flow::Ready(false) => return self.branched(&from, &turn_id, Ok(uri)),
+                Flow::Ready(true) => return self.try_branch(&from, title, &next_name(&uri)),
+                Flow::Ready(false) => return self.branched(&from, &turn_id, Ok((uri, title))),
                 Flow::Failed(failed) => {
                     return self.branched(&from, &turn_id, Err(failed.to_string()));
                 }

@@ -9,6 +9,7 @@ use wire::{Action, ChannelUri};
 
 use crate::Kernel;
 use crate::calls::page_in_memory;
+use crate::channel::session::TITLE_BYTES_MAX;
 use crate::chats::{NewChat, Source};
 use crate::chore::Chore;
 use crate::io::{AgentFailure, Compacted};
@@ -103,7 +104,7 @@ impl Kernel {
                 Step::Failed(why) => Err(why),
                 Step::Do(action) => match action.name.as_str() {
                     "/branch" => {
-                        self.branch(uri);
+                        self.branch(uri, action.raw);
                         return None;
                     }
                     "/compact" => {
@@ -172,17 +173,18 @@ impl Kernel {
     }
 
     /// Forks the chat where it stands. The new chat's URI must be free, also among chats that are not in memory (G-26).
-    fn branch(&mut self, uri: &ChannelUri) {
+    fn branch(&mut self, uri: &ChannelUri, title: String) {
         let name = format!("ahp-chat:/branch-{}", self.seq.0 + 1);
-        self.try_branch(uri, &name);
+        self.try_branch(uri, title, &name);
     }
 
-    pub(crate) fn try_branch(&mut self, from: &ChannelUri, name: &str) {
+    pub(crate) fn try_branch(&mut self, from: &ChannelUri, title: String, name: &str) {
         match ChannelUri::parse(name) {
             Ok(chat) => self.begin_chore(Chore::Branch {
                 chat,
                 from: from.clone(),
                 turn_id: self.active_turn_id(from).unwrap_or_default(),
+                title,
             }),
             Err(error) => self.command_failed(from, error.to_string()),
         }
@@ -193,13 +195,18 @@ impl Kernel {
         &mut self,
         from: &ChannelUri,
         turn_id: &str,
-        found: Result<ChannelUri, String>,
+        found: Result<(ChannelUri, String), String>,
     ) {
         if self.active_turn_id(from).as_deref() != Some(turn_id) {
             return; // it was cancelled
         }
-        let made = found.and_then(|chat| {
-            let new = self.branch_of(from, &chat)?;
+        let made = found.and_then(|(chat, title)| {
+            let mut new = self.branch_of(from, &chat)?;
+            let title = title.trim();
+            if !title.is_empty() {
+                let end = title.floor_char_boundary(TITLE_BYTES_MAX);
+                new.title = title[..end].to_owned();
+            }
             let session = self.chat(from).map(|chat| chat.session.clone());
             let session = session.ok_or("this chat is gone")?;
             self.found_chat(&session, new);
