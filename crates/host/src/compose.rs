@@ -10,7 +10,7 @@ use std::sync::Arc;
 use compositor::compose::InlineRoom;
 use compositor::{Catalogue, Input, Surroundings};
 use kernel::{Compose, ErrandFailed, HostAction, Submission};
-use serde_json::json;
+use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
 use crate::blobs::Blobs;
@@ -95,7 +95,7 @@ fn whole(mut message: Object, lifted: Vec<(usize, Arc<String>)>) -> Object {
     for (index, data) in lifted {
         if let Some(attachment) = attachments.get_mut(index) {
             let data = Arc::try_unwrap(data).unwrap_or_else(|data| (*data).clone());
-            attachment["data"] = json!(data);
+            attachment["data"] = Value::String(data);
         }
     }
     message
