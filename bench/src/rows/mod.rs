@@ -1,5 +1,6 @@
 //! The rows of the table, one file each, and what they share: who is who among the results of a shuffled run.
 
+mod completions;
 mod fanout;
 mod journal;
 mod latency;
@@ -102,6 +103,11 @@ pub const ROWS: &[Row] = &[
         name: "model",
         what: "CPU per piece of a model's answer, against a bare HTTP relay",
         run: model::run,
+    },
+    Row {
+        name: "completions",
+        what: "a completion over 100,000 paths, against a bare matcher's pass",
+        run: completions::run,
     },
     Row {
         name: "turns",

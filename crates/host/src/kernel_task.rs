@@ -233,6 +233,7 @@ impl KernelTask {
     fn start(&mut self, effect: Effect) {
         match effect {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
+            Effect::Complete { ticket, complete } => self.effects.complete(ticket, *complete),
             Effect::Fetch { ticket, fetch } => self.effects.fetch(ticket, fetch),
             Effect::Keep { ticket, bodies } => self.effects.keep(ticket, bodies),
             Effect::Compose { ticket, compose } => self.effects.compose(ticket, *compose),

@@ -6,6 +6,7 @@
 pub mod arrival;
 pub mod blobs;
 mod clock;
+pub mod complete;
 pub mod compose;
 mod config;
 mod effects;

@@ -5,7 +5,9 @@ use crate::Kernel;
 use wire::Digest;
 
 use crate::bodies::Body;
-use crate::io::{Compose, Effect, ErrandFailed, Fetch, Fetched, PeerId, Ticket};
+use crate::io::{
+    Complete, Completed, Compose, Effect, ErrandFailed, Fetch, Fetched, PeerId, Ticket,
+};
 use crate::load::Memo;
 use crate::submit::Submission;
 
@@ -13,6 +15,7 @@ use crate::submit::Submission;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Errand {
     Fetch(Fetch),
+    Complete(Box<Complete>),
     Keep(Vec<Body>),
     Compose(Box<Compose>),
 }
@@ -21,6 +24,7 @@ pub(crate) enum Errand {
 #[derive(Debug, Clone)]
 pub(crate) enum Done {
     Fetched(Result<Fetched, ErrandFailed>),
+    Completed(Result<Completed, ErrandFailed>),
     Kept(Result<Names, ErrandFailed>),
     Composed(Result<Box<Submission>, ErrandFailed>),
 }
@@ -35,6 +39,7 @@ impl Kernel {
         let ticket = Ticket(self.next_ticket);
         let effect = match errand {
             Errand::Fetch(fetch) => Effect::Fetch { ticket, fetch },
+            Errand::Complete(complete) => Effect::Complete { ticket, complete },
             Errand::Keep(bodies) => Effect::Keep { ticket, bodies },
             Errand::Compose(compose) => Effect::Compose { ticket, compose },
         };

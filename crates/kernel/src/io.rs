@@ -52,6 +52,11 @@ pub enum Input {
         ticket: Ticket,
         answer: Result<Answer, ReadFailed>,
     },
+    /// The answer to [`Effect::Complete`].
+    Completed {
+        ticket: Ticket,
+        completed: Result<Completed, ErrandFailed>,
+    },
     /// The answer to [`Effect::Fetch`].
     Fetched {
         ticket: Ticket,
@@ -99,6 +104,24 @@ pub struct ReadFailed(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ErrandFailed(pub String);
+
+/// What somebody is typing, and where: what may be meant?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complete {
+    pub working_directories: Vec<String>,
+    pub text: String,
+    /// In UTF-16 units.
+    pub offset: u64,
+}
+
+/// What may be meant.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Completed {
+    /// `CompletionItem`s.
+    Items(Vec<Value>),
+    /// The offset is not in the text.
+    OutsideText,
+}
 
 /// Content to be read for a client.
 #[derive(Debug, Clone, PartialEq)]
@@ -327,6 +350,11 @@ pub enum Effect {
     Read {
         ticket: Ticket,
         query: Query,
+    },
+    /// Say what may be meant; answered by [`Input::Completed`].
+    Complete {
+        ticket: Ticket,
+        complete: Box<Complete>,
     },
     /// Read content; answered by [`Input::Fetched`].
     Fetch {

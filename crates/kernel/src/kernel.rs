@@ -229,6 +229,9 @@ impl Kernel {
             }
             Input::Disconnected { peer } => self.disconnected(peer),
             Input::Read { ticket, answer } => self.read(ticket, answer),
+            Input::Completed { ticket, completed } => {
+                self.errand_done(ticket, Done::Completed(completed));
+            }
             Input::Fetched { ticket, fetched } => {
                 self.errand_done(ticket, Done::Fetched(fetched));
             }

@@ -14,7 +14,7 @@ use crate::bodies::Lifted;
 use crate::channel::{Body, Channel, ChatChannel, SessionChannel};
 use crate::chore::Chore;
 use crate::errand::{Done, Errand, Names};
-use crate::io::{Effect, ErrandFailed, Fetched, PeerId, ReadFailed, Ticket};
+use crate::io::{Completed, Effect, ErrandFailed, Fetched, PeerId, ReadFailed, Ticket};
 use crate::limits::Limits;
 use crate::record::{Answer, Kind, Query, Seq, StoredChannel, TurnPage};
 use crate::submit::Submission;
@@ -58,7 +58,7 @@ impl Memo {
     pub fn fetched(&self) -> Option<&Result<Fetched, ErrandFailed>> {
         self.errands.iter().rev().find_map(|done| match done {
             Done::Fetched(fetched) => Some(fetched),
-            Done::Kept(_) | Done::Composed(_) => None,
+            _ => None,
         })
     }
 
@@ -66,7 +66,7 @@ impl Memo {
     pub fn kept(&self) -> Option<&Result<Names, ErrandFailed>> {
         self.errands.iter().rev().find_map(|done| match done {
             Done::Kept(kept) => Some(kept),
-            Done::Composed(_) | Done::Fetched(_) => None,
+            _ => None,
         })
     }
 
@@ -74,7 +74,15 @@ impl Memo {
     pub fn composed(&self) -> Option<&Result<Box<Submission>, ErrandFailed>> {
         self.errands.iter().rev().find_map(|done| match done {
             Done::Composed(composed) => Some(composed),
-            Done::Kept(_) | Done::Fetched(_) => None,
+            _ => None,
+        })
+    }
+
+    /// What may be meant by what somebody types.
+    pub fn completed(&self) -> Option<&Result<Completed, ErrandFailed>> {
+        self.errands.iter().rev().find_map(|done| match done {
+            Done::Completed(completed) => Some(completed),
+            _ => None,
         })
     }
 

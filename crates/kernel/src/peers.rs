@@ -269,6 +269,7 @@ impl Kernel {
             Call::ListSessions(params) => self.list_sessions(peer, id, &params, memo),
             Call::ResourceRead(params) => self.resource_read(peer, id, &params, memo),
             Call::FetchTurns(params) => self.fetch_turns(peer, id, &params, memo),
+            Call::Completions(params) => self.completions(peer, id, &params, memo),
             Call::ResolveSessionConfig(params) => self.resolve_session_config(peer, id, &params),
             Call::SessionConfigCompletions(params) => {
                 self.session_config_completions(peer, id, &params)

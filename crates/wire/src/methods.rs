@@ -3,8 +3,8 @@
 //! Errors name the field that is wrong and never repeat what was in it.
 
 use ahp_types::commands::{
-    CreateChatParams, CreateSessionParams, DisposeChatParams, DisposeSessionParams,
-    FetchTurnsParams, InitializeParams, ListSessionsParams, ReconnectParams,
+    CompletionsParams, CreateChatParams, CreateSessionParams, DisposeChatParams,
+    DisposeSessionParams, FetchTurnsParams, InitializeParams, ListSessionsParams, ReconnectParams,
     ResolveSessionConfigParams, ResourceReadParams, SessionConfigCompletionsParams,
     SubscribeParams,
 };
@@ -136,6 +136,7 @@ pub enum Call {
     ResourceRead(ResourceReadParams),
     ResolveSessionConfig(ResolveSessionConfigParams),
     SessionConfigCompletions(SessionConfigCompletionsParams),
+    Completions(CompletionsParams),
 }
 
 /// Reads a request. Unknown or not served: -32601 (G-23); params that do not fit: -32602.
@@ -169,6 +170,7 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::DisposeChat => typed(params).map(Call::DisposeChat),
         Method::FetchTurns => typed(params).map(Call::FetchTurns),
         Method::ResourceRead => typed(or_root(params)).map(Call::ResourceRead),
+        Method::Completions => typed(or_session(params)).map(Call::Completions),
         Method::MoveChat
         | Method::CreateTerminal
         | Method::DisposeTerminal
@@ -182,7 +184,6 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         | Method::ResourceMkdir
         | Method::ResourceRequest
         | Method::Authenticate
-        | Method::Completions
         | Method::InvokeChangesetOperation
         | Method::ListAutomationTriggerDefinitions
         | Method::RunAutomation
@@ -226,6 +227,17 @@ fn or_root(mut params: Value) -> Value {
         && params.get("channel").is_none_or(Value::is_null)
     {
         params.insert("channel".to_owned(), ROOT_RESOURCE_URI.into());
+    }
+    params
+}
+
+/// Params of `completions`: what names no channel may name a session, as it did in earlier versions.
+fn or_session(mut params: Value) -> Value {
+    if let Value::Object(params) = &mut params
+        && params.get("channel").is_none_or(Value::is_null)
+        && let Some(session) = params.remove("session")
+    {
+        params.insert("channel".to_owned(), session);
     }
     params
 }
@@ -328,6 +340,30 @@ mod tests {
             elsewhere,
             (-32602, "`channel` must be `ahp-root://`".to_owned())
         );
+    }
+
+    #[test]
+    fn completions_may_name_a_session_instead_of_a_channel() {
+        let asked = |channel: Value| {
+            let mut params = json!({"kind": "userMessage", "text": "/", "offset": 1});
+            params
+                .as_object_mut()
+                .unwrap()
+                .extend(channel.as_object().unwrap().clone());
+            match decode_call("completions", params) {
+                Ok(Call::Completions(params)) => Ok(params.channel),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => Err(error.message),
+            }
+        };
+        assert_eq!(
+            asked(json!({"channel": "ahp-chat:/1"})),
+            Ok("ahp-chat:/1".to_owned())
+        );
+        assert_eq!(asked(json!({"session": "x:/1"})), Ok("x:/1".to_owned()));
+        let both = json!({"channel": "ahp-chat:/1", "session": "x:/1"});
+        assert_eq!(asked(both), Ok("ahp-chat:/1".to_owned()));
+        assert_eq!(asked(json!({})), Err("missing field `channel`".to_owned()));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use host::blobs::{Blobs, MemoryBlobs};
+use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::bodies::{lift_event, settle_event};
 use kernel::{
@@ -54,6 +55,7 @@ pub struct World {
     pub memory: Memory,
     pub faults: Faults,
     pub blobs: MemoryBlobs,
+    completer: Completer,
     journal: Box<dyn Journal>,
     reader: Box<dyn JournalReader>,
     pub(crate) queue: VecDeque<Input>,
@@ -97,6 +99,7 @@ impl World {
             memory,
             faults,
             blobs: MemoryBlobs::new(),
+            completer: Completer::default(),
             journal: Box::new(journal),
             reader,
             queue: VecDeque::new(),
@@ -318,6 +321,10 @@ impl World {
                     .map_err(|error| ReadFailed(error.to_string()));
                 self.reads.push(query);
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
+            }
+            Effect::Complete { ticket, complete } => {
+                let completed = Ok(host::complete::completions(&self.completer, *complete));
+                self.within(self.read_ms_max, Input::Completed { ticket, completed });
             }
             Effect::Fetch { ticket, fetch } => {
                 let digest = fetch.digest;

@@ -16,6 +16,7 @@ const SETS_MAX: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct Catalogues {
     found: Arc<Mutex<HashMap<Vec<String>, Found>>>,
+    tell: Option<fn(&str)>,
 }
 
 #[derive(Debug, Clone)]
@@ -29,8 +30,15 @@ impl Catalogues {
         Self::default()
     }
 
-    /// What is in these directories, as it was a second ago at the most. Blocks. As long as nothing changes it is the
-    /// same `Arc`, so that a warning need not be told twice.
+    /// Tells every warning once, until it is gone and comes again.
+    pub fn telling(tell: fn(&str)) -> Self {
+        Self {
+            tell: Some(tell),
+            ..Self::default()
+        }
+    }
+
+    /// What is in these directories, as it was a second ago at the most. Blocks.
     pub fn of(&self, working_directories: &[String]) -> Arc<Discovered> {
         self.at(working_directories, Instant::now())
     }
@@ -44,6 +52,14 @@ impl Catalogues {
         }
         // Not under the lock: others need not wait for this disk.
         let what = discover(working_directories);
+        if let Some(tell) = self.tell {
+            let told = known.as_ref().map_or(&[][..], |known| &known.what.warnings);
+            let new = what
+                .warnings
+                .iter()
+                .filter(|warning| !told.contains(warning));
+            new.for_each(|warning| tell(warning));
+        }
         let what = match known {
             Some(known) if *known.what == what => known.what,
             _ => Arc::new(what),
@@ -91,6 +107,23 @@ mod tests {
         assert!(later.catalogue.lookup("/two").is_some());
         let unchanged = catalogues.clone().at(&uri, start + FRESH * 3);
         assert!(Arc::ptr_eq(&later, &unchanged));
+    }
+
+    #[test]
+    fn a_warning_is_told_once() {
+        static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let catalogues = Catalogues::telling(|warning| {
+            TOLD.lock().unwrap().push(warning.to_owned());
+        });
+        let start = Instant::now();
+        for look in 0..3 {
+            catalogues.at(&["file:///not/there".to_owned()], start + FRESH * look);
+        }
+        let told = TOLD.lock().unwrap();
+        assert!(
+            told.len() == 1 && told[0].contains("/not/there"),
+            "{told:?}"
+        );
     }
 
     #[test]

@@ -41,7 +41,9 @@ impl<'a> Survey<'a> {
 
     pub(super) fn warn(&mut self, warning: String) {
         if self.warnings.len() < WARNINGS_MAX {
-            self.warnings.push(warning);
+            // A name must not be able to look like a line of its own.
+            self.warnings
+                .push(warning.replace(char::is_control, "\u{fffd}"));
         }
     }
 

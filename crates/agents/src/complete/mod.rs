@@ -27,9 +27,6 @@ pub const ITEMS_MAX: usize = 50;
 /// Skills among files: nobody should have to scroll past them.
 const SKILLS_AMONG_FILES_MAX: usize = 10;
 
-/// What characters may begin something that can be completed.
-pub const TRIGGER_CHARACTERS: [&str; 2] = ["@", "/"];
-
 /// What somebody is typing, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typing {
@@ -77,6 +74,17 @@ impl Completer {
         };
         Ok(items(&token, found.as_deref(), &paths))
     }
+}
+
+/// The same from what is at hand: what a completion costs once files are known.
+pub fn propose(
+    text: &str,
+    offset: u64,
+    found: &Discovered,
+    paths: &Paths,
+) -> Result<Vec<Value>, OutsideText> {
+    let token = token::at(text, offset)?;
+    Ok(token.map_or_else(Vec::new, |token| items(&token, Some(found), paths)))
 }
 
 fn items(token: &Token<'_>, found: Option<&Discovered>, paths: &Paths) -> Vec<Value> {

@@ -17,7 +17,8 @@ pub(crate) enum Command {
     /// A number of the list, or a URI; asks if there is none.
     Open(String),
     New,
-    Fork,
+    /// With a name for the copy, or none.
+    Fork(String),
     Resume,
     Steer(String),
     Quit,
@@ -34,7 +35,7 @@ impl Command {
             "/open" if rest.is_empty() => Self::Sessions,
             "/open" => return Some(Self::Open(rest)),
             "/new" => Self::New,
-            "/fork" => Self::Fork,
+            "/fork" | "/branch" => return Some(Self::Fork(rest)),
             "/resume" => Self::Resume,
             "/steer" if !rest.is_empty() => return Some(Self::Steer(rest)),
             "/quit" | "/exit" => Self::Quit,
@@ -50,7 +51,7 @@ pub(crate) const HELP: &[(&str, &str)] = &[
     ("/sessions", "list the sessions and go to one"),
     ("/open URI", "go to a session or chat"),
     ("/new", "begin a new session"),
-    ("/fork", "go on in a copy of this chat"),
+    ("/fork, /branch", "go on in a copy of this chat"),
     ("/resume", "take up a turn that failed"),
     ("/steer TEXT", "tell the agent something while it works"),
     ("/quit", "leave; the session stays, and goes on if it works"),
@@ -62,7 +63,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-S", "steer: send now, while the agent works"),
     ("Alt-Enter, \\ Enter", "a new line"),
     ("Up", "what was sent before; or the last queued message"),
-    ("Tab", "between typing and a question"),
+    ("Tab", "complete / and @; or between typing and a question"),
     ("Ctrl-C", "cancel the turn; twice: leave"),
     ("Ctrl-D", "leave"),
 ];
@@ -126,6 +127,8 @@ mod tests {
         for (line, command) in [
             ("/help", Some(Command::Help)),
             (" /quit ", Some(Command::Quit)),
+            ("/fork", Some(Command::Fork(String::new()))),
+            ("/branch x", Some(Command::Fork("x".to_owned()))),
             ("/open 3", Some(Command::Open("3".to_owned()))),
             ("/open", Some(Command::Sessions)),
             (

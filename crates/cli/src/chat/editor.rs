@@ -52,6 +52,12 @@ impl Editor {
         self.recalled = None;
     }
 
+    /// Another text, with the cursor somewhere in it.
+    pub(crate) fn replace(&mut self, text: String, cursor: usize) {
+        self.text = text;
+        self.cursor = cursor.min(self.text.len());
+    }
+
     pub(crate) fn take(&mut self) -> String {
         self.cursor = 0;
         self.recalled = None;

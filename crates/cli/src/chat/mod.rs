@@ -5,6 +5,7 @@
 
 mod bottom;
 mod command;
+mod complete;
 mod confirm;
 mod dialog;
 mod edit;

@@ -19,7 +19,7 @@ use super::dialog::Dialog;
 use super::follow::{Follow, Place, Seen, TextKind};
 use super::part::{PROMPT, message_lines, part_lines};
 use super::questions::Answered;
-use super::room::{Room, Wanted, list};
+use super::room::{Branched, Room, Wanted, list};
 use super::styled::{Line, Style};
 use crate::exit::Exit;
 use crate::screen::Screen;
@@ -405,6 +405,9 @@ impl Plain {
                 for (name, what) in HELP {
                     self.screen.note(&format!("{name:12} {what}"))?;
                 }
+                for (name, what) in self.room.commands().await {
+                    self.screen.note(&format!("{name:12} {what}"))?;
+                }
             }
             Command::Sessions => {
                 self.sessions = list(self.room.live()).await?;
@@ -421,12 +424,13 @@ impl Plain {
                 self.go_to(Wanted::Channel(uri)).await?;
             }
             Command::New => self.go_to(Wanted::New { agent: None }).await?,
-            Command::Fork => {
-                let chat = self.room.fork().await?;
-                self.go_to(Wanted::Channel(chat)).await?;
+            Command::Fork(words) => {
+                if let Branched::There(chat) = self.room.branch(&words).await? {
+                    self.go_to(Wanted::Channel(chat)).await?;
+                }
             }
             Command::Resume => self.room.resume()?,
-            Command::Steer(text) => self.room.steer(&text)?,
+            Command::Steer(text) => self.room.steer(&text, Vec::new())?,
             Command::Quit => {}
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::command::{Command, HELP, KEYS, pick, session_lines};
+use super::complete::{Completing, may_complete};
 use super::confirm::Chosen;
 use super::dialog::Dialog;
 use super::editor::Edited;
@@ -19,12 +20,18 @@ impl Shell {
         if key != Key::Ctrl('c') {
             self.interrupted = false;
         }
+        if !matches!(key, Key::Tab | Key::Escape)
+            && let Some(completing) = self.completing.take()
+        {
+            self.accepted.take_in(&completing);
+        }
         match key {
             Key::Ctrl('c') => return self.interrupt(),
             Key::Ctrl('d') if self.editor.is_empty() => return Ok(Flow::Leave),
             Key::Ctrl('z') => self.suspend()?,
             Key::Ctrl('l') => self.clear_screen()?,
             Key::Ctrl('s') => self.steer_with_typed()?,
+            Key::Tab if self.may_complete() => self.complete().await,
             Key::Tab => self.change_sides(),
             Key::Escape => self.step_back(),
             Key::Up if self.takes_from_queue() => {
@@ -102,14 +109,15 @@ impl Shell {
 
     fn steer(&mut self, text: &str) -> anyhow::Result<()> {
         self.editor.remember(text);
+        let attachments = self.accepted.go_with(text);
         let works = self
             .room
             .ahead()
             .is_some_and(|chat| chat.active_turn.is_some());
         if works {
-            self.room.steer(text)?;
+            self.room.steer(text, attachments)?;
         } else {
-            self.room.say(text)?;
+            self.room.say_with(text, attachments)?;
         }
         Ok(())
     }
@@ -123,7 +131,47 @@ impl Shell {
         }
     }
 
+    /// Whether there is a word at the cursor that the host may complete.
+    fn may_complete(&self) -> bool {
+        let editor = &self.editor;
+        self.mode == Mode::Typing
+            && (self.completing.is_some() || may_complete(editor.text(), editor.cursor()))
+    }
+
+    /// Tab on such a word: what the host proposes first, then what it proposes next.
+    async fn complete(&mut self) {
+        let completing = match self.completing.take() {
+            Some(mut completing) => {
+                completing.next();
+                completing
+            }
+            None => {
+                let (text, cursor) = (self.editor.text(), self.editor.cursor());
+                let proposed = match self.room.completions(text, cursor).await {
+                    Ok(answer) => Completing::read(&answer, text, cursor),
+                    Err(error) => return self.complain(&format!("{error:#}")),
+                };
+                match proposed {
+                    Some(proposed) => proposed,
+                    None => return self.remark("nothing there begins like that"),
+                }
+            }
+        };
+        let (text, cursor) = completing.text();
+        self.editor.replace(text, cursor);
+        self.remark(&completing.words());
+        if completing.is_only() {
+            self.accepted.take_in(&completing);
+        } else {
+            self.completing = Some(completing);
+        }
+    }
+
     fn step_back(&mut self) {
+        if let Some(completing) = self.completing.take() {
+            let (text, cursor) = completing.before;
+            return self.editor.replace(text, cursor);
+        }
         match self.mode {
             Mode::Suggesting => {
                 self.editor.take();
@@ -206,14 +254,15 @@ impl Shell {
         }
         self.editor.remember(text);
         let Some(command) = Command::parse(text) else {
-            if self.room.say(text)? == Said::Queued && self.dialog.is_some() {
+            let attachments = self.accepted.go_with(text);
+            if self.room.say_with(text, attachments)? == Said::Queued && self.dialog.is_some() {
                 self.remark("queued: the agent waits for your answer first; Tab gives it");
             }
             return Ok(Flow::GoOn);
         };
         match command {
             Command::Quit => return Ok(Flow::Leave),
-            Command::Help => self.help(),
+            Command::Help => self.help().await,
             Command::Sessions => match list(self.room.live()).await {
                 Ok(sessions) => {
                     let lines = session_lines(&sessions, self.room.session(), now());
@@ -227,8 +276,8 @@ impl Shell {
                 Err(_) => self.complain("/open wants a URI; /sessions lists what there is"),
             },
             Command::New => self.attempt_to_go(Wanted::New { agent: None }).await,
-            Command::Fork => {
-                if let Err(error) = self.fork().await {
+            Command::Fork(words) => {
+                if let Err(error) = self.fork(&words).await {
                     self.complain(&format!("{error:#}"));
                 }
             }
@@ -249,12 +298,18 @@ impl Shell {
         }
     }
 
-    fn help(&mut self) {
-        let row = |(name, what): &(&str, &str)| {
-            Line::new(Style::Bold, format!("  {name:20}")).then(Style::Plain, *what)
+    async fn help(&mut self) {
+        let row = |name: &str, what: &str| {
+            Line::new(Style::Bold, format!("  {name:20}")).then(Style::Plain, what)
         };
-        let lines: Vec<Line> = HELP.iter().chain(KEYS).map(row).collect();
-        self.say(lines);
+        let ours = HELP.iter().chain(KEYS).map(|(name, what)| row(name, what));
+        self.say(ours.collect::<Vec<Line>>());
+        let theirs = self.room.commands().await;
+        if !theirs.is_empty() {
+            self.say([Line::new(Style::Dim, "  What the host does:")]);
+            let theirs = theirs.iter().map(|(name, what)| row(name, what));
+            self.say(theirs.collect::<Vec<Line>>());
+        }
         let rest = "  Any other line that begins with / is for the agent.";
         self.say([Line::new(Style::Dim, rest)]);
     }

@@ -16,6 +16,7 @@ use wire::rpc::code;
 use wire::state::{ChatState, Outcome, SessionState};
 use wire::{Action, ChannelUri, Object, Timestamp};
 
+use super::complete;
 use super::transcript::HISTORY_MAX;
 use crate::terminal::{clean, clean_line};
 use crate::words::now;
@@ -24,6 +25,9 @@ use crate::words::now;
 const CHAT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it is looked for.
 const CHAT_POLL: Duration = Duration::from_millis(20);
+
+/// How long somebody waits for a word to be completed.
+const COMPLETIONS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Which chat to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,16 @@ pub(crate) enum Said {
     Started,
     /// It waits for the turn that is running.
     Queued,
+}
+
+/// What came of a wish to branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Branched {
+    There(ChannelUri),
+    /// It waits for the turn that is running.
+    Later,
+    /// The host could not; its turn says why.
+    Not,
 }
 
 impl Room {
@@ -159,16 +173,26 @@ impl Room {
 
     /// Sends a message, now or when the agent is done.
     pub(crate) fn say(&mut self, text: &str) -> Result<Said, ClientError> {
+        self.say_with(text, Vec::new())
+    }
+
+    /// Sends a message with what was accepted while it was typed.
+    pub(crate) fn say_with(
+        &mut self,
+        text: &str,
+        attachments: Vec<Value>,
+    ) -> Result<Said, ClientError> {
+        let message = with(message(text, self.model.as_deref()), attachments);
         let busy = self.ahead().is_some_and(|chat| chat.active_turn.is_some());
         let said = if busy {
-            self.queue(&message(text, self.model.as_deref()))?;
+            self.queue(&message)?;
             Said::Queued
         } else {
             self.act(json!({
                 "type": "chat/turnStarted",
                 "turnId": format!("turn-{}", Uuid::now_v7()),
                 "startedAt": now().to_rfc3339(),
-                "message": message(text, self.model.as_deref()),
+                "message": message,
             }))?;
             Said::Started
         };
@@ -177,12 +201,12 @@ impl Room {
     }
 
     /// Tells the agent something while it works.
-    pub(crate) fn steer(&mut self, text: &str) -> Result<(), ClientError> {
+    pub(crate) fn steer(&mut self, text: &str, attachments: Vec<Value>) -> Result<(), ClientError> {
         self.act(json!({
             "type": "chat/pendingMessageSet",
             "kind": "steering",
             "id": format!("steering-{}", Uuid::now_v7()),
-            "message": message(text, self.model.as_deref()),
+            "message": with(message(text, self.model.as_deref()), attachments),
         }))?;
         self.clear_draft()
     }
@@ -271,21 +295,63 @@ impl Room {
         Ok(())
     }
 
-    /// A new chat that begins with what was said here up to the last complete turn.
-    pub(crate) async fn fork(&self) -> anyhow::Result<ChannelUri> {
-        let state = self.confirmed().context("the chat is gone")?;
-        let last = state
-            .turns
-            .last()
-            .context("there is nothing to fork from yet: no turn is complete")?;
-        let chat = ChannelUri::parse(&format!("ahp-chat:/{}", Uuid::now_v7()))?;
-        let params = json!({
-            "channel": self.session.as_str(),
-            "chat": chat.as_str(),
-            "source": {"kind": "fork", "chat": self.chat.as_str(), "turnId": last.id},
+    /// Has the host branch this chat, and waits for what comes of it.
+    pub(crate) async fn branch(&mut self, words: &str) -> anyhow::Result<Branched> {
+        let before = self.branches();
+        let text = format!("/branch {words}");
+        if self.say(text.trim_end())? == Said::Queued {
+            return Ok(Branched::Later);
+        }
+        let turn = self
+            .ahead()
+            .and_then(|chat| Some(chat.active_turn.as_ref()?.id.clone()));
+        let looking = async {
+            loop {
+                let mut now = self.branches().into_iter();
+                if let Some(branch) = now.find(|chat| !before.contains(chat)) {
+                    return Ok(Branched::There(ChannelUri::parse(&branch)?));
+                }
+                let chat = self.ahead().context("the chat is gone")?;
+                let goes_on = chat.active_turn.as_ref().map(|turn| &turn.id) == turn.as_ref();
+                if !goes_on {
+                    return Ok(Branched::Not);
+                }
+                tokio::time::sleep(CHAT_POLL).await;
+            }
+        };
+        let found = tokio::time::timeout(CHAT_TIMEOUT, looking).await;
+        found.map_err(|_| anyhow!("the host shows no branch of this chat"))?
+    }
+
+    /// The chats of the session that were forked from this one.
+    fn branches(&self) -> Vec<String> {
+        let session = self.session_state();
+        let chats = session
+            .as_ref()
+            .map_or(&[][..], |session| session.chats.as_slice());
+        let ours = chats.iter().filter(|chat| {
+            let origin = chat.extra.get("origin");
+            origin.is_some_and(|origin| {
+                origin["kind"] == "fork" && origin["chat"] == self.chat.as_str()
+            })
         });
-        self.live.request("createChat", params).await?;
-        Ok(chat)
+        ours.map(|chat| chat.resource.clone()).collect()
+    }
+
+    /// What the host proposes for the word at the cursor.
+    pub(crate) async fn completions(&self, text: &str, cursor: usize) -> anyhow::Result<Value> {
+        let params = complete::params(self.chat.as_str(), text, cursor);
+        let asked = self.live.request("completions", params);
+        let answer = tokio::time::timeout(COMPLETIONS_TIMEOUT, asked).await;
+        Ok(answer.context("the host proposes nothing in time")??)
+    }
+
+    /// The commands that the host knows here, and what they do.
+    pub(crate) async fn commands(&self) -> Vec<(String, String)> {
+        let answer = self.completions("/", 1).await;
+        answer
+            .map(|answer| complete::commands(&answer))
+            .unwrap_or_default()
     }
 
     /// Stops watching what the next room does not watch.
@@ -362,6 +428,13 @@ fn message(text: &str, model: Option<&str>) -> Value {
     let mut message = json!({"text": text, "origin": {"kind": "user"}});
     if let Some(model) = model {
         message["model"] = json!({"id": model});
+    }
+    message
+}
+
+fn with(mut message: Value, attachments: Vec<Value>) -> Value {
+    if !attachments.is_empty() {
+        message["attachments"] = json!(attachments);
     }
     message
 }

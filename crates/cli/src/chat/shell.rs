@@ -15,11 +15,12 @@ use wire::Action;
 use wire::state::ChatState;
 
 use super::bottom::{Parts, bottom};
+use super::complete::{Accepted, Completing};
 use super::dialog::Dialog;
 use super::editor::Editor;
 use super::keys::{Decoder, Key};
 use super::paint::Painter;
-use super::room::{Room, Wanted};
+use super::room::{Branched, Room, Wanted};
 use super::styled::{Colors, Line, Style};
 use super::transcript::Transcript;
 use super::tty::Tty;
@@ -67,6 +68,9 @@ pub(crate) struct Shell {
     /// Lines of our own that are still to be printed.
     said: Vec<Line>,
     pub(super) note: Option<Line>,
+    /// What the word at the cursor may become, while it is gone through.
+    pub(super) completing: Option<Completing>,
+    pub(super) accepted: Accepted,
     lost: Option<String>,
     /// The last key was Ctrl-C.
     pub(super) interrupted: bool,
@@ -106,6 +110,8 @@ impl Shell {
             stash: String::new(),
             said: Vec::new(),
             note: None,
+            completing: None,
+            accepted: Accepted::default(),
             lost: None,
             interrupted: false,
             typed_at: None,
@@ -434,8 +440,15 @@ impl Shell {
     }
 
     /// Goes on in a copy of the chat; what was said in it stands on the screen already.
-    pub(super) async fn fork(&mut self) -> anyhow::Result<()> {
-        let chat = self.room.fork().await?;
+    pub(super) async fn fork(&mut self, words: &str) -> anyhow::Result<()> {
+        let chat = match self.room.branch(words).await? {
+            Branched::There(chat) => chat,
+            Branched::Later => {
+                self.remark("queued: the copy is made when the agent is done");
+                return Ok(());
+            }
+            Branched::Not => return Ok(()),
+        };
         let room = self.next_room(&Wanted::Channel(chat)).await?;
         self.enter(room).await;
         if let Some(chat) = self.room.confirmed() {

@@ -1,5 +1,8 @@
 //! A real pseudo-terminal with a program in it, and a screen to look at.
 
+// Every test binary uses a part of it.
+#![allow(dead_code)]
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -24,6 +27,7 @@ pub const TAB: &str = "\t";
 pub const CTRL_C: &str = "\x03";
 pub const CTRL_D: &str = "\x04";
 pub const CTRL_S: &str = "\x13";
+pub const ESCAPE: &str = "\x1b";
 pub const UP: &str = "\x1b[A";
 
 /// A program in a terminal; it is gone when the test is.

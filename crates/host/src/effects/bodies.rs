@@ -30,7 +30,7 @@ pub(crate) struct Bodies {
     clock: Clock,
     result_bytes_max: usize,
     room: Arc<Semaphore>,
-    catalogues: Arc<Catalogues>,
+    catalogues: Catalogues,
 }
 
 impl Bodies {
@@ -40,12 +40,17 @@ impl Bodies {
             clock,
             result_bytes_max: limits.inline_result_bytes,
             room: Arc::new(Semaphore::new(BODIES_MAX)),
-            catalogues: Arc::new(Catalogues::new()),
+            catalogues: Catalogues::telling(|warning| tracing::warn!("{warning}")),
         }
     }
 
     pub fn store(&self) -> Arc<dyn Blobs> {
         Arc::clone(&self.blobs)
+    }
+
+    /// What commands and skills there are.
+    pub fn catalogues(&self) -> Catalogues {
+        self.catalogues.clone()
     }
 
     pub fn now(&self) -> Timestamp {
@@ -78,7 +83,7 @@ impl Bodies {
     /// Finds out what a message means.
     pub async fn understand(&self, compose: Compose) -> Result<Box<Submission>, ErrandFailed> {
         let clock = self.clock;
-        let catalogues = Arc::clone(&self.catalogues);
+        let catalogues = self.catalogues.clone();
         self.work(move |store| {
             let found = catalogues.of(&compose.working_directories);
             let skills = found.skills.iter().filter(|skill| skill.is_for_users());

@@ -1,6 +1,7 @@
 //! What the kernel wants done. Each effect ends as an input to the kernel, or in silence where none is owed.
 
 mod bodies;
+mod complete;
 mod history;
 mod messages;
 mod outside;
@@ -14,6 +15,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use agents::complete::Completer;
 use agents::{Agent, Replies, SessionFacts};
 use kernel::{
     AgentFailure, AgentReply, Batch, Body, ChannelId, Compose, Fetch, Input, Query, ReadFailed,
@@ -24,6 +26,7 @@ use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
 
 pub(crate) use bodies::Bodies;
+use complete::Completions;
 pub(crate) use shelves::Shelves;
 
 use crate::arrival::{Arrival, Arrivals};
@@ -36,6 +39,7 @@ pub(crate) struct Effects {
     pub journal: JournalThread,
     pub bodies: Bodies,
     pub agents: Vec<Arc<dyn Agent>>,
+    completions: Completions,
     pub pace: Arc<Pace>,
     pub shelves: Shelves,
     runs: HashMap<RunId, Running>,
@@ -57,6 +61,7 @@ impl Effects {
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
     ) -> Self {
+        let completions = Completions::new(Completer::new(bodies.catalogues()));
         let shelves = Shelves::new(journal.clone(), bodies.clone());
         Self {
             shelves,
@@ -64,6 +69,7 @@ impl Effects {
             journal,
             bodies,
             agents,
+            completions,
             pace: Arc::default(),
             runs: HashMap::new(),
         }

@@ -11,6 +11,7 @@ use wire::{ChannelUri, Id, RpcError};
 
 use crate::Kernel;
 use crate::calls::Serving;
+use crate::calls::completions::TRIGGER_CHARACTERS;
 use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::{CloseReason, Effect, PeerId};
 use crate::load::{Flow, Memo};
@@ -90,6 +91,7 @@ impl Kernel {
             "protocolVersion": ready.version.to_string(),
             "serverSeq": self.seq.0,
             "serverInfo": {"name": "greenroom", "version": self.facts.version},
+            "completionTriggerCharacters": TRIGGER_CHARACTERS,
             "_meta": ext::support(),
         });
         if let Some(directory) = &self.facts.default_directory {

@@ -1,5 +1,6 @@
 //! Requests: one file per method, named as on the wire.
 
+mod completions;
 mod create_chat;
 pub(crate) use create_chat::page_in_memory;
 mod create_session;
