@@ -1,6 +1,7 @@
 //! The rows of the table, one file each, and what they share: who is who among the results of a shuffled run.
 
 mod completions;
+mod compose;
 mod fanout;
 mod journal;
 mod latency;
@@ -113,6 +114,11 @@ pub const ROWS: &[Row] = &[
         name: "turns",
         what: "100 turns at once: memory, and latency from the model to the watcher",
         run: turns::run,
+    },
+    Row {
+        name: "compose",
+        what: "a message of 50 parts composed and lowered",
+        run: compose::run,
     },
 ];
 
