@@ -9,6 +9,7 @@ mod consent;
 mod heal;
 mod mishap;
 mod mood;
+mod rewrite;
 mod story;
 mod verb;
 mod waiting;

@@ -15,7 +15,7 @@ impl Story {
     fn mood_at(&mut self, depth: u64) -> Script {
         let mut script = Script::new();
         for _ in 0..self.chance.below(5) {
-            script = match self.chance.below(16) {
+            script = match self.chance.below(18) {
                 0 => script.thinks(["hm", "m"]),
                 1 => script.keeps("half way"),
                 2 => script.says(TurnEvent::Title(format!("title {}", self.chance.below(3)))),
@@ -44,6 +44,10 @@ impl Story {
                     }
                 }
                 13 if self.chance.percent(30) => self.nonsense(script),
+                14 | 15 => {
+                    let sections = ["tone", "environment_context", "safety", "unlisted"];
+                    script.renders(sections.map(|id| (id, "as it was")))
+                }
                 _ => script.streams(["some ", "words ", "more"]),
             };
             if self.chance.percent(50) {

@@ -46,7 +46,8 @@ impl Story {
         }
         let mut wanted: Vec<String> = state.mirrors.keys().cloned().collect();
         wanted.push(ROOT.to_owned());
-        let params = state.initialize_params(&wanted);
+        let mut params = state.initialize_params(&wanted);
+        self.wishes_by_default(&mut params);
         self.asks(client, "initialize", params);
     }
 
@@ -81,6 +82,9 @@ impl Story {
     }
 
     fn does_a_verb(&mut self, client: usize) {
+        if self.chance.percent(60) && self.rewrites(client) {
+            return;
+        }
         let session = self
             .chance
             .pick(&self.sessions.clone())
@@ -93,6 +97,7 @@ impl Story {
                 let mut params = json!({"channel": session});
                 if self.chance.percent(30) {
                     params["activeClient"] = json!({"clientId": id, "tools": []});
+                    self.wishes(&mut params["activeClient"]);
                 }
                 self.asks(client, "createSession", params);
             }
@@ -107,7 +112,8 @@ impl Story {
                     1 => json!([{"name": "open"}]),
                     _ => json!([{"name": "edit"}, {"name": "open", "title": "Open"}]),
                 };
-                let entry = json!({"clientId": id, "tools": tools});
+                let mut entry = json!({"clientId": id, "tools": tools});
+                self.wishes(&mut entry);
                 let action = json!({"type": "session/activeClientSet", "activeClient": entry});
                 self.dispatches(client, &session, action);
             }
@@ -134,6 +140,7 @@ impl Story {
                 self.dispatches(client, &session, action);
             }
             67 | 68 => self.says_it_again(client),
+            69 | 70 => self.opts_in(client, &session),
             _ => self.consents(client, &chat),
         }
     }

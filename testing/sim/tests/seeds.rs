@@ -21,7 +21,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// What must have happened in a thousand stories, so that nothing of it is checked in vain.
-const TOLD: [&str; 30] = [
+const TOLD: [&str; 37] = [
     "chat/turnStarted",
     "chat/turnComplete",
     "chat/turnCancelled",
@@ -52,6 +52,13 @@ const TOLD: [&str; 30] = [
     "session/activeClientRemoved",
     "session/creationFailed",
     "(tools run)",
+    "x-session/systemMessageTransformSet",
+    "(render: rewritten)",
+    "(render: nothingToRewrite)",
+    "(render: timeout)",
+    "(render: peerGone)",
+    "(render: error)",
+    "(render: malformed)",
 ];
 
 /// Everything that happened; what went wrong, if anything did.
