@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::measure::Dice;
 use crate::process::{Process, Server};
-use crate::rows::results;
+use crate::rows::{prompt, results};
 use crate::seed_data::{Seeder, Shape};
 
 /// What the agent of every measured host plays: the words of a message say how much of what.
@@ -82,6 +82,7 @@ impl Lab {
         std::fs::create_dir_all(&scratch)?;
         std::fs::write(scratch.join("script.json"), SCRIPT)?;
         std::fs::write(scratch.join("results.json"), results::script())?;
+        std::fs::write(scratch.join("prompts.json"), prompt::script())?;
         let arguments = [
             "guard".to_owned(),
             format!("--scratch={}", scratch.display()),

@@ -103,6 +103,29 @@ impl Socket {
         Ok(size.unwrap_or(0))
     }
 
+    /// All messages that come with the next bytes, at least one.
+    pub fn messages(&mut self) -> Result<Vec<Vec<u8>>> {
+        self.scanner.keep(usize::MAX);
+        let mut come = Vec::new();
+        let (mut pinged, mut closed) = (false, false);
+        while come.is_empty() {
+            let read = self.stream.read(&mut self.buffer);
+            let count = read.context("nothing comes")?;
+            self.scanner.feed(&self.buffer[..count], |seen| match seen {
+                Seen::Message { head, .. } => come.push(head.to_vec()),
+                Seen::Ping => pinged = true,
+                Seen::Close => closed = true,
+            });
+            if std::mem::take(&mut pinged) {
+                self.stream.write_all(dial::PONG)?;
+            }
+            if count == 0 || closed {
+                bail!("the server closed the connection");
+            }
+        }
+        Ok(come)
+    }
+
     /// Takes what has come already, so that the server never finds this reader slow.
     pub fn drain(&mut self) -> Result<()> {
         self.stream.set_nonblocking(true)?;

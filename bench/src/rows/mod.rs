@@ -12,6 +12,7 @@ mod model;
 mod open;
 mod part;
 mod peak;
+pub mod prompt;
 mod reconnect;
 pub mod results;
 mod start;
@@ -109,6 +110,16 @@ pub const ROWS: &[Row] = &[
         name: "completions",
         what: "a completion over 100,000 paths, against a bare matcher's pass",
         run: completions::run,
+    },
+    Row {
+        name: "render",
+        what: "rendering a system prompt of eleven sections",
+        run: prompt::render,
+    },
+    Row {
+        name: "transform",
+        what: "what a client that rewrites sections adds to a render",
+        run: prompt::transform,
     },
     Row {
         name: "turns",
