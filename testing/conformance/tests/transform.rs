@@ -185,3 +185,33 @@ async fn a_model_is_told_what_the_client_made_of_each_render() {
     );
     assert!(told[0].contains("# AGENTS.md\nPrefer tabs."), "{}", told[0]);
 }
+
+#[tokio::test]
+async fn a_session_of_a_model_is_rendered_when_it_begins_and_nothing_waits_for_it() {
+    let stage = Stage::set().await;
+    let target = client::Target {
+        url: stage.host().url.clone(),
+        token: None,
+    };
+    let (connection, _events) = client::Connection::connect(&target).await.unwrap();
+    let (told, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    connection.answer_with(Arc::new(move |request| {
+        told.send(request).unwrap();
+        // Never answered: the session is ready all the same.
+        Box::pin(std::future::pending())
+    }));
+    connection.initialize("pack", &[]).await.unwrap();
+    let opt_in = json!({"sections": ["identity"]});
+    let active = json!({"clientId": "pack", "tools": [], "systemMessageTransform": opt_in});
+    let params = json!({"channel": "native:/begins", "provider": "native", "activeClient": active});
+    connection.request("createSession", params).await.unwrap();
+    let request = timeout(Duration::from_secs(60), asked.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(request.method, "systemMessageTransform");
+    assert_eq!(request.params["channel"], "native:/begins");
+    let session = wire::ChannelUri::parse("native:/begins").unwrap();
+    let snapshot = connection.subscribe(&session).await.unwrap().unwrap();
+    assert_eq!(snapshot.state["lifecycle"], "ready");
+}
