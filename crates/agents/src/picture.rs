@@ -5,6 +5,7 @@
 //! blocks and computes: it is for threads that may.
 //! Must not know: messages, targets, where a picture came from.
 
+use std::collections::VecDeque;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use compositor::resolve::PictureLimits;
 use image::codecs::jpeg::JpegEncoder;
 use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
+use sha2::{Digest as _, Sha256};
 
 /// The largest picture that is decoded: four bytes a pixel in memory, and as many again while it is turned upright.
 const PIXELS_MAX: u64 = 40_000_000;
@@ -23,19 +25,81 @@ const JPEG_QUALITY: u8 = 85;
 /// How often a picture is made smaller before it is given up.
 const TRIES_MAX: usize = 6;
 
+/// What is kept of pictures that were made to fit: a conversation is sent again in every round of every turn.
+const KEPT_BYTES_MAX: usize = 32 * 1_024 * 1_024;
+const KEPT_MAX: usize = 256;
+
 /// Pictures wait for each other: each may take much memory, and there may be many at once.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static ONE_AT_A_TIME: Mutex<Kept> = Mutex::new(Kept::new());
+
+type Fitted = Option<(String, Vec<u8>)>;
 
 /// The picture as the limits want it, with its type; `None` if it cannot be decoded or made to fit.
-pub fn fit(mime: &str, bytes: &[u8], limits: &PictureLimits) -> Option<(String, Vec<u8>)> {
+pub fn fit(mime: &str, bytes: &[u8], limits: &PictureLimits) -> Fitted {
     let format = ImageFormat::from_mime_type(mime)?;
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = key(mime, bytes, limits);
+    let mut kept = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(fitted) = kept.get(&key) {
+        return fitted;
+    }
     // A mistake in a decoder costs a picture, not a turn.
-    catch_unwind(AssertUnwindSafe(|| {
+    let fitted = catch_unwind(AssertUnwindSafe(|| {
         let picture = decode(format, bytes)?;
         shrink(picture, format, limits)
-    }))
-    .ok()?
+    }));
+    let fitted = fitted.ok().flatten();
+    kept.put(key, fitted.clone());
+    fitted
+}
+
+/// The same picture under the same limits becomes the same.
+fn key(mime: &str, bytes: &[u8], limits: &PictureLimits) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    digest.update(format!("{mime} {limits:?}\n"));
+    digest.update(bytes);
+    digest.finalize().into()
+}
+
+/// What pictures became, the latest last.
+struct Kept {
+    entries: VecDeque<([u8; 32], Fitted)>,
+    bytes: usize,
+}
+
+impl Kept {
+    const fn new() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    fn get(&mut self, key: &[u8; 32]) -> Option<Fitted> {
+        let at = self.entries.iter().position(|(kept, _)| kept == key)?;
+        let entry = self.entries.remove(at)?;
+        let fitted = entry.1.clone();
+        self.entries.push_back(entry);
+        Some(fitted)
+    }
+
+    fn put(&mut self, key: [u8; 32], fitted: Fitted) {
+        let size = size_of(&fitted);
+        if size > KEPT_BYTES_MAX {
+            return;
+        }
+        self.bytes += size;
+        self.entries.push_back((key, fitted));
+        while self.bytes > KEPT_BYTES_MAX || self.entries.len() > KEPT_MAX {
+            let Some((_, oldest)) = self.entries.pop_front() else {
+                break;
+            };
+            self.bytes -= size_of(&oldest);
+        }
+    }
+}
+
+fn size_of(fitted: &Fitted) -> usize {
+    fitted.as_ref().map_or(0, |(_, bytes)| bytes.len())
 }
 
 fn decode(format: ImageFormat, bytes: &[u8]) -> Option<DynamicImage> {
@@ -149,4 +213,66 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Option<Vec<u8>> {
         _ => picture.to_rgb8().write_to(&mut out, format).ok()?,
     }
     Some(out.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(bytes: usize) -> Fitted {
+        Some(("image/png".to_owned(), vec![0; bytes]))
+    }
+
+    #[test]
+    fn what_was_made_to_fit_is_kept_as_long_as_there_is_room() {
+        let mut kept = Kept::new();
+        let third = KEPT_BYTES_MAX / 3;
+        for name in 0..3 {
+            kept.put([name; 32], fitted(third));
+        }
+        assert_eq!(
+            kept.get(&[0; 32]),
+            Some(fitted(third)),
+            "used again: the latest"
+        );
+        kept.put([3; 32], fitted(third));
+        assert_eq!(kept.get(&[1; 32]), None);
+        assert!(kept.get(&[0; 32]).is_some() && kept.get(&[3; 32]).is_some());
+        kept.put([4; 32], fitted(KEPT_BYTES_MAX + 1));
+        assert_eq!(kept.get(&[4; 32]), None);
+        assert!(kept.bytes <= KEPT_BYTES_MAX);
+
+        kept.put([5; 32], None);
+        assert_eq!(
+            kept.get(&[5; 32]),
+            Some(None),
+            "that it cannot be done is known, too"
+        );
+        for name in 0..1_000_u32 {
+            let mut key = [9; 32];
+            key[..4].copy_from_slice(&name.to_le_bytes());
+            kept.put(key, None);
+        }
+        assert_eq!((kept.entries.len(), kept.bytes), (KEPT_MAX, 0));
+    }
+
+    #[test]
+    fn other_limits_are_another_picture() {
+        let limits = |side| PictureLimits {
+            mimes: vec!["image/png".to_owned()],
+            bytes_max: None,
+            side_px_max: Some(side),
+            animation: compositor::resolve::Animation::Taken,
+        };
+        let mut png = Cursor::new(Vec::new());
+        let picture = DynamicImage::new_rgb8(64, 32);
+        picture.write_to(&mut png, ImageFormat::Png).unwrap();
+        let sides = |side| {
+            let (_, bytes) = fit("image/png", png.get_ref(), &limits(side)).unwrap();
+            compositor::picture::sides(&bytes)
+        };
+        assert_eq!(sides(32), Some((32, 16)));
+        assert_eq!(sides(16), Some((16, 8)));
+        assert_eq!(sides(32), Some((32, 16)));
+    }
 }

@@ -166,10 +166,24 @@ impl Lowering<'_> {
                 .decode(data)
                 .map_err(|_| Refused::because("its body is no base64")),
             Body::Stored(id) => {
+                self.may_be_read(of)?;
                 let body = self.sources.body(id);
-                body.ok_or_else(|| Refused::because("its body is not there any more"))
+                body.ok_or_else(|| Refused::because("its body cannot be read any more"))
             }
         }
+    }
+
+    /// What cannot go anyway is not read.
+    fn may_be_read(&self, of: &Attachment<'_>) -> Result<(), Refused> {
+        let base64_bytes = |size: u64| size.div_ceil(3).saturating_mul(4);
+        if of.size.is_none_or(|size| self.has_room(base64_bytes(size))) {
+            return Ok(());
+        }
+        let class = Class::of_mime(of.mime);
+        Err(match self.capabilities.of_class(class) {
+            None if class != Class::Text => Refused::untaken(self.target, class),
+            _ => Refused::too_large(NO_ROOM.to_owned()),
+        })
     }
 
     fn body(

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::Media;
 use super::decide::{Lowering, NO_ROOM, TOO_LARGE};
+use super::{Media, Target};
 use crate::picture;
 use crate::resolve::{Animation, PictureLimits, WhyOmitted};
 use crate::sniff::{Class, Kind};
@@ -29,6 +29,10 @@ impl Refused {
             omitted: None,
             is_told: true,
         }
+    }
+
+    pub(super) fn untaken(target: Target, class: Class) -> Self {
+        Self::because(format!("{} takes no {}", target.name(), named(class)))
     }
 
     /// Nothing else could have been expected.
@@ -70,10 +74,9 @@ impl Lowering<'_> {
         if self.room.described.contains(&at) {
             return Err(Refused::too_large(format!("{target} has refused it")));
         }
-        let what = named(kind.class);
         let capabilities = self.capabilities;
         let Some(taken) = capabilities.of_class(kind.class) else {
-            return Err(Refused::because(format!("{target} takes no {what}")));
+            return Err(Refused::untaken(self.target, kind.class));
         };
         let mut fitted = None;
         let mut changed = None;

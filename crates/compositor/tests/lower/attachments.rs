@@ -206,7 +206,7 @@ fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
         lowered.diagnostics,
         [
             "attachment: 'a.png': its body is no base64 (described instead)",
-            "attachment: 'b.png': its body is not there any more (described instead)",
+            "attachment: 'b.png': its body cannot be read any more (described instead)",
         ]
     );
 }

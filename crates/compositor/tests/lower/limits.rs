@@ -289,3 +289,48 @@ fn what_a_provider_refused_is_described_the_next_time() {
         "<file_attachment name=\"b.wav\" mime=\"audio/wav\" size=\"16\" omitted=\"too_large\"/>";
     assert_eq!(second.blocks[1]["text"], text);
 }
+
+#[test]
+fn a_stored_body_that_has_no_room_is_not_read() {
+    let stored = |mime: &str| json!([{"type": "file-attachment", "name": "n", "mime": mime, "content_id": "sha256:00", "size": 90_000_000}]);
+    for (target, mime, omitted, why) in [
+        (
+            Target::Anthropic,
+            "image/png",
+            true,
+            "there is no room left for it in the request",
+        ),
+        (
+            Target::Anthropic,
+            "video/mp4",
+            false,
+            "anthropic takes no video",
+        ),
+        (
+            Target::Gemini,
+            "video/mp4",
+            true,
+            "there is no room left for it in the request",
+        ),
+        (
+            Target::OpenaiChat,
+            "text/plain",
+            true,
+            "there is no room left for it in the request",
+        ),
+        (
+            Target::OpenaiChat,
+            "application/zip",
+            false,
+            "openai_chat takes no binary",
+        ),
+    ] {
+        let lowered = shown(target, &stored(mime), &mut Memory::default());
+        let text = compositor::lower::text_of(&lowered);
+        assert_eq!(text.contains("omitted=\"too_large\""), omitted, "{text}");
+        assert_eq!(
+            lowered.diagnostics,
+            [format!("attachment: 'n': {why} (described instead)")]
+        );
+    }
+}
