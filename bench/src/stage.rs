@@ -169,6 +169,8 @@ pub struct Crowd {
     pub window_ms: Option<u32>,
     pub root: bool,
     pub stamped: bool,
+    /// What counts is not a frame but each of these words in it.
+    pub word: Option<&'static str>,
     /// Spread over all chats of the stage instead of all watching the one that is driven.
     pub apart: bool,
     pub name: &'static str,
@@ -182,6 +184,7 @@ impl Default for Crowd {
             window_ms: None,
             root: false,
             stamped: false,
+            word: None,
             apart: false,
             name: "w",
             read_bytes: 64 * 1_024,
@@ -222,6 +225,7 @@ impl Watchers {
         arguments.extend(crowd.window_ms.map(|ms| format!("--window-ms={ms}")));
         arguments.extend(crowd.root.then(|| "--root".to_owned()));
         arguments.extend(crowd.stamped.then(|| "--stamped".to_owned()));
+        arguments.extend(crowd.word.map(|word| format!("--word={word}")));
         let mut process = lab.helper(&arguments)?;
         process.line().context("the watchers did not join")?;
         Ok(Self {

@@ -16,11 +16,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 
-use crate::dial::{self, Stamp};
+use crate::dial::{self, STAMP_BYTES, Stamp};
 use crate::frames::{Scanner, Seen};
 use crate::measure::now_ns;
 
 const READ_BYTES: usize = 64 * 1_024;
+/// What is looked at of a message, where something is looked for: a host may tell several pieces in one frame.
+const LOOK_BYTES: usize = 16 * 1_024;
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
 #[derive(Debug, Clone, clap::Args)]
@@ -43,6 +45,9 @@ pub struct WatchOptions {
     /// Frames carry stamps; only those that do are counted for `mark` and `wait`.
     #[arg(long)]
     pub stamped: bool,
+    /// What counts is not a frame but each of these words in it.
+    #[arg(long)]
+    pub word: Option<String>,
     /// What is read at a time: small where the number of watchers is large.
     #[arg(long, default_value_t = READ_BYTES)]
     pub read_bytes: usize,
@@ -168,8 +173,13 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
         scanner.feed(&buffer, |seen| match seen {
             Seen::Message { head, .. } if !joined => joined = head.starts_with(dial::ANSWERED),
             Seen::Message { head, bytes: size } => {
-                if !options.stamped || shared.stamp(head, &mut stamp_at) {
-                    frames += 1;
+                let count = match &options.word {
+                    _ if options.stamped => shared.stamp(head, &mut stamp_at),
+                    Some(word) => occurrences(head, word.as_bytes()),
+                    None => 1,
+                };
+                if count > 0 {
+                    frames += count;
                     bytes += size as u64;
                 }
             }
@@ -179,7 +189,8 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
         if joined && !announced {
             announced = true;
             shared.join();
-            scanner.keep(if options.stamped { 1_024 } else { 0 });
+            let looks = options.stamped || options.word.is_some();
+            scanner.keep(if looks { LOOK_BYTES } else { 0 });
         }
         if frames > 0 {
             shared.count(number, frames, bytes);
@@ -197,6 +208,11 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
         }
         buffer.truncate(count);
     }
+}
+
+fn occurrences(message: &[u8], word: &[u8]) -> u64 {
+    let windows = message.windows(word.len().max(1));
+    windows.filter(|window| *window == word).count() as u64
 }
 
 impl Shared {
@@ -221,15 +237,29 @@ impl Shared {
         }
     }
 
-    /// Whether there is a stamp in it.
-    fn stamp(&self, message: &[u8], at: &mut usize) -> bool {
+    /// How many stamps are in it; the first one is looked for where it was in the message before.
+    fn stamp(&self, message: &[u8], at: &mut usize) -> u64 {
         let found = Stamp::at(message, *at).or_else(|| {
             *at = Stamp::position(message)?;
             Stamp::at(message, *at)
         });
         let Some(stamp) = found else {
-            return false;
+            return 0;
         };
+        self.note(stamp);
+        let mut count = 1;
+        let mut rest = &message[*at + STAMP_BYTES..];
+        while let Some(next) = Stamp::position(rest)
+            && let Some(stamp) = Stamp::at(rest, next)
+        {
+            self.note(stamp);
+            count += 1;
+            rest = &rest[next + STAMP_BYTES..];
+        }
+        count
+    }
+
+    fn note(&self, stamp: Stamp) {
         let mut stamps = self.stamps.borrow_mut();
         let index = stamp.index as usize;
         if stamps.len() <= index {
@@ -239,7 +269,6 @@ impl Shared {
         arrival.sent_ns = stamp.sent_ns;
         arrival.last_ns = now_ns();
         arrival.seen += 1;
-        true
     }
 
     async fn answer(&self, command: &str, options: &WatchOptions) -> Result<Value> {

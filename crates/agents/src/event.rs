@@ -213,36 +213,6 @@ pub(crate) enum Awaited {
 }
 
 impl AgentEvent {
-    /// Roughly the bytes it holds, where they may be many.
-    pub fn weight(&self) -> usize {
-        match self {
-            Self::Content { body, .. } | Self::Keep { body, .. } => body.len(),
-            Self::ToolContent { content, .. } => content.iter().map(weight_of).sum(),
-            Self::ToolCompleted { result, .. } => weight_of(result),
-            Self::ToolReady { fields, .. } => fields.values().map(weight_of).sum(),
-            Self::Text { text, .. } | Self::Notice { text } | Self::ToolInput { text, .. } => {
-                text.len()
-            }
-            Self::ClientTool { input, .. } => weight_of(input),
-            Self::Render { sections, .. } => {
-                sections.iter().map(|section| section.content.len()).sum()
-            }
-            Self::PartOpened { .. }
-            | Self::Usage(_)
-            | Self::Title(_)
-            | Self::Activity(_)
-            | Self::Checkpoint(_)
-            | Self::Noted(_)
-            | Self::ToolStarted { .. }
-            | Self::Compacted { .. }
-            | Self::Lowered { .. }
-            | Self::Asked { .. }
-            | Self::SteerPoint { .. }
-            | Self::SettingsAsked { .. }
-            | Self::Spawned { .. } => 0,
-        }
-    }
-
     /// What the host will answer, if it answers this event at all.
     pub(crate) fn awaits(&self) -> Option<Awaited> {
         match self {
@@ -288,14 +258,5 @@ impl AgentReply {
             Self::Settings { ask, .. } => Awaited::Settings(*ask),
             Self::Rendered { render, .. } => Awaited::Render(*render),
         }
-    }
-}
-
-fn weight_of(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight_of).sum(),
-        Value::Object(fields) => fields.values().map(weight_of).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }

@@ -25,4 +25,4 @@ pub use event::{AgentEvent, AgentReply, TextKind, ToolStart, Worker};
 pub use message::{Outside, ToLower, UserMessage};
 pub use native::{Model, NativeAgent};
 pub use scripted::{Script, ScriptError, ScriptedAgent};
-pub use sink::{EventSink, NobodyWaits, Replies, TurnOver};
+pub use sink::{Ear, EventSink, NobodyWaits, Replies, TurnOver};

@@ -7,51 +7,43 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use wire::Object;
 
 use crate::event::{AgentEvent, AgentReply, Awaited};
 use crate::prompt::Section;
 
 /// Where a turn's events go. Bounded: a slow host slows the agent down.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct EventSink {
-    events: mpsc::Sender<AgentEvent>,
+    ear: Arc<dyn Ear>,
     replies: Replies,
     /// Numbers of bodies to be kept, of renders and of questions about settings.
     numbers: Arc<AtomicU64>,
-    room: Room,
 }
 
-/// Bytes that events may hold while they wait; more than this only if one event does.
-const ROOM_BYTES: usize = 1_024 * 1_024;
-/// Room is given out in pieces of this.
-const PIECE_BYTES: usize = 1_024;
+/// Who takes what an agent says. An event is handed over in the agent's own task: each queue on its way would be one
+/// more wake-up for every word.
+#[async_trait]
+pub trait Ear: Send + Sync {
+    /// Takes events one after the other; waits while it has no room.
+    async fn hear(&self, event: AgentEvent) -> Result<(), TurnOver>;
 
-/// Room for the bytes of events that wait: how many may wait does not say how large they are. Clones share it.
-#[derive(Debug, Clone)]
-pub struct Room(Arc<Semaphore>);
-
-impl Room {
-    fn new() -> Self {
-        Self(Arc::new(Semaphore::new(ROOM_BYTES / PIECE_BYTES)))
-    }
-
-    async fn enter(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
-        // Never closed, so never refused.
-        self.0.acquire_many(pieces(bytes)).await.ok()
-    }
-
-    /// Gives back the room that an event took, once it is on its way.
-    pub fn leave(&self, bytes: usize) {
-        self.0.add_permits(pieces(bytes) as usize);
-    }
+    /// Waits until nobody listens any more.
+    async fn deaf(&self);
 }
 
-fn pieces(bytes: usize) -> u32 {
-    let pieces = (bytes / PIECE_BYTES).min(ROOM_BYTES / PIECE_BYTES);
-    u32::try_from(pieces).unwrap_or(u32::MAX)
+#[async_trait]
+impl Ear for mpsc::Sender<AgentEvent> {
+    async fn hear(&self, event: AgentEvent) -> Result<(), TurnOver> {
+        self.send(event).await.map_err(|_| TurnOver)
+    }
+
+    async fn deaf(&self) {
+        self.closed().await;
+    }
 }
 
 /// Nobody listens any more. The turn is over whatever the agent still does: return quietly.
@@ -75,30 +67,16 @@ struct Wait<'a> {
 }
 
 impl EventSink {
-    pub fn new(events: mpsc::Sender<AgentEvent>, replies: Replies) -> Self {
+    pub fn new(ear: impl Ear + 'static, replies: Replies) -> Self {
         Self {
-            events,
+            ear: Arc::new(ear),
             replies,
             numbers: Arc::default(),
-            room: Room::new(),
         }
     }
 
-    /// The room its events take while they wait: whoever takes them gives it back.
-    pub fn room(&self) -> Room {
-        self.room.clone()
-    }
-
     pub async fn send(&self, event: AgentEvent) -> Result<(), TurnOver> {
-        let taken = tokio::select! {
-            biased;
-            taken = self.room.enter(event.weight()) => taken,
-            () = self.events.closed() => return Err(TurnOver),
-        };
-        self.events.send(event).await.map_err(|_| TurnOver)?;
-        // It is given back by whoever takes the event; had it not been sent, it would be free by now.
-        taken.into_iter().for_each(SemaphorePermit::forget);
-        Ok(())
+        self.ear.hear(event).await
     }
 
     /// Has a body kept, so that it can be referred to. What could not be kept is told in its place.
@@ -152,7 +130,7 @@ impl EventSink {
         self.send(event).await?;
         tokio::select! {
             reply = reply => reply.map_err(|_| TurnOver),
-            () = self.events.closed() => Err(TurnOver),
+            () = self.ear.deaf() => Err(TurnOver),
         }
     }
 }
@@ -223,51 +201,6 @@ mod tests {
             Ok(AgentReply::ResultDecided { call: 1, .. })
         ));
         assert!(replies.lock().is_empty());
-    }
-
-    fn large(bytes: usize) -> AgentEvent {
-        AgentEvent::Content {
-            body: vec![0; bytes],
-            content_type: String::new(),
-        }
-    }
-
-    async fn is_pending<T>(mut future: std::pin::Pin<&mut impl Future<Output = T>>) -> bool {
-        std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx).is_pending()))
-            .await
-    }
-
-    #[tokio::test]
-    async fn large_events_wait_for_room_and_small_ones_do_not() {
-        let (sink, _, mut heard) = sink();
-        // One that is larger than all the room there is takes all of it.
-        sink.send(large(2 * ROOM_BYTES)).await.unwrap();
-        let small = AgentEvent::Title("small".to_owned());
-        sink.send(small).await.unwrap();
-        {
-            let mut given_up = std::pin::pin!(sink.send(large(5_000)));
-            assert!(is_pending(given_up.as_mut()).await);
-        }
-        {
-            let mut next = std::pin::pin!(sink.send(large(ROOM_BYTES)));
-            assert!(is_pending(next.as_mut()).await);
-            sink.room().leave(2 * ROOM_BYTES);
-            next.await.unwrap();
-        }
-        let mut weights = Vec::new();
-        while let Ok(event) = heard.try_recv() {
-            weights.push(event.weight());
-        }
-        assert_eq!(weights, [2 * ROOM_BYTES, 0, ROOM_BYTES]);
-    }
-
-    #[tokio::test]
-    async fn nobody_waits_for_room_in_a_turn_that_is_over() {
-        let (sink, _, heard) = sink();
-        sink.send(large(ROOM_BYTES)).await.unwrap();
-        let gone = async move { drop(heard) };
-        let (sent, ()) = tokio::join!(sink.send(large(ROOM_BYTES)), gone);
-        assert_eq!(sent, Err(TurnOver));
     }
 
     #[tokio::test]

@@ -10,15 +10,15 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Request, Response};
-use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadable};
 use super::complaint::Complaint;
 use super::endpoint::Endpoint;
 use super::fault::{Failure, no_word_within, reason, refused, unreachable};
 use super::key::Secret;
-use super::{Decode, Flow, ModelEvent, ProviderError, back_off};
+use super::{Decode, Flow, Listener, ModelEvent, NobodyListens, ProviderError, back_off};
 
 /// What is read of the body of an error.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
@@ -40,7 +40,7 @@ pub async fn stream<D: Decode>(
     path: &[&str],
     body: Vec<u8>,
     decoder: impl Fn() -> D,
-    events: &mpsc::Sender<ModelEvent>,
+    mut listener: impl Listener,
 ) -> Result<(), ProviderError> {
     let credentials = endpoint.credentials().await?;
     let mut question = Question {
@@ -58,7 +58,7 @@ pub async fn stream<D: Decode>(
         .headers
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("text/event-stream"));
-    question.ask_until_answered(decoder, events).await
+    question.ask_until_answered(decoder, &mut listener).await
 }
 
 /// The body of what a server answers, tried once.
@@ -100,11 +100,11 @@ impl Question<'_> {
     async fn ask_until_answered<D: Decode>(
         &self,
         decoder: impl Fn() -> D,
-        events: &mpsc::Sender<ModelEvent>,
+        listener: &mut impl Listener,
     ) -> Result<(), ProviderError> {
         let mut tries = 0;
         loop {
-            let asked = self.ask_once(decoder(), events).await;
+            let asked = self.ask_once(decoder(), listener).await;
             let (error, cause, retry_after) =
                 match asked.map_err(|failure| failure.hiding(&self.secrets)) {
                     Ok(()) => return Ok(()),
@@ -121,11 +121,8 @@ impl Question<'_> {
                 return Err(error);
             };
             let words = back_off::in_words(pause);
-            tell(
-                events,
-                ModelEvent::Waiting(format!("{cause}; trying again in {words}")),
-            )
-            .await?;
+            let waiting = ModelEvent::Waiting(format!("{cause}; trying again in {words}"));
+            listener.hear(waiting).await?;
             sleep(pause).await;
         }
     }
@@ -133,7 +130,7 @@ impl Question<'_> {
     async fn ask_once(
         &self,
         decoder: impl Decode,
-        events: &mpsc::Sender<ModelEvent>,
+        listener: &mut impl Listener,
     ) -> Result<(), Failure> {
         let mut request = Request::new(reqwest::Method::POST, self.endpoint.url(self.path));
         *request.headers_mut() = self.headers.clone();
@@ -144,7 +141,7 @@ impl Question<'_> {
             endpoint: self.endpoint,
             response,
             decoder,
-            events,
+            listener,
             decoded: Vec::new(),
             bytes: 0,
             said: Said::Nothing,
@@ -173,20 +170,20 @@ enum Said {
 }
 
 /// An answer on its way.
-struct Answer<'a, D> {
+struct Answer<'a, D, L> {
     endpoint: &'a Endpoint,
     response: Response,
     decoder: D,
-    events: &'a mpsc::Sender<ModelEvent>,
+    listener: &'a mut L,
     decoded: Vec<ModelEvent>,
     bytes: usize,
     said: Said,
 }
 
-impl<D: Decode> Answer<'_, D> {
+impl<D: Decode, L: Listener> Answer<'_, D, L> {
     async fn tell_all(&mut self) -> Result<(), ProviderError> {
         loop {
-            let flow = match timeout(self.patience(), self.response.chunk()).await {
+            let flow = match self.next_bytes().await? {
                 Ok(Ok(Some(bytes))) => self.decode(&bytes),
                 Ok(Ok(None)) => self.decoder.end(&mut self.decoded).map(|()| Flow::Done),
                 Ok(Err(fault)) => self.end_for(&format!("broke off ({})", reason(&fault))),
@@ -194,11 +191,26 @@ impl<D: Decode> Answer<'_, D> {
             };
             for event in self.decoded.drain(..) {
                 self.said = Said::Something;
-                tell(self.events, event).await?;
+                self.listener.hear(event).await?;
             }
             if flow? == Flow::Done {
                 let _ = timeout(AFTER_DONE, self.response.chunk()).await;
                 return Ok(());
+            }
+        }
+    }
+
+    /// What comes next, or that nothing came for too long. Meanwhile what the listener keeps back is passed on in time.
+    async fn next_bytes(
+        &mut self,
+    ) -> Result<Result<reqwest::Result<Option<Bytes>>, Elapsed>, NobodyListens> {
+        let too_late = Instant::now() + self.patience();
+        loop {
+            let due = self.listener.due().filter(|due| *due < too_late);
+            let until = due.unwrap_or(too_late);
+            match timeout_at(until, self.response.chunk()).await {
+                Err(_) if due.is_some() => self.listener.pass_on().await?,
+                came => return Ok(came),
             }
         }
     }
@@ -246,9 +258,10 @@ impl<D: Decode> Answer<'_, D> {
     }
 }
 
-async fn tell(events: &mpsc::Sender<ModelEvent>, event: ModelEvent) -> Result<(), ProviderError> {
-    let told = events.send(event).await;
-    told.map_err(|_| ProviderError::new(Interrupted, "nobody listens to the answer any more"))
+impl From<NobodyListens> for ProviderError {
+    fn from(nobody: NobodyListens) -> Self {
+        Self::new(Interrupted, nobody.to_string())
+    }
 }
 
 async fn send(

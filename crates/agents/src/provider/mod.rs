@@ -16,6 +16,7 @@ mod tls;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use wire::Object;
 
 use crate::prompt::Section;
@@ -159,15 +160,42 @@ impl ProviderErrorKind {
     }
 }
 
+/// Who is told what a model says. Told in the task that reads the answer: a piece goes through no queue.
+pub trait Listener: Send {
+    fn hear(&mut self, event: ModelEvent)
+    -> impl Future<Output = Result<(), NobodyListens>> + Send;
+
+    /// When it wants to be called by [`Listener::pass_on`] at the latest, if it keeps something back.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    /// It is due.
+    fn pass_on(&mut self) -> impl Future<Output = Result<(), NobodyListens>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
+/// Who wanted the answer does not want it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nobody listens to the answer any more")]
+pub struct NobodyListens;
+
+impl Listener for &mpsc::Sender<ModelEvent> {
+    async fn hear(&mut self, event: ModelEvent) -> Result<(), NobodyListens> {
+        self.send(event).await.map_err(|_| NobodyListens)
+    }
+}
+
 /// Asks a model and tells what it says until it stops. Dropping the future aborts the request.
 pub async fn ask(
     endpoint: &Endpoint,
     request: &ModelRequest,
-    events: &mpsc::Sender<ModelEvent>,
+    listener: impl Listener,
 ) -> Result<(), ProviderError> {
     let body = openai_chat::encode(request, openai_chat::limit_field(endpoint.host()));
     let decoder = openai_chat::Decoder::new;
-    http::stream(endpoint, openai_chat::PATH, body, decoder, events).await
+    http::stream(endpoint, openai_chat::PATH, body, decoder, listener).await
 }
 
 /// The names of the models a server says it has. Tries once: whoever asks wants to know whether it answers.

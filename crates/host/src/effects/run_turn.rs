@@ -1,26 +1,28 @@
-//! One task per turn: the agent works in a task of its own, so that its death is an outcome and not ours.
+//! One task per turn: the agent works in a task of its own, so that its death is an outcome and not ours. What it says
+//! goes to the kernel from there: no word waits for another task to be woken.
 
 use std::sync::Arc;
 
 use agents::{
-    Agent, AgentError, AgentEvent, AgentReply, EventSink, PastTurn, Replies, SessionFacts,
-    TurnInput, UserMessage,
+    Agent, AgentError, AgentEvent, AgentReply, Ear, EventSink, PastTurn, Replies, SessionFacts,
+    TurnInput, TurnOver, UserMessage,
 };
+use async_trait::async_trait;
 use bytes::Bytes;
 use compositor::lower::{Capabilities, Target, text_of};
 use kernel::{AgentFailure, ChannelId, Input, LoweredRecord, Record, RunId, TurnEvent, TurnRun};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use wire::rpc;
 
 use super::shelves::Shelves;
 use super::{history, send, words};
-use crate::arrival::Arrivals;
+use crate::arrival::{Arrival, Arrivals};
 use crate::pace::{Pace, Patience};
 
-/// Events of one agent that may wait for the kernel; the agent waits when it is full.
-const AGENT_EVENTS_MAX: usize = 256;
+/// Events of one agent after which it is looked whether its hearers can follow.
+const LOOK_EVENTS: u32 = 64;
 
 /// Which turn it is, for what is kept beside it.
 struct Scene {
@@ -54,26 +56,21 @@ pub(super) async fn run(
         )
         .await;
     };
-    let (events, mut heard) = mpsc::channel(AGENT_EVENTS_MAX);
+    let ear = KernelEar {
+        arrivals: arrivals.clone(),
+        shelves: shelves.clone(),
+        replies: replies.clone(),
+        run,
+        scene: Scene {
+            chat: turn.history.chat,
+            turn_id: turn.turn_id.clone(),
+        },
+        pace: Arc::clone(&pace),
+        hearing: Mutex::default(),
+    };
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
     let mut work = JoinSet::new();
-    let events = EventSink::new(events, replies.clone());
-    let room = events.room();
-    let scene = Scene {
-        chat: turn.history.chat,
-        turn_id: turn.turn_id.clone(),
-    };
-    work.spawn(play(agent, turn, shelves.clone(), events));
-    let mut batch = Vec::with_capacity(AGENT_EVENTS_MAX);
-    let mut patience = Patience::default();
-    while heard.recv_many(&mut batch, AGENT_EVENTS_MAX).await > 0 {
-        pace.wait(run, &mut patience).await;
-        for event in batch.drain(..) {
-            let bytes = event.weight();
-            tell(&arrivals, &shelves, &replies, (run, &scene), event).await;
-            room.leave(bytes);
-        }
-    }
+    work.spawn(play(agent, turn, shelves, EventSink::new(ear, replies)));
     let end = match work.join_next().await {
         Some(Ok(Ok(()))) => TurnEvent::Completed,
         Some(Ok(Err(error))) => TurnEvent::Failed(AgentFailure {
@@ -161,50 +158,84 @@ async fn play(
     session.turn(input, &events).await
 }
 
-/// Hands what the agent said to the kernel. What must be kept before it can be recorded is kept first (G-32).
-async fn tell(
-    arrivals: &Arrivals,
-    shelves: &Shelves,
-    replies: &Replies,
-    (run, scene): (RunId, &Scene),
-    event: AgentEvent,
-) {
-    let bodies = &shelves.bodies;
-    let event = match event {
-        AgentEvent::Keep {
-            keep,
-            body,
-            content_type,
-        } => {
-            let kept = bodies.keep_body(body, &content_type).await;
-            let reference = kept.map(Value::Object).map_err(|failed| failed.to_string());
-            if replies
-                .deliver(AgentReply::Kept { keep, reference })
-                .is_err()
-            {
-                tracing::debug!(?run, "a body was kept that nobody waits for any more");
+/// The kernel's end of what an agent says.
+struct KernelEar {
+    arrivals: Arrivals,
+    shelves: Shelves,
+    replies: Replies,
+    run: RunId,
+    scene: Scene,
+    pace: Arc<Pace>,
+    /// Held while an event is handed over: they come one after the other, in the order they were said.
+    hearing: Mutex<Hearing>,
+}
+
+#[derive(Default)]
+struct Hearing {
+    patience: Patience,
+    events: u32,
+}
+
+#[async_trait]
+impl Ear for KernelEar {
+    async fn hear(&self, event: AgentEvent) -> Result<(), TurnOver> {
+        let mut hearing = self.hearing.lock().await;
+        if hearing.events.is_multiple_of(LOOK_EVENTS) {
+            self.pace.wait(self.run, &mut hearing.patience).await;
+        }
+        hearing.events = hearing.events.wrapping_add(1);
+        let Some(event) = self.kept(event).await else {
+            return Ok(());
+        };
+        let run = self.run;
+        let told = Arrival::Input(Input::Agent { run, event });
+        self.arrivals.send(told).await.map_err(|_| TurnOver)
+    }
+
+    async fn deaf(&self) {
+        self.arrivals.closed().await;
+    }
+}
+
+impl KernelEar {
+    /// What the kernel is told of an event, if anything. What must be kept before it can be recorded is kept first
+    /// (G-32).
+    async fn kept(&self, event: AgentEvent) -> Option<TurnEvent> {
+        let bodies = &self.shelves.bodies;
+        Some(match event {
+            AgentEvent::Keep {
+                keep,
+                body,
+                content_type,
+            } => {
+                let kept = bodies.keep_body(body, &content_type).await;
+                let reference = kept.map(Value::Object).map_err(|failed| failed.to_string());
+                let kept = AgentReply::Kept { keep, reference };
+                if self.replies.deliver(kept).is_err() {
+                    tracing::debug!(run = ?self.run, "a body was kept that nobody waits for any more");
+                }
+                return None;
             }
-            return;
-        }
-        AgentEvent::Lowered {
-            target,
-            model,
-            blocks,
-            diagnostics,
-        } => {
-            let lowered = LoweredRecord {
-                chat: scene.chat,
-                turn_id: scene.turn_id.clone(),
-                at: bodies.now(),
-                target: target.to_owned(),
+            AgentEvent::Lowered {
+                target,
                 model,
-                blocks: Bytes::from(rpc::to_json(&blocks)),
-                diagnostics: Bytes::from(rpc::to_json(&diagnostics)),
-            };
-            return shelves.keep_beside(Record::Lowered(lowered)).await;
-        }
-        AgentEvent::Content { body, content_type } => bodies.keep(body, content_type).await,
-        event => bodies.keep_bodies_of(words::event(event)).await,
-    };
-    send(arrivals, Input::Agent { run, event }).await;
+                blocks,
+                diagnostics,
+            } => {
+                let lowered = LoweredRecord {
+                    chat: self.scene.chat,
+                    turn_id: self.scene.turn_id.clone(),
+                    at: bodies.now(),
+                    target: target.to_owned(),
+                    model,
+                    blocks: Bytes::from(rpc::to_json(&blocks)),
+                    diagnostics: Bytes::from(rpc::to_json(&diagnostics)),
+                };
+                self.shelves.keep_beside(Record::Lowered(lowered)).await;
+                return None;
+            }
+            AgentEvent::Content { body, content_type } => bodies.keep(body, content_type).await,
+            event => bodies.keep_bodies_of(words::event(event)).await,
+        })
+    }
 }
