@@ -280,6 +280,7 @@ mod tests {
             models: Vec::new(),
             tools: tool::all(),
             locale: Locale::English,
+            gatherer: Default::default(),
         };
         let mut teller = Teller {
             shared: &shared,
