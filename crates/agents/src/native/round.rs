@@ -13,6 +13,7 @@ use crate::provider::{
     ToolUse, Usage,
 };
 use crate::sink::{EventSink, TurnOver};
+use crate::tool::Tool;
 
 /// What a model said in one round.
 #[derive(Debug, Default)]
@@ -73,7 +74,7 @@ pub(super) async fn play(
     events: &EventSink,
 ) -> Result<Said, RoundError> {
     let mut teller = Teller {
-        shared,
+        tools: &shared.tools,
         round,
         events,
         numbers,
@@ -95,7 +96,7 @@ pub(super) async fn play(
 }
 
 struct Teller<'a> {
-    shared: &'a Shared,
+    tools: &'a [Box<dyn Tool>],
     round: usize,
     events: &'a EventSink,
     numbers: &'a mut Numbers,
@@ -171,7 +172,7 @@ impl Teller<'_> {
         self.tell_kept().await?;
         self.part = None;
         let number = self.numbers.next();
-        let known = self.shared.tools.iter().find(|tool| tool.name() == name);
+        let known = self.tools.iter().find(|tool| tool.name() == name);
         let display_name = known.map_or(name.as_str(), |tool| tool.display_name());
         let start = ToolStart {
             name: name.clone(),
@@ -244,7 +245,6 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::locale::Locale;
     use crate::sink::Replies;
     use crate::tool;
 
@@ -276,14 +276,9 @@ mod tests {
     async fn what_follows_fast_is_told_together_and_in_its_place() {
         let (sender, mut heard) = mpsc::channel(64);
         let events = EventSink::new(sender, Replies::default());
-        let shared = Shared {
-            models: Vec::new(),
-            tools: tool::all(),
-            locale: Locale::English,
-            gatherer: Default::default(),
-        };
+        let tools = tool::all();
         let mut teller = Teller {
-            shared: &shared,
+            tools: &tools,
             round: 0,
             events: &events,
             numbers: &mut Numbers::default(),
