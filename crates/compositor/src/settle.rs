@@ -204,15 +204,28 @@ impl Settling<'_, '_> {
                 }
             }
             What::Template { body, mentions } => {
-                let expansion = self.filled(body, raw, words);
-                if expansion.cut {
-                    let id = quoted(id);
-                    self.said
-                        .say(|| format!("command: {id} expands without end (cut)"));
-                }
-                self.derived(origin, &expansion.text, None, *mentions);
+                let text = self.expansion(id, body, raw, words);
+                self.derived(origin, &text, None, *mentions);
+            }
+            What::Directed {
+                intent,
+                body,
+                mentions,
+            } => {
+                let text = self.expansion(id, body, raw, words);
+                self.derived(origin, &text, Some(intent), *mentions);
             }
         }
+    }
+
+    fn expansion(&mut self, id: &str, body: &str, raw: &str, words: &[String]) -> String {
+        let expansion = self.filled(body, raw, words);
+        if expansion.cut {
+            let id = quoted(id);
+            self.said
+                .say(|| format!("command: {id} expands without end (cut)"));
+        }
+        expansion.text
     }
 
     /// A template with its slots filled, as long as there is room: each costs what it becomes and what it is.

@@ -78,15 +78,22 @@ fn take_file(survey: &mut Survey<'_>, place: &Place, name: &str, catalogue: &mut
 fn entry_of(text: &str) -> Result<Entry, String> {
     let document = front_matter::read(text)?;
     let body = document.body.trim();
-    let what = match (body.is_empty(), document.field("intent")) {
-        (false, _) => What::Template {
+    let mentions = match document.is_set("mentions") {
+        true => Mentions::Resolved,
+        false => Mentions::Literal,
+    };
+    let intent = document.field("intent").map(str::to_owned);
+    let what = match (body.is_empty(), intent) {
+        (false, None) => What::Template {
             body: body.to_owned(),
-            mentions: match document.is_set("mentions") {
-                true => Mentions::Resolved,
-                false => Mentions::Literal,
-            },
+            mentions,
         },
-        (true, Some(intent)) => What::Intent(intent.to_owned()),
+        (false, Some(intent)) => What::Directed {
+            intent,
+            body: body.to_owned(),
+            mentions,
+        },
+        (true, Some(intent)) => What::Intent(intent),
         (true, None) => return Err("it says nothing".to_owned()),
     };
     Ok(Entry {

@@ -78,6 +78,10 @@ fn g_041_commands_are_found_where_users_have_them() {
         (".claude/commands/git/commit.md", "Commit: $ARGUMENTS"),
         (".claude/commands/look.md", "---\nintent: search\n---\n"),
         (
+            ".claude/commands/find.md",
+            "---\nintent: search\n---\nFind $1.",
+        ),
+        (
             ".claude/commands/at.md",
             "---\nmentions: true\n---\nSee @file:a.ts",
         ),
@@ -94,6 +98,12 @@ fn g_041_commands_are_found_where_users_have_them() {
     assert_eq!(plain.description.as_deref(), Some("Run the checklist"));
     let look = &found.catalogue.lookup("/look").unwrap().what;
     assert_eq!(*look, What::Intent("search".to_owned()));
+    let find = What::Directed {
+        intent: "search".to_owned(),
+        body: "Find $1.".to_owned(),
+        mentions: Mentions::Literal,
+    };
+    assert_eq!(found.catalogue.lookup("/find").unwrap().what, find);
     let at = &found.catalogue.lookup("/at").unwrap().what;
     assert!(matches!(
         at,

@@ -31,6 +31,12 @@ pub enum What {
     Intent(String),
     /// Expands to a text.
     Template { body: String, mentions: Mentions },
+    /// Expands to a text that is said with an intent.
+    Directed {
+        intent: String,
+        body: String,
+        mentions: Mentions,
+    },
     /// What was typed after it is said, and a skill is suggested.
     Skill { skill: String },
 }
@@ -135,9 +141,14 @@ impl Catalogue {
     }
 
     fn by_qualified_name(&self, id: &str) -> Option<&Entry> {
-        let (_, name) = id.strip_prefix('/')?.rsplit_once(':')?;
-        let entry = self.entries.get(&format!("/{name}"))?;
-        (qualified(name, &entry.source).as_deref() == Some(id)).then_some(entry)
+        let bare = id.strip_prefix('/')?;
+        // Names may have colons themselves; what comes before them has two at the most.
+        let colons = bare.match_indices(':').take(2);
+        let mut names = colons.map(|(at, _)| &bare[at + 1..]);
+        names.find_map(|name| {
+            let entry = self.entries.get(&format!("/{name}"))?;
+            (qualified(name, &entry.source).as_deref() == Some(id)).then_some(entry)
+        })
     }
 
     /// All of them in the order of their ids; those whose plain name belongs to another by their qualified one.
@@ -263,6 +274,13 @@ mod tests {
         assert_eq!(body(&catalogue, "/skill:review"), Some("s"));
         assert_eq!(body(&catalogue, "/mcp:docs:review"), Some("m"));
         assert_eq!(body(&catalogue, "/mcp:other:review"), None);
+        assert_eq!(
+            catalogue.insert("git:log", template(Source::Project, "g")),
+            None
+        );
+        assert_eq!(body(&catalogue, "/project:git:log"), Some("g"));
+        assert_eq!(catalogue.insert("git:show", template(mcp(), "h")), None);
+        assert_eq!(body(&catalogue, "/mcp:docs:git:show"), Some("h"));
 
         let warning = catalogue.insert("compact", template(Source::Project, "x"));
         assert!(warning.unwrap().contains("/project:compact"));

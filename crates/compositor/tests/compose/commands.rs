@@ -72,6 +72,23 @@ fn c_044_the_command_is_kept_and_its_expansion_never_made_again() {
 }
 
 #[test]
+fn c_040_an_expansion_may_have_an_intent() {
+    let mut world = World::new();
+    let (intent, body) = ("search".to_owned(), "Find $1.".to_owned());
+    let mentions = Mentions::Literal;
+    let what = What::Directed {
+        intent,
+        body,
+        mentions,
+    };
+    world.command("/find", what);
+    assert_eq!(
+        values(&world.typed("/find it"))[1],
+        json!({"type": "text", "text": "Find it.", "intent": "search", "derived_from": {"part": 0}})
+    );
+}
+
+#[test]
 fn c_044_what_moves_is_followed_by_what_was_made_from_it() {
     let composed = World::new().parts(json!([
         {"type": "command", "id": "/plain", "args": {}},
