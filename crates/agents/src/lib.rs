@@ -22,7 +22,7 @@ pub use agent::{
     Agent, AgentError, AgentInfo, AgentSession, ModelInfo, PastTurn, SessionFacts, TurnInput,
 };
 pub use event::{AgentEvent, AgentReply, TextKind, ToolStart, Worker};
-pub use message::{Outside, ToLower, UserMessage};
+pub use message::{Outside, ToLower, UserMessage, without_bodies};
 pub use native::{Model, NativeAgent};
 pub use scripted::{Script, ScriptError, ScriptedAgent};
 pub use sink::{Ear, EventSink, NobodyWaits, Replies, TurnOver};

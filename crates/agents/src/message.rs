@@ -11,7 +11,12 @@ use compositor::lower::{Capabilities, Lowered, Room, Target, lower_into};
 use compositor::part::View;
 use compositor::resolve::{FileRead, PictureLimits, Resolved, Scanned, Sources, WhyUnavailable};
 use compositor::{Part, part};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use wire::Object;
+
+/// Longest string of a block that inspectors are given as it is; of what is longer they learn size and digest.
+const SHOWN_BYTES_MAX: usize = 64 * 1_024;
 
 /// A message of a user.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -144,6 +149,23 @@ fn pictures_in(message: &UserMessage) -> u64 {
             }
     });
     shown.count() as u64
+}
+
+/// A block whose long strings are named by their digest: what was sent can be proved without being kept twice.
+pub fn without_bodies(block: Value) -> Value {
+    match block {
+        Value::String(text) if text.len() > SHOWN_BYTES_MAX => {
+            let digest = Sha256::digest(text.as_bytes());
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            json!({"$sha256": hex, "bytes": text.len()})
+        }
+        Value::Array(items) => items.into_iter().map(without_bodies).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(key, value)| (key, without_bodies(value)))
+            .collect(),
+        other => other,
+    }
 }
 
 /// A world with nothing in it.

@@ -249,14 +249,25 @@ impl Person {
 
     /// Starts a turn with a model of its choice.
     pub async fn says_to(&mut self, text: &str, model: Value) -> String {
-        // No id is used twice, also by who comes back with nothing in the head.
-        let number = TURNS.fetch_add(1, Ordering::Relaxed);
-        let turn = format!("{}-{number}", self.name);
-        self.turn.clone_from(&turn);
         let mut message = json!({"text": text, "origin": {"kind": "user"}});
         if !model.is_null() {
             message["model"] = model;
         }
+        self.sends(message).await
+    }
+
+    /// Starts a turn with something attached.
+    pub async fn says_with(&mut self, text: &str, attachments: Value) -> String {
+        let origin = json!({"kind": "user"});
+        self.sends(json!({"text": text, "origin": origin, "attachments": attachments}))
+            .await
+    }
+
+    async fn sends(&mut self, message: Value) -> String {
+        // No id is used twice, also by who comes back with nothing in the head.
+        let number = TURNS.fetch_add(1, Ordering::Relaxed);
+        let turn = format!("{}-{number}", self.name);
+        self.turn.clone_from(&turn);
         self.does(json!({
             "type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00Z", "message": message,
         }))

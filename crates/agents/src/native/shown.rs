@@ -8,20 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use compositor::lower::{Capabilities, Decision, Lowered, Target, chat_content};
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
 
 use super::turn::Stop;
 use crate::event::AgentEvent;
-use crate::message::{Outside, ToLower, UserMessage};
+use crate::message::{Outside, ToLower, UserMessage, without_bodies};
 use crate::provider::{ModelMessage, ProviderError, ProviderErrorKind};
 use crate::sink::{EventSink, TurnOver};
 
 /// The shapes of the one wire format that is spoken.
 const TARGET: Target = Target::OpenaiChat;
-
-/// Longest string of a block that inspectors are given as it is; of what is longer they learn size and digest.
-const SHOWN_BYTES_MAX: usize = 64 * 1_024;
 
 /// One entry of a conversation: what a user said, not yet in any vendor's shape, or all else.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,21 +162,4 @@ fn is_body(decision: &Decision) -> bool {
         decision.became.as_str(),
         "image" | "document" | "audio" | "video" | "binary"
     )
-}
-
-/// A block whose long strings are named by their digest: what was sent can be proved without being kept twice.
-pub(super) fn without_bodies(block: Value) -> Value {
-    match block {
-        Value::String(text) if text.len() > SHOWN_BYTES_MAX => {
-            let digest = Sha256::digest(text.as_bytes());
-            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            json!({"$sha256": hex, "bytes": text.len()})
-        }
-        Value::Array(items) => items.into_iter().map(without_bodies).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(key, value)| (key, without_bodies(value)))
-            .collect(),
-        other => other,
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agents::{
     Agent, AgentError, AgentEvent, AgentReply, Ear, EventSink, PastTurn, Replies, SessionFacts,
-    TurnInput, TurnOver, UserMessage,
+    TurnInput, TurnOver, UserMessage, without_bodies,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -117,8 +117,8 @@ async fn play(
     let capabilities = Capabilities::built_in(target);
     let lowered = outside.lower(Arc::clone(&user), target, capabilities).await;
     let text = text_of(&lowered); // G-06
-    // What did not go as meant is there for whoever inspects the turn; an agent that sends it on tells the user.
-    if !lowered.diagnostics.is_empty() {
+    // What did not go as meant is there for whoever inspects the turn; an agent that asks a model tells what it showed it.
+    if !agent.remembers() && !lowered.diagnostics.is_empty() {
         let event = AgentEvent::Lowered {
             target: target.name(),
             model: String::new(),
@@ -228,7 +228,7 @@ impl KernelEar {
                     at: bodies.now(),
                     target: target.to_owned(),
                     model,
-                    blocks: Bytes::from(rpc::to_json(&blocks)),
+                    blocks: Bytes::from(rpc::to_json(&without_bodies(Value::Array(blocks)))),
                     diagnostics: Bytes::from(rpc::to_json(&diagnostics)),
                 };
                 self.shelves.keep_beside(Record::Lowered(lowered)).await;

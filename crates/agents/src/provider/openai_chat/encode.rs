@@ -54,6 +54,8 @@ fn messages(request: &ModelRequest) -> Value {
 
 fn message(message: &ModelMessage) -> Option<Value> {
     match message {
+        // What was for the host alone says nothing, and servers refuse a message without content.
+        ModelMessage::User(content) if content.as_array().is_some_and(Vec::is_empty) => None,
         ModelMessage::User(content) => Some(json!({"role": "user", "content": content})),
         // Servers refuse an assistant that said nothing.
         ModelMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
@@ -186,7 +188,11 @@ mod tests {
             calls: Vec::new(),
         };
         check(
-            &asking(vec![ModelMessage::User("hi".into()), silent]),
+            &asking(vec![
+                ModelMessage::User(json!([])),
+                ModelMessage::User("hi".into()),
+                silent,
+            ]),
             &json!({
                 "model": "m",
                 "messages": [{"role": "user", "content": "hi"}],

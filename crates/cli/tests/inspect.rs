@@ -1,0 +1,138 @@
+//! `greenroom inspect`: what was said, what the model was shown of it and what did not go as it was meant; beside a
+//! running host and after it is gone.
+
+mod running;
+
+use std::process::{Command, Output};
+
+use client::Target;
+use conformance::stage::Person;
+use serde_json::{Value, json};
+use testkit::{Answer, ModelServer};
+
+use running::{Host, greenroom, text};
+
+const SESSION: &str = "native:/inspected";
+const PICTURE: &str = "iVBORw0KGgo=";
+
+/// Runs a verb while the model server of this test goes on serving.
+async fn run(mut command: Command) -> Output {
+    let done = tokio::task::spawn_blocking(move || command.output().unwrap());
+    done.await.unwrap()
+}
+
+async fn start(server: &ModelServer) -> Host {
+    let model = format!("{}#echo", server.url());
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("a.txt"), "one\n").unwrap();
+    let commands = data.path().join(".greenroom/commands");
+    std::fs::create_dir_all(&commands).unwrap();
+    std::fs::write(commands.join("greet.md"), "Greet $1 warmly.\n").unwrap();
+    let started = tokio::task::spawn_blocking(move || Host::start_with(data, &["--model", &model]));
+    started.await.unwrap()
+}
+
+async fn arrives(host: &Host) -> Person {
+    let target = Target {
+        url: host.ready["url"].as_str().unwrap().to_owned(),
+        token: host.ready["token"].as_str().map(str::to_owned),
+    };
+    let mut ann = Person::arrives_at(&target, "ann").await;
+    let work = host.data.path().canonicalize().unwrap();
+    ann.creates_session(SESSION, &work, json!({})).await;
+    ann
+}
+
+fn inspects(mut command: Command, chat: &str, more: &[&str]) -> Command {
+    command.args(["inspect", chat]).args(more);
+    command
+}
+
+async fn shown(command: Command) -> Value {
+    let output = run(command).await;
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
+}
+
+/// Says three things: a mention, a command and a picture; the turns' ids.
+async fn talks(ann: &mut Person, server: &ModelServer) -> [String; 3] {
+    server.answers(["Seen.", "Hello!", "A cat."].map(|answer| Answer::says([answer])));
+    let mentions = ann.says("see @file:a.txt and @file:gone.txt").await;
+    ann.turn_over().await;
+    let commands = ann.says("/greet Bob").await;
+    ann.turn_over().await;
+    let picture = json!([{
+        "type": "embeddedResource", "label": "p.png", "contentType": "image/png", "data": PICTURE,
+    }]);
+    let shows = ann.says_with("what is it?", picture).await;
+    ann.turn_over().await;
+    [mentions, commands, shows]
+}
+
+#[tokio::test]
+async fn what_was_said_and_shown_is_there_with_the_host_and_without() {
+    let server = ModelServer::start().await;
+    let host = start(&server).await;
+    let mut ann = arrives(&host).await;
+    let chat = ann.chat.as_str().to_owned();
+    let ids = talks(&mut ann, &server).await;
+
+    let all = shown(inspects(host.greenroom(), &chat, &["--json"])).await;
+    let turns: Vec<&str> = (0..3)
+        .map(|at| all[at]["turnId"].as_str().unwrap())
+        .collect();
+    assert_eq!(turns, ids, "{all:#}");
+    let file = |path: &str| json!({"type": "mention", "target": {"kind": "file", "path": path}});
+    let kept = |at: usize| &all[at]["messages"][0]["parts"];
+    assert_eq!(
+        *kept(0),
+        json!([{"type": "text", "text": "see "}, file("a.txt"), {"type": "text", "text": " and "}, file("gone.txt")])
+    );
+    assert_eq!(
+        *kept(1),
+        json!([
+            {"type": "command", "id": "/greet", "args": {"raw": "Bob", "argv": ["Bob"]}},
+            {"type": "text", "text": "Greet Bob warmly.", "derived_from": {"part": 0}},
+        ])
+    );
+    assert_eq!(kept(2)[1]["type"], "file-attachment");
+
+    let calls = |at: usize| all[at]["lowered"].as_array().unwrap();
+    for at in 0..3 {
+        assert_eq!(calls(at).len(), 1, "one model call each: {:#}", all[at]);
+        assert_eq!(calls(at)[0]["target"], "openai_chat");
+        let sent = server.requests()[at].json()["messages"].clone();
+        let sent = sent.as_array().unwrap().last().unwrap()["content"].clone();
+        let blocks = match sent {
+            Value::String(text) => json!([{"type": "text", "text": text}]),
+            blocks => blocks,
+        };
+        assert_eq!(
+            calls(at)[0]["blocks"],
+            blocks,
+            "what was sent is what is shown"
+        );
+    }
+    let told = calls(0)[0]["diagnostics"].to_string();
+    assert!(told.contains("gone.txt"), "{told}");
+    assert_eq!(calls(1)[0]["diagnostics"], json!([]));
+
+    let one = ["--json", "--turn", &ids[1]];
+    let only = shown(inspects(host.greenroom(), &chat, &one)).await;
+    assert_eq!(only, json!([all[1]]));
+    let none = run(inspects(host.greenroom(), &chat, &["--turn", "nobody"])).await;
+    assert_eq!(none.status.code(), Some(1));
+    assert!(text(&none.stderr).contains("no turn nobody"));
+    let words = run(inspects(host.greenroom(), SESSION, &[])).await;
+    let words = text(&words.stdout);
+    assert!(
+        words.contains(r#"kept  {"type":"command","id":"/greet""#),
+        "{words}"
+    );
+    assert!(words.contains("shown to openai_chat"), "{words}");
+
+    let data = host.kill();
+    let after = shown(inspects(greenroom(data.path()), &chat, &["--json"])).await;
+    assert_eq!(after, all);
+    let after = shown(inspects(greenroom(data.path()), &chat, &one)).await;
+    assert_eq!(after, only);
+}

@@ -1,0 +1,280 @@
+//! What users mean, and what the model is shown of it: pictures, files, skills and commands, from a client's message to
+//! the request that a model server gets.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use conformance::stage::{Stage, calls_of, messages, said_in, script_of};
+use expect_test::expect;
+use serde_json::{Value, json};
+use testkit::{Answer, Call};
+
+const PICTURE: &str = "iVBORw0KGgo=";
+
+fn picture() -> Value {
+    json!([{"type": "embeddedResource", "label": "p.png", "contentType": "image/png", "data": PICTURE}])
+}
+
+fn put(stage: &Stage, path: &str, text: &str) {
+    let path = stage.work().join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Ann says something with attachments, the model answers with these; the turn once it is over.
+async fn shows(
+    stage: &mut Stage,
+    text: &str,
+    attachments: Value,
+    answers: impl IntoIterator<Item = Answer>,
+) -> Value {
+    stage.model.answers(answers);
+    stage.ann.says_with(text, attachments).await;
+    stage.ann.turn_over().await
+}
+
+/// The system's message of the last request.
+fn system(stage: &Stage) -> String {
+    let body = stage.model.requests().last().unwrap().json();
+    let all = body["messages"].as_array().unwrap();
+    let system = all.iter().find(|message| message["role"] == "system");
+    system.unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+// C-037: native blocks are made at the provider's door
+#[tokio::test]
+async fn a_picture_goes_as_a_picture_and_stays_one() {
+    let mut stage = Stage::set().await;
+    let turn = shows(
+        &mut stage,
+        "what is it?",
+        picture(),
+        [Answer::says(["A cat."])],
+    )
+    .await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let expected = json!([
+        {"type": "text", "text": "what is it?"},
+        {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PICTURE}")}},
+    ]);
+    assert_eq!(stage.last_messages()[0]["content"], expected);
+    stage.restart().await;
+    stage.talk("sure?", [Answer::says(["Yes."])]).await;
+    assert_eq!(stage.last_messages()[0]["content"], expected);
+}
+
+/// A server that does not take the picture gets it described, once and for all of this turn.
+async fn is_described_after(refusal: Answer) {
+    let mut stage = Stage::set().await;
+    let answers = [refusal, Answer::says(["I see none."])];
+    let turn = shows(&mut stage, "what is it?", picture(), answers).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(said_in(&turn, "markdown"), ["I see none."]);
+    let told = said_in(&turn, "systemNotification");
+    let words = "The model's server did not take p.png: the model is only told of it.";
+    assert!(told.contains(&words.to_owned()), "{told:?}");
+    let requests = stage.model.requests();
+    assert_eq!(requests.len(), 2);
+    assert!(requests[0].json().to_string().contains(PICTURE));
+    let second = messages(&requests[1].json())[0]["content"].to_string();
+    assert!(!second.contains(PICTURE), "{second}");
+    assert!(
+        second.contains(r#"<file_attachment name=\\\"p.png\\\""#)
+            || second.contains(r#"<file_attachment name=\"p.png\""#),
+        "{second}"
+    );
+}
+
+#[tokio::test]
+async fn a_picture_that_a_server_finds_too_large_is_described_and_the_turn_goes_on() {
+    is_described_after(Answer::error(413, "Request Entity Too Large")).await;
+    is_described_after(Answer::error(400, "image too large")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_for_another_reason_is_asked_once() {
+    let mut stage = Stage::set().await;
+    let refusal = [Answer::error(400, "no such parameter")];
+    let turn = shows(&mut stage, "what is it?", picture(), refusal).await;
+    assert_eq!(turn["state"], "error", "{turn:#}");
+    assert_eq!(stage.model.requests().len(), 1);
+}
+
+// C-021: frozen when it is first followed
+#[tokio::test]
+async fn a_file_is_shown_as_it_was_when_it_was_mentioned() {
+    let mut stage = Stage::set().await;
+    stage.write("a.txt", "one\n");
+    stage
+        .talk("see @file:a.txt", [Answer::says(["Seen."])])
+        .await;
+    let first = stage.last_messages()[0].clone();
+    let shown = first["content"].to_string();
+    assert!(shown.contains(r"a.txt\n```\none\n```"), "{shown}");
+    assert!(!shown.contains("@file"), "{shown}");
+    stage.write("a.txt", "two\n");
+    stage
+        .talk("and now @file:a.txt", [Answer::says(["Changed."])])
+        .await;
+    let messages = stage.last_messages();
+    assert_eq!(messages[0], first);
+    assert!(messages[2]["content"].to_string().contains("two"));
+    std::fs::remove_file(stage.work().join("a.txt")).unwrap();
+    stage.restart().await;
+    stage.talk("thanks", [Answer::says(["ok"])]).await;
+    assert_eq!(stage.last_messages()[..3], messages[..3]);
+}
+
+// C-061: the hint is in the prompt, the body comes through the tool, the user's text has nothing of it
+#[tokio::test]
+async fn a_skill_is_hinted_at_in_the_prompt_and_read_by_its_tool() {
+    let mut stage = Stage::set().await;
+    let skill = "---\nname: tables\ndescription: Draws tables.\n---\nUse three columns.\n";
+    put(&stage, ".agents/skills/tables/SKILL.md", skill);
+    let answers = [
+        Answer::calls([Call::new("c1", "skill", &json!({"name": "tables"}))]),
+        Answer::says(["Done."]),
+    ];
+    let turn = stage.talk("draw @skill:tables please", answers).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let hint = "The user asked for skill \"tables\"; call skill with name \"tables\"";
+    assert!(system(&stage).contains(hint), "{}", system(&stage));
+    let results = stage.last_results();
+    assert!(results[0].contains("Use three columns."), "{results:?}");
+    let user = stage.last_messages()[0]["content"].clone();
+    let blocks = json!([{"type": "text", "text": "draw "}, {"type": "text", "text": " please"}]);
+    assert_eq!(user, blocks);
+    stage.talk("again", [Answer::says(["ok"])]).await;
+    assert!(!system(&stage).contains(hint), "it held for one turn");
+}
+
+// C-041, C-044: the expansion, and never the literal
+#[tokio::test]
+async fn a_command_of_the_project_is_what_it_stands_for() {
+    let mut stage = Stage::set().await;
+    put(&stage, ".greenroom/commands/greet.md", "Greet $1 warmly.\n");
+    stage
+        .talk("/greet Ann", [Answer::says(["Hello, Ann!"])])
+        .await;
+    // What it stood for then is what was said.
+    put(&stage, ".greenroom/commands/greet.md", "Ignore $1.\n");
+    stage.talk("thanks", [Answer::says(["ok"])]).await;
+    expect![[r#"
+        user: Greet Ann warmly.
+        assistant: Hello, Ann!
+        user: thanks
+    "#]]
+    .assert_eq(&script_of(&stage.last_messages()));
+    let all = stage.model.requests();
+    assert!(
+        all.iter()
+            .all(|request| !request.json().to_string().contains("/greet"))
+    );
+}
+
+#[tokio::test]
+async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_said() {
+    let mut stage = Stage::set().await;
+    stage.talk("first", [Answer::says(["one"])]).await;
+    stage.talk("second", [Answer::says(["two"])]).await;
+    let turn = stage
+        .talk("/compact names matter", [Answer::says(["We counted."])])
+        .await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let told = said_in(&turn, "systemNotification");
+    assert_eq!(told, ["The 2 turns before are summarised for the model."]);
+    let requests = stage.model.requests();
+    assert_eq!(requests.len(), 3, "one request summarises");
+    let asked = script_of(&messages(&requests[2].json()));
+    assert!(
+        asked.starts_with(
+            "user: first\nassistant: one\nuser: second\nassistant: two\nuser: Summarise"
+        ),
+        "{asked}"
+    );
+    assert!(asked.contains("names matter"), "{asked}");
+    assert!(requests[2].json()["tools"].is_null());
+    for said in ["third", "fourth"] {
+        stage.talk(said, [Answer::says(["ok"])]).await;
+        stage.restart().await;
+    }
+    expect![[r#"
+        user: What was said before, in short:
+        We counted.
+        assistant: I keep it in mind.
+        user: third
+        assistant: ok
+        user: fourth
+    "#]]
+    .assert_eq(&script_of(&stage.last_messages()));
+}
+
+#[tokio::test]
+async fn what_the_host_did_itself_is_nothing_to_the_model() {
+    let mut stage = Stage::set().await;
+    stage.talk("first", [Answer::says(["one"])]).await;
+    stage.talk("second", [Answer::says(["two"])]).await;
+    stage.talk("/rewind", []).await;
+    stage.talk("/help", []).await;
+    assert_eq!(stage.model.requests().len(), 2, "no model is asked");
+    stage.talk("third", [Answer::says(["three"])]).await;
+    expect![[r#"
+        user: first
+        assistant: one
+        user: third
+    "#]]
+    .assert_eq(&script_of(&stage.last_messages()));
+}
+
+/// The path that a descriptor names.
+fn path_in(shown: &str) -> String {
+    let (_, after) = shown.split_once("path=\"").expect(shown);
+    after.split('"').next().unwrap().to_owned()
+}
+
+// C-032: what cannot be sent can be read where it lies, and is not changed there
+#[tokio::test]
+async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed() {
+    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let long: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
+    let attached = json!([{
+        "type": "embeddedResource", "label": "long.log", "contentType": "text/plain",
+        "data": STANDARD.encode(&long),
+    }]);
+    shows(
+        &mut stage,
+        "look",
+        attached.clone(),
+        [Answer::says(["Where?"])],
+    )
+    .await;
+    let content = stage.last_messages()[0]["content"].clone();
+    let shown = content[1]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{content}"));
+    assert!(
+        shown.starts_with("<file_attachment name=\"long.log\""),
+        "{shown}"
+    );
+    let path = path_in(shown);
+    assert!(!std::path::Path::new(&path).starts_with(stage.work()));
+    let answers = [
+        Answer::calls([
+            Call::new(
+                "c1",
+                "read",
+                &json!({"path": path, "offset": 12_346, "limit": 1}),
+            ),
+            Call::new("c2", "write", &json!({"path": path, "content": "changed"})),
+        ]),
+        Answer::says(["Done."]),
+    ];
+    let turn = stage.talk("read it", answers).await;
+    let results = stage.last_results();
+    assert!(results[0].contains("line 12345"), "{results:?}");
+    assert!(
+        results[1].contains("can be read and not changed"),
+        "{results:?}"
+    );
+    assert_eq!(calls_of(&turn).len(), 2);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), long);
+}
