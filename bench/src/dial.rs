@@ -103,11 +103,26 @@ fn dispatch(channel: &str, client_seq: u64, action: &Value) -> String {
 }
 
 pub fn turn_started(chat: &str, client_seq: u64, turn_id: &str, text: &str) -> String {
+    turn_started_with(chat, client_seq, turn_id, text, json!([]))
+}
+
+/// The same with something attached.
+pub fn turn_started_with(
+    chat: &str,
+    client_seq: u64,
+    turn_id: &str,
+    text: &str,
+    attachments: Value,
+) -> String {
+    let mut message = json!({"text": text, "origin": {"kind": "user"}});
+    if attachments.as_array().is_some_and(|list| !list.is_empty()) {
+        message["attachments"] = attachments;
+    }
     let action = json!({
         "type": "chat/turnStarted",
         "turnId": turn_id,
         "startedAt": Timestamp(1_750_000_000_000).to_rfc3339(),
-        "message": {"text": text, "origin": {"kind": "user"}},
+        "message": message,
     });
     dispatch(chat, client_seq, &action)
 }

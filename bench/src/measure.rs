@@ -6,6 +6,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -151,6 +154,41 @@ impl Dice {
             let other = usize::try_from(self.roll() % (last as u64 + 1)).unwrap_or(0);
             items.swap(last, other);
         }
+    }
+}
+
+/// The most memory a process had, looked at again and again.
+pub struct Peak {
+    kib: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+}
+
+impl Peak {
+    pub fn of(pid: u32) -> Self {
+        let (kib, over) = (
+            Arc::new(AtomicU64::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (seen, ends) = (Arc::clone(&kib), Arc::clone(&over));
+        std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed)
+                && let Ok(now) = rss_anon_kib(pid)
+            {
+                seen.fetch_max(now, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        Self { kib, over }
+    }
+
+    pub fn kib(&self) -> u64 {
+        self.kib.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Peak {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
     }
 }
 

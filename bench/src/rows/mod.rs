@@ -1,5 +1,6 @@
 //! The rows of the table, one file each, and what they share: who is who among the results of a shuffled run.
 
+mod attach;
 mod completions;
 mod compose;
 mod fanout;
@@ -130,6 +131,11 @@ pub const ROWS: &[Row] = &[
         name: "compose",
         what: "a message of 50 parts composed and lowered",
         run: compose::run,
+    },
+    Row {
+        name: "attach",
+        what: "1 MiB attached against write and sync; memory while ten clients send 20 MiB each",
+        run: attach::run,
     },
 ];
 

@@ -4,8 +4,6 @@
 //! The floor is the same host relaying as many results of 100 bytes at the same pace: beside it stand what the bodies
 //! cost, to be written, synced and named, and the memory they pass through.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -15,7 +13,7 @@ use super::latency::{EVERY, Tiles};
 use super::{median_of, values};
 use crate::dial;
 use crate::lab::{HostSetup, Lab};
-use crate::measure::{Cpu, rss_anon_kib, spread};
+use crate::measure::{Cpu, Peak, rss_anon_kib, spread};
 use crate::socket::Socket;
 use crate::stage::{Crowd, Stage, Watchers};
 use crate::table::Figure;
@@ -177,39 +175,4 @@ fn check(printer: &mut Socket, chat: &str, output: Output) -> Result<()> {
         ensure!(kept == expected, "a result of {kept:?} bytes");
     }
     Ok(())
-}
-
-/// The most memory a process had, looked at again and again.
-struct Peak {
-    kib: Arc<AtomicU64>,
-    over: Arc<AtomicBool>,
-}
-
-impl Peak {
-    fn of(pid: u32) -> Self {
-        let (kib, over) = (
-            Arc::new(AtomicU64::new(0)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (seen, ends) = (Arc::clone(&kib), Arc::clone(&over));
-        std::thread::spawn(move || {
-            while !ends.load(Ordering::Relaxed)
-                && let Ok(now) = rss_anon_kib(pid)
-            {
-                seen.fetch_max(now, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(10));
-            }
-        });
-        Self { kib, over }
-    }
-
-    fn kib(&self) -> u64 {
-        self.kib.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Peak {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-    }
 }
