@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use client::Target;
 use conformance::stage::Person;
 use serde_json::{Value, json};
-use testkit::{Answer, ModelServer};
+use testkit::{Answer, Gate, ModelServer};
 
 use running::{Host, greenroom, text};
 
@@ -135,4 +135,29 @@ async fn what_was_said_and_shown_is_there_with_the_host_and_without() {
     assert_eq!(after, all);
     let after = shown(inspects(greenroom(data.path()), &chat, &one)).await;
     assert_eq!(after, only);
+}
+
+// C-080: what a user said is on disk before any model is asked
+#[tokio::test]
+async fn a_host_that_is_killed_while_the_model_is_asked_keeps_what_was_said() {
+    let server = ModelServer::start().await;
+    let host = start(&server).await;
+    let mut ann = arrives(&host).await;
+    let chat = ann.chat.as_str().to_owned();
+    server.answers([Answer::says(["Never."]).begins_after(&Gate::new())]);
+    let picture = json!([{
+        "type": "embeddedResource", "label": "p.png", "contentType": "image/png", "data": PICTURE,
+    }]);
+    let turn = ann.says_with("see @file:a.txt", picture).await;
+    server.asked(1).await;
+    let data = host.kill();
+    let all = shown(inspects(greenroom(data.path()), &chat, &["--json"])).await;
+    assert_eq!(all[0]["turnId"], turn.as_str(), "{all:#}");
+    let parts = all[0]["messages"][0]["parts"].as_array().unwrap();
+    let kinds: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| part["type"].as_str())
+        .collect();
+    assert_eq!(kinds, ["text", "mention", "file-attachment"]);
+    assert_eq!(parts[2]["data"], PICTURE);
 }
