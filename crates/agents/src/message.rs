@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use compositor::lower::{Capabilities, Lowered, Room, Target, lower_into};
+use compositor::lower::{Capabilities, Lowered, Message, Target, lower_all};
 use compositor::part::View;
-use compositor::resolve::{FileRead, PictureLimits, Resolved, Scanned, Sources, WhyUnavailable};
+use compositor::resolve::{
+    FileRead, InlineLimits, PictureLimits, Resolved, Scanned, Sources, WhyUnavailable,
+};
 use compositor::{Part, part};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -111,44 +113,25 @@ impl Outside {
         capabilities: Capabilities,
     ) -> Vec<Lowered> {
         let outside = Arc::clone(&self.0);
-        let count = messages.len();
         let work = tokio::task::spawn_blocking(move || {
             let mut sources = outside.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut room = Room::of(&capabilities);
-            let pictures = messages.iter().map(|to| pictures_in(&to.message));
-            room.images_expected = pictures.sum();
-            let lowered = messages.into_iter().rev().map(|to| {
-                room.described = to.described;
-                lower_into(
-                    &mut room,
-                    &to.message.parts,
-                    &to.message.resolved,
-                    target,
-                    &capabilities,
-                    &mut *sources,
-                )
-            });
-            let mut lowered: Vec<Lowered> = lowered.collect();
-            lowered.reverse();
-            lowered
+            let messages: Vec<Message<'_>> = messages
+                .iter()
+                .map(|to| Message {
+                    parts: &to.message.parts,
+                    resolved: &to.message.resolved,
+                    described: &to.described,
+                })
+                .collect();
+            let limits = InlineLimits::default();
+            lower_all(&messages, limits, target, &capabilities, &mut *sources)
         });
-        // A panic in there would be a defect of ours; the turn goes on with nothing shown rather than not at all.
-        work.await
-            .unwrap_or_else(|_| vec![Lowered::default(); count])
+        match work.await {
+            Ok(lowered) => lowered,
+            // A defect of ours: the turn ends in it, rather than with a model that was shown nothing.
+            Err(died) => std::panic::resume_unwind(died.into_panic()),
+        }
     }
-}
-
-fn pictures_in(message: &UserMessage) -> u64 {
-    let shown = message.parts.iter().enumerate().filter(|(index, part)| {
-        let resolved = message.resolved.get(index);
-        let is_media = matches!(resolved, Some(Resolved::Media { .. }));
-        is_media
-            || match part.view() {
-                View::Attachment(of) => of.mime.starts_with("image/"),
-                _ => false,
-            }
-    });
-    shown.count() as u64
 }
 
 /// A block whose long strings are named by their digest: what was sent can be proved without being kept twice.

@@ -45,8 +45,12 @@ impl Outside {
             staging: Staging::at(staging),
             entities,
         };
+        let files = Files::open(working_directories);
+        if let Err(error) = &files {
+            tracing::debug!(%error, "no file of a session's directories can be shown");
+        }
         Self {
-            files: Files::open(working_directories).ok(),
+            files: files.ok(),
             shelf,
         }
     }
