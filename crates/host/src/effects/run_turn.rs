@@ -98,6 +98,9 @@ async fn play(
         true => history::read(&shelves.journal, &turn.history).await?,
         false => Vec::new(),
     };
+    // Copies are made for tools: an agent that asks no model has none (C-032).
+    let staging = shelves.staging.filter(|_| agent.remembers());
+    let shelves = Shelves { staging, ..shelves };
     let messages = shelves.messages(turn.history.chat, &turn.working_directories);
     let ids = past.iter().map(|past| past.id.clone());
     let mut said = messages
@@ -113,22 +116,14 @@ async fn play(
     });
     let history = history.collect();
     let outside = agents::Outside::shared(messages.outside);
-    let target = Target::OpenaiChat;
-    let capabilities = Capabilities::built_in(target);
-    let lowered = outside.lower(Arc::clone(&user), target, capabilities).await;
-    let text = text_of(&lowered); // G-06
-    // What did not go as meant is there for whoever inspects the turn; an agent that asks a model tells what it showed it.
-    if !agent.remembers() && !lowered.diagnostics.is_empty() {
-        let event = AgentEvent::Lowered {
-            target: target.name(),
-            model: String::new(),
-            blocks: lowered.blocks,
-            diagnostics: lowered.diagnostics,
-        };
-        if events.send(event).await.is_err() {
-            return Ok(());
-        }
-    }
+    let text = match agent.remembers() {
+        // It lowers what it sends itself, for the model it asks.
+        true => text.to_owned(),
+        false => match lowered_text(&outside, &user, &events).await {
+            Ok(text) => text,
+            Err(TurnOver) => return Ok(()),
+        },
+    };
     let facts = SessionFacts {
         conversation: turn.session.to_string(),
         working_directories: turn.working_directories,
@@ -238,4 +233,26 @@ impl KernelEar {
             event => bodies.keep_bodies_of(words::event(event)).await,
         })
     }
+}
+
+/// The text of a message as scripts see it (G-06). What did not go as meant is there for whoever inspects the turn.
+async fn lowered_text(
+    outside: &agents::Outside,
+    user: &Arc<UserMessage>,
+    events: &EventSink,
+) -> Result<String, TurnOver> {
+    let target = Target::OpenaiChat;
+    let capabilities = Capabilities::built_in(target);
+    let lowered = outside.lower(Arc::clone(user), target, capabilities).await;
+    let text = text_of(&lowered);
+    if !lowered.diagnostics.is_empty() {
+        let event = AgentEvent::Lowered {
+            target: target.name(),
+            model: String::new(),
+            blocks: lowered.blocks,
+            diagnostics: lowered.diagnostics,
+        };
+        events.send(event).await?;
+    }
+    Ok(text)
 }
