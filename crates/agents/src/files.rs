@@ -56,9 +56,10 @@ impl Store for Nothing {
 }
 
 /// All that lowering may see.
-pub struct Reach<'a> {
-    pub files: &'a Files,
-    pub store: &'a mut dyn Store,
+pub struct Reach<S> {
+    /// None if the working directories cannot be opened: then no file is there.
+    pub files: Option<Files>,
+    pub store: S,
 }
 
 impl Files {
@@ -117,13 +118,19 @@ impl Files {
     }
 }
 
-impl Sources for Reach<'_> {
+impl<S: Store> Sources for Reach<S> {
     fn file(&mut self, path: &str, limit_bytes: u64) -> FileRead {
-        self.files.read(path, limit_bytes)
+        match &self.files {
+            Some(files) => files.read(path, limit_bytes),
+            None => FileRead::Unavailable(WhyUnavailable::NotFound),
+        }
     }
 
     fn scan(&mut self, path: &str, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Scanned {
-        self.files.scan(path, each)
+        match &self.files {
+            Some(files) => files.scan(path, each),
+            None => Scanned::Unavailable(WhyUnavailable::NotFound),
+        }
     }
 
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
@@ -148,7 +155,10 @@ impl Sources for Reach<'_> {
     }
 
     fn absolute(&self, path: &str) -> String {
-        self.files.absolute(path)
+        match &self.files {
+            Some(files) => files.absolute(path),
+            None => path.to_owned(),
+        }
     }
 }
 

@@ -4,17 +4,16 @@
 //! in order, each followed by its parts. What was recorded comes out as it is, fields nobody here knows included.
 
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
 use client::endpoint;
 use host::journal::{Archive, ArchivedChat, ArchivedSession, JournalError};
 use serde_json::{Map, Value, json};
 use wire::ChannelUri;
 use wire::state::ActiveTurn;
 
+use crate::archive::find;
 use crate::exit::Exit;
-use crate::terminal::clean_line;
 
 /// Write a session, its messages and their parts as JSON Lines
 #[derive(Debug, clap::Args)]
@@ -56,25 +55,6 @@ pub(crate) fn run(options: &ExportOptions) -> anyhow::Result<Exit> {
             Ok(Exit::Complete)
         }
     }
-}
-
-fn find(data: &Path, uri: &ChannelUri) -> anyhow::Result<(Archive, ArchivedSession)> {
-    if !data.join("journal.sqlite").exists() {
-        return Err(anyhow!(
-            "there is no journal in {}; name the data directory with --data",
-            data.display()
-        ));
-    }
-    let archive = Archive::open(data)
-        .with_context(|| format!("the journal in {} cannot be used", data.display()))?;
-    let session = archive.session(uri)?.ok_or_else(|| {
-        anyhow!(
-            "{} holds no session {}; `greenroom sessions` lists those of a running host",
-            data.display(),
-            clean_line(uri.as_str())
-        )
-    })?;
-    Ok((archive, session))
 }
 
 fn write(

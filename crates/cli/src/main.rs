@@ -4,6 +4,7 @@
 //! error. Every error says what to do next. Logs never hold content or tokens.
 //! Must not know: how a verb does its work.
 
+mod archive;
 mod chat;
 mod compose;
 mod doctor;

@@ -63,7 +63,7 @@ fn what_cannot_be_exported_is_told() {
     let host = Host::start();
     let missing = host.run(&["export", "scripted:/none"]);
     assert_eq!(missing.status.code(), Some(1));
-    assert!(text(&missing.stderr).contains("holds no session scripted:/none"));
+    assert!(text(&missing.stderr).contains("holds no session or chat scripted:/none"));
     let elsewhere = host.run(&["export", "scripted:/none", "--data", "nowhere"]);
     assert_eq!(elsewhere.status.code(), Some(1));
     assert!(text(&elsewhere.stderr).contains("no journal in nowhere"));

@@ -31,7 +31,7 @@ impl Served {
         let mut heard = BufReader::new(child.stdout.as_mut().unwrap());
         heard.read_line(&mut line).unwrap();
         assert!(
-            line.starts_with("Rewriting tone, safety, nonsense, environment_context"),
+            line.starts_with("Rewriting tone, environment_context in "),
             "{line}"
         );
         Self(child)

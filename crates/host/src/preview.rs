@@ -4,16 +4,13 @@
 //! Must not know: sessions, the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use agents::catalogue;
 use agents::files::{Files, Reach, Store};
 use compositor::compose::{InlineRoom, KeptBody};
 use compositor::lower::{CapabilityMap, Lowered, Target, lower};
-use compositor::resolve::{
-    FileRead, InlineLimits, PictureLimits, Scanned, Sources, WhyUnavailable, resolve,
-};
+use compositor::resolve::{InlineLimits, resolve};
 use compositor::{Input, Part, Refused, Surroundings};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
@@ -60,9 +57,9 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
             now_ms: place.now.0,
         },
     )?;
-    let mut sources = InMemory {
+    let mut sources = Reach {
         files: Files::open(&directories).ok(),
-        shelf: Shelf {
+        store: Shelf {
             bodies: composed.bodies,
             entities: &place.entities,
         },
@@ -100,12 +97,7 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     Ok(preview)
 }
 
-/// Files of the workspace, and bodies that are nowhere but here.
-struct InMemory<'a> {
-    files: Option<Files>,
-    shelf: Shelf<'a>,
-}
-
+/// Bodies that are nowhere but here.
 struct Shelf<'a> {
     bodies: Vec<KeptBody>,
     entities: &'a [(String, String)],
@@ -126,57 +118,5 @@ impl Store for Shelf<'_> {
         let id = target.get("id").and_then(Value::as_str);
         let mut entities = self.entities.iter();
         entities.any(|(known, named)| known == kind && Some(named.as_str()) == id)
-    }
-}
-
-impl InMemory<'_> {
-    fn reach(&mut self) -> Option<Reach<'_>> {
-        let files = self.files.as_ref()?;
-        let store = &mut self.shelf;
-        Some(Reach { files, store })
-    }
-}
-
-impl Sources for InMemory<'_> {
-    fn file(&mut self, path: &str, limit_bytes: u64) -> FileRead {
-        match self.reach() {
-            Some(mut reach) => reach.file(path, limit_bytes),
-            None => FileRead::Unavailable(WhyUnavailable::NotFound),
-        }
-    }
-
-    fn scan(&mut self, path: &str, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Scanned {
-        match self.reach() {
-            Some(mut reach) => reach.scan(path, each),
-            None => Scanned::Unavailable(WhyUnavailable::NotFound),
-        }
-    }
-
-    fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
-        self.shelf.body(content_id)
-    }
-
-    fn entity(&mut self, kind: &str, target: &Object) -> bool {
-        self.shelf.entity(kind, target)
-    }
-
-    fn staged(&mut self, _: &Part) -> Option<String> {
-        None
-    }
-
-    fn fit_picture(
-        &mut self,
-        mime: &str,
-        bytes: &[u8],
-        limits: &PictureLimits,
-    ) -> Option<(String, Vec<u8>)> {
-        agents::picture::fit(mime, bytes, limits)
-    }
-
-    fn absolute(&self, path: &str) -> String {
-        match &self.files {
-            Some(files) => files.absolute(path),
-            None => path.to_owned(),
-        }
     }
 }

@@ -31,6 +31,7 @@ mod render;
 mod rendered;
 mod request;
 mod rollback;
+mod run;
 mod speak;
 mod submit;
 mod summary;

@@ -275,3 +275,20 @@ async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed(
     assert_eq!(calls_of(&turn).len(), 2);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), long);
 }
+
+// C-077: what an editor says is in the user's message and not in the prompt
+#[tokio::test]
+async fn editor_context_stays_out_of_the_system_prompt() {
+    let mut stage = Stage::set().await;
+    let context = json!({"type": "editor-context", "kind": "selection", "payload": {"node": "n-4711"}, "emitted_at": 1});
+    let chip = json!([{"type": "simple", "label": "selection", "displayKind": "selection",
+        "modelRepresentation": "", "_meta": {"compositor/part": context}}]);
+    let turn = shows(&mut stage, "make it red", chip, [Answer::says(["Done."])]).await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let shown = stage.last_messages()[0]["content"].to_string();
+    assert!(
+        shown.contains("<editor_context kind=") && shown.contains("n-4711"),
+        "{shown}"
+    );
+    assert!(!system(&stage).contains("n-4711"));
+}

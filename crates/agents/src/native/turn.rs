@@ -197,11 +197,14 @@ async fn converse(
     }))
 }
 
-/// The skills there are now; none if they cannot be looked for.
+/// The skills there are now.
 async fn skills_of(workspace: &Workspace) -> Vec<Skill> {
     let workspace = workspace.clone();
     let looking = tokio::task::spawn_blocking(move || catalogue::skills_of(&workspace));
-    looking.await.unwrap_or_default()
+    match looking.await {
+        Ok(skills) => skills,
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
 }
 
 /// What the model may call.

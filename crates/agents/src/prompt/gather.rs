@@ -45,7 +45,10 @@ impl Gatherer {
     pub async fn gather(&self, working_directories: &[String]) -> Facts {
         let (gatherer, directories) = (self.clone(), working_directories.to_vec());
         let gathered = tokio::task::spawn_blocking(move || gatherer.look(&directories));
-        gathered.await.unwrap_or_default()
+        match gathered.await {
+            Ok(facts) => facts,
+            Err(died) => std::panic::resume_unwind(died.into_panic()),
+        }
     }
 
     fn look(&self, working_directories: &[String]) -> Facts {

@@ -62,10 +62,9 @@ fn vectors_hold_in_a_real_workspace() {
         let parts: Vec<Part> = parts.map(|it| Part::read(it.clone()).unwrap()).collect();
         for (target, expected) in vector["lowered"].as_object().unwrap() {
             let target = Target::named(target).unwrap();
-            let mut store = Entities(&vector["entities"]);
             let mut reach = Reach {
-                files: &files,
-                store: &mut store,
+                files: Some(files.clone()),
+                store: Entities(&vector["entities"]),
             };
             let capabilities = Capabilities::built_in(target);
             let lowered = lower(&parts, &BTreeMap::new(), target, &capabilities, &mut reach);

@@ -48,10 +48,9 @@ fn of_ref(files: &Files, path: &str, range: Option<Value>) -> Resolved {
         part["ref"]["range"] = range;
     }
     let part = Part::read(part).unwrap();
-    let mut nothing = Nothing;
     let mut reach = Reach {
-        files,
-        store: &mut nothing,
+        files: Some(files.clone()),
+        store: Nothing,
     };
     resolve(&part, &mut reach, &InlineLimits::default()).unwrap()
 }

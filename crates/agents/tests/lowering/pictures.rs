@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use agents::files::{Files, Nothing, Reach};
+use agents::files::{Nothing, Reach};
 use agents::picture::fit;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -193,11 +193,9 @@ fn a_photograph_is_turned_upright() {
 fn lowered(target: Target, name: &str, mime: &str, body: &[u8]) -> Lowered {
     let part = json!({"type": "file-attachment", "name": name, "mime": mime, "data": STANDARD.encode(body)});
     let parts = [Part::read(part).unwrap()];
-    let files = Files::open(&[]).unwrap();
-    let mut nothing = Nothing;
     let mut reach = Reach {
-        files: &files,
-        store: &mut nothing,
+        files: None,
+        store: Nothing,
     };
     let capabilities = Capabilities::built_in(target);
     lower(&parts, &BTreeMap::new(), target, &capabilities, &mut reach)

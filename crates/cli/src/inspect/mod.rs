@@ -6,15 +6,13 @@
 pub(crate) mod prompt;
 mod turns;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
 use client::endpoint;
-use host::journal::{Archive, ArchivedSession};
 use wire::ChannelUri;
 
+use crate::archive::find;
 use crate::exit::Exit;
-use crate::terminal::clean_line;
 
 /// Show what was said and what the model was shown of it
 #[derive(Debug, clap::Args)]
@@ -64,24 +62,4 @@ pub(crate) fn run(options: &InspectOptions) -> anyhow::Result<Exit> {
         false => crate::screen::print(&prompt::as_words(&renders))?,
     }
     Ok(Exit::Complete)
-}
-
-/// The session that a URI names, with the chats that were asked for.
-pub(crate) fn find(data: &Path, uri: &ChannelUri) -> anyhow::Result<(Archive, ArchivedSession)> {
-    if !data.join("journal.sqlite").exists() {
-        return Err(anyhow!(
-            "there is no journal in {}; name the data directory with --data",
-            data.display()
-        ));
-    }
-    let archive = Archive::open(data)
-        .with_context(|| format!("the journal in {} cannot be used", data.display()))?;
-    let session = archive.session(uri)?.ok_or_else(|| {
-        anyhow!(
-            "{} holds no session or chat {}; `greenroom sessions` lists those of a running host",
-            data.display(),
-            clean_line(uri.as_str())
-        )
-    })?;
-    Ok((archive, session))
 }

@@ -18,10 +18,10 @@ use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY};
 
 use self::pack::Pack;
 use crate::exit::Exit;
-use crate::inspect;
 use crate::screen::print;
 use crate::target::HostOptions;
 use crate::terminal::clean_line;
+use crate::{archive, inspect};
 
 /// Renders that a dry run shows of each chat.
 const DRY_RENDERS: usize = 3;
@@ -112,13 +112,25 @@ impl Serving {
             .unwrap_or_default();
         let root = self.live.root();
         let root = root.map_or(Value::Null, |root| wire::action::to_value(&*root));
-        for line in warnings(&self.pack, &catalogue_of(&root, &provider)) {
+        let catalogue = catalogue_of(&root, &provider);
+        for line in warnings(&self.pack, &catalogue) {
             eprintln!("{line}");
         }
         let action = transform::active_client(&self.client_id, "Transform pack", &*self.pack);
         self.live.dispatch(&self.session, action.clone())?;
         let session = clean_line(self.session.as_str());
-        let sections = self.pack.sections().join(", ");
+        let is_open = |id: &String| {
+            let mut entries = catalogue.iter();
+            let open =
+                entries.any(|entry| entry["id"] == id.as_str() && entry["restricted"] != true);
+            open || catalogue.is_empty()
+        };
+        let sections = self.pack.sections();
+        let sections: Vec<String> = sections.into_iter().filter(is_open).collect();
+        let sections = match sections.is_empty() {
+            true => "nothing".to_owned(),
+            false => sections.join(", "),
+        };
         print(&format!(
             "Rewriting {sections} in {session}. Ctrl-C stops.\n"
         ))?;
@@ -196,7 +208,7 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
     let Some(uri) = &options.session else {
         return Err(anyhow!("--dry-run needs --session"));
     };
-    let (archive, session) = inspect::find(&data, uri)?;
+    let (archive, session) = archive::find(&data, uri)?;
     let root = archive.root()?.unwrap_or(Value::Null);
     let catalogue = catalogue_of(&root, &session.state.provider);
     for line in warnings(pack, &catalogue) {

@@ -54,8 +54,13 @@ impl Messages {
 
     /// One message.
     pub async fn one(&self, id: String) -> Option<Arc<UserMessage>> {
-        let stored = self.read(Query::Message { id }).await.ok()?;
-        self.rehydrate(stored).await.pop()
+        match self.read(Query::Message { id }).await {
+            Ok(stored) => self.rehydrate(stored).await.pop(),
+            Err(error) => {
+                tracing::warn!(%error, "a message in between is taken by its text");
+                None
+            }
+        }
     }
 
     async fn read(&self, query: Query) -> Result<Vec<StoredMessage>, AgentError> {
@@ -92,8 +97,10 @@ impl Messages {
             let messages: Vec<Arc<UserMessage>> = messages.map(Arc::new).collect();
             (messages, icebox.frozen)
         });
-        let Ok((messages, frozen)) = work.await else {
-            return Vec::new();
+        let (messages, frozen) = match work.await {
+            Ok(done) => done,
+            // A defect of ours: the turn ends in it, rather than with something said that nobody said.
+            Err(died) => std::panic::resume_unwind(died.into_panic()),
         };
         if !frozen.is_empty() {
             let batch = Batch {

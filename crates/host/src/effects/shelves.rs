@@ -7,7 +7,7 @@ use kernel::{Batch, ChannelId, Record, Seq};
 
 use super::Bodies;
 use super::messages::Messages;
-use super::outside::Outside;
+use super::outside;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
 
@@ -34,7 +34,7 @@ impl Shelves {
     /// What was said in a chat.
     pub fn messages(&self, chat: ChannelId, working_directories: &[String]) -> Messages {
         let blobs = self.bodies.store();
-        let outside = Outside::open(
+        let outside = outside::open(
             working_directories,
             Arc::clone(&blobs),
             self.staging.clone(),
