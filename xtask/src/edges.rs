@@ -10,9 +10,13 @@ use serde_json::Value;
 const EDGES: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("compositor", &["wire"]),
-    ("kernel", &["compositor", "wire"]),
-    ("agents", &["compositor", "wire"]),
-    ("host", &["agents", "compositor", "kernel", "wire"]),
+    ("agent-api", &["compositor", "wire"]),
+    ("kernel", &["agent-api", "compositor", "wire"]),
+    ("agents", &["agent-api", "compositor", "wire"]),
+    (
+        "host",
+        &["agent-api", "agents", "compositor", "kernel", "wire"],
+    ),
     ("client", &["wire"]),
     ("cli", &["client", "compositor", "host", "wire"]),
     ("xtask", &[]),

@@ -1,0 +1,155 @@
+//! What every agent looks like from outside.
+//!
+//! Promises: a turn ends by returning, `Ok` for complete and `Err` for failed. A cancel drops the future, so every
+//! await is a point where the turn may end; nothing an agent must do afterwards may be left behind one.
+//! Must not know: channels, peers, sequence numbers.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use wire::ext::system_message_transform::SystemMessageSection;
+
+use crate::section::Section;
+use crate::sink::EventSink;
+use crate::turn::TurnInput;
+
+/// What an agent says about itself before any session exists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentInfo {
+    pub provider: String,
+    pub display_name: String,
+    pub description: String,
+    pub models: Vec<ModelInfo>,
+    /// `AgentCapabilities`: what is there is supported, what is absent must not be used.
+    pub capabilities: Value,
+    /// `SessionConfigSchema` of the agent's sessions.
+    pub config_schema: Value,
+    /// The model of a message that names none (G-12).
+    pub default_model: Option<String>,
+    /// Every section of its system prompt, none of them restricted: what is restricted, the host decides.
+    pub sections: Vec<SystemMessageSection>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelInfo {
+    pub id: String,
+    pub name: String,
+    /// Further fields of `SessionModelInfo`.
+    pub details: wire::Object,
+}
+
+impl AgentInfo {
+    /// `AgentInfo` of AHP 1.0.
+    pub fn to_wire(&self) -> Value {
+        let models: Vec<Value> = self
+            .models
+            .iter()
+            .map(|model| model.to_wire(&self.provider))
+            .collect();
+        json!({
+            "provider": self.provider,
+            "displayName": self.display_name,
+            "description": self.description,
+            "models": models,
+            "capabilities": self.capabilities,
+        })
+    }
+}
+
+impl ModelInfo {
+    /// `SessionModelInfo` of AHP 1.0.
+    pub fn to_wire(&self, provider: &str) -> Value {
+        let mut info = json!({"id": self.id, "provider": provider, "name": self.name});
+        if let Some(info) = info.as_object_mut() {
+            info.extend(self.details.clone());
+        }
+        info
+    }
+}
+
+/// A kind of agent: it opens sessions of its own.
+#[async_trait]
+pub trait Agent: Send + Sync {
+    fn info(&self) -> AgentInfo;
+
+    /// Whether its turns get the turns before them ([`TurnInput::history`]). An agent without remembers by itself, or
+    /// not at all.
+    fn needs_history(&self) -> bool {
+        false
+    }
+
+    /// Whether its tools open attachments as files, so that copies of them must be made (C-032).
+    fn needs_attachment_files(&self) -> bool {
+        false
+    }
+
+    /// Whether it lowers messages itself, for the model it asks. If not, [`TurnInput::text`] is the lowered text (G-06).
+    fn lowers_messages(&self) -> bool {
+        false
+    }
+
+    /// Its system prompt when a session begins; none if it renders none then (G-02).
+    async fn opening_prompt(
+        &self,
+        _session: SessionFacts,
+        _config: wire::Object,
+    ) -> Option<Vec<Section>> {
+        None
+    }
+
+    async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError>;
+}
+
+/// One conversation with an agent. Works on one turn at a time.
+#[async_trait]
+pub trait AgentSession: Send {
+    async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError>;
+}
+
+/// What an agent is given when a session is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// Names the conversation; opaque.
+    pub conversation: String,
+    /// `file:` URIs, the default one first.
+    pub working_directories: Vec<String>,
+}
+
+/// Why a turn failed, or a session could not be opened. The user reads the message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct AgentError {
+    pub error_type: String,
+    pub message: String,
+    pub resumable: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wire_form_has_every_field_a_client_needs() {
+        let info = AgentInfo {
+            provider: "scripted".to_owned(),
+            display_name: "Scripted agent".to_owned(),
+            description: "Plays a script.".to_owned(),
+            models: vec![ModelInfo {
+                id: "m".to_owned(),
+                name: "M".to_owned(),
+                details: wire::Object::new(),
+            }],
+            capabilities: json!({}),
+            config_schema: json!({"type": "object", "properties": {}}),
+            default_model: Some("m".to_owned()),
+            sections: Vec::new(),
+        };
+        let expected = json!({
+            "provider": "scripted",
+            "displayName": "Scripted agent",
+            "description": "Plays a script.",
+            "models": [{"id": "m", "provider": "scripted", "name": "M"}],
+            "capabilities": {},
+        });
+        assert_eq!(info.to_wire(), expected);
+    }
+}
