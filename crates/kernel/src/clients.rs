@@ -1,129 +1,121 @@
-//! What the journal holds of clients for their reconnect (G-20), and what happens while it cannot be written.
+//! What the journal holds of clients for their reconnect (G-20), what happens while it cannot be written, and what follows when
+//! a connection ends.
 
-use std::collections::BTreeMap;
-
+use crate::follow_up::FollowUp;
+use crate::io::{Effect, PeerId, Timer};
+use crate::peers::{Ready, RemovedPeer, Subscription};
+use crate::record::{ClientRecord, Record};
+use crate::reverse_request;
+use crate::state::{Kernel, Step};
 use wire::ChannelUri;
 
-use crate::Kernel;
-use crate::io::PeerId;
-use crate::peers::{Ready, Stage, Subscription};
-use crate::record::{ClientRecord, FloorRecord, Record};
-
-/// Clients that left a moment ago and are remembered in memory: most who lose a connection come back at once.
-const REMEMBERED_MAX: usize = 256;
-
-impl Kernel {
-    /// Keeps what the journal holds of a client that leaves, so that its reconnect need not read it.
-    pub(crate) fn remember(
-        &mut self,
-        ready: &Ready,
-        subscriptions: &BTreeMap<ChannelUri, Subscription>,
-    ) {
-        if ready.volatile || self.unwritable().is_some() {
-            return;
-        }
-        let floors = subscriptions
-            .iter()
-            .map(|(uri, subscription)| floor_of(uri, subscription))
-            .collect();
-        self.forget(&ready.client_id);
-        self.remembered.push_back((self.client_of(ready), floors));
-        if self.remembered.len() > REMEMBERED_MAX {
-            self.remembered.pop_front();
-        }
+/// A client as the journal stores it.
+fn client_record(kernel: &Kernel, ready: &Ready) -> ClientRecord {
+    ClientRecord {
+        client_id: ready.client_id.clone(),
+        version: ready.version.to_string(),
+        capabilities: ready.capabilities.clone(),
+        locale: ready.locale.clone(),
+        transform: ready.transform.clone(),
+        last_seen_ms: kernel.now().0,
     }
+}
 
-    pub(crate) fn forget(&mut self, client_id: &str) {
-        self.remembered
-            .retain(|(client, _)| client.client_id != client_id);
+/// What reconnect needs is durable before the snapshot is sent (G-20); while nothing can be written, the client is remembered
+/// only in memory.
+pub(crate) fn record_floor(
+    step: &mut Step,
+    client_id: &str,
+    uri: &ChannelUri,
+    subscription: &Subscription,
+) {
+    if step.unwritable().is_some() {
+        return step.peers_mut().mark_volatile(client_id);
     }
+    step.record(Record::Floor {
+        client_id: client_id.to_owned(),
+        floor: subscription.to_floor(uri),
+    });
+}
 
-    fn client_of(&self, ready: &Ready) -> ClientRecord {
-        ClientRecord {
-            client_id: ready.client_id.clone(),
-            version: ready.version.to_string(),
-            capabilities: ready.capabilities.clone(),
-            locale: ready.locale.clone(),
-            transform: ready.transform.clone(),
-            last_seen_ms: self.now.0,
-        }
+pub(crate) fn record_client(step: &mut Step, ready: &Ready) {
+    if step.unwritable().is_some() {
+        return step.peers_mut().mark_volatile(&ready.client_id);
     }
+    let record = client_record(step, ready);
+    step.record(Record::Client(record));
+}
 
-    /// What reconnect needs is durable before the snapshot is spoken (G-20); while nothing can be written, the client
-    /// is remembered only here.
-    pub(crate) fn record_floor(
-        &mut self,
-        ready: &Ready,
-        uri: &ChannelUri,
-        subscription: &Subscription,
-    ) {
-        if self.unwritable().is_some() {
-            self.mark_volatile(&ready.client_id.clone());
-            return;
-        }
-        let floor = floor_of(uri, subscription);
-        self.out.records.push(Record::Floor {
-            client_id: ready.client_id.clone(),
-            floor,
-        });
+/// Writing works again: what could not be written of clients is written now.
+pub(crate) fn rewrite_volatile(step: &mut Step) {
+    for client_id in step.peers_mut().take_forgotten() {
+        step.record(Record::ClientGone { client_id });
     }
-
-    pub(crate) fn mark_volatile(&mut self, client_id: &str) {
-        let peer = self.clients.get(client_id).copied();
-        if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
-            && let Stage::Ready(ready) = &mut peer.stage
-        {
-            ready.volatile = true;
-        }
-    }
-
-    pub(crate) fn record_client(&mut self, ready: &Ready) {
-        if self.unwritable().is_some() {
-            return self.mark_volatile(&ready.client_id.clone());
-        }
-        let client = self.client_of(ready);
-        self.out.records.push(Record::Client(client));
-    }
-
-    /// Writing works again: what could not be written of connected clients is written now.
-    pub(crate) fn rewrite_volatile_clients(&mut self) {
-        for client_id in std::mem::take(&mut self.forgotten) {
-            self.undo.rewritten.push(client_id.clone());
-            self.out.records.push(Record::ClientGone { client_id });
-        }
-        let volatile: Vec<PeerId> = self.clients.values().copied().collect();
-        for peer in volatile {
-            let Some(mut ready) = self.ready(peer).filter(|ready| ready.volatile).cloned() else {
-                continue;
-            };
-            ready.volatile = false;
-            self.undo.rewritten.push(ready.client_id.clone());
-            self.out.records.push(Record::ClientGone {
-                client_id: ready.client_id.clone(),
-            });
-            self.record_client(&ready);
-            let subscriptions = self
-                .peers
-                .get(&peer)
-                .map(|state| state.subscriptions.clone())
-                .unwrap_or_default();
-            for (uri, subscription) in &subscriptions {
-                self.record_floor(&ready, uri, subscription);
-            }
-            if let Some(state) = self.peers.get_mut(&peer) {
-                state.stage = Stage::Ready(ready);
-            }
+    for (peer, ready) in step.peers_mut().take_volatile() {
+        let client_id = ready.client_id.clone();
+        step.record(Record::ClientGone { client_id });
+        record_client(step, &ready);
+        for (uri, subscription) in step.peers().subscriptions(peer) {
+            record_floor(step, &ready.client_id, &uri, &subscription);
         }
     }
 }
 
-fn floor_of(uri: &ChannelUri, subscription: &Subscription) -> FloorRecord {
-    FloorRecord {
-        channel: uri.clone(),
-        floor: subscription.floor,
-        replaced: subscription.replaced,
-        oldest_turn: subscription.oldest_turn.clone(),
-        view_turns: subscription.view_turns,
-        max_latency_ms: subscription.max_latency_ms,
+/// A connection is gone. What was read from it is still processed.
+pub(crate) fn disconnect(step: &mut Step, peer: PeerId) {
+    step.peers_mut().set_gone(peer);
+    reverse_request::end_requests_of(step, peer);
+    if step.peers().is_drained(peer) {
+        remove_peer(step, peer);
+    }
+}
+
+/// Everything that was read from a connection is processed: now it is removed.
+pub(crate) fn remove_peer(step: &mut Step, peer: PeerId) {
+    let Some(removed) = step.peers_mut().remove(peer) else {
+        return; // a peer that never connected
+    };
+    step.effect(Effect::Forget { peer });
+    if let Some(ready) = &removed.ready {
+        remember(step, ready, &removed);
+        start_grace(step, &ready.client_id);
+    }
+    for successor in step.peers_mut().release_successors(peer) {
+        step.follow_up(FollowUp::ResumePeer(successor));
+    }
+}
+
+/// What is stored of a client that leaves, so that its reconnect need not be read.
+fn remember(step: &mut Step, ready: &Ready, removed: &RemovedPeer) {
+    if step.unwritable().is_some() {
+        if ready.volatile {
+            step.peers_mut().set_forgotten(&ready.client_id, true);
+        }
+        return;
+    }
+    if !ready.volatile {
+        let subscriptions = removed.subscriptions.iter();
+        let floors = subscriptions.map(|(uri, subscription)| subscription.to_floor(uri));
+        let floors = floors.collect();
+        let record = client_record(step, ready);
+        step.peers_mut().remember(record, floors);
+    }
+    record_client(step, ready);
+}
+
+/// A client that is active somewhere has a time of grace to come back (H-126).
+fn start_grace(step: &mut Step, client_id: &str) {
+    let sessions = step.active_clients().sessions_of(client_id);
+    let sessions: Vec<ChannelUri> = sessions.cloned().collect();
+    if !sessions.is_empty() {
+        step.lose_active_client(client_id);
+    }
+    let grace_ms = step.limits().active_client_grace_ms;
+    for session in sessions {
+        let timer = Timer::Grace {
+            session,
+            client_id: client_id.to_owned(),
+        };
+        step.wake_in(timer, grace_ms);
     }
 }

@@ -1,14 +1,14 @@
-//! What goes to a peer. A step never serialises a snapshot: it hands over what the writer needs to do so (house, 2).
+//! What goes to a peer. A step never serialises a snapshot: it hands over what the writer needs to do so.
 
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::Value;
+use wire::published::commands::ContentEncoding;
 use wire::state::{ChatState, RootState, SessionState};
 use wire::{ChannelUri, Id, rpc};
 
-use crate::io::{Content, PeerId};
-use crate::record::Seq;
+use crate::ids::{PeerId, Seq};
 
 /// What a state takes beside what is counted.
 pub(crate) const HEAD_BYTES: usize = 4_096;
@@ -55,6 +55,15 @@ pub enum LateBody {
     Content(Content),
 }
 
+/// Content as it goes to a client, encoded where it was read: a step must not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Content {
+    /// A JSON string, quotes included.
+    pub data: Bytes,
+    pub encoding: ContentEncoding,
+    pub content_type: Option<String>,
+}
+
 /// Actions that were missed, joined at most once for all who missed the same.
 #[derive(Debug)]
 pub struct Replayed {
@@ -70,7 +79,7 @@ impl Replayed {
         }
     }
 
-    fn size_hint(&self) -> usize {
+    pub(crate) fn size_hint(&self) -> usize {
         self.envelopes
             .iter()
             .map(|envelope| envelope.len() + 1)

@@ -1,33 +1,21 @@
-//! The one door: what comes in, what goes out.
+//! What comes in and what goes out: inputs, effects, and what one step says.
 
 use std::ops::RangeInclusive;
 
 use agent_api::{AgentError, AgentEvent, AgentReply, Section};
-use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 use wire::published::commands::ContentEncoding;
 use wire::rpc::Malformed;
 use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 
-use crate::bodies::{AsSent, Body};
-use crate::frame::Outgoing;
+use crate::bodies::{Body, SentAction};
+use crate::frame::{Content, Outgoing};
+pub use crate::ids::{PeerId, RunId, Ticket};
 use crate::record::{Answer, Query, Record, Seq};
 use crate::rendered::Rendered;
 pub use crate::run::*;
-use crate::submit::Submission;
-
-/// A connection. Never used twice in the life of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PeerId(pub u64);
-
-/// A running turn's agent task. Never used twice in the life of a process: what a stopped run still says is dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RunId(pub u64);
-
-/// A question that is out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
+use crate::submission::Submission;
 
 /// What happened outside.
 #[derive(Debug, Clone)]
@@ -57,22 +45,22 @@ pub enum Input {
     /// The answer to [`Effect::Complete`].
     Completed {
         ticket: Ticket,
-        completed: Result<Completed, ErrandFailed>,
+        completed: Result<Completed, WorkFailed>,
     },
     /// The answer to [`Effect::Fetch`].
     Fetched {
         ticket: Ticket,
-        fetched: Result<Fetched, ErrandFailed>,
+        fetched: Result<Fetched, WorkFailed>,
     },
-    /// The answer to [`Effect::Keep`]: where each body's name belongs.
-    Kept {
+    /// The answer to [`Effect::StoreBodies`]: where each body's name belongs.
+    BodiesStored {
         ticket: Ticket,
-        kept: Result<Vec<(String, Digest)>, ErrandFailed>,
+        stored: Result<Vec<(String, Digest)>, WorkFailed>,
     },
     /// The answer to [`Effect::Compose`].
     Composed {
         ticket: Ticket,
-        composed: Result<Box<Submission>, ErrandFailed>,
+        composed: Result<Box<Submission>, WorkFailed>,
     },
     /// The agent is ready for the session, or never will be.
     SessionStarted {
@@ -105,9 +93,9 @@ pub struct ReadFailed(pub String);
 /// The host could not do what was asked of it; its peer hears the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ErrandFailed(pub String);
+pub struct WorkFailed(pub String);
 
-/// What somebody is typing, and where: what may be meant?
+/// Completion request: text and cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complete {
     pub working_directories: Vec<String>,
@@ -116,7 +104,7 @@ pub struct Complete {
     pub offset: u64,
 }
 
-/// What may be meant.
+/// The answer to a completion request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Completed {
     /// `CompletionItem`s.
@@ -140,15 +128,6 @@ pub enum Fetched {
     Content(Content),
     Missing,
     TooLarge,
-}
-
-/// Content as it goes to a client, encoded where it was read: a step must not.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Content {
-    /// A JSON string, quotes included.
-    pub data: Bytes,
-    pub encoding: ContentEncoding,
-    pub content_type: Option<String>,
 }
 
 /// What wakes the kernel later.
@@ -188,8 +167,8 @@ pub enum Effect {
         ticket: Ticket,
         fetch: Fetch,
     },
-    /// Keep bodies before what holds them is recorded (G-32); answered by [`Input::Kept`].
-    Keep {
+    /// Store bodies before what refers to them is recorded (G-32); answered by [`Input::BodiesStored`].
+    StoreBodies {
         ticket: Ticket,
         bodies: Vec<Body>,
     },
@@ -255,10 +234,10 @@ pub enum Effect {
 /// A message whose meaning is to be found out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compose {
-    /// As it was sent, without the bodies that were taken out of it early.
+    /// As it was sent, without the bodies that were detached from it.
     pub message: wire::Object,
     /// Those bodies, as base64, by the index of their attachment.
-    pub lifted: Vec<(usize, std::sync::Arc<String>)>,
+    pub detached: Vec<(usize, std::sync::Arc<String>)>,
     pub working_directories: Vec<String>,
     /// How many bytes may stay in one attachment, and in all of them.
     pub each_bytes: usize,
@@ -287,12 +266,12 @@ pub struct Output {
     pub frames: Vec<Outgoing>,
     pub effects: Vec<Effect>,
     /// Who must hear of it if this cannot be written.
-    pub owed: Vec<Owed>,
+    pub failure_replies: Vec<FailureReply>,
 }
 
 /// A message that was handled, and how its sender is told that it was not recorded after all (G-15).
 #[derive(Debug, Clone)]
-pub enum Owed {
+pub enum FailureReply {
     Answer {
         peer: PeerId,
         id: Id,
@@ -300,7 +279,7 @@ pub enum Owed {
     Refusal {
         peer: PeerId,
         channel: ChannelUri,
-        action: AsSent,
+        action: SentAction,
         origin: Origin,
     },
 }

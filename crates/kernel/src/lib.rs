@@ -1,52 +1,79 @@
 //! What only the host decides: who may do what, in which order, and what follows from it.
 //!
 //! Promises: [`Kernel::step`] is pure and deterministic; the same inputs at the same times give the same bytes.
-//! Must not know: clock, disk, network, tasks, randomness.
+//! Must not know: clock, disk, network, tasks, randomness, vendors.
+//!
+//! From the bottom up: vocabulary (`ids`, `io`, `record`, `frame`), owners with private fields (`log`, `channels`, `peers`,
+//! `active_clients`, `runs`, `requests`, `queries`, `recovery`, `upkeep`), the [`state`] that holds them and the `Step` that
+//! changes them, handlers, and `route`, which sends every input to its handler.
 
-mod authority;
+mod active_clients;
+mod agent_action;
+mod agent_event;
+mod ask_client;
+mod background_task;
 pub mod bodies;
 mod calls;
-mod channel;
+mod channels;
 mod chats;
-mod chore;
+mod client_dispatch;
 mod clients;
 mod config;
+mod derive;
 mod directory;
-mod errand;
+mod dispatch;
+mod follow_up;
 mod frame;
-mod host_action;
+mod host_command;
+mod ids;
+mod inbox;
 mod io;
 mod kernel;
 mod limits;
 mod load;
+mod loading;
+mod log;
 mod message;
-mod needs;
+mod pause;
 mod peers;
 mod pending;
 mod prepare;
+mod queries;
 mod question;
 mod record;
-mod refer;
+mod record_message;
+mod recovery;
+mod references;
+mod refusal;
 mod render;
 mod rendered;
-mod request;
-mod rollback;
+mod replay_cache;
+mod requests;
+mod reverse_request;
+mod route;
 mod run;
-mod speak;
-mod submit;
+mod runs;
+mod sessions;
+mod state;
+mod submission;
 mod summary;
 mod sweep;
 mod tail;
+mod tasks;
 mod tool_call;
 mod truncate;
 mod turn;
+mod turn_pages;
+mod upkeep;
 mod worker;
 
 pub use bodies::{Body, Data};
-pub use frame::{Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState};
+pub use frame::{
+    Content, Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState,
+};
 pub use io::*;
-pub use kernel::Kernel;
 pub use limits::Limits;
 pub use record::*;
-pub use rendered::*;
-pub use submit::{HostAction, Submission};
+pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
+pub use state::Kernel;
+pub use submission::{HostAction, Submission};

@@ -1,200 +1,172 @@
 //! A client's message: may it be sent here, and what the host fills in before it is recorded (G-12, H-071, H-151, H-161).
 
+use serde::Serialize;
 use serde_json::{Value, json};
-use wire::{Action, ChannelUri, Object};
+use wire::{ChannelUri, Object};
 
-use crate::Kernel;
-use crate::authority::Refusal;
-use crate::channel::ChatChannel;
-use crate::load::{Flow, Load, Memo};
+use crate::channels::Chat;
+use crate::load::{need_all, need_channel};
+use crate::pause::{HandlerAnswers, Load, Unread};
 use crate::record::{Answer, Query};
+use crate::refusal::Refusal;
+use crate::state::Kernel;
 
 pub(crate) fn not_a_user_message() -> Refusal {
     Refusal::because("a client may only send messages whose origin is the user") // H-071
 }
 
 /// What a message takes, as it is recorded.
-pub(crate) fn size_of(message: &Value) -> usize {
+pub(crate) fn size_of<T: Serialize + ?Sized>(message: &T) -> usize {
     wire::rpc::to_json(message).len()
 }
 
 pub(crate) fn too_large(kernel: &Kernel) -> Refusal {
-    Refusal(format!(
-        "what waits in a chat has at most {} bytes",
-        kernel.limits.waiting_bytes_max
-    ))
+    let most = kernel.limits().waiting_bytes_max;
+    Refusal(format!("what waits in a chat has at most {most} bytes"))
 }
 
 /// A chat that a message refers to, and the turn its transcript is to end at.
-struct Attached {
+struct AttachedChat {
     chat: ChannelUri,
     end_turn: Option<String>,
 }
 
-impl Kernel {
-    /// Checks a message and writes into it what will really be used.
-    pub(crate) fn check_message(
-        &self,
-        chat: &ChatChannel,
-        message: &mut Object,
-        memo: &Memo,
-    ) -> Result<(), Refusal> {
-        let interactivity = chat.state.extra.get("interactivity");
-        if interactivity.is_some_and(|mode| mode != "full") {
-            return Err(Refusal::because("this chat takes no messages from clients")); // H-151
-        }
-        let session = self.session_state(&chat.session);
-        let Some(session) = session.filter(|session| session.lifecycle != "failed") else {
-            return Err(Refusal::because(
-                "this session could not be created and takes no turns",
-            ));
-        };
-        if message
-            .get("origin")
-            .is_none_or(|origin| origin["kind"] != "user")
-        {
-            return Err(not_a_user_message());
-        }
-        self.choose_model(&session.provider, message)?;
-        if attached_chats(message).len() > self.limits.attached_chats_max {
-            return Err(Refusal(format!(
-                "a message refers to at most {} chats",
-                self.limits.attached_chats_max
-            )));
-        }
-        self.pin_attached_chats(message, memo)
+/// Checks a message and writes into it what will really be used.
+pub(crate) fn check(
+    kernel: &Kernel,
+    chat: &Chat,
+    message: &mut Object,
+    answers: &HandlerAnswers,
+) -> Result<(), Refusal> {
+    let interactivity = chat.state().extra.get("interactivity");
+    if interactivity.is_some_and(|mode| mode != "full") {
+        return Err(Refusal::because("this chat takes no messages from clients")); // H-151
     }
+    let session = kernel.session(chat.session());
+    if session.is_failed() {
+        return Err(Refusal::because(
+            "this session could not be created and takes no turns",
+        ));
+    }
+    let origin = message.get("origin");
+    if origin.is_none_or(|origin| origin["kind"] != "user") {
+        return Err(not_a_user_message());
+    }
+    choose_model(kernel, &session.state().provider, message)?;
+    let most = kernel.limits().attached_chats_max;
+    if attached_chats(message).len() > most {
+        return Err(Refusal(format!("a message refers to at most {most} chats")));
+    }
+    pin_attached_chats(kernel, message, answers)
+}
 
-    /// The model a message names, if there is one and its settings are possible; otherwise the default (G-12). Settings
-    /// the model does not have are not recorded: nothing is told that was not used.
-    fn choose_model(&self, provider: &str, message: &mut Object) -> Result<(), Refusal> {
-        let agent = self
-            .facts
-            .agents
-            .iter()
-            .find(|agent| agent.provider == provider);
-        let Some(model) = message.get_mut("model").filter(|model| !model.is_null()) else {
-            if let Some(model) = agent.and_then(|agent| agent.default_model.clone()) {
-                message.insert("model".to_owned(), json!({"id": model}));
-            }
-            return Ok(());
-        };
-        let models = agent.and_then(|agent| agent.info["models"].as_array());
-        let known = models
-            .into_iter()
-            .flatten()
-            .find(|known| known["id"] == model["id"]);
-        let Some(known) = known else {
-            return Err(Refusal::because("this agent has no model with this id"));
-        };
-        if let Some(Value::Object(values)) = model.get_mut("config") {
-            let checked = crate::config::known_values(&known["configSchema"], values);
-            *values = checked.map_err(|bad| Refusal(format!("the model's {bad}")))?;
+/// The model a message names, if there is one and its settings are possible; otherwise the default (G-12). Settings the model
+/// does not have are not recorded: nothing is shown that was not used.
+fn choose_model(kernel: &Kernel, provider: &str, message: &mut Object) -> Result<(), Refusal> {
+    let agent = kernel.find_agent(provider);
+    let Some(model) = message.get_mut("model").filter(|model| !model.is_null()) else {
+        if let Some(model) = agent.and_then(|agent| agent.default_model.clone()) {
+            message.insert("model".to_owned(), json!({"id": model}));
+        }
+        return Ok(());
+    };
+    let models = agent.and_then(|agent| agent.info["models"].as_array());
+    let mut models = models.into_iter().flatten();
+    let Some(known) = models.find(|known| known["id"] == model["id"]) else {
+        return Err(Refusal::because("this agent has no model with this id"));
+    };
+    if let Some(Value::Object(values)) = model.get_mut("config") {
+        let checked = crate::config::known_values(&known["configSchema"], values);
+        *values = checked.map_err(|bad| Refusal(format!("the model's {bad}")))?;
+    }
+    Ok(())
+}
+
+/// What must be known of the chats that a message refers to, before it can be checked (H-161, H-239).
+pub(crate) fn need_attached_chats(
+    kernel: &Kernel,
+    message: Option<&Object>,
+    answers: &HandlerAnswers,
+) -> Load<()> {
+    let attached = message.map(attached_chats).unwrap_or_default();
+    if attached.len() > kernel.limits().attached_chats_max {
+        return Ok(()); // refused when it is checked
+    }
+    let loads = attached.iter().map(|attached| {
+        need_channel(kernel, &attached.chat, answers)?;
+        if let Some(end_turn) = &attached.end_turn {
+            find_turn(kernel, &attached.chat, end_turn, answers)?;
         }
         Ok(())
-    }
+    });
+    need_all(loads).map(|_| ())
+}
 
-    /// What must be known of the chats that an action's message refers to, before it can be checked (H-161, H-239).
-    pub(crate) fn need_attached_chats(&self, action: &Action, memo: &Memo) -> Load<()> {
-        let message = action.get("message").and_then(Value::as_object);
-        self.need_chats_of(message, memo)
+/// The number of a visible completed turn, from memory or from the journal's answer; `None` if there is no such turn.
+pub(crate) fn find_turn(
+    kernel: &Kernel,
+    uri: &ChannelUri,
+    turn_id: &str,
+    answers: &HandlerAnswers,
+) -> Load<Option<u64>> {
+    let Some(chat) = kernel.find_chat(uri) else {
+        return Ok(None);
+    };
+    if chat.state().turns.position(turn_id).is_some() {
+        return Ok(chat.number_of(turn_id));
     }
-
-    pub(crate) fn need_chats_of(&self, message: Option<&Object>, memo: &Memo) -> Load<()> {
-        let mut queries = Vec::new();
-        let attached = message.map(attached_chats).unwrap_or_default();
-        if attached.len() > self.limits.attached_chats_max {
-            return Flow::Ready(()); // refused when it is checked
-        }
-        for attached in attached {
-            match self.need_channel(&attached.chat, memo) {
-                Flow::Ready(_) => {}
-                Flow::Ask(more) => queries.extend(more),
-                Flow::Failed(failed) => return Flow::Failed(failed),
-            }
-            let Some(end_turn) = attached.end_turn else {
-                continue;
-            };
-            match self.find_turn(&attached.chat, &end_turn, memo) {
-                Flow::Ready(_) => {}
-                Flow::Ask(more) => queries.extend(more),
-                Flow::Failed(failed) => return Flow::Failed(failed),
-            }
-        }
-        if queries.is_empty() {
-            Flow::Ready(())
-        } else {
-            Flow::Ask(queries)
-        }
+    if !chat.has_older() {
+        return Ok(None);
     }
+    let answer = answers.read(Query::FindTurn {
+        chat: kernel.id_of(uri),
+        turn_id: turn_id.to_owned(),
+    })?;
+    Ok(match answer {
+        // It may have been cut off since: what is in memory begins after all that is on disk.
+        Answer::FindTurn(Some(found)) if found.visible && found.n < chat.first_n() => Some(found.n),
+        _ => None,
+    })
+}
 
-    /// The number of a visible completed turn, from memory or from the journal's answer.
-    pub(crate) fn find_turn(
-        &self,
-        uri: &ChannelUri,
-        turn_id: &str,
-        memo: &Memo,
-    ) -> Load<Option<u64>> {
-        let (Some(chat), Some(channel)) = (self.chat(uri), self.channels.get(uri)) else {
-            return Flow::Ready(None);
+/// A transcript ends at a completed turn: the one named, or the latest there is now (H-161).
+fn pin_attached_chats(
+    kernel: &Kernel,
+    message: &mut Object,
+    answers: &HandlerAnswers,
+) -> Result<(), Refusal> {
+    let Some(Value::Array(attachments)) = message.get_mut("attachments") else {
+        return Ok(());
+    };
+    for attachment in attachments {
+        let Some(attached) = attached_chat(attachment) else {
+            continue;
         };
-        if let Some(place) = chat.state.turns.position(turn_id) {
-            return Flow::Ready(chat.ns.get(place).copied());
-        }
-        if !chat.older {
-            return Flow::Ready(None);
-        }
-        let query = Query::FindTurn {
-            chat: channel.id,
-            turn_id: turn_id.to_owned(),
+        let AttachedChat { chat, end_turn } = attached?;
+        let Some(found) = kernel.find_chat(&chat) else {
+            return Err(Refusal(format!("there is no chat {chat} to attach")));
         };
-        match memo.find(|asked| *asked == query) {
-            None => Flow::Ask(vec![query]),
-            Some((_, Err(failed))) => Flow::Failed(failed.clone()),
-            Some((_, Ok(Answer::FindTurn(found)))) => {
-                // It may have been cut off since: what is in memory begins after all that is on disk.
-                let found = found.filter(|found| found.visible && found.n < chat.first_n());
-                Flow::Ready(found.map(|found| found.n))
-            }
-            Some((_, Ok(_))) => Flow::Ready(None),
-        }
-    }
-
-    /// A transcript ends at a completed turn: the one named, or the latest there is now (H-161).
-    fn pin_attached_chats(&self, message: &mut Object, memo: &Memo) -> Result<(), Refusal> {
-        let Some(Value::Array(attachments)) = message.get_mut("attachments") else {
-            return Ok(());
-        };
-        for attachment in attachments {
-            let Some(attached) = attached_chat(attachment) else {
-                continue;
-            };
-            let Attached { chat, end_turn } = attached?;
-            let Some(state) = self.chat_state(&chat) else {
-                return Err(Refusal(format!("there is no chat {chat} to attach")));
-            };
-            match end_turn {
-                Some(end_turn) => match self.find_turn(&chat, &end_turn, memo) {
-                    Flow::Ready(Some(_)) => {}
-                    Flow::Failed(failed) => return Err(Refusal(failed.to_string())),
-                    Flow::Ready(None) | Flow::Ask(_) => {
-                        return Err(Refusal(format!(
-                            "`endTurn` names no completed turn of {chat}"
-                        )));
-                    }
-                },
-                None => {
-                    if let Some(turn) = state.turns.last() {
-                        attachment["endTurn"] = json!(turn.id);
-                    }
+        match end_turn {
+            Some(end_turn) => match find_turn(kernel, &chat, &end_turn, answers) {
+                Ok(Some(_)) => {}
+                Err(Unread::Failed(failed)) => return Err(Refusal(failed.to_string())),
+                Ok(None) | Err(Unread::Read(_)) => {
+                    return Err(Refusal(format!(
+                        "`endTurn` names no completed turn of {chat}"
+                    )));
+                }
+            },
+            None => {
+                if let Some(turn) = found.state().turns.last() {
+                    attachment["endTurn"] = json!(turn.id);
                 }
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
-fn attached_chats(message: &Object) -> Vec<Attached> {
+fn attached_chats(message: &Object) -> Vec<AttachedChat> {
     let attachments = message.get("attachments").and_then(Value::as_array);
     attachments
         .into_iter()
@@ -203,13 +175,13 @@ fn attached_chats(message: &Object) -> Vec<Attached> {
         .collect()
 }
 
-fn attached_chat(attachment: &Value) -> Option<Result<Attached, Refusal>> {
+fn attached_chat(attachment: &Value) -> Option<Result<AttachedChat, Refusal>> {
     if attachment["type"] != "chat" {
         return None;
     }
     let chat = attachment["resource"].as_str().unwrap_or("");
     Some(match ChannelUri::parse(chat) {
-        Ok(chat) => Ok(Attached {
+        Ok(chat) => Ok(AttachedChat {
             chat,
             end_turn: attachment["endTurn"].as_str().map(str::to_owned),
         }),

@@ -1,209 +1,223 @@
-//! Prepare: what must happen before an action can be recorded. Bodies that are too large for state are kept by the
-//! host first; then the action is checked again and recorded with references in their place (G-32, house 2).
+//! Prepare: what must happen before an action can be recorded. Bodies that are too large for state are stored by the host
+//! first; then the action is checked again and recorded with references in their place (G-32).
+
+use std::sync::Arc;
 
 use serde_json::Value;
 use wire::dispatchable::ChatAction;
 use wire::{Action, ChannelUri, Object};
 
-use crate::Kernel;
-use crate::authority::{Permit, Refusal};
-use crate::bodies::{self, Body, Room, clip_content, lift_message, lift_result};
-use crate::errand::Errand;
-use crate::load::Memo;
-use crate::submit::Submission;
+use crate::bodies::{
+    self, Body, InlineRoom, SentAction, clip_content, detach_message, detach_result,
+};
+use crate::io::Compose;
+use crate::message;
+use crate::pause::{HandlerAnswers, HostWork, Pause, StopAction};
+use crate::refusal::Refusal;
+use crate::state::Kernel;
+use crate::submission::Submission;
+use crate::turn::agent::directories_of;
 
-/// How far preparing got.
-pub(crate) enum Prepared<T> {
-    /// To be recorded.
-    Ready(T),
-    Errand(Errand),
+/// An action that can be recorded, and what goes with it.
+pub(crate) struct Prepared {
+    pub action: Action,
+    /// What its message means, if it brings one.
+    pub submission: Option<Submission>,
+    /// Bytes that stay embedded in the session's messages.
+    pub embedded_bytes: usize,
 }
 
-impl Kernel {
-    /// Moves out of a client's action what is too large for state, and finds out what a message means. `sent` is the
-    /// action as it came: what the host fills in is no part of what the user said.
-    pub(crate) fn prepare(
-        &mut self,
-        chat: &ChannelUri,
-        verb: ChatAction,
-        Permit(action): Permit,
-        sent: &Object,
-        memo: &Memo,
-    ) -> Result<Prepared<(Action, Option<Submission>)>, Refusal> {
-        match verb {
-            ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
-                self.prepare_submission(chat, action, sent, memo)
-            }
-            _ => Ok(match self.prepare_bodies(chat, verb, action, memo)? {
-                Prepared::Ready(action) => Prepared::Ready((action, None)),
-                Prepared::Errand(errand) => Prepared::Errand(errand),
-            }),
+/// Moves out of a client's action what is too large for state, and finds out what a message means. `sent` is the action as it
+/// came: what the host fills in is no part of what the user said.
+pub(crate) fn prepare(
+    kernel: &Kernel,
+    chat: &ChannelUri,
+    verb: ChatAction,
+    action: Action,
+    sent: &SentAction,
+    answers: &HandlerAnswers,
+) -> Result<Prepared, StopAction> {
+    match verb {
+        ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
+            prepare_submission(kernel, chat, action, sent, answers)
         }
-    }
-
-    fn prepare_submission(
-        &mut self,
-        chat: &ChannelUri,
-        mut action: Action,
-        sent: &Object,
-        memo: &Memo,
-    ) -> Result<Prepared<(Action, Option<Submission>)>, Refusal> {
-        let (Some(session), Some(Value::Object(sent))) = (
-            self.chat(chat).map(|chat| chat.session.clone()),
-            sent.get("message"),
-        ) else {
-            return Ok(Prepared::Ready((action, None)));
-        };
-        let directories = self.directories_of(chat);
-        let understood = self.understand(&session, &directories, sent, "/message", memo)?;
-        let mut submission = match understood {
-            Prepared::Ready(submission) => submission,
-            Prepared::Errand(errand) => return Ok(Prepared::Errand(errand)),
-        };
-        if action.text("kind") == Some("steering") && !submission.actions.is_empty() {
-            let name = &submission.actions[0].name;
-            return Err(Refusal(format!(
-                "{name} cannot steer a turn: send it when the turn is over"
-            )));
-        }
-        let Some(channel) = self.chat(chat) else {
-            return Ok(Prepared::Ready((action, None)));
-        };
-        self.check_message(channel, &mut submission.message, memo)?;
-        let message = Value::Object(submission.message.clone());
-        action.body.insert("message".to_owned(), message);
-        self.count_embedded(&session, submission.inline_bytes);
-        Ok(Prepared::Ready((action, Some(submission))))
-    }
-
-    fn prepare_bodies(
-        &mut self,
-        chat: &ChannelUri,
-        verb: ChatAction,
-        mut action: Action,
-        memo: &Memo,
-    ) -> Result<Prepared<Action>, Refusal> {
-        let field = match verb {
-            ChatAction::DraftChanged => "draft",
-            ChatAction::ToolCallConfirmed => "userSuggestion",
-            ChatAction::ToolCallComplete => {
-                let bodies = match action.body.get_mut("result") {
-                    Some(Value::Object(result)) => {
-                        lift_result(result, self.limits.inline_result_bytes)
-                    }
-                    _ => Vec::new(),
-                };
-                let bodies = bodies.into_iter().map(|body| Body {
-                    place: format!("/result{}", body.place),
-                    ..body
-                });
-                return self.composed(action, bodies.collect(), memo);
-            }
-            ChatAction::ToolCallContentChanged => {
-                if let Some(Value::Array(content)) = action.body.get_mut("content") {
-                    clip_content(content, self.limits.inline_result_bytes);
+        ChatAction::DraftChanged => {
+            prepare_message(kernel, chat, action, "draft", sent, answers).map(|prepared| {
+                // A draft is replaced whole, time and again; it is counted when it is sent.
+                Prepared {
+                    embedded_bytes: 0,
+                    ..prepared
                 }
-                return Ok(Prepared::Ready(action));
-            }
-            _ => return Ok(Prepared::Ready(action)),
-        };
-        let Some(session) = self.chat(chat).map(|chat| chat.session.clone()) else {
-            return Ok(Prepared::Ready(action));
-        };
-        let Some(Value::Object(message)) = action.body.get_mut(field) else {
-            return Ok(Prepared::Ready(action));
-        };
-        let (bodies, stays) = self.lift(&session, message, &format!("/{field}"), memo);
-        let prepared = self.composed(action, bodies, memo)?;
-        // A draft is replaced whole, time and again; it is counted when it is sent.
-        if matches!(prepared, Prepared::Ready(_)) && verb != ChatAction::DraftChanged {
-            self.count_embedded(&session, stays);
+            })
         }
-        Ok(prepared)
-    }
-
-    /// The same for the message that a new chat begins with, to be checked like any other.
-    pub(crate) fn prepare_message(
-        &mut self,
-        session: &ChannelUri,
-        directories: &[String],
-        sent: &Object,
-        check: impl FnOnce(&Self, &mut Object) -> Result<(), Refusal>,
-        memo: &Memo,
-    ) -> Result<Prepared<Submission>, Refusal> {
-        let mut submission = match self.understand(session, directories, sent, "", memo)? {
-            Prepared::Ready(submission) => submission,
-            Prepared::Errand(errand) => return Ok(Prepared::Errand(errand)),
-        };
-        check(self, &mut submission.message)?;
-        self.count_embedded(session, submission.inline_bytes);
-        Ok(Prepared::Ready(submission))
-    }
-
-    fn lift(
-        &self,
-        session: &ChannelUri,
-        message: &mut Object,
-        at: &str,
-        memo: &Memo,
-    ) -> (Vec<Body>, usize) {
-        let embedded = self.session(session).map_or(0, |session| session.embedded);
-        let room = Room {
-            each: self.limits.inline_body_bytes,
-            all: self.limits.inline_session_bytes.saturating_sub(embedded),
-        };
-        lift_message(message, at, room, &memo.lifted)
-    }
-
-    fn composed(
-        &self,
-        action: Action,
-        bodies: Vec<Body>,
-        memo: &Memo,
-    ) -> Result<Prepared<Action>, Refusal> {
-        let Action { kind, body } = action;
-        Ok(match composed(body, bodies, memo)? {
-            Prepared::Ready(body) => Prepared::Ready(Action { kind, body }),
-            Prepared::Errand(errand) => Prepared::Errand(errand),
-        })
-    }
-
-    fn count_embedded(&mut self, session: &ChannelUri, bytes: usize) {
-        if bytes == 0 {
-            return;
+        ChatAction::ToolCallConfirmed => {
+            prepare_message(kernel, chat, action, "userSuggestion", sent, answers)
         }
-        if let Some(channel) = self.session_mut(session) {
-            channel.embedded = channel.embedded.saturating_add(bytes);
-            self.undo.touch(session);
-            self.dirty.insert(session.clone());
-        }
+        ChatAction::ToolCallComplete => prepare_result(kernel, action, answers),
+        ChatAction::ToolCallContentChanged => Ok(prepare_content(kernel, action)),
+        _ => Ok(unchanged(action)),
     }
 }
 
-/// Fills in the names of bodies if all of them were kept; otherwise they are to be kept first. More may have to go than
-/// before: others may have used the room meanwhile.
-fn composed(whole: Object, bodies: Vec<Body>, memo: &Memo) -> Result<Prepared<Object>, Refusal> {
-    if bodies.is_empty() {
-        return Ok(Prepared::Ready(whole));
+fn unchanged(action: Action) -> Prepared {
+    Prepared {
+        action,
+        submission: None,
+        embedded_bytes: 0,
     }
-    let names = match memo.kept() {
-        None => return Ok(Prepared::Errand(Errand::Keep(bodies))),
-        Some(Err(failed)) => return Err(Refusal(failed.to_string())),
+}
+
+fn prepare_submission(
+    kernel: &Kernel,
+    chat: &ChannelUri,
+    mut action: Action,
+    sent: &SentAction,
+    answers: &HandlerAnswers,
+) -> Result<Prepared, StopAction> {
+    let detached = sent.detached();
+    let Some(Value::Object(sent)) = sent.without_bodies().get("message") else {
+        return Err(Refusal::because("`message` is missing").into());
+    };
+    let directories = directories_of(kernel, chat);
+    let session = kernel.chat(chat).session();
+    let attachment = |index: usize| detached.find(&format!("/message/attachments/{index}"));
+    let mut submission = compose(kernel, session, &directories, sent, attachment, answers)?;
+    if action.text("kind") == Some("steering")
+        && let Some(command) = submission.actions.first()
+    {
+        return Err(Refusal(format!(
+            "{} cannot steer a turn: send it when the turn is over",
+            command.name
+        ))
+        .into());
+    }
+    message::check(kernel, kernel.chat(chat), &mut submission.message, answers)?;
+    let message = Value::Object(submission.message.clone());
+    action.body.insert("message".to_owned(), message);
+    Ok(Prepared {
+        embedded_bytes: submission.inline_bytes,
+        action,
+        submission: Some(submission),
+    })
+}
+
+/// What a message means, once the host has found out. `sent` is the message without the bodies that were detached from it;
+/// `detached` finds one by the index of its attachment.
+pub(crate) fn compose<'a>(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    working_directories: &[String],
+    sent: &Object,
+    detached: impl Fn(usize) -> Option<&'a Arc<String>>,
+    answers: &HandlerAnswers,
+) -> Result<Submission, StopAction> {
+    if compositor::is_plain(sent) {
+        return Ok(Submission::plain(sent.clone()));
+    }
+    let left_bytes = inline_bytes_left(kernel, session);
+    match answers.composed() {
+        Some(Err(failed)) => return Err(Refusal(failed.to_string()).into()),
+        Some(Ok(submission)) if submission.inline_bytes <= left_bytes => {
+            return Ok((**submission).clone());
+        }
+        // Others may have used the room meanwhile: then more has to be stored.
+        Some(Ok(_)) | None => {}
+    }
+    let attachments = sent.get("attachments").and_then(Value::as_array);
+    let bodies = (0..attachments.map_or(0, Vec::len))
+        .filter_map(|index| Some((index, Arc::clone(detached(index)?))));
+    Err(Pause::Work(HostWork::Compose(Box::new(Compose {
+        message: sent.clone(),
+        detached: bodies.collect(),
+        working_directories: working_directories.to_vec(),
+        each_bytes: kernel.limits().inline_body_bytes,
+        left_bytes,
+    })))
+    .into())
+}
+
+fn inline_bytes_left(kernel: &Kernel, session: &ChannelUri) -> usize {
+    let embedded = kernel.session(session).embedded_bytes();
+    let most = kernel.limits().inline_session_bytes;
+    most.saturating_sub(embedded)
+}
+
+/// A message that is not composed: a draft, or what somebody suggests instead of a call.
+fn prepare_message(
+    kernel: &Kernel,
+    chat: &ChannelUri,
+    mut action: Action,
+    field: &str,
+    sent: &SentAction,
+    answers: &HandlerAnswers,
+) -> Result<Prepared, StopAction> {
+    let Some(Value::Object(message)) = action.body.get_mut(field) else {
+        return Ok(unchanged(action)); // none is a message, too
+    };
+    let room = InlineRoom {
+        each: kernel.limits().inline_body_bytes,
+        all: inline_bytes_left(kernel, kernel.chat(chat).session()),
+    };
+    let (bodies, embedded_bytes) =
+        detach_message(message, &format!("/{field}"), room, sent.detached());
+    let action = fill_stored_refs(action, bodies, answers)?;
+    Ok(Prepared {
+        action,
+        submission: None,
+        embedded_bytes,
+    })
+}
+
+fn prepare_result(
+    kernel: &Kernel,
+    mut action: Action,
+    answers: &HandlerAnswers,
+) -> Result<Prepared, StopAction> {
+    let bodies = match action.body.get_mut("result") {
+        Some(Value::Object(result)) => detach_result(result, kernel.limits().inline_result_bytes),
+        _ => Vec::new(),
+    };
+    let bodies = bodies.into_iter().map(|body| Body {
+        pointer: format!("/result{}", body.pointer),
+        ..body
+    });
+    let action = fill_stored_refs(action, bodies.collect(), answers)?;
+    Ok(unchanged(action))
+}
+
+fn prepare_content(kernel: &Kernel, mut action: Action) -> Prepared {
+    if let Some(Value::Array(content)) = action.body.get_mut("content") {
+        clip_content(content, kernel.limits().inline_result_bytes);
+    }
+    unchanged(action)
+}
+
+/// Fills in the names of bodies if all of them were stored; otherwise they are to be stored first. More may have to go than
+/// before: others may have used the room meanwhile.
+fn fill_stored_refs(
+    mut action: Action,
+    bodies: Vec<Body>,
+    answers: &HandlerAnswers,
+) -> Result<Action, StopAction> {
+    if bodies.is_empty() {
+        return Ok(action);
+    }
+    let names = match answers.stored() {
+        None => return Err(Pause::Work(HostWork::StoreBodies(bodies)).into()),
+        Some(Err(failed)) => return Err(Refusal(failed.to_string()).into()),
         Some(Ok(names)) => names,
     };
-    let of_body = |body: &Body| {
-        names
-            .iter()
-            .find(|(place, _)| *place == body.place)
-            .cloned()
+    let name_of = |body: &Body| {
+        let mut names = names.iter();
+        names.find(|(pointer, _)| *pointer == body.pointer).cloned()
     };
-    let Some(names) = bodies.iter().map(of_body).collect::<Option<Vec<_>>>() else {
-        return Ok(Prepared::Errand(Errand::Keep(bodies)));
+    let Some(names) = bodies.iter().map(name_of).collect::<Option<Vec<_>>>() else {
+        return Err(Pause::Work(HostWork::StoreBodies(bodies)).into());
     };
-    let mut whole = Value::Object(whole);
-    bodies::fill(&mut whole, names);
-    match whole {
-        Value::Object(whole) => Ok(Prepared::Ready(whole)),
-        _ => Err(Refusal::because("not an object")),
+    let mut whole = Value::Object(std::mem::take(&mut action.body));
+    bodies::fill_names(&mut whole, names);
+    if let Value::Object(body) = whole {
+        action.body = body;
     }
+    Ok(action)
 }

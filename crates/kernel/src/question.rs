@@ -1,4 +1,4 @@
-//! Input requests: an agent asks, clients answer together, one of them completes (host-rules section 11).
+//! Input requests: an agent asks, clients answer together, one of them completes (H-215 to H-221).
 
 use agent_api::{AgentReply, InputRequest};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use wire::reduce::Reduced;
 use wire::state::ChatState;
 use wire::{Action, ChannelUri, Object};
 
-use crate::Kernel;
-use crate::authority::{Permit, Refusal};
+use crate::agent_action::record_agent_action;
 use crate::io::Effect;
-use crate::speak::Sender;
+use crate::refusal::Refusal;
+use crate::state::{Kernel, Sender, Step};
 
 /// The open request an action names, in the turn that runs: one that is over cannot be answered (G-10, H-217).
 fn open_request<'a>(state: &'a ChatState, action: &Action) -> Result<&'a Value, Refusal> {
@@ -34,8 +34,8 @@ fn question<'a>(request: &'a Value, id: &str) -> Option<&'a Value> {
     questions.iter().find(|question| question["id"] == id)
 }
 
-pub(crate) fn validate_answer(state: &ChatState, action: Action) -> Result<Permit, Refusal> {
-    let request = open_request(state, &action)?;
+pub(crate) fn check_answer_changed(state: &ChatState, action: &Action) -> Result<(), Refusal> {
+    let request = open_request(state, action)?;
     let id = action.text("questionId").unwrap_or("");
     let Some(question) = question(request, id) else {
         return Err(Refusal::because(
@@ -45,11 +45,11 @@ pub(crate) fn validate_answer(state: &ChatState, action: Action) -> Result<Permi
     if let Some(answer) = action.present("answer") {
         check_answer(question, answer)?;
     }
-    Ok(Permit(action))
+    Ok(())
 }
 
-pub(crate) fn validate_completed(state: &ChatState, action: Action) -> Result<Permit, Refusal> {
-    let request = open_request(state, &action)?;
+pub(crate) fn check_completed(state: &ChatState, action: &Action) -> Result<(), Refusal> {
+    let request = open_request(state, action)?;
     if !matches!(
         action.text("response"),
         Some("accept" | "decline" | "cancel")
@@ -81,7 +81,7 @@ pub(crate) fn validate_completed(state: &ChatState, action: Action) -> Result<Pe
             }
         }
     }
-    Ok(Permit(action))
+    Ok(())
 }
 
 /// An answer has a value of the kind its question asks for, unless it is skipped (H-217).
@@ -174,89 +174,74 @@ fn allows_freeform(question: &Value) -> bool {
     question["allowFreeformInput"] == true
 }
 
-impl Kernel {
-    /// An agent asks. Its turn goes on running (H-216); who had read the session has not any more (G-24).
-    pub(crate) fn ask_user(&mut self, uri: &ChannelUri, ask: u64, request: InputRequest) {
-        let id = format!("q{}", self.seq.0 + 1); // from the seq that creates it (G-26)
-        let mut request = request.into_object();
-        request.insert("id".to_owned(), json!(id));
-        if !self.agent_acts(uri, "chat/inputRequested", json!({"request": request})) {
-            return;
+/// An agent asks. Its turn goes on running (H-216); who had read the session has not any more (G-24).
+pub(crate) fn ask_user(step: &mut Step, uri: &ChannelUri, ask: u64, request: InputRequest) {
+    let mut request = request.into_object();
+    let id = format!("q{}", step.seq().0 + 1); // from the seq that creates it (G-26)
+    request.insert("id".to_owned(), json!(id));
+    let fields = json!({"request": request});
+    if record_agent_action(step, uri, "chat/inputRequested", fields) {
+        if let Some(run) = step.run_mut(uri) {
+            run.add_question(ask, id);
         }
-        let Some(chat) = self.chat_mut(uri) else {
-            return;
-        };
-        if let Some(run) = chat.run.as_mut() {
-            run.asks.insert(ask, id);
-        }
-        let session = chat.session.clone();
-        self.catalogue_followed(uri);
-        self.needs_followed(uri);
-        self.mark_unread(&session);
-        self.publish(&session);
+        let session = step.chat(uri).session().clone();
+        step.mark_unread(&session);
     }
+}
 
-    pub(crate) fn answer_question(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
-        let id = action.text("requestId").unwrap_or("").to_owned();
-        let response = match action.text("response") {
-            Some("accept") => ChatInputResponseKind::Accept,
-            Some("decline") => ChatInputResponseKind::Decline,
-            _ => ChatInputResponseKind::Cancel,
-        };
-        if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
-            return;
-        }
-        self.chat_followed(uri);
-        // Drafts that others synced are part of what was accepted (H-218).
-        let answers = if response == ChatInputResponseKind::Accept {
-            self.answers_of(uri, &id)
-        } else {
-            Object::new()
-        };
-        let Some(run) = self.chat(uri).and_then(|chat| chat.run.as_ref()) else {
-            return;
-        };
-        let ask = run.asks.iter().find(|(_, asked)| **asked == id);
-        if let Some((ask, _)) = ask {
-            let reply = AgentReply::Answered {
-                ask: *ask,
-                response,
-                answers,
-            };
-            let effect = Effect::Reply { run: run.id, reply };
-            self.out.effects.push(effect);
-        }
+/// A client answers a question: the agent that waits for it is told.
+pub(crate) fn answer(step: &mut Step, uri: &ChannelUri, action: Action, sender: &Sender) {
+    let id = action.text("requestId").unwrap_or("").to_owned();
+    let response = match action.text("response") {
+        Some("accept") => ChatInputResponseKind::Accept,
+        Some("decline") => ChatInputResponseKind::Decline,
+        _ => ChatInputResponseKind::Cancel,
+    };
+    if step.act(uri, action, Some(sender)) == Reduced::Unchanged {
+        return; // the sender was answered
     }
+    // Drafts that others synced are part of what was accepted (H-218).
+    let answers = match response {
+        ChatInputResponseKind::Accept => answers_of(step, uri, &id),
+        _ => Object::new(),
+    };
+    let run = step.chat(uri).run();
+    let asked = run.and_then(|run| Some((run.id(), run.find_question(&id)?)));
+    // A question of a run that is gone was asked by nobody who could hear the answer.
+    if let Some((run, ask)) = asked {
+        let reply = AgentReply::Answered {
+            ask,
+            response,
+            answers,
+        };
+        step.effect(Effect::Reply { run, reply });
+    }
+}
 
-    /// Questions that a turn left open when it died: nobody waits for an answer any more (H-219).
-    pub(crate) fn close_questions(&mut self, uri: &ChannelUri) {
-        let turn = self
-            .chat_state(uri)
-            .and_then(|state| state.active_turn.as_ref());
-        let parts = turn.into_iter().flat_map(|turn| turn.parts.iter());
-        let open = parts.filter_map(|part| {
-            let unanswered = part.0.get("response").is_none_or(Value::is_null);
-            let id = part.0.get("request")?["id"].as_str()?;
-            (part.kind() == "inputRequest" && unanswered).then(|| id.to_owned())
-        });
-        let open: Vec<String> = open.collect();
-        for id in open {
-            let fields = json!({"requestId": id, "response": "cancel"});
-            self.act(uri, Action::host("chat/inputCompleted", fields), None);
-        }
+/// Questions that a turn left open when it died: nobody waits for an answer any more (H-219).
+pub(crate) fn close_open_questions(step: &mut Step, uri: &ChannelUri) {
+    let turn = step.chat(uri).state().active_turn.as_ref();
+    let parts = turn.into_iter().flat_map(|turn| turn.parts.iter());
+    let open = parts.filter_map(|part| {
+        let unanswered = part.0.get("response").is_none_or(Value::is_null);
+        let id = part.0.get("request")?["id"].as_str()?;
+        (part.kind() == "inputRequest" && unanswered).then(|| id.to_owned())
+    });
+    let open: Vec<String> = open.collect();
+    for id in open {
+        let fields = json!({"requestId": id, "response": "cancel"});
+        step.act_as_host(uri, "chat/inputCompleted", fields);
     }
+}
 
-    fn answers_of(&self, uri: &ChannelUri, id: &str) -> Object {
-        let turn = self
-            .chat_state(uri)
-            .and_then(|state| state.active_turn.as_ref());
-        let mut parts = turn.into_iter().flat_map(|turn| turn.parts.iter());
-        let request = parts.find_map(|part| {
-            let request = part.0.get("request")?;
-            (request["id"] == id).then_some(request)
-        });
-        request
-            .and_then(|request| request["answers"].as_object().cloned())
-            .unwrap_or_default()
-    }
+fn answers_of(kernel: &Kernel, uri: &ChannelUri, id: &str) -> Object {
+    let turn = kernel.chat(uri).state().active_turn.as_ref();
+    let mut parts = turn.into_iter().flat_map(|turn| turn.parts.iter());
+    let request = parts.find_map(|part| {
+        let request = part.0.get("request")?;
+        (request["id"] == id).then_some(request)
+    });
+    request
+        .and_then(|request| request["answers"].as_object().cloned())
+        .unwrap_or_default()
 }

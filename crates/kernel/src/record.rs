@@ -10,20 +10,8 @@ use serde_json::Value;
 use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
 use wire::{ChannelUri, Digest, Timestamp};
 
+pub use crate::ids::{ChannelId, Seq};
 use crate::rendered::Rendered;
-
-/// A host-wide sequence number (H-061). Never used twice, not even over restarts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Seq(pub u64);
-
-/// A channel's number: the seq that was used up to create it, so a URI that is used again is another channel.
-/// The root channel is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct ChannelId(pub u64);
-
-impl ChannelId {
-    pub const ROOT: Self = Self(0);
-}
 
 /// The kinds of channel this host keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,7 +60,7 @@ impl Head {
 
 /// What boot has to look after in a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Duty {
+pub struct BootWork {
     /// A turn was running (chat): it ends in a resumable error.
     pub open_turn: bool,
     /// Clients were active (session): their grace periods start afresh.
@@ -81,7 +69,7 @@ pub struct Duty {
     pub creating: bool,
 }
 
-impl Duty {
+impl BootWork {
     pub fn to_bits(self) -> u8 {
         u8::from(self.open_turn) | u8::from(self.active_clients) << 1 | u8::from(self.creating) << 2
     }
@@ -106,7 +94,7 @@ pub struct ChannelRecord {
     pub head: Head,
     /// The last seq that `head` holds; later actions of the channel are folded over it when it is loaded.
     pub head_seq: Seq,
-    pub duty: Duty,
+    pub boot_work: BootWork,
     /// What only the host needs to know, as JSON: who created a session, ...; never on the wire.
     pub private: Bytes,
 }
@@ -309,8 +297,8 @@ pub struct Boot {
     pub log_floor: Seq,
     /// The root channel's head, if there is one.
     pub root: Option<Bytes>,
-    /// Channels with a duty.
-    pub duties: Vec<(ChannelUri, Kind, Duty)>,
+    /// Channels that boot has to look after.
+    pub boot_work: Vec<(ChannelUri, Kind, BootWork)>,
 }
 
 /// A question to the journal. Answers show at least everything that was committed when the question was asked.

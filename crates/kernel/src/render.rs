@@ -12,33 +12,14 @@ use wire::ext::system_message_transform::{
 use wire::state::SessionState;
 use wire::{Action, ChannelUri};
 
-use crate::Kernel;
-use crate::authority::{Permit, Refusal};
+use crate::ask_client::ask_client;
 use crate::io::{Effect, PeerId, RunId};
-use crate::record::ChannelId;
-use crate::rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
-use crate::request::{Purpose, Reply};
-use crate::speak::Sender;
-
-/// A render whose owner was asked.
-pub(crate) struct Rendering {
-    to: Renderer,
-    chat: ChannelId,
-    turn_id: Option<String>,
-    before: Vec<Section>,
-    asked: Asked,
-}
-
-/// Who waits for a render.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Renderer {
-    Run {
-        run: RunId,
-        render: u64,
-    },
-    /// A session that begins: nobody but the operator.
-    Session(ChannelUri),
-}
+use crate::refusal::Refusal;
+use crate::rendered::{
+    Asked, NotAsked, Rendered, Renderer, Rendering, RequestEnd, Transform, TransformFailure,
+};
+use crate::requests::Purpose;
+use crate::state::{Kernel, Sender, Step};
 
 /// The one client that a render may go through.
 struct Owner {
@@ -48,11 +29,11 @@ struct Owner {
 }
 
 /// May this client opt in by an action? Only for itself, and only while it is active (G-34).
-pub(crate) fn validate_opt_in(
+pub(crate) fn check_opt_in(
     session: &SessionState,
     client_id: &str,
-    action: Action,
-) -> Result<Permit, Refusal> {
+    action: &Action,
+) -> Result<(), Refusal> {
     if entry_of(session, client_id).is_none() {
         return Err(Refusal::because(
             "only an active client may opt in to rewriting sections",
@@ -60,7 +41,7 @@ pub(crate) fn validate_opt_in(
     }
     let listed = action.get("sections").and_then(Value::as_array);
     match listed {
-        Some(listed) if listed.iter().all(Value::is_string) => Ok(Permit(action)),
+        Some(listed) if listed.iter().all(Value::is_string) => Ok(()),
         _ => Err(Refusal::because("`sections` must be a list of section ids")),
     }
 }
@@ -70,254 +51,227 @@ fn entry_of<'a>(session: &'a SessionState, client_id: &str) -> Option<&'a Value>
     entries.find(|entry| entry["clientId"] == client_id)
 }
 
-impl Kernel {
-    /// A client opts in by the action: the entry that follows says it to every mirror (G-34).
-    pub(crate) fn opt_in(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
-        let session = self.session_state(uri);
-        let Some(entry) =
-            session.and_then(|session| entry_of(session, &sender.origin.client_id).cloned())
-        else {
-            return;
-        };
-        let listed = action.get("sections").and_then(Value::as_array);
-        let listed = listed.into_iter().flatten().filter_map(Value::as_str);
-        let sections: Vec<String> = listed.map(str::to_owned).collect();
-        let merged = ext::merged(&entry, &sections);
-        if merged == entry {
-            return self.answer_unchanged(uri, &action, Some(sender));
-        }
-        self.act_beside(uri, &action, sender);
-        let fields = json!({"activeClient": merged});
-        self.act(uri, Action::host("session/activeClientSet", fields), None);
+/// A client opts in by the action: the entry that follows says it to every mirror (G-34).
+pub(crate) fn opt_in(step: &mut Step, uri: &ChannelUri, action: &Action, sender: &Sender) {
+    let session = step.session(uri).state();
+    let Some(entry) = entry_of(session, &sender.origin.client_id).cloned() else {
+        unreachable!("only an active client may opt in");
+    };
+    let listed = action.get("sections").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten().filter_map(Value::as_str);
+    let sections: Vec<String> = listed.map(str::to_owned).collect();
+    let merged = ext::merged(&entry, &sections);
+    if merged == entry {
+        return step.answer_unchanged(uri, action, Some(sender));
     }
+    step.record_extension_action(uri, action, sender);
+    let fields = json!({"activeClient": merged});
+    step.act_as_host(uri, "session/activeClientSet", fields);
+}
 
-    /// An agent put its sections together for the turn it works on.
-    pub(crate) fn render(
-        &mut self,
-        chat: &ChannelUri,
-        run: RunId,
-        render: u64,
-        before: Vec<Section>,
-    ) {
-        let author = self.chat(chat).and_then(|chat| chat.author.clone());
-        let turn_id = self.active_turn_id(chat);
-        let to = Renderer::Run { run, render };
-        self.transform(chat, to, turn_id, author.as_deref(), before);
-    }
+/// An agent put its sections together for the turn it works on.
+pub(crate) fn render_for_turn(
+    step: &mut Step,
+    chat: &ChannelUri,
+    run: RunId,
+    render: u64,
+    before: Vec<Section>,
+) {
+    let author = step.chat(chat).private().author.clone();
+    let rendering = Rendering {
+        to: Renderer::Run { run, render },
+        chat: step.id_of(chat),
+        turn_id: step.active_turn_id(chat),
+        before,
+    };
+    transform(step, chat, author.as_deref(), rendering);
+}
 
-    /// An agent put its sections together when a session began: no turn runs, so the first client that opted in is asked.
-    pub(crate) fn render_opening(&mut self, session: &ChannelUri, before: Vec<Section>) {
-        let state = self.session_state(session);
-        let chat = state.and_then(|state| state.default_chat.as_deref());
-        let Some(chat) = chat.and_then(|chat| ChannelUri::parse(chat).ok()) else {
-            return;
-        };
-        let to = Renderer::Session(session.clone());
-        self.transform(&chat, to, None, None, before);
-    }
-
-    fn transform(
-        &mut self,
-        chat: &ChannelUri,
-        to: Renderer,
-        turn_id: Option<String>,
-        author: Option<&str>,
-        before: Vec<Section>,
-    ) {
-        let Some(id) = self.channels.get(chat).map(|channel| channel.id) else {
-            return;
-        };
-        let now = self.now;
-        let untouched = |transform| Rendered {
-            chat: id,
-            turn_id: turn_id.clone(),
-            at: now,
-            before: before.clone(),
-            rewritten: BTreeMap::new(),
-            transform,
-        };
-        let Some((session, owner)) = self.owner(chat, author) else {
-            let rendered = untouched(Transform::NotAsked(NotAsked::NobodyOptedIn));
-            return self.rendered(to, rendered);
-        };
-        let wanted = self.may_leave(&session, &owner.opt_in, &before);
-        if wanted.is_empty() {
-            let rendered = untouched(Transform::NotAsked(NotAsked::NothingToRewrite));
-            return self.rendered(to, rendered);
-        }
-        let asked = Asked {
-            client_id: owner.client_id,
-            method: owner.opt_in.carrier.method(),
-            sections: wanted
-                .iter()
-                .map(|section| section.id.to_string())
-                .collect(),
-            ms: 0,
-        };
-        let params = SystemMessageTransformParams {
-            channel: session.to_string(),
-            sections: wanted.into_iter().map(to_be_rewritten).collect(),
-        };
-        let (deadline_ms, method) = (self.limits.transform_deadline_ms, asked.method);
-        let purpose = Purpose::Render(Box::new(Rendering {
-            to,
-            chat: id,
-            turn_id,
+/// An agent put its sections together when a session began: no turn runs, so the first client that opted in is asked.
+pub(crate) fn render_opening(step: &mut Step, session: &ChannelUri, before: Vec<Section>) {
+    let state = step.find_session(session).map(|session| session.state());
+    let chat = state.and_then(|state| state.default_chat.as_deref());
+    let chat = chat.and_then(|chat| ChannelUri::parse(chat).ok());
+    // A session that left memory, or is gone, has nobody to show a prompt to.
+    if let Some(chat) = chat.filter(|chat| step.find_chat(chat).is_some()) {
+        let rendering = Rendering {
+            to: Renderer::Session(session.clone()),
+            chat: step.id_of(&chat),
+            turn_id: None,
             before,
-            asked,
-        }));
-        if let Err(Purpose::Render(rendering)) =
-            self.ask_client(owner.peer, method, &params, deadline_ms, purpose)
-        {
-            self.passed_through(*rendering, TransformFailure::Busy, 0);
-        }
-    }
-
-    /// The active client that started the turn if it opted in, else the first that did; who is not connected, or is
-    /// older than the gate, is passed over (G-35).
-    fn owner(&self, chat: &ChannelUri, author: Option<&str>) -> Option<(ChannelUri, Owner)> {
-        let uri = self.chat(chat)?.session.clone();
-        let session = self.session_state(&uri)?;
-        let author = author.and_then(|author| entry_of(session, author));
-        let own = author.and_then(|entry| self.opted_in(entry));
-        let mut entries = session.active_clients.iter();
-        let owner = own.or_else(|| entries.find_map(|entry| self.opted_in(entry)))?;
-        Some((uri, owner))
-    }
-
-    fn opted_in(&self, entry: &Value) -> Option<Owner> {
-        let client_id = entry["clientId"].as_str()?;
-        let peer = *self.clients.get(client_id)?;
-        let ready = self.ready(peer)?;
-        if self.peers.get(&peer)?.gone || !ext::may_be_asked(ready.version) {
-            return None;
-        }
-        let default = || {
-            let sections = ready.transform.clone()?;
-            let carrier = Carrier::Extension;
-            Some(OptIn { carrier, sections })
         };
-        let opt_in = ext::of_entry(entry).or_else(default)?;
-        let client_id = client_id.to_owned();
-        (!opt_in.sections.is_empty()).then_some(Owner {
-            peer,
-            client_id,
-            opt_in,
-        })
-    }
-
-    /// Sections of this render that were opted in to, are in the agent's catalogue and not restricted.
-    fn may_leave<'a>(
-        &self,
-        session: &ChannelUri,
-        opt_in: &OptIn,
-        before: &'a [Section],
-    ) -> Vec<&'a Section> {
-        let provider = self.session_state(session).map(|state| &state.provider);
-        let mut agents = self.facts.agents.iter();
-        let agent = agents.find(|agent| Some(&agent.provider) == provider);
-        let catalogue = agent.map_or(&[][..], |agent| &agent.sections);
-        let open = |id: &str| {
-            let mut entries = catalogue.iter().filter(|entry| entry.id == id);
-            entries.any(|entry| entry.restricted != Some(true))
-        };
-        let wanted = before.iter().filter(|section| {
-            opt_in.sections.iter().any(|id| *id == section.id) && open(&section.id)
-        });
-        wanted.take(self.limits.transform_sections_max).collect()
-    }
-
-    pub(crate) fn transform_ended(&mut self, rendering: Rendering, reply: Reply, ms: u64) {
-        let failure = match reply {
-            Reply::Timeout => TransformFailure::Timeout,
-            Reply::PeerGone => TransformFailure::PeerGone,
-            Reply::Error(error) => TransformFailure::Error(error.code),
-            Reply::Result { bytes, .. } if bytes > self.limits.transform_reply_bytes_max => {
-                TransformFailure::TooLarge
-            }
-            Reply::Result { value, .. } => {
-                match serde_json::from_value::<SystemMessageTransformResult>(value) {
-                    Ok(result) => return self.rewritten(rendering, result, ms),
-                    Err(_) => TransformFailure::Malformed,
-                }
-            }
-        };
-        self.passed_through(rendering, failure, ms);
-    }
-
-    fn rewritten(&mut self, rendering: Rendering, result: SystemMessageTransformResult, ms: u64) {
-        let asked = Asked {
-            ms,
-            ..rendering.asked
-        };
-        // What nobody asked for does not count.
-        let rewritten = result.sections.into_iter();
-        let rewritten = rewritten.filter(|(id, _)| asked.sections.contains(id));
-        let rendered = Rendered {
-            chat: rendering.chat,
-            turn_id: rendering.turn_id,
-            at: self.now,
-            before: rendering.before,
-            rewritten: rewritten
-                .map(|(id, section)| (id, section.content))
-                .collect(),
-            transform: Transform::Rewritten(asked),
-        };
-        self.rendered(rendering.to, rendered);
-    }
-
-    fn passed_through(&mut self, rendering: Rendering, failure: TransformFailure, ms: u64) {
-        let asked = Asked {
-            ms,
-            ..rendering.asked
-        };
-        let rendered = Rendered {
-            chat: rendering.chat,
-            turn_id: rendering.turn_id,
-            at: self.now,
-            before: rendering.before,
-            rewritten: BTreeMap::new(),
-            transform: Transform::PassedThrough(asked, failure),
-        };
-        self.rendered(rendering.to, rendered);
-    }
-
-    /// A render is done. A run that is over hears nothing of it.
-    fn rendered(&mut self, to: Renderer, rendered: Rendered) {
-        *self.renders.entry(rendered.transform.word()).or_default() += 1;
-        match to {
-            Renderer::Run { run, render } => {
-                let chat = self.runs.get(&run).and_then(|chat| self.chat(chat));
-                let Some(session) = chat.map(|chat| chat.session.clone()) else {
-                    return; // the run was stopped while a client was asked
-                };
-                let reply = AgentReply::Rendered {
-                    render,
-                    sections: rendered.after(),
-                };
-                self.record_render(session, rendered);
-                self.out.effects.push(Effect::Reply { run, reply });
-            }
-            Renderer::Session(session) => self.record_render(session, rendered),
-        }
-    }
-
-    fn record_render(&mut self, session: ChannelUri, rendered: Rendered) {
-        let rendered = Box::new(rendered);
-        let effect = Effect::RecordRender { session, rendered };
-        self.out.effects.push(effect);
-    }
-
-    /// How often renders ended in what, by the words of [`Transform::word`].
-    pub fn renders(&self) -> &BTreeMap<&'static str, u64> {
-        &self.renders
+        transform(step, &chat, None, rendering);
     }
 }
 
-fn to_be_rewritten(section: &Section) -> (String, SystemMessageTransformSection) {
+/// Lets the owner of a render rewrite it, if there is one that may.
+fn transform(step: &mut Step, chat: &ChannelUri, author: Option<&str>, rendering: Rendering) {
+    let Some(owner) = owner_of(step, chat, author) else {
+        let outcome = Transform::NotAsked(NotAsked::NobodyOptedIn);
+        return finish(step, rendering, BTreeMap::new(), outcome);
+    };
+    let wanted = rewritable(step, chat, &owner.opt_in, &rendering.before);
+    if wanted.is_empty() {
+        let outcome = Transform::NotAsked(NotAsked::NothingToRewrite);
+        return finish(step, rendering, BTreeMap::new(), outcome);
+    }
+    let asked = Asked {
+        client_id: owner.client_id,
+        method: owner.opt_in.carrier.method(),
+        sections: wanted
+            .iter()
+            .map(|section| section.id.to_string())
+            .collect(),
+        ms: 0,
+    };
+    let params = SystemMessageTransformParams {
+        channel: step.chat(chat).session().to_string(),
+        sections: wanted.into_iter().map(to_params).collect(),
+    };
+    let (deadline_ms, method) = (step.limits().transform_deadline_ms, asked.method);
+    let purpose = Purpose::Render(Box::new((rendering, asked)));
+    let sent = ask_client(step, owner.peer, method, &params, deadline_ms, purpose);
+    if let Err(Purpose::Render(unsent)) = sent {
+        let (rendering, asked) = *unsent;
+        let outcome = Transform::PassedThrough(asked, TransformFailure::Busy);
+        finish(step, rendering, BTreeMap::new(), outcome);
+    }
+}
+
+fn to_params(section: &Section) -> (String, SystemMessageTransformSection) {
     let content = section.content.to_string();
     (
         section.id.to_string(),
         SystemMessageTransformSection { content },
     )
+}
+
+/// The active client that started the turn if it opted in, else the first that did; who is not connected, or is older than the
+/// gate, is passed over (G-35).
+fn owner_of(kernel: &Kernel, chat: &ChannelUri, author: Option<&str>) -> Option<Owner> {
+    let session = kernel.session_of(chat).state();
+    let author = author.and_then(|author| entry_of(session, author));
+    let own = author.and_then(|entry| as_owner(kernel, entry));
+    let mut entries = session.active_clients.iter();
+    own.or_else(|| entries.find_map(|entry| as_owner(kernel, entry)))
+}
+
+fn as_owner(kernel: &Kernel, entry: &Value) -> Option<Owner> {
+    let client_id = entry["clientId"].as_str()?;
+    let peer = kernel.peers().peer_of(client_id)?;
+    let ready = kernel.ready(peer)?;
+    if kernel.peers().is_gone(peer) || !ext::may_be_asked(ready.version) {
+        return None;
+    }
+    let default = || {
+        let sections = ready.transform.clone()?;
+        let carrier = Carrier::Extension;
+        Some(OptIn { carrier, sections })
+    };
+    let opt_in = ext::of_entry(entry).or_else(default)?;
+    let client_id = client_id.to_owned();
+    (!opt_in.sections.is_empty()).then_some(Owner {
+        peer,
+        client_id,
+        opt_in,
+    })
+}
+
+/// Sections of a render that were opted in to, are in the agent's catalogue and not restricted.
+fn rewritable<'a>(
+    kernel: &Kernel,
+    chat: &ChannelUri,
+    opt_in: &OptIn,
+    before: &'a [Section],
+) -> Vec<&'a Section> {
+    let agent = kernel.find_agent(&kernel.session_of(chat).state().provider);
+    let catalogue = agent.map_or(&[][..], |agent| &agent.sections);
+    let is_open = |id: &str| {
+        let mut entries = catalogue.iter().filter(|entry| entry.id == id);
+        entries.any(|entry| entry.restricted != Some(true))
+    };
+    let wanted = before.iter().filter(|section| {
+        opt_in.sections.iter().any(|id| *id == section.id) && is_open(&section.id)
+    });
+    wanted
+        .take(kernel.limits().transform_sections_max)
+        .collect()
+}
+
+/// The client that was asked to rewrite a render answered, or did not.
+pub(crate) fn finish_transform(
+    step: &mut Step,
+    (rendering, asked): (Rendering, Asked),
+    reply: RequestEnd,
+    ms: u64,
+) {
+    let asked = Asked { ms, ..asked };
+    match rewritten_sections(step, &asked, reply) {
+        Ok(rewritten) => {
+            let outcome = Transform::Rewritten(asked);
+            finish(step, rendering, rewritten, outcome);
+        }
+        Err(failure) => {
+            let outcome = Transform::PassedThrough(asked, failure);
+            finish(step, rendering, BTreeMap::new(), outcome);
+        }
+    }
+}
+
+/// What a client made of the sections it was asked for; what nobody asked for does not count.
+fn rewritten_sections(
+    kernel: &Kernel,
+    asked: &Asked,
+    reply: RequestEnd,
+) -> Result<BTreeMap<String, String>, TransformFailure> {
+    let value = match reply {
+        RequestEnd::Timeout => return Err(TransformFailure::Timeout),
+        RequestEnd::PeerGone => return Err(TransformFailure::PeerGone),
+        RequestEnd::Error(error) => return Err(TransformFailure::Error(error.code)),
+        RequestEnd::Result { bytes, .. } if bytes > kernel.limits().transform_reply_bytes_max => {
+            return Err(TransformFailure::TooLarge);
+        }
+        RequestEnd::Result { value, .. } => value,
+    };
+    let result: SystemMessageTransformResult =
+        serde_json::from_value(value).map_err(|_| TransformFailure::Malformed)?;
+    let sections = result.sections.into_iter();
+    let sections = sections.filter(|(id, _)| asked.sections.contains(id));
+    Ok(sections
+        .map(|(id, section)| (id, section.content))
+        .collect())
+}
+
+/// A render is done.
+fn finish(
+    step: &mut Step,
+    rendering: Rendering,
+    rewritten: BTreeMap<String, String>,
+    outcome: Transform,
+) {
+    step.upkeep_mut().count_render(outcome.word());
+    let rendered = Rendered {
+        chat: rendering.chat,
+        turn_id: rendering.turn_id,
+        at: step.now(),
+        before: rendering.before,
+        rewritten,
+        transform: outcome,
+    };
+    let session = match rendering.to {
+        Renderer::Session(session) => session,
+        Renderer::Run { run, render } => {
+            let chat = step.runs().chat_of(run);
+            let Some(chat) = chat.and_then(|chat| step.find_chat(chat)) else {
+                return; // the run was stopped while a client was asked
+            };
+            let session = chat.session().clone();
+            let sections = rendered.after();
+            let reply = AgentReply::Rendered { render, sections };
+            step.effect(Effect::Reply { run, reply });
+            session
+        }
+    };
+    let rendered = Box::new(rendered);
+    step.effect(Effect::RecordRender { session, rendered });
 }

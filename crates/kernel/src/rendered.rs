@@ -1,12 +1,12 @@
-//! A render of the system prompt, as the kernel and the rest of the house speak of it: what the sections were, who was
-//! asked to rewrite some of them, and what came of it.
+//! A render of the system prompt: what the sections were, who was asked to rewrite some of them, and what came of it.
 
 use std::collections::BTreeMap;
 
 use agent_api::Section;
-use wire::Timestamp;
+use serde_json::Value;
+use wire::{ChannelUri, RpcError, Timestamp};
 
-use crate::record::ChannelId;
+use crate::ids::{ChannelId, RunId};
 
 /// One render that is done.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,4 +98,35 @@ impl Transform {
             },
         }
     }
+}
+
+/// A render on its way to who waits for it.
+pub(crate) struct Rendering {
+    pub to: Renderer,
+    pub chat: ChannelId,
+    pub turn_id: Option<String>,
+    pub before: Vec<Section>,
+}
+
+/// Who waits for a render.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Renderer {
+    Run {
+        run: RunId,
+        render: u64,
+    },
+    /// A session that begins: nobody but the operator.
+    Session(ChannelUri),
+}
+
+/// How a request to a client ended.
+pub(crate) enum RequestEnd {
+    /// With this result; `bytes` is what the message took on the wire.
+    Result {
+        value: Value,
+        bytes: usize,
+    },
+    Error(RpcError),
+    Timeout,
+    PeerGone,
 }

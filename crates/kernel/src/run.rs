@@ -5,8 +5,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use wire::ChannelUri;
 
-use crate::io::RunId;
-use crate::record::ChannelId;
+use crate::ids::{ChannelId, RunId};
 
 /// Everything an agent needs to work on a turn.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,133 +1,95 @@
-//! Housekeeping: empty sessions, old actions, clients that never came back (G-20, G-28).
+//! Housekeeping: empty sessions, old actions, clients that never came back, bodies that nothing refers to (G-20, G-28).
 
-use wire::{ChannelUri, Timestamp};
+use wire::ChannelUri;
 
-use crate::Kernel;
-use crate::chore::Chore;
-use crate::io::ReadFailed;
-use crate::load::{Memo, Waiter};
-use crate::peers::Ready;
+use crate::background_task::BackgroundTask;
+use crate::clients::record_client;
+use crate::io::{Effect, ReadFailed};
+use crate::queries::Waiter;
 use crate::record::{Answer, Query, Record, Seq};
+use crate::state::{Kernel, Step};
 
-/// At most this many seqs are forgotten in one step: trimming must not stall the house.
+/// At most this many seqs are forgotten in one step: trimming must not stall everyone.
 const TRIM_STEP: u64 = 10_000;
 /// At most this many empty sessions are looked at in one sweep.
 const EMPTY_STEP: u32 = 512;
 
-impl Kernel {
-    pub(crate) fn sweep(&mut self) {
-        if self.unwritable().is_some() {
-            return;
-        }
-        self.trim();
-        self.collect(self.unswept);
-        if self.unswept {
-            self.unswept = false;
-            let before = |seconds: u64| self.seconds_ago(seconds);
-            let record = Record::Sweep {
-                disposed_before: before(self.limits.retention_disposed_s),
-                clients_before: before(self.limits.client_ttl_s),
-                clients_max: self.limits.clients_max,
-            };
-            self.remembered.clear(); // the journal decides who is remembered for longer
-            self.see_connected_clients();
-            self.out.records.push(record);
-        }
-        let created_before = self.seconds_ago(self.limits.empty_session_ttl_s);
-        let query = Query::EmptySessions {
-            created_before,
-            limit: EMPTY_STEP,
+/// Sweeps once. Nothing is swept while nothing can be written.
+pub(crate) fn sweep(step: &mut Step) {
+    if step.unwritable().is_some() {
+        return;
+    }
+    trim(step);
+    let written = step.upkeep_mut().take_unswept();
+    if let Some(buckets) = step.upkeep_mut().next_buckets(written) {
+        let before = step.seconds_ago(step.limits().blob_grace_s);
+        step.effect(Effect::Collect { buckets, before });
+    }
+    if written {
+        let limits = step.limits();
+        let record = Record::Sweep {
+            disposed_before: step.seconds_ago(limits.retention_disposed_s),
+            clients_before: step.seconds_ago(limits.client_ttl_s),
+            clients_max: limits.clients_max,
         };
-        self.ask(vec![query], Waiter::Sweep, Memo::default());
+        step.peers_mut().forget_remembered();
+        record_connected_clients(step);
+        step.record(record);
     }
+    let created_before = step.seconds_ago(step.limits().empty_session_ttl_s);
+    let query = Query::EmptySessions {
+        created_before,
+        limit: EMPTY_STEP,
+    };
+    step.ask(query, Waiter::Sweep);
+}
 
-    /// A very long time ago is the beginning of time, not the future.
-    pub(crate) fn seconds_ago(&self, seconds: u64) -> Timestamp {
-        let ms = i64::try_from(seconds)
-            .unwrap_or(i64::MAX)
-            .saturating_mul(1_000);
-        Timestamp(self.now.0.saturating_sub(ms))
+/// Whoever is connected is seen, often enough not to be forgotten.
+fn record_connected_clients(step: &mut Step) {
+    let quarter_ttl_ms = step.limits().client_ttl_s.saturating_mul(250);
+    if step.now() < step.upkeep().clients_seen().plus_ms(quarter_ttl_ms) {
+        return; // they were recorded not long ago
     }
-
-    /// Whoever is connected is seen, often enough not to be forgotten.
-    fn see_connected_clients(&mut self) {
-        if self.now
-            < self
-                .seen_written
-                .plus_ms(self.limits.client_ttl_s.saturating_mul(250))
-        {
-            return;
-        }
-        self.seen_written = self.now;
-        let connected: Vec<Ready> = self
-            .clients
-            .values()
-            .filter_map(|peer| self.ready(*peer))
-            .cloned()
-            .collect();
-        for ready in connected.iter().filter(|ready| !ready.volatile) {
-            self.record_client(ready);
-        }
+    let now = step.now();
+    step.upkeep_mut().set_clients_seen(now);
+    let connected = step.peers().all_ready();
+    for ready in connected.iter().filter(|ready| !ready.volatile) {
+        record_client(step, ready);
     }
+}
 
-    /// Whether enough actions are older than what is kept: trimming looks at every channel, so not for a few.
-    pub(crate) fn is_log_long(&self) -> bool {
-        let enough = TRIM_STEP.min(self.limits.retention_actions / 10).max(1);
-        self.kept_from() >= self.log_floor.0.saturating_add(enough)
+/// Whether enough actions are older than what is kept: trimming looks at every channel, so not for a few.
+pub(crate) fn is_log_long(kernel: &Kernel) -> bool {
+    let enough = TRIM_STEP.min(kernel.limits().retention_actions / 10).max(1);
+    oldest_kept(kernel) >= kernel.log().floor().0.saturating_add(enough)
+}
+
+fn oldest_kept(kernel: &Kernel) -> u64 {
+    kernel
+        .seq()
+        .0
+        .saturating_sub(kernel.limits().retention_actions)
+}
+
+/// Old actions go. A turn that is running gets its head written first: what was streamed must not be lost.
+fn trim(step: &mut Step) {
+    if !is_log_long(step) {
+        return; // not worth it yet
     }
-
-    fn kept_from(&self) -> u64 {
-        self.seq.0.saturating_sub(self.limits.retention_actions)
+    let through = oldest_kept(step).min(step.log().floor().0 + TRIM_STEP);
+    let running: Vec<ChannelUri> = step.runs().chats().cloned().collect();
+    for chat in running {
+        step.mark_head(&chat);
     }
+    step.trim_log(Seq(through));
+}
 
-    /// Old actions go. A turn that is running gets its head written first: what was streamed must not be lost.
-    fn trim(&mut self) {
-        if !self.is_log_long() {
-            return;
-        }
-        let through = self.kept_from().min(self.log_floor.0 + TRIM_STEP);
-        let running: Vec<ChannelUri> = self.runs.values().cloned().collect();
-        self.dirty.extend(running);
-        self.log_floor = Seq(through);
-        self.out.records.push(Record::Trim {
-            through: Seq(through),
-        });
-    }
-
-    pub(crate) fn sweep_heard(&mut self, answer: Option<&Result<Answer, ReadFailed>>) {
-        if let Some(Ok(Answer::EmptySessions(sessions))) = answer {
-            for session in sessions {
-                self.begin_chore(Chore::DisposeIfEmpty(session.clone()));
-            }
-        }
-    }
-
-    /// Nobody said anything in it, nobody is there, and whoever made it is gone.
-    pub(crate) fn dispose_if_empty(&mut self, uri: &ChannelUri) {
-        let Some(session) = self.session(uri) else {
-            return;
-        };
-        let watched = |uri: &ChannelUri| {
-            self.watchers
-                .get(uri)
-                .is_some_and(|watchers| !watchers.is_empty())
-        };
-        let chats = session
-            .state
-            .chats
-            .iter()
-            .filter_map(|chat| ChannelUri::parse(&chat.resource).ok());
-        let busy = session.had_turn
-            || !session.waiting.is_empty()
-            || !session.state.active_clients.is_empty()
-            || session
-                .creator
-                .as_ref()
-                .is_some_and(|creator| self.clients.contains_key(creator))
-            || watched(uri)
-            || chats.into_iter().any(|chat| watched(&chat));
-        if !busy {
-            self.dispose_session(uri);
+/// The journal knows which sessions may be empty.
+pub(crate) fn finish(step: &mut Step, answer: Option<&Result<Answer, ReadFailed>>) {
+    // What could not be read is asked again by the next sweep.
+    if let Some(Ok(Answer::EmptySessions(sessions))) = answer {
+        for session in sessions {
+            step.start_task(BackgroundTask::DisposeIfEmpty(session.clone()));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::record::{ChannelId, Seq};
+use crate::ids::{ChannelId, Seq};
 
 /// A bounded run of the newest recorded actions, in seq order without holes.
 #[derive(Debug)]

@@ -1,17 +1,22 @@
-//! Worker chats: a tool call that is another chat at work. Its origin and the call's content name each other (H-152),
-//! and how deep and how many is bounded (H-153).
+//! Worker chats: a tool call that is another chat at work. Its origin and the call's content name each other (H-152), and how
+//! deep and how many is bounded (H-153).
 
 use agent_api::{ToolStart, Worker};
 use serde_json::{Value, json};
-use wire::reduce::Reduced;
+use wire::ChannelUri;
 use wire::state::Outcome;
-use wire::{Action, ChannelUri};
 
-use crate::Kernel;
-use crate::channel::chat::{Executor, Run};
-use crate::chats::NewChat;
-use crate::chore::Chore;
+use crate::agent_action::record_agent_action;
+use crate::background_task::BackgroundTask;
+use crate::channels::Executor;
+use crate::chats::{NewChat, create_chat};
 use crate::io::RunId;
+use crate::record_message::record_plain_message;
+use crate::state::{Kernel, Step};
+use crate::tool_call::agent::start_call;
+use crate::tool_call::reply::{call_of, fail_call, report_if_over};
+use crate::turn::end::{end_turn, stop_run};
+use crate::turn::start::begin_turn;
 
 /// The tool that starts workers, as clients see it.
 const TOOL_NAME: &str = "subagent";
@@ -19,220 +24,207 @@ const TOOL_NAME: &str = "subagent";
 /// How much of a worker's last words goes into the result of its call; the rest is in its chat.
 const LAST_WORDS_BYTES: usize = 16 * 1_024;
 
-impl Kernel {
-    /// An agent wants a worker. Its URI must be free, also among chats that are not in memory (G-26).
-    pub(crate) fn spawn(&mut self, run: RunId, call: u64, worker: Worker) {
-        let seq = self.seq.0 + 1;
-        self.try_spawn(run, call, worker, &format!("ahp-chat:/worker-{seq}"));
-    }
+/// An agent wants a worker. Its URI must be free, also among chats that are not in memory (G-26).
+pub(crate) fn start_worker(step: &mut Step, run: RunId, call: u64, worker: Worker) {
+    let name = format!("ahp-chat:/worker-{}", step.seq().0 + 1);
+    try_worker(step, run, call, worker, &name);
+}
 
-    pub(crate) fn try_spawn(&mut self, run: RunId, call: u64, worker: Worker, name: &str) {
-        match ChannelUri::parse(name) {
-            Ok(chat) => self.begin_chore(Chore::Spawn {
-                chat,
-                run,
-                call,
-                worker: Box::new(worker),
-            }),
-            Err(error) => self.fail_spawn(run, call, &worker, &error.to_string()),
-        }
+/// Tries a URI for a worker.
+pub(crate) fn try_worker(step: &mut Step, run: RunId, call: u64, worker: Worker, name: &str) {
+    match ChannelUri::parse(name) {
+        Ok(chat) => step.start_task(BackgroundTask::StartWorker {
+            chat,
+            run,
+            call,
+            worker: Box::new(worker),
+        }),
+        Err(error) => fail_start(step, run, call, &worker, &error.to_string()),
     }
+}
 
-    /// A worker that cannot be started is a call that failed: the agent is told in any case.
-    pub(crate) fn fail_spawn(&mut self, run: RunId, call: u64, worker: &Worker, why: &str) {
-        let Some(parent) = self.runs.get(&run).cloned() else {
-            return;
-        };
-        let Some(turn_id) = self.active_turn_id(&parent) else {
-            return;
-        };
-        if let Some(id) = self.announce(&parent, &turn_id, call, Executor::Client, worker) {
-            self.fail_call(&parent, &id, why);
-        }
+/// The chat and the turn of a run; `None` if the turn is over.
+fn turn_of_run(kernel: &Kernel, run: RunId) -> Option<(ChannelUri, String)> {
+    let chat = kernel.runs().chat_of(run)?.clone();
+    let turn_id = kernel.active_turn_id(&chat)?;
+    Some((chat, turn_id))
+}
+
+/// A worker that cannot be started is a call that failed: the agent hears of it in any case.
+pub(crate) fn fail_start(step: &mut Step, run: RunId, call: u64, worker: &Worker, why: &str) {
+    // A turn that is over waits for no worker.
+    if let Some((parent, turn_id)) = turn_of_run(step, run)
+        && let Some(id) = announce(step, &parent, &turn_id, call, Executor::Client, worker)
+    {
+        fail_call(step, &parent, &id, why);
     }
+}
 
-    /// The call that a worker is seen by.
-    fn announce(
-        &mut self,
-        parent: &ChannelUri,
-        turn_id: &str,
-        call: u64,
-        by: Executor,
-        worker: &Worker,
-    ) -> Option<String> {
-        let start = ToolStart {
-            name: TOOL_NAME.to_owned(),
-            display_name: worker.title.clone(),
-            ..ToolStart::default()
-        };
-        let id = self.start_call(parent, turn_id, call, by, start)?;
-        let fields = json!({
-            "turnId": turn_id,
-            "toolCallId": id,
-            "invocationMessage": worker.title,
-            "toolInput": worker.task,
-            "confirmed": "not-needed",
-        });
-        self.agent_acts(parent, "chat/toolCallReady", fields)
-            .then_some(id)
+/// The call that a worker is seen by. `None` if no client could read it: then the turn ended.
+fn announce(
+    step: &mut Step,
+    parent: &ChannelUri,
+    turn_id: &str,
+    call: u64,
+    executor: Executor,
+    worker: &Worker,
+) -> Option<String> {
+    let start = ToolStart {
+        name: TOOL_NAME.to_owned(),
+        display_name: worker.title.clone(),
+        ..ToolStart::default()
+    };
+    let id = start_call(step, parent, turn_id, call, executor, start)?;
+    let fields = json!({
+        "turnId": turn_id,
+        "toolCallId": id,
+        "invocationMessage": worker.title,
+        "toolInput": worker.task,
+        "confirmed": "not-needed",
+    });
+    record_agent_action(step, parent, "chat/toolCallReady", fields).then_some(id)
+}
+
+/// The URI is free: the call, the chat and its first turn, in one step.
+pub(crate) fn create_worker(
+    step: &mut Step,
+    uri: &ChannelUri,
+    run: RunId,
+    call: u64,
+    worker: Worker,
+) {
+    let Some((parent, turn_id)) = turn_of_run(step, run) else {
+        return; // the turn is over
+    };
+    let executor = Executor::Worker(uri.clone());
+    let Some(id) = announce(step, &parent, &turn_id, call, executor, &worker) else {
+        return; // the turn ended in an error that says why
+    };
+    if let Some(why) = too_many_workers(step, &parent, &worker) {
+        return fail_call(step, &parent, &id, &why);
     }
-
-    /// The URI is free: the call, the chat and its first turn, in one step.
-    pub(crate) fn found_worker(&mut self, uri: ChannelUri, run: RunId, call: u64, worker: Worker) {
-        let Some(parent) = self.runs.get(&run).cloned() else {
-            return; // its turn is over
-        };
-        let Some(turn_id) = self.active_turn_id(&parent) else {
-            return;
-        };
-        let by = Executor::Worker(uri.clone());
-        let Some(id) = self.announce(&parent, &turn_id, call, by, &worker) else {
-            return;
-        };
-        if let Some(why) = self.too_many_workers(&parent, &worker) {
-            return self.fail_call(&parent, &id, &why);
-        }
-        let Some(chat) = self.chat(&parent) else {
-            return;
-        };
-        let (session, author, depth) = (chat.session.clone(), chat.author.clone(), chat.depth);
-        let directories = chat.state.working_directories.clone();
-        let mut message = json!({"text": worker.task, "origin": {"kind": "tool"}});
-        if let Some(turn) = &chat.state.active_turn
-            && let Some(model) = turn.message.get("model")
-        {
-            message["model"] = model.clone();
-        }
-        let content = subagent(&uri, &worker.title, worker.agent_name.as_deref());
-        let interactivity = worker.interactivity.as_deref().unwrap_or("read-only");
-        self.found_chat(
-            &session,
-            NewChat {
-                uri: uri.clone(),
-                title: worker.title,
-                origin: json!({"kind": "tool", "chat": parent.as_str(), "toolCallId": id}),
-                interactivity: Some(interactivity.to_owned()),
-                working_directories: directories,
-                source: None,
-                brief: Some(worker.brief),
-                depth: depth + 1,
-            },
-        );
-        let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});
-        self.agent_acts(&parent, "chat/toolCallContentChanged", fields);
-        let worker_turn = self.free_turn_id(&uri);
-        let fields = json!({
-            "turnId": worker_turn,
-            "startedAt": self.now.to_rfc3339(),
-            "message": message,
-        });
-        if self.act(&uri, Action::host("chat/turnStarted", fields), None) == Reduced::Changed {
-            let submitted = self.record_plain(&uri, &message, &worker_turn);
-            self.turn_started(&uri, author, submitted);
-        }
+    let chat = step.chat(&parent);
+    let (session, author) = (chat.session().clone(), chat.private().author.clone());
+    let mut message = json!({"text": worker.task, "origin": {"kind": "tool"}});
+    let model = chat.state().active_turn.as_ref();
+    if let Some(model) = model.and_then(|turn| turn.message.get("model")) {
+        message["model"] = model.clone();
     }
+    let content = subagent(uri, &worker.title, worker.agent_name.as_deref());
+    let interactivity = worker.interactivity.as_deref().unwrap_or("read-only");
+    let new = NewChat {
+        uri: uri.clone(),
+        title: worker.title,
+        origin: json!({"kind": "tool", "chat": parent.as_str(), "toolCallId": id}),
+        interactivity: Some(interactivity.to_owned()),
+        working_directories: chat.state().working_directories.clone(),
+        source: None,
+        brief: Some(worker.brief),
+        depth: chat.private().depth + 1,
+    };
+    create_chat(step, &session, new);
+    let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});
+    record_agent_action(step, &parent, "chat/toolCallContentChanged", fields);
+    let worker_turn = step.chat(uri).free_turn_id(step.seq());
+    let fields = json!({
+        "turnId": worker_turn,
+        "startedAt": step.now().to_rfc3339(),
+        "message": message,
+    });
+    let started = step.act_as_host(uri, "chat/turnStarted", fields);
+    assert!(started, "a new chat takes a turn");
+    let submitted = record_plain_message(step, uri, &message, &worker_turn);
+    begin_turn(step, uri, author, submitted);
+}
 
-    /// Why no more workers may be started here.
-    fn too_many_workers(&self, parent: &ChannelUri, worker: &Worker) -> Option<String> {
-        if worker.brief.len() > self.limits.checkpoint_bytes_max {
-            let most = self.limits.checkpoint_bytes_max;
-            return Some(format!("a worker's brief has at most {most} bytes"));
-        }
-        if self.chat(parent).map_or(0, |chat| chat.depth) >= self.limits.worker_depth_max {
-            let most = self.limits.worker_depth_max;
-            return Some(format!("workers may start workers at most {most} deep"));
-        }
-        let session = self.chat(parent).map(|chat| chat.session.clone())?;
-        let working = self.chats_in_memory(&session).into_iter().filter(|chat| {
-            let running = self.chat(chat).is_some_and(|chat| chat.run.is_some());
-            running && self.parent_of(chat).is_some()
-        });
-        let chats = self
-            .session_state(&session)
-            .map_or(0, |session| session.chats.len());
-        if chats >= self.limits.chats_max {
-            let most = self.limits.chats_max;
-            return Some(format!("a session has at most {most} chats"));
-        }
-        let most = self.limits.workers_max;
-        (working.count() >= most)
-            .then(|| format!("at most {most} workers of a session work at once"))
+/// Why no more workers may be started here.
+fn too_many_workers(kernel: &Kernel, parent: &ChannelUri, worker: &Worker) -> Option<String> {
+    let limits = kernel.limits();
+    if worker.brief.len() > limits.checkpoint_bytes_max {
+        let most = limits.checkpoint_bytes_max;
+        return Some(format!("a worker's brief has at most {most} bytes"));
     }
-
-    /// The chat whose tool call started this one.
-    fn parent_of(&self, uri: &ChannelUri) -> Option<ChannelUri> {
-        let origin = self.chat_state(uri)?.extra.get("origin")?;
-        if origin["kind"] != "tool" {
-            return None;
-        }
-        ChannelUri::parse(origin["chat"].as_str()?).ok()
+    let chat = kernel.chat(parent);
+    if chat.private().depth >= limits.worker_depth_max {
+        let most = limits.worker_depth_max;
+        return Some(format!("workers may start workers at most {most} deep"));
     }
-
-    /// The running call that waits for a worker: its chat and its id.
-    fn call_for(&self, uri: &ChannelUri) -> Option<(ChannelUri, String)> {
-        let parent = self.parent_of(uri)?;
-        let run = self.chat(&parent)?.run.as_ref()?;
-        let mut calls = run.calls.values();
-        let call = calls.find(|call| matches!(&call.by, Executor::Worker(chat) if chat == uri))?;
-        let id = call.id.clone();
-        Some((parent, id))
+    if kernel.session(chat.session()).state().chats.len() >= limits.chats_max {
+        let most = limits.chats_max;
+        return Some(format!("a session has at most {most} chats"));
     }
+    let chats = kernel.channels().chats_in_memory(chat.session());
+    let working = chats
+        .into_iter()
+        .filter(|chat| kernel.chat(chat).run().is_some() && parent_of(kernel, chat).is_some());
+    let most = limits.workers_max;
+    (working.count() >= most).then(|| format!("at most {most} workers of a session work at once"))
+}
 
-    /// A worker's turn is over: so is the call that waited for it.
-    pub(crate) fn worker_ended(&mut self, uri: &ChannelUri) {
-        let Some((parent, id)) = self.call_for(uri) else {
-            return;
-        };
-        let (Some(state), Some(turn_id)) = (self.chat_state(uri), self.active_turn_id(&parent))
-        else {
-            return;
-        };
-        let Some(turn) = state.turns.last() else {
-            return;
-        };
-        let title = &state.title;
-        let (success, message) = match turn.outcome {
-            Outcome::Complete => (true, format!("{title}: done")),
-            Outcome::Cancelled => (false, format!("{title}: cancelled")),
-            Outcome::Error { .. } => (false, format!("{title}: failed")),
-        };
-        let agent_name = self.call_of(&parent, &id).and_then(|call| {
-            let content = call.get("content")?.get(0)?;
-            content["agentName"].as_str().map(str::to_owned)
-        });
-        let mut content = vec![subagent(uri, title, agent_name.as_deref())];
-        if let Some(text) = last_words(&turn.value()) {
-            content.push(json!({"type": "text", "text": text}));
-        }
-        let mut result =
-            json!({"success": success, "pastTenseMessage": message, "content": content});
-        if !success {
-            result["error"] = json!({"message": message});
-        }
-        let fields = json!({"turnId": turn_id, "toolCallId": id, "result": result});
-        if self.agent_acts(&parent, "chat/toolCallComplete", fields) {
-            self.chat_followed(&parent);
-            self.tell_if_over(&parent, &id);
-        }
+/// The chat whose tool call started this one.
+fn parent_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChannelUri> {
+    let origin = kernel.find_chat(uri)?.state().extra.get("origin")?;
+    if origin["kind"] != "tool" {
+        return None;
     }
+    ChannelUri::parse(origin["chat"].as_str()?).ok()
+}
 
-    /// A worker has no turn any more that could end.
-    pub(crate) fn worker_gone(&mut self, uri: &ChannelUri, why: &str) {
-        if let Some((parent, id)) = self.call_for(uri) {
-            self.fail_call(&parent, &id, why);
-        }
+/// The running call that waits for a worker: its chat and its id.
+fn call_for(kernel: &Kernel, uri: &ChannelUri) -> Option<(ChannelUri, String)> {
+    let parent = parent_of(kernel, uri)?;
+    let run = kernel.find_chat(&parent)?.run()?;
+    let id = run.call_of_worker(uri)?.to_owned();
+    Some((parent, id))
+}
+
+/// A worker's turn is over: so is the call that waited for it, if one did.
+pub(crate) fn report(step: &mut Step, uri: &ChannelUri) {
+    let Some((parent, id)) = call_for(step, uri) else {
+        return; // not a worker, or nobody waits for it any more
+    };
+    let state = step.chat(uri).state();
+    let (Some(turn), Some(turn_id)) = (state.turns.last(), step.active_turn_id(&parent)) else {
+        return; // a next turn began before the report, or the parent's turn is over
+    };
+    let title = &state.title;
+    let (success, message) = match turn.outcome {
+        Outcome::Complete => (true, format!("{title}: done")),
+        Outcome::Cancelled => (false, format!("{title}: cancelled")),
+        Outcome::Error { .. } => (false, format!("{title}: failed")),
+    };
+    let agent_name = call_of(step, &parent, &id).and_then(|call| {
+        let content = call.get("content")?.get(0)?;
+        content["agentName"].as_str().map(str::to_owned)
+    });
+    let mut content = vec![subagent(uri, title, agent_name.as_deref())];
+    if let Some(text) = last_words(&turn.value()) {
+        content.push(json!({"type": "text", "text": text}));
     }
+    let mut result = json!({"success": success, "pastTenseMessage": message, "content": content});
+    if !success {
+        result["error"] = json!({"message": message});
+    }
+    let fields = json!({"turnId": turn_id, "toolCallId": id, "result": result});
+    if record_agent_action(step, &parent, "chat/toolCallComplete", fields) {
+        report_if_over(step, &parent, &id);
+    }
+}
 
-    /// A turn is over: whoever still works for it stops.
-    pub(crate) fn end_workers(&mut self, run: &Run) {
-        for call in run.calls.values() {
-            let Executor::Worker(chat) = &call.by else {
-                continue;
-            };
-            if let Some(turn_id) = self.active_turn_id(chat) {
-                self.stop_run(chat);
-                self.end_turn(chat, "chat/turnCancelled", json!({"turnId": turn_id}));
-            }
+/// A worker has no turn any more that could end: the call that waits for it fails.
+pub(crate) fn fail_call_of(step: &mut Step, uri: &ChannelUri, why: &str) {
+    if let Some((parent, id)) = call_for(step, uri) {
+        fail_call(step, &parent, &id, why);
+    }
+}
+
+/// The turn that these workers work for is over: whoever still works stops.
+pub(crate) fn cancel(step: &mut Step, workers: Vec<ChannelUri>) {
+    for chat in workers {
+        if let Some(turn_id) = step.active_turn_id(&chat) {
+            stop_run(step, &chat);
+            let fields = json!({"turnId": turn_id});
+            end_turn(step, &chat, "chat/turnCancelled", fields);
         }
     }
 }

@@ -4,24 +4,24 @@ use agent_api::AgentEvent;
 use serde_json::{Value, json};
 use wire::Digest;
 
-use super::{Body, clip_content, fill, lift_result};
+use super::{Body, clip_content, detach_result, fill_names};
 
 /// Lifts what is too large for state out of an event. What only shows a call that still runs is clipped.
-pub fn lift_event(event: &mut AgentEvent, bytes_max: usize) -> Vec<Body> {
+pub fn detach_from_event(event: &mut AgentEvent, bytes_max: usize) -> Vec<Body> {
     match event {
         AgentEvent::ToolContent { content, .. } => {
             clip_content(content, bytes_max);
             Vec::new()
         }
-        AgentEvent::ToolCompleted { result, .. } => lift_result(result.object_mut(), bytes_max),
+        AgentEvent::ToolCompleted { result, .. } => detach_result(result.object_mut(), bytes_max),
         _ => Vec::new(),
     }
 }
 
-/// Fills in the names of what was kept. What could not be is said in its place: the call is over all the same.
-pub fn settle_event(
+/// Fills in the names of what was kept. What could not be is said in its pointer: the call is over all the same.
+pub fn fill_event(
     event: &mut AgentEvent,
-    places: Vec<String>,
+    pointers: Vec<String>,
     kept: Result<Vec<(String, Digest)>, String>,
 ) {
     let AgentEvent::ToolCompleted { result, .. } = event else {
@@ -30,10 +30,10 @@ pub fn settle_event(
     let object = result.object_mut();
     let mut value = Value::Object(std::mem::take(object));
     match kept {
-        Ok(names) => fill(&mut value, names),
+        Ok(names) => fill_names(&mut value, names),
         Err(why) => {
-            for place in places {
-                if let Some(reference) = value.pointer_mut(&place) {
+            for pointer in pointers {
+                if let Some(reference) = value.pointer_mut(&pointer) {
                     let text = format!("[{} bytes are lost: {why}]", reference["sizeHint"]);
                     *reference = json!({"type": "text", "text": text});
                 }
@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn a_result_that_could_not_be_kept_says_so_after_its_preview() {
         let mut event = completed();
-        let places = lift_event(&mut event, 65_536);
-        let places = places.into_iter().map(|body| body.place).collect();
-        settle_event(&mut event, places, Err("the disk is full".to_owned()));
+        let pointers = detach_from_event(&mut event, 65_536);
+        let pointers = pointers.into_iter().map(|body| body.pointer).collect();
+        fill_event(&mut event, pointers, Err("the disk is full".to_owned()));
         let content = content_of(&event);
         assert_eq!(content[0]["text"].as_str().unwrap().len(), 4_096);
         assert_eq!(
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn a_result_that_was_kept_is_named() {
         let mut event = completed();
-        let mut bodies = lift_event(&mut event, 65_536);
+        let mut bodies = detach_from_event(&mut event, 65_536);
         let digest = Digest::new([1; 32]);
-        let names = vec![(bodies.remove(0).place, digest)];
-        settle_event(&mut event, Vec::new(), Ok(names));
+        let names = vec![(bodies.remove(0).pointer, digest)];
+        fill_event(&mut event, Vec::new(), Ok(names));
         assert_eq!(content_of(&event)[1]["uri"], digest.uri());
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::{Body, Data, Lifted, decoded_len, take_text};
+use super::{Body, Data, DetachedBodies, decoded_len, take_text};
 
 /// How much may stay embedded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct InlineRoom {
     /// In one attachment.
     pub each: usize,
     /// In all of them together.
@@ -19,11 +19,11 @@ pub(crate) struct Room {
 /// Lifts the bodies out of a message for which there is no room; the part that would overflow is the one that goes
 /// (C-033). Returns them, and how many bytes stay. `at` is where the message stands; `early` are those that are out of it
 /// already.
-pub(crate) fn lift_message(
+pub(crate) fn detach_message(
     message: &mut Object,
     at: &str,
-    room: Room,
-    early: &Lifted,
+    room: InlineRoom,
+    early: &DetachedBodies,
 ) -> (Vec<Body>, usize) {
     let mut bodies = Vec::new();
     let mut stays = 0;
@@ -39,8 +39,8 @@ pub(crate) fn lift_message(
         let (Some("embeddedResource"), Some(data)) = (kind, data) else {
             continue;
         };
-        let place = format!("{at}/attachments/{index}");
-        let early = early.find(&place).cloned();
+        let pointer = format!("{at}/attachments/{index}");
+        let early = early.find(&pointer).cloned();
         let bytes = decoded_len(early.as_ref().map_or(data, |data| data.as_str()));
         if early.is_none() && bytes <= room.each && stays + bytes <= room.all {
             stays += bytes;
@@ -52,7 +52,7 @@ pub(crate) fn lift_message(
         attachment.insert("uri".to_owned(), json!(""));
         attachment.insert("sizeHint".to_owned(), json!(bytes));
         bodies.push(Body {
-            place,
+            pointer,
             data: Data::Base64(data.unwrap_or_default()),
         });
     }
@@ -77,10 +77,11 @@ mod tests {
     }
 
     fn check(sizes: &[usize], moved: &[&str], stays: usize) {
-        let room = Room { each: 30, all: 60 };
-        let (bodies, left) = lift_message(&mut message(sizes), "/m", room, &Lifted::default());
-        let places: Vec<&str> = bodies.iter().map(|body| body.place.as_str()).collect();
-        assert_eq!((places.as_slice(), left), (moved, stays), "{sizes:?}");
+        let room = InlineRoom { each: 30, all: 60 };
+        let (bodies, left) =
+            detach_message(&mut message(sizes), "/m", room, &DetachedBodies::default());
+        let pointers: Vec<&str> = bodies.iter().map(|body| body.pointer.as_str()).collect();
+        assert_eq!((pointers.as_slice(), left), (moved, stays), "{sizes:?}");
     }
 
     // C-033
@@ -96,8 +97,8 @@ mod tests {
     #[test]
     fn everything_but_the_body_stays_as_it_was() {
         let mut message = message(&[60]);
-        let room = Room { each: 3, all: 60 };
-        let (bodies, _) = lift_message(&mut message, "", room, &Lifted::default());
+        let room = InlineRoom { each: 3, all: 60 };
+        let (bodies, _) = detach_message(&mut message, "", room, &DetachedBodies::default());
         assert_eq!(bodies[0].data, Data::Base64(Arc::new("A".repeat(80))));
         assert_eq!(
             message["attachments"],
@@ -116,9 +117,9 @@ mod tests {
         ]);
         let mut message = Object::new();
         message.insert("attachments".to_owned(), attachments.clone());
-        let room = Room { each: 0, all: 0 };
+        let room = InlineRoom { each: 0, all: 0 };
         assert_eq!(
-            lift_message(&mut message, "", room, &Lifted::default()),
+            detach_message(&mut message, "", room, &DetachedBodies::default()),
             (vec![], 0)
         );
         assert_eq!(message["attachments"], attachments);

@@ -3,16 +3,16 @@
 //! Moving a body out takes two steps: here it is lifted out and a reference without a name put in its place; when the
 //! host has kept it, the name is filled in. Nothing here decodes or hashes a body.
 
-mod early;
+mod detached;
 mod event;
 mod message;
 mod result;
 
-pub use early::AsSent;
-pub(crate) use early::Lifted;
-pub use event::{lift_event, settle_event};
-pub(crate) use message::{Room, lift_message};
-pub(crate) use result::{clip_content, lift_result};
+pub(crate) use detached::DetachedBodies;
+pub use detached::SentAction;
+pub use event::{detach_from_event, fill_event};
+pub(crate) use message::{InlineRoom, detach_message};
+pub(crate) use result::{clip_content, detach_result};
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use wire::{Digest, Object};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Body {
     /// Where its reference stands: a JSON pointer into what it was lifted out of.
-    pub place: String,
+    pub pointer: String,
     pub data: Data,
 }
 
@@ -35,9 +35,9 @@ pub enum Data {
 }
 
 /// Fills in the names of bodies that were kept.
-pub(crate) fn fill(whole: &mut Value, names: impl IntoIterator<Item = (String, Digest)>) {
-    for (place, digest) in names {
-        if let Some(reference) = whole.pointer_mut(&place) {
+pub(crate) fn fill_names(whole: &mut Value, names: impl IntoIterator<Item = (String, Digest)>) {
+    for (pointer, digest) in names {
+        if let Some(reference) = whole.pointer_mut(&pointer) {
             reference["uri"] = json!(digest.uri());
         }
     }

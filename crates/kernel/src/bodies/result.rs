@@ -24,7 +24,7 @@ const TEXT: &str = "text/plain";
 const JSON: &str = "application/json";
 
 /// Lifts what is too large out of a `ToolCallResult` of more than `bytes_max` in all. Places begin at the result.
-pub(crate) fn lift_result(result: &mut Object, bytes_max: usize) -> Vec<Body> {
+pub(crate) fn detach_result(result: &mut Object, bytes_max: usize) -> Vec<Body> {
     let content = match result.get_mut("content") {
         Some(Value::Array(content)) => Some(std::mem::take(content)),
         _ => None,
@@ -37,17 +37,17 @@ pub(crate) fn lift_result(result: &mut Object, bytes_max: usize) -> Vec<Body> {
         _ => json_len(value),
     });
     let total: usize = content.iter().map(weight).chain(beside).sum();
-    let mut lifted = Lifted::default();
+    let mut detached = DetachedResult::default();
     if total <= bytes_max {
-        lifted.content = content;
+        detached.content = content;
     } else {
-        lifted.take_content(content, bytes_max);
-        lifted.take_fields(result);
+        detached.take_content(content, bytes_max);
+        detached.take_fields(result);
     }
-    if had_content || !lifted.content.is_empty() {
-        result.insert("content".to_owned(), Value::Array(lifted.content));
+    if had_content || !detached.content.is_empty() {
+        result.insert("content".to_owned(), Value::Array(detached.content));
     }
-    lifted.bodies
+    detached.bodies
 }
 
 /// Clips the output of a tool that runs to what is worth showing: how it began, and where it is.
@@ -85,12 +85,12 @@ pub(crate) fn clip_content(content: &mut Vec<Value>, bytes_max: usize) {
 }
 
 #[derive(Default)]
-struct Lifted {
+struct DetachedResult {
     content: Vec<Value>,
     bodies: Vec<Body>,
 }
 
-impl Lifted {
+impl DetachedResult {
     fn take_content(&mut self, mut content: Vec<Value>, bytes_max: usize) {
         let texts: usize = content
             .iter()
@@ -198,8 +198,8 @@ impl Lifted {
     }
 
     fn refer(&mut self, content_type: &str, bytes: usize, data: Data) {
-        let place = format!("/content/{}", self.content.len());
-        self.bodies.push(Body { place, data });
+        let pointer = format!("/content/{}", self.content.len());
+        self.bodies.push(Body { pointer, data });
         self.content.push(json!({
             "type": "resource", "uri": "", "contentType": content_type, "sizeHint": bytes,
         }));

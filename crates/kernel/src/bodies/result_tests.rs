@@ -44,15 +44,15 @@ fn bytes_of(body: &Body) -> Vec<u8> {
 fn a_result_stays_up_to_the_bound_and_goes_above_it() {
     let mut result = result_of(json!([text(MAX)]));
     let before = result.clone();
-    assert_eq!(lift_result(&mut result, MAX), []);
+    assert_eq!(detach_result(&mut result, MAX), []);
     assert_eq!(result, before);
     let mut result = result_of(json!([text(MAX + 1)]));
-    let bodies = lift_result(&mut result, MAX);
+    let bodies = detach_result(&mut result, MAX);
     assert_eq!(
         shape(&result["content"]),
         ["text 4096", "\"text/plain\" 65537"]
     );
-    assert_eq!(bodies[0].place, "/content/1");
+    assert_eq!(bodies[0].pointer, "/content/1");
     assert_eq!(bytes_of(&bodies[0]), vec![b'x'; MAX + 1]);
     assert_eq!(
         (&result["success"], &result["pastTenseMessage"]),
@@ -63,7 +63,7 @@ fn a_result_stays_up_to_the_bound_and_goes_above_it() {
 #[test]
 fn a_preview_ends_with_a_whole_character() {
     let mut result = result_of(json!([text_block(&format!("a{}", "é".repeat(MAX)))]));
-    lift_result(&mut result, MAX);
+    detach_result(&mut result, MAX);
     assert_eq!(shape(&result["content"])[0], "text 4095");
 }
 
@@ -79,7 +79,7 @@ fn texts_go_together_and_embedded_ones_by_themselves() {
         {"type": "embeddedResource", "data": "AAAA", "contentType": "image/gif"},
         {"type": "resource", "uri": "file:///x"},
     ]));
-    let bodies = lift_result(&mut result, MAX);
+    let bodies = detach_result(&mut result, MAX);
     assert_eq!(
         shape(&result["content"]),
         [
@@ -92,7 +92,7 @@ fn texts_go_together_and_embedded_ones_by_themselves() {
             "null null",
         ]
     );
-    let places: Vec<&str> = bodies.iter().map(|body| body.place.as_str()).collect();
+    let places: Vec<&str> = bodies.iter().map(|body| body.pointer.as_str()).collect();
     assert_eq!(places, ["/content/1", "/content/2", "/content/4"]);
     let lengths: Vec<usize> = bodies.iter().map(|body| bytes_of(body).len()).collect();
     assert_eq!(lengths, [70_001, 50_000, 18_000]);
@@ -103,7 +103,7 @@ fn short_texts_stay_beside_what_goes() {
     let image = STANDARD.encode(vec![0; 100_000]);
     let image = json!({"type": "embeddedResource", "data": image, "contentType": "image/png"});
     let mut result = result_of(json!([text(100), image, text(200)]));
-    lift_result(&mut result, MAX);
+    detach_result(&mut result, MAX);
     let expected = ["text 100", "\"image/png\" 100000", "text 200"];
     assert_eq!(shape(&result["content"]), expected);
 }
@@ -116,7 +116,7 @@ fn what_stands_beside_the_content_goes_too() {
         "structuredContent": {"rows": "r".repeat(100_000)},
         "error": {"message": "e".repeat(10_000), "code": "x"},
     }));
-    let bodies = lift_result(&mut result, MAX);
+    let bodies = detach_result(&mut result, MAX);
     assert_eq!(
         shape(&result["content"]),
         ["\"application/json\" 100011", "\"application/json\" 10025"]
@@ -144,14 +144,14 @@ fn many_small_pieces_become_one() {
     pieces.extend(std::iter::repeat_n(piece, 1_000));
     let whole = Value::Array(pieces);
     let mut result = result_of(whole.clone());
-    let bodies = lift_result(&mut result, MAX);
+    let bodies = detach_result(&mut result, MAX);
     assert_eq!(result["content"].as_array().unwrap().len(), 2);
     assert_eq!(shape(&result["content"])[0], "text 3001");
     let kept: Value = serde_json::from_slice(&bytes_of(&bodies[0])).unwrap();
     assert_eq!(kept, whole);
     // Even if they hold nothing at all.
     let mut result = result_of(Value::Array(vec![text(0); 10_000]));
-    lift_result(&mut result, MAX);
+    detach_result(&mut result, MAX);
     assert!(rpc::to_json(&Value::Object(result)).len() < MAX);
 }
 
@@ -200,13 +200,13 @@ proptest! {
     #[test]
     fn whatever_a_tool_says_little_of_it_is_in_state(mut result in any_result()) {
         let before = result.clone();
-        let bodies = lift_result(&mut result, MAX);
+        let bodies = detach_result(&mut result, MAX);
         let after = Value::Object(result);
         // In JSON a quotation mark takes two bytes, and a small block more than it holds.
         let bytes = rpc::to_json(&after).len();
         prop_assert!(bytes <= 4 * MAX, "{bytes} bytes");
         for body in &bodies {
-            prop_assert_eq!(&after.pointer(&body.place).unwrap()["uri"], "");
+            prop_assert_eq!(&after.pointer(&body.pointer).unwrap()["uri"], "");
         }
         if bodies.is_empty() {
             prop_assert_eq!(after, Value::Object(before.clone()));
@@ -247,10 +247,10 @@ fn running_output_shows_how_it_began_and_where_it_is() {
 #[test]
 fn names_are_filled_in_where_bodies_were() {
     let mut result = result_of(json!([text(MAX + 1)]));
-    let bodies = lift_result(&mut result, MAX);
+    let bodies = detach_result(&mut result, MAX);
     let digest = wire::Digest::new([1; 32]);
-    let names = bodies.into_iter().map(|body| (body.place, digest));
+    let names = bodies.into_iter().map(|body| (body.pointer, digest));
     let mut result = Value::Object(result);
-    super::super::fill(&mut result, names);
+    super::super::fill_names(&mut result, names);
     assert_eq!(result["content"][1]["uri"], digest.uri());
 }

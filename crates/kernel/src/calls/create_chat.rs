@@ -4,27 +4,39 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wire::published::commands::{ChatSource, CreateChatParams};
-use wire::reduce::Reduced;
 use wire::rpc::code;
-use wire::state::Turn;
-use wire::{Action, ChannelUri, Id, Object, RpcError};
+use wire::state::{ChatState, Turn};
+use wire::{ChannelUri, Id, Object, RpcError};
 
-use crate::Kernel;
-use crate::authority::{CONTENT_DEPTH_MAX, Refusal, depth_of};
-use crate::channel::ChatChannel;
-use crate::chats::{NewChat, Source};
+use super::uri::{self, bad};
+use crate::channels::Chat;
+use crate::chats::{self, NewChat, Source};
+use crate::host_command::rewind_first;
 use crate::io::PeerId;
-use crate::load::{Flow, Load, Memo};
-use crate::prepare::Prepared;
-use crate::record::{Answer, Query, StoredTurn, TurnPage};
-use crate::submit::Submission;
+use crate::load::need_channels;
+use crate::message::{self, find_turn, need_attached_chats};
+use crate::pause::{HandlerAnswers, Stop, StopAction};
+use crate::peers::Waiting;
+use crate::prepare::compose;
+use crate::record::{Answer, Query, TurnPage};
+use crate::record_message::record_message;
+use crate::refusal::{CONTENT_DEPTH_MAX, Refusal, depth_of};
+use crate::state::{Kernel, Step};
+use crate::submission::Submission;
+use crate::turn::start::begin_turn;
 
 /// What a new chat is called until somebody names it.
-const NEW_TITLE: &str = "New chat";
+const NEW_CHAT_TITLE: &str = "New chat";
+
+/// A chat to be made, and the message that begins it.
+pub(super) struct Planned {
+    session: ChannelUri,
+    new: NewChat,
+    message: Option<Submission>,
+}
 
 /// Where a new chat is to come from, as its `source` says.
-#[derive(Clone)]
-struct Wanted {
+struct WantedSource {
     kind: &'static str,
     chat: ChannelUri,
     turn_id: String,
@@ -33,7 +45,7 @@ struct Wanted {
     origin: Value,
 }
 
-impl Wanted {
+impl WantedSource {
     fn of(source: &ChatSource) -> Result<Self, RpcError> {
         let (kind, chat, turn_id, selection) = match source {
             ChatSource::Fork(fork) => ("fork", &fork.chat, &fork.turn_id, None),
@@ -55,8 +67,7 @@ impl Wanted {
         }
         Ok(Self {
             kind,
-            chat: ChannelUri::parse(chat)
-                .map_err(|error| bad(format!("`source.chat`: {error}")))?,
+            chat: uri::parse("source.chat", chat)?,
             turn_id: turn_id.clone(),
             selection_bytes: selection.map_or(0, |selection| selection.text.len()),
             origin,
@@ -64,311 +75,276 @@ impl Wanted {
     }
 }
 
-fn bad(message: impl Into<String>) -> RpcError {
-    RpcError::new(code::INVALID_PARAMS, message.into())
+/// Everything that can be wrong with the request is checked.
+pub(super) fn gather(
+    kernel: &Kernel,
+    params: &CreateChatParams,
+    raw: &Value,
+    waiting: &Waiting,
+) -> Result<Planned, Stop> {
+    let answers = &waiting.answers;
+    let session = uri::parse("channel", &params.channel)?;
+    let chat = uri::parse("chat", &params.chat)?;
+    let source = params.source.as_ref().map(WantedSource::of).transpose()?;
+    let mut wanted = vec![(session.clone(), 1), (chat.clone(), 1)];
+    let from = source.as_ref().map(|source| source.chat.clone());
+    wanted.extend(from.map(|from| (from, kernel.limits().open_turns)));
+    let exist = need_channels(kernel, &wanted, answers)?;
+    if kernel.find_session(&session).is_none() {
+        return Err(uri::not_found(kernel, &session).into());
+    }
+    if chat.is_root() || exist.get(1) == Some(&true) {
+        let message = format!("{chat} exists already");
+        return Err(RpcError::new(code::ALREADY_EXISTS, message).into());
+    }
+    let message = raw.get("initialMessage").and_then(Value::as_object);
+    need_attached_chats(kernel, message, answers)?;
+    let source = match source {
+        None => None,
+        Some(wanted) => {
+            let source = find_source(kernel, &session, &chat, &wanted, answers)?;
+            Some((source, wanted))
+        }
+    };
+    let new = plan(kernel, &session, &chat, params, source)?;
+    if let Some(message) = message {
+        check_message(kernel, &session, &mut message.clone(), answers)?;
+    }
+    uri::check_writable(kernel)?;
+    let directories = new.working_directories.clone().unwrap_or_default();
+    let message = match message {
+        None => None,
+        Some(message) => Some(compose_message(
+            kernel,
+            &session,
+            &directories,
+            message,
+            waiting,
+        )?),
+    };
+    Ok(Planned {
+        session,
+        new,
+        message,
+    })
 }
 
-impl Kernel {
-    pub(crate) fn create_chat(
-        &mut self,
-        peer: PeerId,
-        id: &Id,
-        params: &CreateChatParams,
-        raw: &Value,
-        memo: &Memo,
-    ) -> Flow<()> {
-        let parse = |name: &str, text: &str| {
-            ChannelUri::parse(text).map_err(|error| bad(format!("`{name}`: {error}")))
-        };
-        let (session, chat) = match (
-            parse("channel", &params.channel),
-            parse("chat", &params.chat),
-        ) {
-            (Ok(session), Ok(chat)) => (session, chat),
-            (Err(error), _) | (_, Err(error)) => return self.answer_error(peer, id, &error),
-        };
-        let source = match params.source.as_ref().map(Wanted::of).transpose() {
-            Ok(source) => source,
-            Err(error) => return self.answer_error(peer, id, &error),
-        };
-        let from = source.as_ref().map(|source| source.chat.clone());
-        let mut wanted = vec![(session.clone(), 1), (chat.clone(), 1)];
-        wanted.extend(from.clone().map(|from| (from, self.limits.open_turns)));
-        let exist = match self.need_channels(&wanted, memo) {
-            Flow::Ready(exist) => exist,
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        };
-        if self.session(&session).is_none() {
-            let error = self.not_found(&session);
-            return self.answer_error(peer, id, &error);
-        }
-        if chat.is_root() || exist.get(1) == Some(&true) {
-            let message = format!("{chat} exists already");
-            let error = RpcError::new(code::ALREADY_EXISTS, message);
-            return self.answer_error(peer, id, &error);
-        }
-        let message = raw.get("initialMessage").and_then(Value::as_object);
-        match self.need_chats_of(message, memo) {
-            Flow::Ready(()) => {}
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        }
-        let source = match source {
-            None => Flow::Ready(Ok(None)),
-            Some(source) => self.source_of(&session, &chat, source, memo),
-        };
-        let planned = match source {
-            Flow::Ready(source) => source.and_then(|source| {
-                let new = self.plan_chat(&session, &chat, params, source)?;
-                let message = self.plan_message(&session, message, memo)?;
-                Ok((new, message))
-            }),
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        };
-        if let Some(reason) = self.unwritable() {
-            return self.answer_error(peer, id, &RpcError::new(code::INTERNAL_ERROR, reason));
-        }
-        let (new, _) = match planned {
-            Ok(planned) => planned,
-            Err(error) => return self.answer_error(peer, id, &error),
-        };
-        let directories = new.working_directories.clone().unwrap_or_default();
-        let check = |kernel: &Self, message: &mut Object| {
-            kernel.check_first_message(&session, message, memo)
-        };
-        let prepared = message
-            .map(|message| self.prepare_message(&session, &directories, message, check, memo));
-        let message = match prepared {
-            Some(Ok(Prepared::Ready(message))) => Some(message),
-            Some(Ok(Prepared::Errand(errand))) => return Flow::Errand(errand),
-            Some(Err(refusal)) => {
-                let error = bad(format!("`initialMessage`: {}", refusal.0));
-                return self.answer_error(peer, id, &error);
+/// What the first message means.
+fn compose_message(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    directories: &[String],
+    message: &Object,
+    waiting: &Waiting,
+) -> Result<Submission, Stop> {
+    let answers = &waiting.answers;
+    let detached = |index: usize| waiting.detached.find(&format!("/attachments/{index}"));
+    let composed = compose(kernel, session, directories, message, detached, answers);
+    let mut submission = composed.map_err(|stop| match stop {
+        StopAction::Pause(pause) => Stop::Pause(pause),
+        StopAction::Refuse(refusal) => Stop::Fail(bad_message(&refusal)),
+    })?;
+    check_message(kernel, session, &mut submission.message, answers)?;
+    Ok(submission)
+}
+
+fn bad_message(refusal: &Refusal) -> RpcError {
+    bad(format!("`initialMessage`: {}", refusal.0))
+}
+
+/// Checks a message as in a chat that does not exist yet.
+fn check_message(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    message: &mut Object,
+    answers: &HandlerAnswers,
+) -> Result<(), RpcError> {
+    if message.values().map(depth_of).max().unwrap_or(0) >= CONTENT_DEPTH_MAX {
+        let problem = format!("`initialMessage` nests at most {CONTENT_DEPTH_MAX} levels deep");
+        return Err(bad(problem));
+    }
+    if kernel.runs().is_stopping() {
+        return Err(bad("the host is going down"));
+    }
+    let empty = ChatState::new("", "", 0, String::new());
+    let chat = Chat::new(empty, session.clone(), kernel.id_of(session));
+    message::check(kernel, &chat, message, answers).map_err(|refusal| bad_message(&refusal))
+}
+
+/// Everything but the source that can be wrong with the request.
+fn plan(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    chat: &ChannelUri,
+    params: &CreateChatParams,
+    source: Option<(Source, WantedSource)>,
+) -> Result<NewChat, RpcError> {
+    if kernel.session(session).is_failed() {
+        return Err(bad("this session could not be created and takes no chats"));
+    }
+    let state = kernel.session(session).state();
+    let agent = kernel.find_agent(&state.provider);
+    let several = agent.map(|agent| &agent.info["capabilities"]["multipleChats"]);
+    if several.is_none_or(|several| !several.is_object()) {
+        return Err(bad("this agent has only one chat in a session")); // H-141
+    }
+    let most = kernel.limits().chats_max;
+    if state.chats.len() >= most {
+        return Err(bad(format!("a session has at most {most} chats")));
+    }
+    let from = source.as_ref();
+    let from = from.map(|(_, wanted)| kernel.chat(&wanted.chat).state());
+    let is_fork = source.as_ref().is_some_and(|(source, _)| source.visible);
+    let directories = match from.filter(|_| is_fork) {
+        // A fork goes on where its source works (H-143).
+        Some(from) => from.working_directories.clone(),
+        None => {
+            let wanted = params.working_directories.clone();
+            let known = state.working_directories.as_deref().unwrap_or(&[]);
+            let mut strange = wanted.iter().flatten();
+            if strange.any(|directory| !known.contains(directory)) {
+                let message = "`workingDirectories` must be among those of the session";
+                return Err(bad(message)); // H-146
             }
-            None => None,
-        };
-        self.found_chat(&session, new);
-        self.touch_modified(&session);
-        if let Some(message) = message {
-            self.begin_with(peer, &chat, message);
+            wanted.or_else(|| state.working_directories.clone())
         }
-        self.publish(&session);
-        self.respond(peer, id, &Value::Null);
-        Flow::Ready(())
-    }
+    };
+    let title = from.map_or(NEW_CHAT_TITLE, |from| from.title.as_str());
+    let title = title.to_owned();
+    let (source, origin) = match source {
+        Some((source, wanted)) => (Some(source), wanted.origin),
+        None => (None, json!({"kind": "user"})),
+    };
+    Ok(NewChat {
+        uri: chat.clone(),
+        title,
+        origin,
+        interactivity: None,
+        working_directories: directories,
+        source,
+        brief: None,
+        depth: 0,
+    })
+}
 
-    /// The first turn, of the client that made the chat (H-147).
-    fn begin_with(&mut self, peer: PeerId, chat: &ChannelUri, submission: Submission) {
-        let steps = self.rewind_first(chat, submission.steps());
-        let turn_id = self.free_turn_id(chat);
-        let fields = json!({
-            "turnId": turn_id,
-            "startedAt": self.now.to_rfc3339(),
-            "message": submission.message,
-        });
-        if self.act(chat, Action::host("chat/turnStarted", fields), None) == Reduced::Changed {
-            let author = self.ready(peer).map(|ready| ready.client_id.clone());
-            let mut submitted = self.record_submission(chat, submission, Some(turn_id));
-            submitted.steps = steps;
-            self.turn_started(chat, author, submitted);
-        }
+/// The turns a new chat begins with, or has as its context (H-142 to H-145).
+fn find_source(
+    kernel: &Kernel,
+    session: &ChannelUri,
+    chat: &ChannelUri,
+    wanted: &WantedSource,
+    answers: &HandlerAnswers,
+) -> Result<Source, Stop> {
+    let visible = wanted.kind == "fork";
+    let agent = kernel.find_agent(&kernel.session(session).state().provider);
+    let able =
+        agent.is_some_and(|agent| agent.info["capabilities"]["multipleChats"][wanted.kind] == true);
+    if !able {
+        return Err(bad("this agent does not make chats of this kind").into());
     }
-
-    fn plan_message(
-        &self,
-        session: &ChannelUri,
-        message: Option<&Object>,
-        memo: &Memo,
-    ) -> Result<Option<Object>, RpcError> {
-        let Some(mut message) = message.cloned() else {
-            return Ok(None);
-        };
-        if message.values().map(depth_of).max().unwrap_or(0) >= CONTENT_DEPTH_MAX {
-            return Err(bad(format!(
-                "`initialMessage` nests at most {CONTENT_DEPTH_MAX} levels deep"
-            )));
-        }
-        if self.stopping {
-            return Err(bad("the host is going down"));
-        }
-        self.check_first_message(session, &mut message, memo)
-            .map_err(|refusal| bad(format!("`initialMessage`: {}", refusal.0)))?;
-        Ok(Some(message))
+    if wanted.selection_bytes > kernel.limits().selection_bytes_max {
+        return Err(bad("`source.selection` is too large").into());
     }
-
-    /// As in a chat that does not exist yet.
-    fn check_first_message(
-        &self,
-        session: &ChannelUri,
-        message: &mut Object,
-        memo: &Memo,
-    ) -> Result<(), Refusal> {
-        let Some(id) = self.channels.get(session).map(|channel| channel.id) else {
-            return Ok(());
-        };
-        let empty = wire::state::ChatState::new("", "", 0, String::new());
-        let chat = ChatChannel::new(empty, session.clone(), id);
-        self.check_message(&chat, message, memo)
+    let source = kernel
+        .find_chat(&wanted.chat)
+        .filter(|source| wanted.chat != *chat && source.session() == session);
+    let Some(source) = source else {
+        return Err(bad("`source.chat` must be a chat of this session").into());
+    };
+    let turn_id = wanted.turn_id.as_str();
+    let running = source.state().active_turn.as_ref();
+    if let Some(turn) = running.filter(|turn| turn.id == turn_id) {
+        if visible {
+            return Err(bad("a chat can be forked from a completed turn only").into());
+        }
+        // Its context is everything before, and what the running turn has said so far.
+        let (last, partial) = (source.next_n().checked_sub(1), turn.as_if_cancelled());
+        return Ok(source_through(
+            kernel,
+            wanted,
+            last,
+            TurnPage::default(),
+            partial,
+        ));
     }
-
-    /// Everything but the source that can be wrong with the request.
-    fn plan_chat(
-        &self,
-        session: &ChannelUri,
-        chat: &ChannelUri,
-        params: &CreateChatParams,
-        source: Option<(Source, Wanted)>,
-    ) -> Result<NewChat, RpcError> {
-        let state = self.session_state(session);
-        let Some(state) = state.filter(|state| state.lifecycle != "failed") else {
-            return Err(bad("this session could not be created and takes no chats"));
-        };
-        let agent = self.agent(Some(&state.provider)).ok();
-        let several = agent.map(|agent| &agent.info["capabilities"]["multipleChats"]);
-        if several.is_none_or(|several| !several.is_object()) {
-            return Err(bad("this agent has only one chat in a session")); // H-141
-        }
-        if state.chats.len() >= self.limits.chats_max {
-            let most = self.limits.chats_max;
-            return Err(bad(format!("a session has at most {most} chats")));
-        }
-        let from = source
-            .as_ref()
-            .and_then(|(_, wanted)| self.chat_state(&wanted.chat));
-        let directories = match (&source, from) {
-            // A fork goes on where its source works (H-143).
-            (Some((Source { visible: true, .. }, _)), Some(from)) => {
-                from.working_directories.clone()
+    let Some(n) = find_turn(kernel, &wanted.chat, turn_id, answers)? else {
+        return Err(bad("`source.turnId` names no turn of that chat").into());
+    };
+    let page = match visible {
+        false => TurnPage::default(),
+        true if source.first_n() <= n => source.page_through(n),
+        true => {
+            let answer = answers.read(Query::Turns {
+                chat: kernel.id_of(&wanted.chat),
+                before_n: n + 1,
+                turns_max: kernel.limits().open_turns,
+                bytes_max: kernel.limits().message_out_bytes as u64,
+            })?;
+            match answer {
+                Answer::Turns(page) => page.clone(),
+                _ => unreachable!("answers fit their queries"),
             }
-            _ => {
-                let wanted = params.working_directories.clone();
-                let known = state.working_directories.as_deref().unwrap_or(&[]);
-                let mut strange = wanted.iter().flatten();
-                if strange.any(|directory| !known.contains(directory)) {
-                    let message = "`workingDirectories` must be among those of the session";
-                    return Err(bad(message)); // H-146
-                }
-                wanted.or_else(|| state.working_directories.clone())
-            }
-        };
-        let title = from
-            .map_or(NEW_TITLE, |from| from.title.as_str())
-            .to_owned();
-        let (source, origin) = match source {
-            Some((source, wanted)) => (Some(source), wanted.origin),
-            None => (None, json!({"kind": "user"})),
-        };
-        Ok(NewChat {
-            uri: chat.clone(),
-            title,
-            origin,
-            interactivity: None,
-            working_directories: directories,
-            source,
-            brief: None,
-            depth: 0,
-        })
-    }
+        }
+    };
+    Ok(source_through(kernel, wanted, Some(n), page, None))
+}
 
-    /// The turns a new chat begins with, or has as its context (H-142 to H-145).
-    fn source_of(
-        &self,
-        session: &ChannelUri,
-        chat: &ChannelUri,
-        wanted: Wanted,
-        memo: &Memo,
-    ) -> Load<Result<Option<(Source, Wanted)>, RpcError>> {
-        let refuse = |message: &str| Flow::Ready(Err(bad(message)));
-        let visible = wanted.kind == "fork";
-        let provider = self.session_state(session).map(|state| &state.provider);
-        let agent = provider.and_then(|provider| self.agent(Some(provider)).ok());
-        let able = agent
-            .is_some_and(|agent| agent.info["capabilities"]["multipleChats"][wanted.kind] == true);
-        if !able {
-            return refuse("this agent does not make chats of this kind");
-        }
-        if wanted.selection_bytes > self.limits.selection_bytes_max {
-            return refuse("`source.selection` is too large");
-        }
-        let from = &wanted.chat;
-        let found = (from != chat).then(|| Some((self.chat(from)?, self.channels.get(from)?)));
-        let Some((source_chat, channel)) =
-            found.flatten().filter(|(chat, _)| chat.session == *session)
-        else {
-            return refuse("`source.chat` must be a chat of this session");
-        };
-        let turn_id = wanted.turn_id.as_str();
-        let running = source_chat.state.active_turn.as_ref();
-        let running = running.filter(|turn| turn.id == turn_id);
-        if running.is_some() && visible {
-            return refuse("a chat can be forked from a completed turn only");
-        }
-        let made = |through_n: Option<u64>, page: TurnPage, partial: Option<Arc<Turn>>| {
-            let source = Source {
-                through: through_n.map(|n| (channel.id, n)),
-                page,
-                visible,
-                partial,
-                foreseen: source_chat.foreseen.clone(),
-                compacted: source_chat.compacted.clone().filter(|_| visible),
-                checkpoint: source_chat
-                    .checkpoint
-                    .clone()
-                    .filter(|(turn, _)| visible && turn == turn_id),
-            };
-            Flow::Ready(Ok(Some((source, wanted.clone()))))
-        };
-        if let Some(turn) = running {
-            // Its context is everything before, and what the running turn has said so far.
-            let partial = turn.as_if_cancelled();
-            return made(
-                source_chat.next_n.checked_sub(1),
-                TurnPage::default(),
-                partial,
-            );
-        }
-        let n = match self.find_turn(from, turn_id, memo) {
-            Flow::Ready(Some(n)) => n,
-            Flow::Ready(None) => return refuse("`source.turnId` names no turn of that chat"),
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        };
-        if !visible {
-            return made(Some(n), TurnPage::default(), None);
-        }
-        if source_chat.first_n() <= n {
-            return made(Some(n), page_in_memory(source_chat, n), None);
-        }
-        let query = Query::Turns {
-            chat: channel.id,
-            before_n: n + 1,
-            turns_max: self.limits.open_turns,
-            bytes_max: self.limits.message_out_bytes as u64,
-        };
-        match memo.find(|asked| *asked == query) {
-            None => Flow::Ask(vec![query]),
-            Some((_, Err(failed))) => Flow::Failed(failed.clone()),
-            Some((_, Ok(Answer::Turns(page)))) => made(Some(n), page.clone(), None),
-            Some((_, Ok(_))) => refuse("`source.turnId` names no turn of that chat"),
-        }
+/// A source that ends with turn `through_n`.
+fn source_through(
+    kernel: &Kernel,
+    wanted: &WantedSource,
+    through_n: Option<u64>,
+    page: TurnPage,
+    partial: Option<Arc<Turn>>,
+) -> Source {
+    let chat = kernel.chat(&wanted.chat);
+    let visible = wanted.kind == "fork";
+    let private = chat.private();
+    let checkpoint = chat.checkpoint_of(&wanted.turn_id).cloned();
+    let checkpoint = checkpoint.map(|data| (wanted.turn_id.clone(), data));
+    Source {
+        through: through_n.map(|n| (kernel.id_of(&wanted.chat), n)),
+        page,
+        visible,
+        partial,
+        host_like_turn_ids: private.host_like_turn_ids.clone(),
+        compacted: private.compacted.clone().filter(|_| visible),
+        checkpoint: checkpoint.filter(|_| visible),
     }
 }
 
-/// The turns through `n` as far as they are in memory.
-pub(crate) fn page_in_memory(chat: &ChatChannel, n: u64) -> TurnPage {
-    let turns = chat.ns.iter().zip(chat.state.turns.as_slice());
-    let turns = turns
-        .filter(|(number, _)| **number <= n)
-        .map(|(number, turn)| StoredTurn {
-            n: *number,
-            id: turn.id.clone(),
-            outcome: turn.outcome,
-            json: turn.json.clone(),
-        });
-    TurnPage {
-        turns: turns.collect(),
-        older: chat.older,
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, planned: Planned) {
+    let Planned {
+        session,
+        new,
+        message,
+    } = planned;
+    let chat = new.uri.clone();
+    chats::create_chat(step, &session, new);
+    step.touch_modified(&session);
+    if let Some(submission) = message {
+        if submission.inline_bytes > 0 {
+            let bytes = submission.inline_bytes;
+            step.session_mut(&session).add_embedded_bytes(bytes);
+        }
+        begin_with(step, peer, &chat, submission);
     }
+    step.respond(peer, id, &Value::Null);
+}
+
+/// The first turn, of the client that made the chat (H-147).
+fn begin_with(step: &mut Step, peer: PeerId, chat: &ChannelUri, submission: Submission) {
+    let commands = rewind_first(step, chat, submission.command_steps());
+    let turn_id = step.chat(chat).free_turn_id(step.seq());
+    let fields = json!({
+        "turnId": turn_id,
+        "startedAt": step.now().to_rfc3339(),
+        "message": submission.message,
+    });
+    let started = step.act_as_host(chat, "chat/turnStarted", fields);
+    assert!(started, "a new chat takes a turn");
+    let author = step.ready(peer).map(|ready| ready.client_id.clone());
+    let mut submitted = record_message(step, chat, submission, Some(turn_id));
+    submitted.commands = commands;
+    begin_turn(step, chat, author, submitted);
 }

@@ -2,50 +2,38 @@
 
 use serde_json::Value;
 use wire::published::commands::DisposeChatParams;
-use wire::rpc::code;
-use wire::{Id, RpcError};
+use wire::{ChannelUri, Id};
 
-use crate::Kernel;
+use super::uri;
+use crate::chats;
 use crate::io::PeerId;
-use crate::load::{Flow, Memo};
+use crate::load::need_channel;
+use crate::pause::{HandlerAnswers, Stop};
+use crate::state::{Kernel, Step};
 
-impl Kernel {
-    pub(crate) fn dispose_chat_call(
-        &mut self,
-        peer: PeerId,
-        id: &Id,
-        params: &DisposeChatParams,
-        memo: &Memo,
-    ) -> Flow<()> {
-        let uri = match self.parse_channel(&params.channel) {
-            Ok(uri) => uri,
-            Err(error) => return self.answer_error(peer, id, &error),
-        };
-        match self.need_channel(&uri, memo) {
-            Flow::Ready(_) => {}
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        }
-        if uri.is_root() || self.session(&uri).is_some() {
-            let error = RpcError::new(code::INVALID_PARAMS, "`channel` must be a chat");
-            return self.answer_error(peer, id, &error);
-        }
-        let Some(chat) = self.chat(&uri) else {
-            let error = self.not_found(&uri);
-            return self.answer_error(peer, id, &error);
-        };
-        let chats = self.session_state(&chat.session);
-        if chats.is_none_or(|session| session.chats.len() < 2) {
-            let message =
-                "the only chat of a session cannot be disposed of; dispose of the session";
-            let error = RpcError::new(code::INVALID_PARAMS, message);
-            return self.answer_error(peer, id, &error);
-        }
-        if let Some(reason) = self.unwritable() {
-            return self.answer_error(peer, id, &RpcError::new(code::INTERNAL_ERROR, reason));
-        }
-        self.dispose_chat(&uri);
-        self.respond(peer, id, &Value::Null);
-        Flow::Ready(())
+/// The chat, which can be disposed of.
+pub(super) fn gather(
+    kernel: &Kernel,
+    params: &DisposeChatParams,
+    answers: &HandlerAnswers,
+) -> Result<ChannelUri, Stop> {
+    let uri = uri::parse("channel", &params.channel)?;
+    need_channel(kernel, &uri, answers)?;
+    if uri.is_root() || kernel.find_session(&uri).is_some() {
+        return Err(uri::bad("`channel` must be a chat").into());
     }
+    if kernel.find_chat(&uri).is_none() {
+        return Err(uri::not_found(kernel, &uri).into());
+    }
+    if kernel.session_of(&uri).state().chats.len() < 2 {
+        let message = "the only chat of a session cannot be disposed of; dispose of the session";
+        return Err(uri::bad(message).into());
+    }
+    uri::check_writable(kernel)?;
+    Ok(uri)
+}
+
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, chat: &ChannelUri) {
+    chats::dispose_chat(step, chat);
+    step.respond(peer, id, &Value::Null);
 }

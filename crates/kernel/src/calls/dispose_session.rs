@@ -3,41 +3,32 @@
 use serde_json::Value;
 use wire::published::commands::DisposeSessionParams;
 use wire::rpc::code;
-use wire::{Id, RpcError};
+use wire::{ChannelUri, Id, RpcError};
 
-use crate::Kernel;
+use super::uri;
 use crate::io::PeerId;
-use crate::load::{Flow, Memo};
+use crate::load::need_channel;
+use crate::pause::{HandlerAnswers, Stop};
+use crate::sessions;
+use crate::state::{Kernel, Step};
 
-impl Kernel {
-    pub(crate) fn dispose_session_call(
-        &mut self,
-        peer: PeerId,
-        id: &Id,
-        params: &DisposeSessionParams,
-        memo: &Memo,
-    ) -> Flow<()> {
-        let uri = match self.parse_channel(&params.channel) {
-            Ok(uri) => uri,
-            Err(error) => return self.answer_error(peer, id, &error),
-        };
-        match self.need_channel(&uri, memo) {
-            Flow::Ready(_) => {}
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        }
-        if self.session(&uri).is_none() {
-            let error = RpcError::new(
-                code::SESSION_NOT_FOUND,
-                format!("there is no session {uri}"),
-            );
-            return self.answer_error(peer, id, &error);
-        }
-        if let Some(reason) = self.unwritable() {
-            return self.answer_error(peer, id, &RpcError::new(code::INTERNAL_ERROR, reason));
-        }
-        self.dispose_session(&uri);
-        self.respond(peer, id, &Value::Null);
-        Flow::Ready(())
+/// The session, which can be disposed of.
+pub(super) fn gather(
+    kernel: &Kernel,
+    params: &DisposeSessionParams,
+    answers: &HandlerAnswers,
+) -> Result<ChannelUri, Stop> {
+    let uri = uri::parse("channel", &params.channel)?;
+    need_channel(kernel, &uri, answers)?;
+    if kernel.find_session(&uri).is_none() {
+        let message = format!("there is no session {uri}");
+        return Err(RpcError::new(code::SESSION_NOT_FOUND, message).into());
     }
+    uri::check_writable(kernel)?;
+    Ok(uri)
+}
+
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, session: &ChannelUri) {
+    sessions::dispose_session(step, session);
+    step.respond(peer, id, &Value::Null);
 }

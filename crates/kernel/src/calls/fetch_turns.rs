@@ -2,144 +2,79 @@
 
 use serde_json::json;
 use wire::published::commands::FetchTurnsParams;
-use wire::rpc::{self, code};
-use wire::{ChannelUri, Id, RpcError};
+use wire::{ChannelUri, Id};
 
-use crate::Kernel;
+use super::uri;
 use crate::io::PeerId;
-use crate::load::{Flow, Load, Memo};
-use crate::record::{Answer, ChannelId, Query, TurnPage};
+use crate::load::need_channel;
+use crate::pause::{HandlerAnswers, Load, Stop};
+use crate::record::{Answer, Query, TurnPage};
+use crate::state::{Kernel, Step};
+use crate::turn_pages::send_page;
 
-impl Kernel {
-    pub(crate) fn fetch_turns(
-        &mut self,
-        peer: PeerId,
-        id: &Id,
-        params: &FetchTurnsParams,
-        memo: &Memo,
-    ) -> Flow<()> {
-        let uri = match self.parse_channel(&params.channel) {
-            Ok(uri) => uri,
-            Err(error) => return self.answer_error(peer, id, &error),
-        };
-        match self.need_channel(&uri, memo) {
-            Flow::Ready(_) => {}
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        }
-        if uri.is_root() || self.session(&uri).is_some() {
-            let error = RpcError::new(code::INVALID_PARAMS, "`channel` must be a chat");
-            return self.answer_error(peer, id, &error);
-        }
-        let (Some(chat), Some(channel)) = (self.chat(&uri), self.channels.get(&uri)) else {
-            let error = self.not_found(&uri);
-            return self.answer_error(peer, id, &error);
-        };
-        let chat_id = channel.id;
-        let subscription = self
-            .peers
-            .get(&peer)
-            .and_then(|state| state.subscriptions.get(&uri));
-        let Some(subscription) = subscription else {
-            let error = RpcError::new(
-                code::INVALID_PARAMS,
-                "subscribe to the chat before fetching its turns",
-            );
-            return self.answer_error(peer, id, &error);
-        };
-        let before_n = match params.cursor.as_deref() {
-            None => subscription.oldest_n.unwrap_or(chat.next_n),
-            Some("newest") => chat.next_n,
-            Some(cursor) => match self.turn_before(&uri, chat_id, cursor, memo) {
-                Flow::Ready(Some(n)) => n,
-                Flow::Ready(None) => {
-                    return self.answer_error(
-                        peer,
-                        id,
-                        &RpcError::new(code::INVALID_PARAMS, "unknown `cursor`"),
-                    );
-                }
-                Flow::Ask(queries) => return Flow::Ask(queries),
-                Flow::Failed(failed) => return Flow::Failed(failed),
-            },
-        };
-        let query = Query::Turns {
-            chat: chat_id,
-            before_n,
-            turns_max: self.limits.page_turns,
-            bytes_max: self.limits.page_bytes as u64,
-        };
-        let page = match memo.find(|asked| *asked == query) {
-            None => return Flow::Ask(vec![query]),
-            Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
-            Some((_, Ok(Answer::Turns(page)))) => page.clone(),
-            Some((_, Ok(_))) => return Flow::Ready(()),
-        };
-        // A page uses a seq, which must be recorded (G-18).
-        if let Some(reason) = self.unwritable() {
-            return self.answer_error(peer, id, &RpcError::new(code::INTERNAL_ERROR, reason));
-        }
-        self.send_page(peer, &uri, &page);
-        self.respond(peer, id, &json!({}));
-        Flow::Ready(())
+/// The chat and the page.
+pub(super) fn gather(
+    kernel: &Kernel,
+    peer: PeerId,
+    params: &FetchTurnsParams,
+    answers: &HandlerAnswers,
+) -> Result<(ChannelUri, TurnPage), Stop> {
+    let uri = uri::parse("channel", &params.channel)?;
+    need_channel(kernel, &uri, answers)?;
+    if uri.is_root() || kernel.find_session(&uri).is_some() {
+        return Err(uri::bad("`channel` must be a chat").into());
     }
+    let Some(chat) = kernel.find_chat(&uri) else {
+        return Err(uri::not_found(kernel, &uri).into());
+    };
+    let Some(subscription) = kernel.peers().subscription(peer, &uri) else {
+        return Err(uri::bad("subscribe to the chat before fetching its turns").into());
+    };
+    let before_n = match params.cursor.as_deref() {
+        None => subscription.oldest_n.unwrap_or(chat.next_n()),
+        Some("newest") => chat.next_n(),
+        Some(cursor) => {
+            number_at(kernel, &uri, cursor, answers)?.ok_or_else(|| uri::bad("unknown `cursor`"))?
+        }
+    };
+    let answer = answers.read(Query::Turns {
+        chat: kernel.id_of(&uri),
+        before_n,
+        turns_max: kernel.limits().page_turns,
+        bytes_max: kernel.limits().page_bytes as u64,
+    })?;
+    // A page uses a seq, which must be recorded (G-18).
+    uri::check_writable(kernel)?;
+    match answer {
+        Answer::Turns(page) => Ok((uri, page.clone())),
+        _ => unreachable!("answers fit their queries"),
+    }
+}
 
-    /// A cursor describes itself: `before:<turn id>`.
-    fn turn_before(
-        &self,
-        uri: &ChannelUri,
-        chat: ChannelId,
-        cursor: &str,
-        memo: &Memo,
-    ) -> Load<Option<u64>> {
-        let Some(turn_id) = cursor.strip_prefix("before:") else {
-            return Flow::Ready(None);
-        };
-        if let Some(chat) = self.chat(uri)
-            && let Some(place) = chat.state.turns.position(turn_id)
-        {
-            return Flow::Ready(chat.ns.get(place).copied());
-        }
-        let query = Query::FindTurn {
-            chat,
-            turn_id: turn_id.to_owned(),
-        };
-        match memo.find(|asked| *asked == query) {
-            None => Flow::Ask(vec![query]),
-            Some((_, Err(failed))) => Flow::Failed(failed.clone()),
-            Some((_, Ok(Answer::FindTurn(found)))) => {
-                Flow::Ready(found.filter(|found| found.visible).map(|found| found.n))
-            }
-            Some((_, Ok(_))) => Flow::Ready(None),
-        }
-    }
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, (uri, page): &(ChannelUri, TurnPage)) {
+    send_page(step, peer, uri, page);
+    step.respond(peer, id, &json!({}));
+}
 
-    pub(crate) fn send_page(&mut self, peer: PeerId, uri: &ChannelUri, page: &TurnPage) {
-        let Some(first) = page.turns.first() else {
-            return;
-        };
-        let mut json = br#"{"type":"chat/turnsLoaded","turns":["#.to_vec();
-        for (index, turn) in page.turns.iter().enumerate() {
-            if index > 0 {
-                json.push(b',');
-            }
-            json.extend_from_slice(&turn.json);
-        }
-        json.push(b']');
-        if page.older {
-            json.extend_from_slice(br#","turnsNextCursor":"#);
-            json.extend_from_slice(&rpc::to_json(&format!("before:{}", first.id)));
-        }
-        json.push(b'}');
-        self.act_for_one(peer, uri, &json);
-        let first_n = first.n;
-        self.remember_watch(peer, uri);
-        let subscription = self
-            .peers
-            .get_mut(&peer)
-            .and_then(|state| state.subscriptions.get_mut(uri));
-        if let Some(subscription) = subscription {
-            subscription.oldest_n = Some(subscription.oldest_n.map_or(first_n, |n| n.min(first_n)));
-        }
+/// The number of the turn that a cursor names. A cursor describes itself: `before:<turn id>`.
+fn number_at(
+    kernel: &Kernel,
+    uri: &ChannelUri,
+    cursor: &str,
+    answers: &HandlerAnswers,
+) -> Load<Option<u64>> {
+    let Some(turn_id) = cursor.strip_prefix("before:") else {
+        return Ok(None);
+    };
+    if let Some(n) = kernel.chat(uri).number_of(turn_id) {
+        return Ok(Some(n));
     }
+    let answer = answers.read(Query::FindTurn {
+        chat: kernel.id_of(uri),
+        turn_id: turn_id.to_owned(),
+    })?;
+    Ok(match answer {
+        Answer::FindTurn(Some(found)) if found.visible => Some(found.n),
+        _ => None,
+    })
 }

@@ -2,65 +2,74 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wire::ext::system_message_transform as ext;
 use wire::published::commands::InitializeParams;
-use wire::rpc::code;
 use wire::version::{self, NegotiationError};
-use wire::{ChannelUri, Id, RpcError};
+use wire::{Generation, Id, Object, RpcError, Version};
 
-use crate::Kernel;
-use crate::calls::Serving;
-use crate::calls::completions::TRIGGER_CHARACTERS;
+use super::completions::TRIGGER_CHARACTERS;
+use super::serve::{Serving, WantedChannel, serve_snapshots};
+use super::uri::{self, wanted_channels};
+use crate::clients::record_client;
 use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::{CloseReason, Effect, PeerId};
-use crate::load::{Flow, Memo};
-use crate::peers::{Ready, Stage};
+use crate::load::need_channels;
+use crate::pause::{HandlerAnswers, Pause, Stop};
+use crate::peers::Ready;
 use crate::record::Record;
+use crate::state::{Kernel, Step};
 
 /// Longest client id taken, in bytes.
 const CLIENT_ID_BYTES_MAX: usize = 512;
 
-impl Kernel {
-    pub(crate) fn initialize(
-        &mut self,
-        peer: PeerId,
-        id: &Id,
-        params: &InitializeParams,
-        memo: &Memo,
-    ) -> Flow<()> {
-        let (version, generation) = match version::negotiate(&params.protocol_versions) {
-            Ok(chosen) => chosen,
-            Err(error) => {
-                self.fail(peer, id, &error.to_rpc());
-                if matches!(error, NegotiationError::None) {
-                    self.out.effects.push(Effect::Close {
-                        peer,
-                        why: CloseReason::UnsupportedVersion,
-                    }); // H-023
-                }
-                return Flow::Ready(());
-            }
-        };
-        if params.client_id.is_empty() || params.client_id.len() > CLIENT_ID_BYTES_MAX {
-            let message = format!("`clientId` must have 1 to {CLIENT_ID_BYTES_MAX} bytes");
-            return self.answer_error(peer, id, &RpcError::new(code::INVALID_PARAMS, message));
+/// A client, and what it wants to be served.
+pub(super) struct NewClient {
+    ready: Ready,
+    wanted: Vec<WantedChannel>,
+}
+
+/// The version both sides speak. A client that this host shares none with is closed after the error (H-023).
+pub(super) fn negotiate(
+    step: &mut Step,
+    peer: PeerId,
+    params: &InitializeParams,
+) -> Result<(Version, Generation), RpcError> {
+    version::negotiate(&params.protocol_versions).map_err(|error| {
+        if matches!(error, NegotiationError::None) {
+            let why = CloseReason::UnsupportedVersion;
+            step.effect(Effect::Close { peer, why });
         }
-        let wanted =
-            match self.wanted_channels(params.initial_subscriptions.as_deref().unwrap_or(&[])) {
-                Ok(wanted) => wanted,
-                Err(error) => return self.answer_error(peer, id, &error),
-            };
-        if self.supersede(peer, &params.client_id) {
-            return Flow::Ready(());
-        }
-        let with_views: Vec<_> = wanted.iter().map(|uri| (uri.clone(), u32::MAX)).collect();
-        let exist = match self.need_channels(&with_views, memo) {
-            Flow::Ready(exist) => exist,
-            Flow::Ask(queries) => return Flow::Ask(queries),
-            Flow::Failed(failed) => return Flow::Failed(failed),
-        };
-        let ready = Ready {
+        error.to_rpc()
+    })
+}
+
+pub(super) fn gather(
+    kernel: &Kernel,
+    peer: PeerId,
+    params: &InitializeParams,
+    (version, generation): (Version, Generation),
+    answers: &HandlerAnswers,
+) -> Result<NewClient, Stop> {
+    if params.client_id.is_empty() || params.client_id.len() > CLIENT_ID_BYTES_MAX {
+        let message = format!("`clientId` must have 1 to {CLIENT_ID_BYTES_MAX} bytes");
+        return Err(uri::bad(message).into());
+    }
+    let wanted = params.initial_subscriptions.as_deref().unwrap_or(&[]);
+    let wanted = wanted_channels(kernel, wanted)?;
+    wait_for_older(kernel, peer, &params.client_id)?;
+    let with_views: Vec<_> = wanted.iter().map(|uri| (uri.clone(), u32::MAX)).collect();
+    let exist = need_channels(kernel, &with_views, answers)?;
+    // What does not exist is left out of the snapshots (H-029).
+    let there = wanted.into_iter().zip(exist).filter(|(_, there)| *there);
+    let wanted = there.map(|(uri, _)| WantedChannel {
+        uri,
+        view_turns: None,
+        max_latency_ms: None,
+    });
+    Ok(NewClient {
+        wanted: wanted.collect(),
+        ready: Ready {
             client_id: params.client_id.clone(),
             version,
             generation,
@@ -68,73 +77,53 @@ impl Kernel {
             locale: params.locale.clone(),
             transform: ext::of_meta(params.meta.as_ref()),
             volatile: false,
-        };
-        self.admit(peer, ready.clone());
-        // A client that starts anew has no floors from before.
-        if self.unwritable().is_none() {
-            self.out.records.push(Record::ClientGone {
-                client_id: ready.client_id.clone(),
-            });
-        }
-        self.forgotten.remove(&ready.client_id);
-        self.forget(&ready.client_id);
-        self.record_client(&ready);
-        // What does not exist is left out of the snapshots (H-029).
-        let there: Vec<(ChannelUri, Option<u32>, Option<u32>)> = wanted
-            .into_iter()
-            .zip(exist)
-            .filter(|(_, there)| *there)
-            .map(|(uri, _)| (uri, None, None))
-            .collect();
-        let snapshots = self.snapshots_for(peer, &there, Serving::Anew);
-        let mut fields = json!({
-            "protocolVersion": ready.version.to_string(),
-            "serverSeq": self.seq.0,
-            "serverInfo": {"name": "greenroom", "version": self.facts.version},
-            "completionTriggerCharacters": TRIGGER_CHARACTERS,
-            "_meta": ext::support(),
-        });
-        if let Some(directory) = &self.facts.default_directory {
-            fields["defaultDirectory"] = json!(directory);
-        }
-        let Value::Object(fields) = fields else {
-            return Flow::Ready(());
-        };
-        let body = LateBody::Initialize { fields, snapshots };
-        self.say(
-            peer,
-            Frame::Response(Arc::new(LateResponse {
-                id: id.clone(),
-                body,
-            })),
-        );
-        Flow::Ready(())
-    }
+        },
+    })
+}
 
-    /// Well-formed URIs, each once; too many are refused (G-21).
-    pub(crate) fn wanted_channels(&self, texts: &[String]) -> Result<Vec<ChannelUri>, RpcError> {
-        let most = self.limits.subscriptions_max;
-        if texts.len() > most {
-            let message = format!("at most {most} subscriptions per connection");
-            return Err(RpcError::new(code::INVALID_PARAMS, message));
-        }
-        let mut wanted: Vec<ChannelUri> = Vec::with_capacity(texts.len());
-        let mut seen = std::collections::BTreeSet::new();
-        for uri in texts.iter().filter_map(|text| ChannelUri::parse(text).ok()) {
-            if seen.insert(uri.clone()) {
-                wanted.push(uri);
-            }
-        }
-        Ok(wanted)
+/// A newer connection takes over a client id: what was read from the older one is processed first (G-20).
+pub(super) fn wait_for_older(kernel: &Kernel, peer: PeerId, client_id: &str) -> Result<(), Pause> {
+    match kernel.peers().peer_of(client_id) {
+        Some(older) if older != peer => Err(Pause::After(older)),
+        Some(_) | None => Ok(()),
     }
+}
 
-    /// The connection belongs to this client from now on.
-    pub(crate) fn admit(&mut self, peer: PeerId, ready: Ready) {
-        self.clients.insert(ready.client_id.clone(), peer);
-        self.lost.remove(&ready.client_id);
-        self.undo.admitted.push(peer);
-        if let Some(state) = self.peers.get_mut(&peer) {
-            state.stage = Stage::Ready(ready);
-        }
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
+    let ready = client.ready;
+    step.peers_mut().admit(peer, ready.clone());
+    step.find_active_client_again(&ready.client_id);
+    // A client that starts anew has no floors from before.
+    if step.unwritable().is_none() {
+        let client_id = ready.client_id.clone();
+        step.record(Record::ClientGone { client_id });
     }
+    step.peers_mut().set_forgotten(&ready.client_id, false);
+    record_client(step, &ready);
+    let snapshots = serve_snapshots(step, peer, &client.wanted, Serving::Anew);
+    let body = LateBody::Initialize {
+        fields: result_fields(step, &ready),
+        snapshots,
+    };
+    let id = id.clone();
+    step.send(peer, Frame::Response(Arc::new(LateResponse { id, body })));
+}
+
+/// `InitializeResult` without its snapshots.
+fn result_fields(kernel: &Kernel, ready: &Ready) -> Object {
+    let facts = kernel.facts();
+    let mut fields = Object::new();
+    let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
+    put("protocolVersion", json!(ready.version.to_string()));
+    put("serverSeq", json!(kernel.seq().0));
+    put(
+        "serverInfo",
+        json!({"name": "greenroom", "version": facts.version}),
+    );
+    put("completionTriggerCharacters", json!(TRIGGER_CHARACTERS));
+    put("_meta", json!(ext::support()));
+    if let Some(directory) = &facts.default_directory {
+        put("defaultDirectory", json!(directory));
+    }
+    fields
 }

@@ -2,88 +2,65 @@
 
 use serde_json::{Value, json};
 use wire::published::commands::ListSessionsParams;
-use wire::rpc::code;
-use wire::{Id, Object, RpcError, Timestamp, compat};
+use wire::{Object, Timestamp, compat};
 
-use crate::Kernel;
+use super::uri;
 use crate::io::PeerId;
-use crate::load::{Flow, Memo};
+use crate::pause::{HandlerAnswers, Stop};
 use crate::record::{Answer, ChannelId, Query, SummaryRecord};
+use crate::state::Kernel;
 
-impl Kernel {
-    pub(crate) fn list_sessions(
-        &mut self,
-        peer: PeerId,
-        id: &Id,
-        params: &ListSessionsParams,
-        memo: &Memo,
-    ) -> Flow<()> {
-        let most = self.limits.list_page_max;
-        let limit = match params.limit {
-            None => most,
-            Some(limit) if limit > 0 => u32::try_from(limit).unwrap_or(most).min(most),
-            Some(_) => {
-                return self.answer_error(
-                    peer,
-                    id,
-                    &RpcError::new(code::INVALID_PARAMS, "`limit` must be above 0"),
-                );
-            }
-        };
-        let after = match params.cursor.as_deref().map(parse_cursor) {
-            None => None,
-            Some(Some(after)) => Some(after),
-            Some(None) => {
-                return self.answer_error(
-                    peer,
-                    id,
-                    &RpcError::new(code::INVALID_PARAMS, "unknown `cursor`"),
-                );
-            }
-        };
-        // One more than asked for tells whether there is a next page.
-        let query = Query::Sessions {
-            after,
-            limit: limit.saturating_add(1),
-        };
-        let rows = match memo.find(|asked| *asked == query) {
-            None => return Flow::Ask(vec![query]),
-            Some((_, Err(failed))) => return Flow::Failed(failed.clone()),
-            Some((_, Ok(Answer::Sessions(rows)))) => rows,
-            Some((_, Ok(_))) => return Flow::Ready(()),
-        };
-        let page = &rows[..rows.len().min(limit as usize)];
-        let items: Vec<Value> = page
-            .iter()
-            .filter_map(|row| self.listed(peer, row))
-            .collect();
-        let mut result = json!({"items": items});
-        if let (true, Some(last)) = (rows.len() > page.len(), page.last()) {
-            result["nextCursor"] = json!(format!("{}.{}", last.modified.0, last.session.0));
-        }
-        self.respond(peer, id, &result);
-        Flow::Ready(())
+/// The `ListSessionsResult`.
+pub(super) fn gather(
+    kernel: &Kernel,
+    peer: PeerId,
+    params: &ListSessionsParams,
+    answers: &HandlerAnswers,
+) -> Result<Value, Stop> {
+    let most = kernel.limits().list_page_max;
+    let limit = match params.limit {
+        None => most,
+        Some(limit) if limit > 0 => u32::try_from(limit).unwrap_or(most).min(most),
+        Some(_) => return Err(uri::bad("`limit` must be above 0").into()),
+    };
+    let after = match params.cursor.as_deref() {
+        None => None,
+        Some(cursor) => Some(parse_cursor(cursor).ok_or_else(|| uri::bad("unknown `cursor`"))?),
+    };
+    // One more than asked for tells whether there is a next page.
+    let limit_and_next = limit.saturating_add(1);
+    let answer = answers.read(Query::Sessions {
+        after,
+        limit: limit_and_next,
+    })?;
+    let Answer::Sessions(rows) = answer else {
+        unreachable!("answers fit their queries");
+    };
+    let page = &rows[..rows.len().min(limit as usize)];
+    let items = page.iter().filter_map(|row| list_item(kernel, peer, row));
+    let items: Vec<Value> = items.collect();
+    let mut result = json!({"items": items});
+    if let (true, Some(last)) = (rows.len() > page.len(), page.last()) {
+        result["nextCursor"] = json!(format!("{}.{}", last.modified.0, last.session.0));
     }
+    Ok(result)
+}
 
-    /// A row as it is now: what changed since it was read was already told, and must not be taken back.
-    fn listed(&self, peer: PeerId, row: &SummaryRecord) -> Option<Value> {
-        if self.disposed.contains(&row.session) {
-            return None;
-        }
-        let live = self
-            .channels
-            .get(&row.uri)
-            .filter(|channel| channel.id == row.session);
-        let live = live
-            .and_then(|_| self.session(&row.uri))
-            .map(|session| session.published.clone());
-        let stored = || serde_json::from_slice::<Object>(&row.json).ok();
-        let mut summary = live.filter(|summary| !summary.is_empty()).or_else(stored)?;
-        if let Some(ready) = self.ready(peer) {
-            compat::down_summary(ready.generation, &mut summary);
-        }
-        Some(Value::Object(summary))
+/// A row as it is now: what changed since it was read was already sent, and must not be taken back.
+fn list_item(kernel: &Kernel, peer: PeerId, row: &SummaryRecord) -> Option<Value> {
+    let channels = kernel.channels();
+    if channels.is_disposed(row.session) {
+        return None;
     }
+    let live = channels.find_session(&row.uri);
+    let live = live.filter(|_| channels.id_of(&row.uri) == Some(row.session));
+    let live = live.map(|session| session.published().clone());
+    let stored = || serde_json::from_slice::<Object>(&row.json).ok();
+    let mut summary = live.filter(|summary| !summary.is_empty()).or_else(stored)?;
+    if let Some(ready) = kernel.ready(peer) {
+        compat::down_summary(ready.generation, &mut summary);
+    }
+    Some(Value::Object(summary))
 }
 
 fn parse_cursor(text: &str) -> Option<(Timestamp, ChannelId)> {

@@ -1,8 +1,8 @@
-//! Requests: one file per method, named as on the wire.
+//! Requests: one file per method, named as on the wire. Each gathers what it needs, which may pause it, and then applies it,
+//! which may not.
 
 mod completions;
 mod create_chat;
-pub(crate) use create_chat::page_in_memory;
 mod create_session;
 mod dispose_chat;
 mod dispose_session;
@@ -10,44 +10,80 @@ mod fetch_turns;
 mod initialize;
 mod list_sessions;
 mod reconnect;
+mod replay;
 mod resolve_session_config;
 mod resource_read;
+mod serve;
 mod subscribe;
+pub(crate) mod unsubscribe;
+mod uri;
 
-pub(crate) use create_session::NEW_TITLE;
-pub(crate) use reconnect::CachedReplay;
-pub(crate) use subscribe::{FROM_THE_BEGINNING, Serving};
-
+use serde_json::Value;
+use wire::methods::Call;
 use wire::rpc::code;
-use wire::{ChannelUri, RpcError};
+use wire::{Id, RpcError};
 
-use crate::Kernel;
+use crate::io::PeerId;
+use crate::pause::Stop;
+use crate::peers::Waiting;
+use crate::state::Step;
 
-impl Kernel {
-    /// The error for a URI that names nothing (H-045, G-23).
-    pub(crate) fn not_found(&self, uri: &ChannelUri) -> RpcError {
-        let scheme = uri.scheme();
-        let of_a_session = scheme == "ahp-session"
-            || self
-                .facts
-                .agents
-                .iter()
-                .any(|agent| agent.provider == scheme);
-        // A session's annotations are a channel of their own kind.
-        let of_a_session = of_a_session && !uri.as_str().ends_with("/annotations");
-        if of_a_session {
-            RpcError::new(
-                code::SESSION_NOT_FOUND,
-                format!("there is no session {uri}"),
-            )
-        } else {
-            RpcError::new(code::NOT_FOUND, format!("there is no channel {uri}"))
+/// Handles a request, as far as it goes.
+pub(crate) fn handle(
+    step: &mut Step,
+    peer: PeerId,
+    id: &Id,
+    call: &Call,
+    waiting: &Waiting,
+) -> Result<(), Stop> {
+    let answers = &waiting.answers;
+    let admitted = step.ready(peer).is_some();
+    match call {
+        Call::Initialize(_) | Call::Reconnect(_) if admitted => {
+            Err(invalid("this connection is initialized already").into()) // G-21
         }
+        Call::Initialize(params) => {
+            let version = initialize::negotiate(step, peer, params)?;
+            initialize::gather(step, peer, params, version, answers)
+                .map(|facts| initialize::apply(step, peer, id, facts))
+        }
+        Call::Reconnect(params) => reconnect::gather(step, peer, params, answers)
+            .map(|facts| reconnect::apply(step, peer, id, facts)),
+        Call::Ping => {
+            step.respond(peer, id, &Value::Null);
+            Ok(())
+        }
+        _ if !admitted => Err(invalid("send `initialize` or `reconnect` first").into()), // H-020
+        Call::Subscribe(params) => subscribe::gather(step, peer, params, answers)
+            .map(|facts| subscribe::apply(step, peer, id, facts)),
+        Call::CreateSession(params, raw) => {
+            create_session::gather(step, peer, params, raw, answers)
+                .map(|new| create_session::apply(step, peer, id, new))
+        }
+        Call::CreateChat(params, raw) => create_chat::gather(step, params, raw, waiting)
+            .map(|facts| create_chat::apply(step, peer, id, facts)),
+        Call::DisposeChat(params) => dispose_chat::gather(step, params, answers)
+            .map(|chat| dispose_chat::apply(step, peer, id, &chat)),
+        Call::DisposeSession(params) => dispose_session::gather(step, params, answers)
+            .map(|session| dispose_session::apply(step, peer, id, &session)),
+        Call::ListSessions(params) => list_sessions::gather(step, peer, params, answers)
+            .map(|page| step.respond(peer, id, &page)),
+        Call::ResourceRead(params) => resource_read::gather(step, params, answers)
+            .map(|content| resource_read::apply(step, peer, id, content)),
+        Call::FetchTurns(params) => fetch_turns::gather(step, peer, params, answers)
+            .map(|page| fetch_turns::apply(step, peer, id, &page)),
+        Call::Completions(params) => {
+            completions::gather(step, params, answers).map(|items| step.respond(peer, id, &items))
+        }
+        Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, params)
+            .map(|config| step.respond(peer, id, &config))
+            .map_err(Stop::from),
+        Call::SessionConfigCompletions(params) => resolve_session_config::complete(step, params)
+            .map(|items| step.respond(peer, id, &items))
+            .map_err(Stop::from),
     }
+}
 
-    /// A channel URI from a request, or the error that says what is wrong with it.
-    pub(crate) fn parse_channel(&self, text: &str) -> Result<ChannelUri, RpcError> {
-        ChannelUri::parse(text)
-            .map_err(|error| RpcError::new(code::INVALID_PARAMS, format!("`channel`: {error}")))
-    }
+fn invalid(message: &str) -> RpcError {
+    RpcError::new(code::INVALID_REQUEST, message)
 }

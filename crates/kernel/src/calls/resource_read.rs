@@ -6,55 +6,52 @@ use wire::published::commands::ResourceReadParams;
 use wire::rpc::code;
 use wire::{Digest, Id, RpcError, content};
 
-use crate::Kernel;
-use crate::errand::Errand;
-use crate::frame::{Frame, LateBody, LateResponse};
+use crate::frame::{Content, Frame, LateBody, LateResponse};
 use crate::io::{Fetch, Fetched, PeerId};
-use crate::load::{Flow, Memo};
+use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
+use crate::state::{Kernel, Step};
 
 /// What a response takes beside its data.
 const ENVELOPE_BYTES: usize = 1_024;
 
-impl Kernel {
-    pub(crate) fn resource_read(
-        &mut self,
-        peer: PeerId,
-        id: &Id,
-        params: &ResourceReadParams,
-        memo: &Memo,
-    ) -> Flow<()> {
-        let digest = match named(&params.uri) {
-            Ok(digest) => digest,
-            Err(error) => return self.answer_error(peer, id, &error),
-        };
-        let bytes_max = self.limits.message_out_bytes.saturating_sub(ENVELOPE_BYTES);
-        let error = match memo.fetched() {
-            None => {
-                return Flow::Errand(Errand::Fetch(Fetch {
-                    digest,
-                    encoding: params.encoding,
-                    bytes_max,
-                }));
-            }
-            Some(Ok(Fetched::Content(content))) if content.data.len() <= bytes_max => {
-                let body = LateBody::Content(content.clone());
-                let id = id.clone();
-                self.say(peer, Frame::Response(Arc::new(LateResponse { id, body })));
-                return Flow::Ready(());
-            }
-            Some(Ok(Fetched::Content(_) | Fetched::TooLarge)) => RpcError::new(
-                code::INTERNAL_ERROR,
-                format!("this content does not fit into a message of {bytes_max} bytes"),
-            ),
-            Some(Ok(Fetched::Missing)) => missing(&params.uri),
-            Some(Err(failed)) => RpcError::new(code::INTERNAL_ERROR, failed.to_string()),
-        };
-        self.answer_error(peer, id, &error)
+/// The content, encoded.
+pub(super) fn gather(
+    kernel: &Kernel,
+    params: &ResourceReadParams,
+    answers: &HandlerAnswers,
+) -> Result<Content, Stop> {
+    let digest = digest_of(&params.uri)?;
+    let bytes_max = kernel.limits().message_out_bytes;
+    let bytes_max = bytes_max.saturating_sub(ENVELOPE_BYTES);
+    match answers.fetched() {
+        None => Err(Pause::Work(HostWork::Fetch(Fetch {
+            digest,
+            encoding: params.encoding,
+            bytes_max,
+        }))
+        .into()),
+        Some(Ok(Fetched::Content(content))) if content.data.len() <= bytes_max => {
+            Ok(content.clone())
+        }
+        Some(Ok(Fetched::Content(_) | Fetched::TooLarge)) => {
+            let message = format!("this content does not fit into a message of {bytes_max} bytes");
+            Err(RpcError::new(code::INTERNAL_ERROR, message).into())
+        }
+        Some(Ok(Fetched::Missing)) => Err(missing(&params.uri).into()),
+        Some(Err(failed)) => Err(RpcError::new(code::INTERNAL_ERROR, failed.to_string()).into()),
     }
 }
 
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, content: Content) {
+    let response = LateResponse {
+        id: id.clone(),
+        body: LateBody::Content(content),
+    };
+    step.send(peer, Frame::Response(Arc::new(response)));
+}
+
 /// The content a URI names. What this host may not or cannot read is said as the one policy says it (H-250).
-fn named(uri: &str) -> Result<Digest, RpcError> {
+fn digest_of(uri: &str) -> Result<Digest, RpcError> {
     if let Some(digest) = Digest::from_uri(uri) {
         return Ok(digest);
     }

@@ -1,4 +1,6 @@
-//! Tool calls: what an agent makes of them, and what clients may do to them.
+//! Tool calls: what an agent makes of them, what clients may do to them, and how the agent hears of it.
 
-mod of_agent;
-pub(crate) mod of_client;
+pub(crate) mod agent;
+pub(crate) mod check;
+pub(crate) mod client;
+pub(crate) mod reply;

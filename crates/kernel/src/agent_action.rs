@@ -1,0 +1,40 @@
+//! Actions that an agent causes: checked like a client's, because clients must be able to read them.
+
+use agent_api::AgentError;
+use serde_json::{Value, json};
+use wire::reduce::Reduced;
+use wire::{Action, ChannelUri};
+
+use crate::state::Step;
+use crate::turn::end::{end_turn_in_error, stop_run};
+
+/// Records what an agent says. What no client could read is not sent: the turn ends, and says why (H-078). Returns whether
+/// anything changed.
+pub(crate) fn record_agent_action(
+    step: &mut Step,
+    uri: &ChannelUri,
+    name: &str,
+    fields: Value,
+) -> bool {
+    let action = Action::host(name, fields);
+    match Action::decode(Value::Object(action.body)) {
+        Ok(action) => step.act(uri, action, None) == Reduced::Changed,
+        Err(error) => {
+            stop_run(step, uri);
+            let failure = AgentError {
+                error_type: "agentUnreadable".to_owned(),
+                message: format!("the agent said what nobody can read: {error}"),
+                resumable: false,
+            };
+            end_turn_in_error(step, uri, failure);
+            false
+        }
+    }
+}
+
+/// Shows a system notification in the active turn.
+pub(crate) fn notice(step: &mut Step, uri: &ChannelUri, turn_id: &str, text: &str) {
+    let part = json!({"kind": "systemNotification", "content": text});
+    let fields = json!({"turnId": turn_id, "part": part});
+    step.act_as_host(uri, "chat/responsePart", fields);
+}

@@ -1,0 +1,181 @@
+//! What an agent says while it works on a turn becomes actions. A run that was stopped is not heard any more: late events change
+//! nothing.
+
+use agent_api::{AgentError, AgentEvent, AgentReply, TextKind};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wire::published::state::{ContentRef, UsageInfo};
+use wire::{Action, ChannelUri};
+
+use crate::agent_action::{notice, record_agent_action};
+use crate::channels::Executor;
+use crate::follow_up::FollowUp;
+use crate::io::{Effect, RunId};
+use crate::record::Record;
+use crate::state::Step;
+use crate::tool_call::agent as tool_call;
+use crate::turn::agent::settings_of;
+use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
+use crate::{pending, question, render, sessions, worker};
+
+/// An agent says something about the turn it works on.
+pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
+    let Some(uri) = step.runs().chat_of(run).cloned() else {
+        return; // the run was stopped
+    };
+    let Some(turn_id) = step.active_turn_id(&uri) else {
+        debug_assert!(false, "a run ends with its turn");
+        return;
+    };
+    let (uri, turn) = (&uri, turn_id.as_str());
+    match event {
+        AgentEvent::PartOpened { part, kind } => open_part(step, uri, turn, part, kind),
+        AgentEvent::Text { part, text } => add_text(step, uri, turn, part, text),
+        AgentEvent::Notice { text } => notice(step, uri, turn, &text),
+        AgentEvent::Usage(usage) => report_usage(step, uri, turn, &usage),
+        AgentEvent::Title(title) => sessions::set_title_by_agent(step, uri, &title),
+        AgentEvent::Activity(activity) => {
+            let fields = json!({"activity": activity});
+            step.act_as_host(uri, "chat/activityChanged", fields);
+        }
+        AgentEvent::Checkpoint(data) => store_checkpoint(step, uri, turn, data),
+        AgentEvent::Notes(notes) => store_notes(step, uri, turn, &notes),
+        AgentEvent::ContentRef(content) => add_content_ref(step, uri, turn, &content),
+        AgentEvent::InputRequested { ask, request } => question::ask_user(step, uri, ask, request),
+        AgentEvent::SteerPoint { steer } => pending::take_steering(step, uri, run, steer),
+        AgentEvent::SettingsRequested { ask } => {
+            let values = settings_of(step, uri);
+            let reply = AgentReply::Settings { ask, values };
+            step.effect(Effect::Reply { run, reply });
+        }
+        AgentEvent::Render { render, sections } => {
+            render::render_for_turn(step, uri, run, render, sections);
+        }
+        AgentEvent::Spawned { call, worker } => worker::start_worker(step, run, call, *worker),
+        AgentEvent::ToolStarted { call, start } => {
+            tool_call::start_call(step, uri, turn, call, Executor::Agent, *start);
+        }
+        AgentEvent::ToolInput { call, text } => tool_call::add_input(step, uri, turn, call, text),
+        AgentEvent::ToolReady { call, ready } => {
+            tool_call::set_ready(step, uri, turn, call, *ready);
+        }
+        AgentEvent::ToolContent { call, content } => {
+            tool_call::set_content(step, uri, turn, call, content);
+        }
+        AgentEvent::ToolCompleted {
+            call,
+            result,
+            review,
+        } => tool_call::complete(step, uri, turn, call, result, review),
+        AgentEvent::ClientTool {
+            call,
+            name,
+            input,
+            timeout_ms,
+        } => {
+            let tool = tool_call::ClientTool {
+                name,
+                input,
+                timeout_ms,
+            };
+            tool_call::call_client(step, uri, turn, (run, call), &tool);
+        }
+        AgentEvent::Compacted {
+            keep_turns,
+            summary,
+        } => compact(step, uri, keep_turns, summary),
+        AgentEvent::Completed => {
+            end_turn(step, uri, "chat/turnComplete", json!({"turnId": turn}));
+            step.follow_up(FollowUp::StartQueue(uri.clone())); // the next one is due (G-08)
+        }
+        AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
+    }
+}
+
+fn open_part(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, kind: TextKind) {
+    let id = format!("p{}", step.seq().0 + 1); // from the seq that creates it (G-26)
+    let name = match kind {
+        TextKind::Markdown => "markdown",
+        TextKind::Reasoning => "reasoning",
+    };
+    let body = json!({"kind": name, "id": id, "content": ""});
+    let fields = json!({"turnId": turn_id, "part": body});
+    step.act_as_host(uri, "chat/responsePart", fields);
+    if let Some(run) = step.run_mut(uri) {
+        run.add_part(part, id, kind);
+    }
+}
+
+/// More text for an open part; a part that was never opened has none.
+fn add_text(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, text: String) {
+    let run = step.chat(uri).run();
+    if let Some((id, kind)) = run.and_then(|run| run.part(part)) {
+        let action = match kind {
+            TextKind::Markdown => Action::delta(turn_id, id, text),
+            TextKind::Reasoning => Action::reasoning(turn_id, id, text),
+        };
+        step.act(uri, action, None);
+    }
+}
+
+/// What no client could read is not sent, and not kept a secret either (H-078).
+fn report_usage(step: &mut Step, uri: &ChannelUri, turn_id: &str, usage: &UsageInfo) {
+    let usage = Action::host("chat/usage", json!({"turnId": turn_id, "usage": usage}));
+    match Action::decode(Value::Object(usage.body)) {
+        Ok(usage) => {
+            step.act(uri, usage, None);
+        }
+        Err(error) => {
+            let text = format!("the agent's usage report: {error}");
+            notice(step, uri, turn_id, &text);
+        }
+    }
+}
+
+fn add_content_ref(step: &mut Step, uri: &ChannelUri, turn_id: &str, content: &ContentRef) {
+    let mut part = json!(content);
+    part["kind"] = json!("contentRef");
+    let fields = json!({"turnId": turn_id, "part": part});
+    record_agent_action(step, uri, "chat/responsePart", fields);
+}
+
+/// What an agent wants to have back when the turn is resumed.
+fn store_checkpoint(step: &mut Step, uri: &ChannelUri, turn_id: &str, data: Bytes) {
+    let most = step.limits().checkpoint_bytes_max;
+    if data.len() > most {
+        let failure = AgentError {
+            error_type: "checkpointTooLarge".to_owned(),
+            message: format!("the agent's checkpoint exceeds {most} bytes"),
+            resumable: false,
+        };
+        stop_run(step, uri);
+        return end_turn_in_error(step, uri, failure);
+    }
+    step.record(Record::Checkpoint {
+        chat: step.id_of(uri),
+        turn_id: turn_id.to_owned(),
+        data: Some(data.clone()),
+    });
+    step.set_checkpoint(uri, turn_id.to_owned(), data);
+}
+
+/// What an agent wants to know again in later turns of the session.
+fn store_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, notes: &Bytes) {
+    let most = step.limits().checkpoint_bytes_max;
+    if notes.len() > most {
+        let text = format!("the agent's notes exceed {most} bytes and were not stored");
+        return notice(step, uri, turn_id, &text);
+    }
+    let session = step.chat(uri).session().clone();
+    step.session_mut(&session).set_notes(notes);
+}
+
+/// The agent remembers less from now on.
+fn compact(step: &mut Step, uri: &ChannelUri, keep_turns: usize, summary: Option<String>) {
+    let most = step.limits().checkpoint_bytes_max;
+    let summary = summary.map(|mut summary| {
+        summary.truncate(summary.floor_char_boundary(most));
+        summary
+    });
+    step.chat_mut(uri).compact(keep_turns, summary);
+}

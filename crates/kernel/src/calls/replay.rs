@@ -1,0 +1,182 @@
+//! What a client missed, as actions: from memory, from the journal, or not at all (G-19).
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use wire::{ChannelUri, Generation, action, compat};
+
+use crate::frame::Replayed;
+use crate::pause::{HandlerAnswers, Load, Unread};
+use crate::peers::Ready;
+use crate::record::{Answer, ChannelId, FloorRecord, Query, Seq};
+use crate::state::Kernel;
+
+/// How often the journal's log is read for one replay before snapshots are the better answer.
+const LOG_ROUNDS_MAX: usize = 4;
+
+/// What a client was last served, by channel.
+pub(super) type Floors = BTreeMap<ChannelUri, FloorRecord>;
+
+/// The envelopes that were missed, and from where on in each channel.
+pub(super) struct Replay {
+    pub from: BTreeMap<ChannelId, Seq>,
+    pub envelopes: Arc<Replayed>,
+}
+
+/// The envelopes each channel's subscriber missed, in one order; `None` if the rules of G-19 do not allow a replay.
+pub(super) fn gather(
+    kernel: &Kernel,
+    channels: &[ChannelUri],
+    floors: &Floors,
+    last_seen: Seq,
+    answers: &HandlerAnswers,
+) -> Load<Option<Replay>> {
+    let Some(from) = starts(kernel, channels, floors, last_seen) else {
+        return Ok(None);
+    };
+    let Some(lowest) = from.values().min().copied() else {
+        let envelopes = Arc::new(Replayed::new(Vec::new()));
+        return Ok(Some(Replay { from, envelopes }));
+    };
+    if let Some(envelopes) = kernel.replays().find(&from, kernel.seq()) {
+        return Ok(Some(Replay { from, envelopes }));
+    }
+    let mut envelopes = Vec::new();
+    let mut through = lowest;
+    let log = kernel.log();
+    // The tail may move on while the journal is read: then only what came since is read, a few times.
+    while !log.reaches(through) {
+        let rest = from.iter().map(|(id, seq)| (*id, (*seq).max(through)));
+        let rest: Vec<(ChannelId, Seq)> = rest.collect();
+        match read_log(kernel, rest, through, answers)? {
+            Some((slice, read)) => {
+                envelopes.extend(slice);
+                through = read;
+            }
+            None => return Ok(None),
+        }
+    }
+    for (seq, channel, envelope) in log.above(through) {
+        if from.get(channel).is_some_and(|start| seq > start) {
+            envelopes.push(envelope.clone());
+        }
+    }
+    let envelopes = Arc::new(Replayed::new(envelopes));
+    let fits = envelopes.size_hint() <= kernel.limits().message_out_bytes;
+    Ok(fits.then_some(Replay { from, envelopes }))
+}
+
+/// From where on each channel was missed; `None` if what the client holds of one of them cannot be built upon.
+fn starts(
+    kernel: &Kernel,
+    channels: &[ChannelUri],
+    floors: &Floors,
+    last_seen: Seq,
+) -> Option<BTreeMap<ChannelId, Seq>> {
+    let starts = channels.iter().map(|uri| {
+        let (id, floor) = (kernel.channels().id_of(uri)?, floors.get(uri)?);
+        let reused = id.0 > floor.floor.0;
+        let unconfirmed = floor.replaced && last_seen < floor.floor;
+        let start = last_seen.max(floor.floor);
+        let from_the_future = last_seen > kernel.seq();
+        let forgotten = start < kernel.log().floor();
+        (!reused && !unconfirmed && !from_the_future && !forgotten).then_some((id, start))
+    });
+    starts.collect()
+}
+
+/// Envelopes of the journal's log above their floors, and up to which seq; `None` if snapshots are the better answer.
+fn read_log(
+    kernel: &Kernel,
+    floors: Vec<(ChannelId, Seq)>,
+    above: Seq,
+    answers: &HandlerAnswers,
+) -> Load<Option<(Vec<bytes::Bytes>, Seq)>> {
+    let further = answers.find(|query| {
+        matches!(query, Query::Log { floors: asked, through, .. } if *asked == floors && *through > above)
+    });
+    match further {
+        None if answers.count(|query| matches!(query, Query::Log { .. })) >= LOG_ROUNDS_MAX => {
+            Ok(None)
+        }
+        // Only what is committed for certain: the seqs of this very batch may yet be given to others.
+        None => Err(Unread::Read(vec![Query::Log {
+            floors,
+            through: kernel.log().committed(),
+            bytes_max: kernel.limits().message_out_bytes as u64,
+        }])),
+        Some((_, Err(failed))) => Err(Unread::Failed(failed.clone())),
+        Some((Query::Log { through, .. }, Ok(Answer::Log(slice)))) if !slice.overflowed => {
+            let actions = slice.actions.iter();
+            let envelopes = actions.map(|(_, _, envelope)| envelope.clone()).collect();
+            Ok(Some((envelopes, *through)))
+        }
+        Some(_) => Ok(None),
+    }
+}
+
+/// What the reconnect itself caused in the channels that are resumed belongs into the replay: nobody watches yet. `None` if it
+/// is not in memory any more.
+pub(super) fn with_actions_since(
+    kernel: &Kernel,
+    replayed: &Arc<Replayed>,
+    channels: &[ChannelUri],
+    before: Seq,
+) -> Option<Arc<Replayed>> {
+    if kernel.seq() == before {
+        return Some(Arc::clone(replayed));
+    }
+    let log = kernel.log();
+    if !log.reaches(before) {
+        return None;
+    }
+    let resumed = channels
+        .iter()
+        .filter_map(|uri| kernel.channels().id_of(uri));
+    let resumed: BTreeSet<ChannelId> = resumed.collect();
+    let followed = log.above(before);
+    let followed = followed.filter(|(_, channel, _)| resumed.contains(channel));
+    let mut envelopes = replayed.envelopes.clone();
+    envelopes.extend(followed.map(|(_, _, envelope)| envelope.clone()));
+    Some(Arc::new(Replayed::new(envelopes)))
+}
+
+/// An older client is replayed what it would have heard live (H-089).
+pub(super) fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Arc<Replayed> {
+    if ready.generation == Generation::V1_0 {
+        return replay;
+    }
+    let known = replay.envelopes.iter().filter(|envelope| {
+        let Ok(outline) = serde_json::from_slice::<Outline>(envelope) else {
+            debug_assert!(false, "an envelope that was recorded can be read");
+            return false;
+        };
+        let origin = outline.origin;
+        let own = origin.is_some_and(|origin| origin.client_id == ready.client_id);
+        own || compat::knows(ready.generation, &action::kind_of(&outline.action.name))
+    });
+    Arc::new(Replayed::new(known.cloned().collect()))
+}
+
+/// As much of an envelope as is needed to know who hears it.
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(borrow)]
+    action: OutlineAction<'a>,
+    #[serde(borrow)]
+    origin: Option<OutlineOrigin<'a>>,
+}
+
+#[derive(Deserialize)]
+struct OutlineAction<'a> {
+    #[serde(rename = "type", borrow)]
+    name: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct OutlineOrigin<'a> {
+    #[serde(rename = "clientId", borrow)]
+    client_id: Cow<'a, str>,
+}

@@ -1,0 +1,67 @@
+//! Serving channels to a connection: snapshots, all within one message (G-29), and the subscriptions to them.
+
+use std::sync::Arc;
+
+use wire::ChannelUri;
+
+use crate::clients::record_floor;
+use crate::frame::Snapshot;
+use crate::io::PeerId;
+use crate::peers::Subscription;
+use crate::state::Step;
+
+/// How snapshots relate to what the client may hold from before (G-19).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Serving {
+    /// They take the place of everything: until the client shows that it has them, nothing is replayed onto what it had
+    /// before.
+    Anew,
+    /// One more channel on a connection that goes on.
+    More,
+}
+
+/// A channel to be served, with its view and its delivery window.
+pub(super) struct WantedChannel {
+    pub uri: ChannelUri,
+    pub view_turns: Option<u32>,
+    pub max_latency_ms: Option<u32>,
+}
+
+/// Snapshots of channels that are in memory, and subscriptions to them (H-041).
+pub(super) fn serve_snapshots(
+    step: &mut Step,
+    peer: PeerId,
+    wanted: &[WantedChannel],
+    serving: Serving,
+) -> Vec<Arc<Snapshot>> {
+    let mut bytes_left = step.limits().message_out_bytes;
+    let mut snapshots = Vec::with_capacity(wanted.len());
+    for WantedChannel {
+        uri,
+        view_turns,
+        max_latency_ms,
+    } in wanted
+    {
+        let Some(window) = step.snapshot(uri, *view_turns, bytes_left) else {
+            debug_assert!(false, "{uri} was found in memory before");
+            continue;
+        };
+        bytes_left = bytes_left.saturating_sub(window.snapshot.size_hint());
+        let replaced = serving == Serving::Anew || step.peers().was_served(peer, uri);
+        let subscription = Subscription {
+            floor: window.snapshot.from_seq,
+            replaced,
+            oldest_turn: window.oldest_turn(),
+            view_turns: *view_turns,
+            max_latency_ms: *max_latency_ms,
+            oldest_n: window.oldest_n,
+        };
+        if let Some(ready) = step.ready(peer) {
+            let client_id = ready.client_id.clone();
+            record_floor(step, &client_id, uri, &subscription);
+        }
+        step.peers_mut().subscribe(peer, uri, subscription);
+        snapshots.push(window.snapshot);
+    }
+    snapshots
+}

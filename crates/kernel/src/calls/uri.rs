@@ -1,0 +1,49 @@
+//! URIs of channels in requests, and the errors that say what is wrong with them.
+
+use wire::rpc::code;
+use wire::{ChannelUri, RpcError};
+
+use crate::state::Kernel;
+
+/// The error for a URI that names nothing (H-045, G-23).
+pub(super) fn not_found(kernel: &Kernel, uri: &ChannelUri) -> RpcError {
+    let scheme = uri.scheme();
+    let of_a_session = scheme == "ahp-session" || kernel.find_agent(scheme).is_some();
+    // A session's annotations are a channel of their own kind.
+    if of_a_session && !uri.as_str().ends_with("/annotations") {
+        let message = format!("there is no session {uri}");
+        return RpcError::new(code::SESSION_NOT_FOUND, message);
+    }
+    RpcError::new(code::NOT_FOUND, format!("there is no channel {uri}"))
+}
+
+/// A channel URI from a request, or the error that says what is wrong with it.
+pub(super) fn parse(field: &str, text: &str) -> Result<ChannelUri, RpcError> {
+    ChannelUri::parse(text).map_err(|error| bad(format!("`{field}`: {error}")))
+}
+
+pub(super) fn bad(message: impl Into<String>) -> RpcError {
+    RpcError::new(code::INVALID_PARAMS, message.into())
+}
+
+/// The error for what must be written while nothing can be.
+pub(super) fn check_writable(kernel: &Kernel) -> Result<(), RpcError> {
+    match kernel.unwritable() {
+        Some(reason) => Err(RpcError::new(code::INTERNAL_ERROR, reason)),
+        None => Ok(()),
+    }
+}
+
+/// Well-formed URIs, each once; too many are refused (G-21).
+pub(super) fn wanted_channels(
+    kernel: &Kernel,
+    texts: &[String],
+) -> Result<Vec<ChannelUri>, RpcError> {
+    let most = kernel.limits().subscriptions_max;
+    if texts.len() > most {
+        return Err(bad(format!("at most {most} subscriptions per connection")));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    let uris = texts.iter().filter_map(|text| ChannelUri::parse(text).ok());
+    Ok(uris.filter(|uri| seen.insert(uri.clone())).collect())
+}

@@ -1,0 +1,499 @@
+//! A chat in memory: its state as clients know it, the window of its turns, and what only the host knows of it.
+//!
+//! Promises: every turn in the state has its number in the journal; a chat has at most one run, and only while a turn is
+//! active.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wire::reduce::{Reduced, reduce_chat};
+use wire::state::{ChatState, Outcome, Turn, TurnList};
+use wire::{Action, ChannelUri, Timestamp};
+
+use super::chat_private::ChatPrivate;
+use super::run::Run;
+use crate::io::{Compacted, RunId};
+use crate::record::{ChannelId, Seq, StoredTurn, TurnPage};
+use crate::submission::Submitted;
+
+/// Truncates remembered for reconnects; a client that missed an older one gets a snapshot.
+const CUTS_MAX: usize = 32;
+
+/// Turn ids of clients that look like the host's own, at most: a client need not use any.
+pub(crate) const HOST_LIKE_IDS_MAX: usize = 1_024;
+
+/// A chat in memory.
+pub(crate) struct Chat {
+    state: Arc<ChatState>,
+    session: ChannelUri,
+    session_id: ChannelId,
+    /// The journal's numbers of the turns in `state.turns`.
+    turn_numbers: Vec<u64>,
+    /// Visible turns lie on disk before the first of these.
+    has_older: bool,
+    next_n: u64,
+    run: Option<Run>,
+    /// The last checkpoint of the turn that can be resumed.
+    checkpoint: Option<(String, Bytes)>,
+    /// The seq at which turns were last hidden: what was read before may still show them.
+    last_hidden_seq: Seq,
+    private: ChatPrivate,
+}
+
+/// What a chat is loaded from, beside its state.
+pub(crate) struct StoredChat {
+    pub session: (ChannelUri, ChannelId),
+    pub turns: TurnPage,
+    pub next_n: u64,
+    pub checkpoint: Option<(String, Bytes)>,
+    pub private: ChatPrivate,
+}
+
+/// What a new chat begins with beside its state.
+#[derive(Default)]
+pub(crate) struct ChatBeginning {
+    pub turns: TurnPage,
+    /// The number its first own turn gets.
+    pub next_n: u64,
+    pub checkpoint: Option<(String, Bytes)>,
+    pub host_like_turn_ids: BTreeSet<String>,
+    pub compacted: Option<Compacted>,
+    pub brief: Option<Bytes>,
+    pub depth: usize,
+}
+
+/// A turn that ended: its row, and whether its checkpoint is to be removed.
+pub(crate) struct EndedTurn {
+    pub n: u64,
+    pub turn: Arc<Turn>,
+    pub removes_checkpoint: bool,
+}
+
+/// What a truncate removed.
+pub(crate) struct TruncatedTurns {
+    /// The row of the turn that was running.
+    pub active: Option<(u64, Arc<Turn>)>,
+    /// Whether rows from `from_n` on are to be hidden.
+    pub hides: bool,
+    pub checkpoint_turn: Option<String>,
+}
+
+impl Chat {
+    pub fn new(state: ChatState, session: ChannelUri, session_id: ChannelId) -> Self {
+        Self {
+            state: Arc::new(state),
+            session,
+            session_id,
+            turn_numbers: Vec::new(),
+            has_older: false,
+            next_n: 0,
+            run: None,
+            checkpoint: None,
+            last_hidden_seq: Seq(0),
+            private: ChatPrivate::default(),
+        }
+    }
+
+    /// A chat as the journal holds it.
+    pub fn from_stored(mut state: ChatState, stored: StoredChat) -> Self {
+        let (session, session_id) = stored.session;
+        let has_older = stored.turns.older;
+        let (turn_numbers, turns) = split_page(stored.turns);
+        state.turns = Arc::new(TurnList::new(turns));
+        Self {
+            turn_numbers,
+            has_older,
+            next_n: stored.next_n,
+            checkpoint: stored.checkpoint,
+            private: stored.private,
+            ..Self::new(state, session, session_id)
+        }
+    }
+
+    /// A new chat that begins with turns of another one, or with a task.
+    pub fn beginning_with(
+        state: ChatState,
+        session: ChannelUri,
+        session_id: ChannelId,
+        beginning: ChatBeginning,
+    ) -> Self {
+        let mut private = ChatPrivate::default();
+        private.host_like_turn_ids = beginning.host_like_turn_ids;
+        private.compacted = beginning.compacted;
+        private.brief = beginning.brief;
+        private.depth = beginning.depth;
+        Self::from_stored(
+            state,
+            StoredChat {
+                session: (session, session_id),
+                turns: beginning.turns,
+                next_n: beginning.next_n,
+                checkpoint: beginning.checkpoint,
+                private,
+            },
+        )
+    }
+
+    pub fn state(&self) -> &ChatState {
+        &self.state
+    }
+
+    pub fn shared_state(&self) -> Arc<ChatState> {
+        Arc::clone(&self.state)
+    }
+
+    pub fn session(&self) -> &ChannelUri {
+        &self.session
+    }
+
+    pub fn session_id(&self) -> ChannelId {
+        self.session_id
+    }
+
+    pub fn private(&self) -> &ChatPrivate {
+        &self.private
+    }
+
+    pub fn private_mut(&mut self) -> &mut ChatPrivate {
+        &mut self.private
+    }
+
+    pub fn active_turn_id(&self) -> Option<&str> {
+        self.state.active_turn.as_ref().map(|turn| turn.id.as_str())
+    }
+
+    pub fn is_side_chat(&self) -> bool {
+        let origin = self.state.extra.get("origin");
+        origin.is_some_and(|origin| origin["kind"] == "sideChat")
+    }
+
+    /// Applies an action.
+    pub fn reduce(&mut self, action: &Action) -> Reduced {
+        reduce_chat(Arc::make_mut(&mut self.state), action)
+    }
+
+    /// No chat action carries a title: it follows the session's catalogue (G-13, H-150).
+    pub fn set_title(&mut self, title: String) {
+        Arc::make_mut(&mut self.state).title = title;
+    }
+
+    // Runs.
+
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    pub fn run_mut(&mut self) -> Option<&mut Run> {
+        self.run.as_mut()
+    }
+
+    pub fn start_run(&mut self, id: RunId) {
+        assert!(self.run.is_none(), "a chat has one run at a time");
+        debug_assert!(
+            self.state.active_turn.is_some(),
+            "a run works on an active turn"
+        );
+        self.run = Some(Run::new(id));
+    }
+
+    pub fn take_run(&mut self) -> Option<Run> {
+        self.run.take()
+    }
+
+    // The window of turns.
+
+    pub fn turn_count(&self) -> u32 {
+        u32::try_from(self.turn_numbers.len()).unwrap_or(u32::MAX)
+    }
+
+    pub fn turn_bytes(&self) -> u64 {
+        let turns = self.state.turns.as_slice();
+        turns.iter().map(|turn| turn.json.len() as u64).sum()
+    }
+
+    pub fn has_older(&self) -> bool {
+        self.has_older
+    }
+
+    pub fn next_n(&self) -> u64 {
+        self.next_n
+    }
+
+    /// The number of the oldest turn in memory.
+    pub fn first_n(&self) -> u64 {
+        self.turn_numbers.first().copied().unwrap_or(self.next_n)
+    }
+
+    pub fn last_n(&self) -> Option<u64> {
+        self.turn_numbers.last().copied()
+    }
+
+    /// The number of the turn at an index of the state's list.
+    pub fn number_at(&self, index: usize) -> Option<u64> {
+        self.turn_numbers.get(index).copied()
+    }
+
+    /// The number of a turn that is in memory.
+    pub fn number_of(&self, turn_id: &str) -> Option<u64> {
+        self.number_at(self.state.turns.position(turn_id)?)
+    }
+
+    /// Whether more turns are wanted than are in memory, and there are more, and they may fit.
+    pub fn lacks(&self, turns: u32, bytes_max: u64) -> bool {
+        self.has_older && self.turn_count() < turns && self.turn_bytes() < bytes_max
+    }
+
+    /// Whether every turn this chat ever had is in memory: nothing older, nothing hidden.
+    pub fn knows_all_turns(&self) -> bool {
+        self.turn_numbers.len() as u64 == self.next_n
+    }
+
+    pub fn last_hidden_seq(&self) -> Seq {
+        self.last_hidden_seq
+    }
+
+    /// The turns through number `n`, as far as they are in memory.
+    pub fn page_through(&self, n: u64) -> TurnPage {
+        let turns = self.turn_numbers.iter().zip(self.state.turns.as_slice());
+        let turns = turns.take_while(|(number, _)| **number <= n);
+        let turns = turns.map(|(number, turn)| StoredTurn {
+            n: *number,
+            id: turn.id.clone(),
+            outcome: turn.outcome,
+            json: turn.json.clone(),
+        });
+        TurnPage {
+            turns: turns.collect(),
+            older: self.has_older,
+        }
+    }
+
+    /// Puts older turns in front that end right before number `before_n`, if that is where memory begins; an answer that
+    /// came later than another one does not fit any more.
+    pub fn prepend_if_adjacent(&mut self, before_n: u64, page: TurnPage) {
+        if before_n == self.first_n() {
+            self.prepend(page);
+        }
+    }
+
+    /// Puts a page that ends with turn `n` in front. The turns between it and what is in memory are about to be cut off.
+    pub fn prepend_before_cut(&mut self, n: u64, page: TurnPage) {
+        if self.first_n() > n {
+            self.prepend(page);
+        }
+    }
+
+    fn prepend(&mut self, page: TurnPage) {
+        let has_older = page.older;
+        let (numbers, mut turns) = split_page(page);
+        turns.extend(self.state.turns.as_slice().iter().cloned());
+        self.turn_numbers.splice(0..0, numbers);
+        self.has_older = has_older;
+        Arc::make_mut(&mut self.state).turns = Arc::new(TurnList::new(turns));
+    }
+
+    // A turn's life.
+
+    /// A turn began: `chat/turnStarted` was applied.
+    pub fn begin_turn(&mut self, now: Timestamp, author: Option<String>, submitted: Submitted) {
+        debug_assert!(self.state.active_turn.is_some(), "the turn is active");
+        self.private.accepted = Some(now);
+        self.private.author = author;
+        self.private.current_submission = Some(submitted);
+    }
+
+    /// The latest turn goes on: `chat/turnResume` was applied at `seq`. Its row is not visible any more; returns its
+    /// number.
+    pub fn resume_turn(&mut self, seq: Seq, author: String) -> Option<u64> {
+        self.private.author = Some(author);
+        self.private.accepted = None; // its duration counts from its original `startedAt` (G-04)
+        self.last_hidden_seq = seq;
+        self.turn_numbers.pop()
+    }
+
+    /// The active turn became a completed one. `None` if the action did not end it.
+    pub fn end_turn(&mut self) -> Option<EndedTurn> {
+        if self.state.active_turn.is_some() || self.state.turns.len() <= self.turn_numbers.len() {
+            return None;
+        }
+        assert_eq!(
+            self.state.turns.len(),
+            self.turn_numbers.len() + 1,
+            "one turn ends at a time"
+        );
+        let turn = Arc::clone(self.state.turns.last()?);
+        let n = self.next_n;
+        self.next_n += 1;
+        self.turn_numbers.push(n);
+        self.private.accepted = None;
+        let resumable = matches!(turn.outcome, Outcome::Error { resumable: true });
+        let mut removes_checkpoint = false;
+        if !resumable {
+            // What was left to do, and the checkpoint, matter only if the turn can go on.
+            self.private.current_submission = None;
+            removes_checkpoint = self.checkpoint.is_some();
+            self.checkpoint.take_if(|(of, _)| *of == turn.id);
+        }
+        Some(EndedTurn {
+            n,
+            turn,
+            removes_checkpoint,
+        })
+    }
+
+    /// Everything from number `from_n` on was cut off at `seq`: `chat/truncated` was applied. `active` is the turn that
+    /// was running, as if it had been cancelled: everyone saw it, so its row is hidden like the others and its id is
+    /// never used again (H-170).
+    pub fn truncate(
+        &mut self,
+        seq: Seq,
+        kept_n: Option<u64>,
+        active: Option<Arc<Turn>>,
+    ) -> TruncatedTurns {
+        let from_n = kept_n.map_or(0, |n| n + 1);
+        let active = active.map(|turn| {
+            self.next_n += 1;
+            (self.next_n - 1, turn)
+        });
+        self.turn_numbers.truncate(self.state.turns.len());
+        self.has_older &= from_n > 0;
+        self.private.accepted = None;
+        self.private.current_submission = None;
+        self.private
+            .compacted
+            .take_if(|compacted| compacted.from_n > from_n);
+        self.last_hidden_seq = seq;
+        self.private.remember_cut(seq, kept_n, CUTS_MAX);
+        let last = self.state.turns.last().map(|turn| turn.id.clone());
+        let checkpoint = self
+            .checkpoint
+            .take_if(|(turn, _)| last.as_ref() != Some(turn));
+        TruncatedTurns {
+            active,
+            hides: self.next_n > from_n,
+            checkpoint_turn: checkpoint.map(|(turn_id, _)| turn_id),
+        }
+    }
+
+    pub fn set_checkpoint(&mut self, turn_id: String, data: Bytes) {
+        self.checkpoint = Some((turn_id, data));
+    }
+
+    /// The checkpoint of a turn, if that is the one it belongs to.
+    pub fn checkpoint_of(&self, turn_id: &str) -> Option<&Bytes> {
+        let checkpoint = self.checkpoint.as_ref();
+        checkpoint
+            .filter(|(turn, _)| turn == turn_id)
+            .map(|(_, data)| data)
+    }
+
+    /// Takes note of a client's turn id that looks like one the host may come to make (G-26).
+    pub fn note_host_like_id(&mut self, seq: u64) {
+        let ids = &mut self.private.host_like_turn_ids;
+        ids.retain(|id| is_host_like(id, seq));
+        if let Some(turn) = &self.state.active_turn
+            && is_host_like(&turn.id, seq)
+        {
+            ids.insert(turn.id.clone());
+        }
+    }
+
+    /// A turn id from the seq that will create it. Seqs only rise, so nobody but a client that guessed it can have used
+    /// it (G-26).
+    pub fn free_turn_id(&self, seq: Seq) -> String {
+        let base = format!("t{}", seq.0 + 1);
+        let mut id = base.clone();
+        let mut suffix = 0;
+        while self.private.host_like_turn_ids.contains(&id) {
+            suffix += 1;
+            id = format!("{base}-{suffix}");
+        }
+        id
+    }
+
+    /// The agent remembers only the last turns from now on.
+    pub fn compact(&mut self, keep_turns: usize, summary: Option<String>) {
+        let from = self.turn_numbers.len().saturating_sub(keep_turns);
+        let from_n = self.number_at(from).unwrap_or(self.next_n);
+        self.private.compacted = Some(Compacted { from_n, summary });
+    }
+
+    /// Milliseconds the active turn took: by the host's clock, or since its original start if it was resumed.
+    pub fn turn_duration(&self, now: Timestamp) -> i64 {
+        let turn = self.state.active_turn.as_ref();
+        let started = turn.and_then(|turn| Timestamp::parse_rfc3339(&turn.started_at));
+        let since = self.private.accepted.or(started);
+        since.map_or(0, |since| now.ms_since(since))
+    }
+
+    /// Messages that wait no more, and authors of such: the rest of what is known of them can be forgotten. Returns the
+    /// ids of their rows.
+    pub fn forget_gone_messages(&mut self) -> Vec<String> {
+        let state = &self.state;
+        let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
+        let steering = state.steering_message.as_ref().map(|other| &other.id);
+        let private = &mut self.private;
+        private.queue_authors.retain(|id, _| is_queued(id));
+        let gone = |id: &String| steering != Some(id) && !is_queued(id);
+        let ids: Vec<String> = private
+            .messages
+            .keys()
+            .filter(|id| gone(id))
+            .cloned()
+            .collect();
+        let rows = ids.iter().filter_map(|id| private.messages.remove(id));
+        rows.map(|submitted| submitted.id).collect()
+    }
+
+    /// Whether what is known of waiting messages names some that are gone.
+    pub fn knows_gone_messages(&self) -> bool {
+        let state = &self.state;
+        let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
+        let steering = state.steering_message.as_ref().map(|other| &other.id);
+        let mut authors = self.private.queue_authors.keys();
+        let mut messages = self.private.messages.keys();
+        authors.any(|id| !is_queued(id))
+            || messages.any(|id| steering != Some(id) && !is_queued(id))
+    }
+
+    /// Whether a draft or a message waits here: its session is not empty then (G-28).
+    pub fn holds_input(&self) -> bool {
+        // Clients clear their input by syncing an empty draft: that is none.
+        let has_draft = self.state.draft.as_ref().is_some_and(|draft| {
+            let attachments = draft["attachments"].as_array();
+            let text = draft["text"].as_str();
+            attachments.is_some_and(|all| !all.is_empty())
+                || text.is_some_and(|text| !text.is_empty())
+        });
+        has_draft || self.state.steering_message.is_some() || !self.state.queued_messages.is_empty()
+    }
+}
+
+/// Turn rows as the numbers and the shared turns of a chat.
+fn split_page(page: TurnPage) -> (Vec<u64>, Vec<Arc<Turn>>) {
+    let turns = page.turns.into_iter().map(|stored| {
+        let turn = Turn {
+            id: stored.id,
+            outcome: stored.outcome,
+            json: stored.json,
+        };
+        (stored.n, Arc::new(turn))
+    });
+    turns.unzip()
+}
+
+/// Whether a turn id is one that the host could come to use: `t` and a seq that is yet to come.
+pub(crate) fn is_host_like(turn_id: &str, seq: u64) -> bool {
+    let number = turn_id.strip_prefix('t').map(|rest| {
+        let end = rest.find('-').unwrap_or(rest.len());
+        &rest[..end]
+    });
+    number
+        .and_then(|number| number.parse::<u64>().ok())
+        .is_some_and(|number| number > seq)
+}
+
+#[cfg(test)]
+#[path = "chat_tests.rs"]
+mod tests;

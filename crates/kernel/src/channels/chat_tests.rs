@@ -1,0 +1,106 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use wire::state::{ChatState, Turn};
+use wire::{Action, ChannelUri, Timestamp};
+
+use super::*;
+use crate::submission::Submitted;
+
+fn chat() -> Chat {
+    let state = ChatState::new("ahp-chat:/c", "t", 0, "2026-01-01T00:00:00Z".to_owned());
+    let session = ChannelUri::parse("ahp-session:/s").unwrap();
+    Chat::new(state, session, ChannelId(1))
+}
+
+fn start(chat: &mut Chat, id: &str) {
+    let message = json!({"text": "x", "origin": {"kind": "user"}});
+    let fields = json!({"turnId": id, "startedAt": "2026-01-01T00:00:00Z", "message": message});
+    chat.reduce(&Action::host("chat/turnStarted", fields));
+    chat.begin_turn(Timestamp(0), None, Submitted::default());
+}
+
+fn complete(chat: &mut Chat, id: &str) -> EndedTurn {
+    let fields = json!({"turnId": id, "duration": 1});
+    chat.reduce(&Action::host("chat/turnComplete", fields));
+    chat.end_turn().unwrap()
+}
+
+#[test]
+fn turns_are_numbered_as_they_end() {
+    let mut chat = chat();
+    assert!(chat.end_turn().is_none(), "no turn ended");
+    for (n, id) in ["a", "b", "c"].into_iter().enumerate() {
+        start(&mut chat, id);
+        assert!(chat.end_turn().is_none(), "it still runs");
+        assert_eq!(complete(&mut chat, id).n, n as u64);
+    }
+    assert_eq!(chat.number_of("b"), Some(1));
+    assert!(chat.knows_all_turns());
+    assert_eq!(chat.page_through(1).turns.len(), 2);
+}
+
+#[test]
+fn a_truncate_hides_what_came_after_and_the_turn_that_ran() {
+    let mut chat = chat();
+    for id in ["a", "b"] {
+        start(&mut chat, id);
+        complete(&mut chat, id);
+    }
+    start(&mut chat, "c");
+    let active = chat.state().active_turn.as_ref();
+    let active: Option<Arc<Turn>> = active.and_then(|turn| turn.as_if_cancelled());
+    chat.reduce(&Action::host("chat/truncated", json!({"turnId": "a"})));
+    let cut = chat.truncate(Seq(9), Some(0), active);
+    assert_eq!(
+        cut.active.map(|(n, turn)| (n, turn.id.clone())),
+        Some((2, "c".to_owned()))
+    );
+    assert!(cut.hides);
+    assert_eq!((chat.turn_count(), chat.next_n()), (1, 3));
+    assert!(!chat.knows_all_turns(), "hidden turns used their numbers");
+    assert_eq!(chat.last_hidden_seq(), Seq(9));
+}
+
+#[test]
+fn ids_that_a_client_guessed_are_not_made_again() {
+    let mut chat = chat();
+    start(&mut chat, "t8");
+    chat.note_host_like_id(7);
+    assert_eq!(chat.free_turn_id(Seq(7)), "t8-1");
+    chat.note_host_like_id(8);
+    assert_eq!(chat.free_turn_id(Seq(8)), "t9");
+    for (id, is) in [
+        ("t8", true),
+        ("t8-1", true),
+        ("t7", false),
+        ("x8", false),
+        ("t", false),
+    ] {
+        assert_eq!(is_host_like(id, 7), is, "{id}");
+    }
+}
+
+#[test]
+fn what_is_known_of_messages_goes_with_them() {
+    let mut chat = chat();
+    let message = json!({"text": "x", "origin": {"kind": "user"}});
+    let fields = json!({"kind": "queued", "id": "m", "message": message});
+    chat.reduce(&Action::host("chat/pendingMessageSet", fields));
+    let submitted = Submitted {
+        id: "row".to_owned(),
+        ..Submitted::default()
+    };
+    let private = chat.private_mut();
+    private.messages.insert("m".to_owned(), submitted);
+    private
+        .queue_authors
+        .insert("m".to_owned(), "ann".to_owned());
+    assert!(chat.holds_input() && !chat.knows_gone_messages());
+    let fields = json!({"kind": "queued", "id": "m"});
+    chat.reduce(&Action::host("chat/pendingMessageRemoved", fields));
+    assert!(chat.knows_gone_messages());
+    assert_eq!(chat.forget_gone_messages(), ["row"]);
+    assert!(!chat.knows_gone_messages() && !chat.holds_input());
+    assert!(chat.private().queue_authors.is_empty());
+}

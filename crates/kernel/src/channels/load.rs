@@ -1,0 +1,122 @@
+//! From the journal into memory: a stored channel becomes a session or a chat.
+
+use wire::reduce::reduce_chat;
+use wire::state::{ChatState, SessionState};
+use wire::{ChannelUri, Timestamp, action};
+
+use super::chat::StoredChat;
+use super::chat_private::ChatPrivate;
+use super::{Body, Channel, Channels, Chat, Session};
+use crate::record::{ChannelId, Kind, StoredChannel, TurnPage};
+
+/// What lies in the journal but cannot be understood: a failed load, not a channel that is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{uri} is damaged: {problem}")]
+pub(crate) struct DamagedChannel {
+    uri: ChannelUri,
+    problem: String,
+}
+
+impl Channels {
+    /// Puts a stored channel, and its session before it, into memory. Returns the URIs that were not there yet, a session
+    /// before its chat. Nothing here is a change: there is nothing to undo and nothing to write.
+    pub fn install(
+        &mut self,
+        stored: StoredChannel,
+        now: Timestamp,
+    ) -> Result<Vec<ChannelUri>, DamagedChannel> {
+        let mut installed = Vec::new();
+        self.install_one(stored, now, &mut installed)?;
+        Ok(installed)
+    }
+
+    fn install_one(
+        &mut self,
+        stored: StoredChannel,
+        now: Timestamp,
+        installed: &mut Vec<ChannelUri>,
+    ) -> Result<(), DamagedChannel> {
+        if self.contains(&stored.uri) {
+            return Ok(()); // another answer was quicker
+        }
+        let uri = stored.uri.clone();
+        let damaged = |problem: String| DamagedChannel {
+            uri: uri.clone(),
+            problem,
+        };
+        let mut stored = stored;
+        let parent = stored.parent.take();
+        let session = parent
+            .as_ref()
+            .map(|parent| (parent.uri.clone(), parent.id));
+        if let Some(parent) = parent {
+            self.install_one(*parent, now, installed)?;
+        }
+        let id = stored.id;
+        let body = match stored.kind {
+            Kind::Root => return Err(damaged("the root is not loaded like this".to_owned())),
+            Kind::Session => Body::Session(Box::new(load_session(&stored).map_err(damaged)?)),
+            Kind::Chat => {
+                let session = session.ok_or_else(|| damaged("it has no session".to_owned()))?;
+                let chat = self.load_chat(stored, session).map_err(damaged)?;
+                Body::Chat(Box::new(chat))
+            }
+        };
+        self.in_memory
+            .insert(uri.clone(), Channel::new(id, now, body));
+        installed.push(uri);
+        Ok(())
+    }
+
+    fn load_chat(
+        &self,
+        stored: StoredChannel,
+        session: (ChannelUri, ChannelId),
+    ) -> Result<Chat, String> {
+        let head = serde_json::from_slice(&stored.head).map_err(|error| error.to_string())?;
+        let mut state = ChatState::from_value(head).map_err(|error| error.to_string())?;
+        let private = ChatPrivate::decode(&stored.private);
+        let private = private.map_err(|error| format!("its private record: {error}"))?;
+        // The title lives in the catalogue: no chat action carries it (G-13, H-150).
+        let catalogue = self.find_session(&session.0);
+        let entry = catalogue.and_then(|session| session.state().chat(stored.uri.as_str()));
+        if let Some(entry) = entry {
+            state.title.clone_from(&entry.title);
+        }
+        for (_, envelope) in &stored.later {
+            let action = action::from_envelope(envelope);
+            let action = action.ok_or_else(|| "an action cannot be read".to_owned())?;
+            reduce_chat(&mut state, &action);
+        }
+        Ok(Chat::from_stored(
+            state,
+            StoredChat {
+                session,
+                turns: stored.turns,
+                next_n: stored.next_n,
+                checkpoint: stored.checkpoint,
+                private,
+            },
+        ))
+    }
+
+    /// Older turns of a chat were read: they are put in front of what is in memory.
+    pub fn prepend_turns(&mut self, chat: ChannelId, before_n: u64, page: TurnPage) {
+        let mut channels = self.in_memory.values_mut();
+        let channel = channels.find(|channel| channel.id == chat);
+        // A chat that left memory meanwhile is read again when somebody needs it.
+        if let Some(channel) = channel
+            && let Body::Chat(chat) = &mut channel.body
+        {
+            chat.prepend_if_adjacent(before_n, page);
+            channel.snapshots.clear(); // they are found by an index
+        }
+    }
+}
+
+fn load_session(stored: &StoredChannel) -> Result<Session, String> {
+    let head = serde_json::from_slice(&stored.head).map_err(|error| error.to_string())?;
+    let state = SessionState::from_value(head).map_err(|error| error.to_string())?;
+    Session::from_stored(state, &stored.private)
+        .map_err(|error| format!("its private record: {error}"))
+}

@@ -1,0 +1,462 @@
+//! The channels: the root, and the sessions and chats that are in memory.
+//!
+//! Owns their states, which of them changed since the last commit, and which heads must be written. A channel is changed
+//! only through a method here, and each of those notes what must be undone if the change cannot be written.
+
+mod chat;
+mod chat_private;
+mod load;
+mod run;
+mod session;
+mod snapshot;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use wire::reduce::{Reduced, reduce_root};
+use wire::state::RootState;
+use wire::{Action, ChannelUri, Timestamp};
+
+pub(crate) use chat::{Chat, ChatBeginning, HOST_LIKE_IDS_MAX, is_host_like};
+pub(crate) use load::DamagedChannel;
+pub(crate) use run::{Executor, Run};
+pub(crate) use session::Session;
+pub(crate) use snapshot::{FROM_THE_BEGINNING, SnapshotWindow};
+
+use crate::frame::Snapshot;
+use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
+
+/// Channels disposed of lately that are remembered: more than could be read at once.
+const DISPOSED_MAX: usize = 1_024;
+
+/// A head is written again, amortised, once more than this was streamed since.
+const REHEAD_BYTES: usize = 256 * 1_024;
+
+/// The root channel, and the sessions and chats that are in memory.
+pub(crate) struct Channels {
+    root: Arc<RootState>,
+    root_snapshot: Option<Arc<Snapshot>>,
+    in_memory: BTreeMap<ChannelUri, Channel>,
+    /// Disposed of a moment ago: what was read before must not bring them back.
+    disposed: VecDeque<ChannelId>,
+    /// Channels whose head must be written at the end of this step.
+    unwritten_heads: BTreeSet<ChannelUri>,
+    undo: Undo,
+}
+
+/// What changed since the last commit.
+#[derive(Default)]
+struct Undo {
+    touched: BTreeSet<ChannelUri>,
+    root: Option<Arc<RootState>>,
+    disposed: Vec<ChannelId>,
+}
+
+/// A session or a chat, and what is the same for both.
+pub(crate) struct Channel {
+    id: ChannelId,
+    used: Timestamp,
+    body: Body,
+    /// Snapshots that are still true, by the index of their first turn.
+    snapshots: Vec<(usize, Arc<Snapshot>)>,
+    /// Bytes of actions since the head was last written, and of those of the running turn that it holds.
+    unwritten: usize,
+    head_bytes: usize,
+}
+
+enum Body {
+    Session(Box<Session>),
+    Chat(Box<Chat>),
+}
+
+impl Channel {
+    pub fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {
+        Self::new(id, now, Body::Session(Box::new(session)))
+    }
+
+    pub fn chat(id: ChannelId, now: Timestamp, chat: Chat) -> Self {
+        Self::new(id, now, Body::Chat(Box::new(chat)))
+    }
+
+    fn new(id: ChannelId, now: Timestamp, body: Body) -> Self {
+        Self {
+            id,
+            used: now,
+            body,
+            snapshots: Vec::new(),
+            unwritten: 0,
+            head_bytes: 0,
+        }
+    }
+
+    /// What boot would have to do in this channel if the host died now.
+    fn boot_work(&self) -> BootWork {
+        match &self.body {
+            Body::Session(session) => BootWork {
+                open_turn: false,
+                active_clients: !session.state().active_clients.is_empty(),
+                creating: session.is_creating(),
+            },
+            Body::Chat(chat) => BootWork {
+                open_turn: chat.state().active_turn.is_some(),
+                ..BootWork::default()
+            },
+        }
+    }
+
+    fn value(&self) -> Value {
+        match &self.body {
+            Body::Session(session) => wire::action::to_value(session.state()),
+            Body::Chat(chat) => chat.state().value(),
+        }
+    }
+
+    fn record(&self, uri: &ChannelUri, seq: Seq) -> ChannelRecord {
+        let (kind, head, parent, private) = match &self.body {
+            Body::Session(session) => (
+                Kind::Session,
+                Head::Session(session.shared_state()),
+                None,
+                session.encode_private(),
+            ),
+            Body::Chat(chat) => (
+                Kind::Chat,
+                Head::Chat(chat.shared_state()),
+                Some(chat.session_id()),
+                chat.private().encode(),
+            ),
+        };
+        ChannelRecord {
+            id: self.id,
+            uri: uri.clone(),
+            kind,
+            parent,
+            head,
+            head_seq: seq,
+            boot_work: self.boot_work(),
+            private,
+        }
+    }
+}
+
+impl Channels {
+    pub fn new(root: RootState) -> Self {
+        Self {
+            root: Arc::new(root),
+            root_snapshot: None,
+            in_memory: BTreeMap::new(),
+            disposed: VecDeque::new(),
+            unwritten_heads: BTreeSet::new(),
+            undo: Undo::default(),
+        }
+    }
+
+    // Reading.
+
+    pub fn root(&self) -> &RootState {
+        &self.root
+    }
+
+    pub fn contains(&self, uri: &ChannelUri) -> bool {
+        self.in_memory.contains_key(uri)
+    }
+
+    /// The number of a channel: the root's, or one that is in memory.
+    pub fn id_of(&self, uri: &ChannelUri) -> Option<ChannelId> {
+        match uri.is_root() {
+            true => Some(ChannelId::ROOT),
+            false => self.in_memory.get(uri).map(|channel| channel.id),
+        }
+    }
+
+    pub fn find_chat(&self, uri: &ChannelUri) -> Option<&Chat> {
+        match &self.in_memory.get(uri)?.body {
+            Body::Chat(chat) => Some(chat),
+            Body::Session(_) => None,
+        }
+    }
+
+    pub fn find_session(&self, uri: &ChannelUri) -> Option<&Session> {
+        match &self.in_memory.get(uri)?.body {
+            Body::Session(session) => Some(session),
+            Body::Chat(_) => None,
+        }
+    }
+
+    pub fn find_chat_by_id(&self, id: ChannelId) -> Option<&Chat> {
+        let mut channels = self.in_memory.values();
+        match &channels.find(|channel| channel.id == id)?.body {
+            Body::Chat(chat) => Some(chat),
+            Body::Session(_) => None,
+        }
+    }
+
+    /// The chats of a session that are in memory.
+    pub fn chats_in_memory(&self, session: &ChannelUri) -> Vec<ChannelUri> {
+        let chats = self.find_session(session).map(Session::chat_uris);
+        let chats = chats.unwrap_or_default().into_iter();
+        chats.filter(|uri| self.contains(uri)).collect()
+    }
+
+    pub fn is_disposed(&self, id: ChannelId) -> bool {
+        self.disposed.contains(&id)
+    }
+
+    /// A channel's state as its subscribers know it.
+    pub fn value_of(&self, uri: &ChannelUri) -> Option<Value> {
+        match uri.is_root() {
+            true => Some(wire::action::to_value(&*self.root)),
+            false => self.in_memory.get(uri).map(Channel::value),
+        }
+    }
+
+    // Changing. Every method here notes the undo, and all but the streaming ones mark the head.
+
+    pub fn chat_mut(&mut self, uri: &ChannelUri) -> Option<&mut Chat> {
+        match &mut self.change(uri)?.body {
+            Body::Chat(chat) => Some(chat),
+            Body::Session(_) => None,
+        }
+    }
+
+    pub fn session_mut(&mut self, uri: &ChannelUri) -> Option<&mut Session> {
+        match &mut self.change(uri)?.body {
+            Body::Session(session) => Some(session),
+            Body::Chat(_) => None,
+        }
+    }
+
+    fn change(&mut self, uri: &ChannelUri) -> Option<&mut Channel> {
+        self.touch(uri);
+        let channel = self.in_memory.get_mut(uri)?;
+        channel.snapshots.clear();
+        if !self.unwritten_heads.contains(uri) {
+            self.unwritten_heads.insert(uri.clone());
+        }
+        Some(channel)
+    }
+
+    /// The run of a chat. It is no part of what is stored, so the head stays.
+    pub fn run_mut(&mut self, uri: &ChannelUri) -> Option<&mut Run> {
+        self.touch(uri);
+        match &mut self.in_memory.get_mut(uri)?.body {
+            Body::Chat(chat) => chat.run_mut(),
+            Body::Session(_) => None,
+        }
+    }
+
+    /// Sets the checkpoint of a chat's turn. It has a row of its own, so the head stays.
+    pub fn set_checkpoint(&mut self, uri: &ChannelUri, turn_id: String, data: Bytes) {
+        self.touch(uri);
+        let channel = self.in_memory.get_mut(uri);
+        match channel.map(|channel| &mut channel.body) {
+            Some(Body::Chat(chat)) => chat.set_checkpoint(turn_id, data),
+            Some(Body::Session(_)) | None => debug_assert!(false, "{uri} is a chat in memory"),
+        }
+    }
+
+    /// Applies an action to a session or chat that is in memory.
+    pub fn reduce(&mut self, uri: &ChannelUri, action: &Action, now: Timestamp) -> Option<Reduced> {
+        let channel = self.in_memory.get_mut(uri)?;
+        let reduced = match &mut channel.body {
+            Body::Session(session) => session.reduce(action),
+            Body::Chat(chat) => chat.reduce(action),
+        };
+        if reduced == Reduced::Changed {
+            channel.used = now;
+            channel.snapshots.clear();
+            self.touch(uri);
+        }
+        Some(reduced)
+    }
+
+    /// An action of so many bytes was recorded. One that streams is folded over the head when the channel is loaded; for
+    /// any other the head is written, and for a stream once it has grown.
+    pub fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, streams: bool) {
+        self.touch(uri);
+        let Some(channel) = self.in_memory.get_mut(uri) else {
+            debug_assert!(
+                false,
+                "an action is recorded in a channel that is in memory"
+            );
+            return;
+        };
+        channel.unwritten += bytes;
+        let grown = channel.unwritten > REHEAD_BYTES.max(channel.head_bytes);
+        if (!streams || grown) && !self.unwritten_heads.contains(uri) {
+            self.unwritten_heads.insert(uri.clone());
+        }
+    }
+
+    pub fn reduce_root(&mut self, action: &Action) -> Reduced {
+        if self.undo.root.is_none() {
+            self.undo.root = Some(Arc::clone(&self.root));
+        }
+        let reduced = reduce_root(Arc::make_mut(&mut self.root), action);
+        if reduced == Reduced::Changed {
+            self.root_snapshot = None;
+            self.mark_head(&ChannelUri::root());
+        }
+        reduced
+    }
+
+    pub fn mark_head(&mut self, uri: &ChannelUri) {
+        self.unwritten_heads.insert(uri.clone());
+    }
+
+    /// Puts a new channel into memory.
+    pub fn insert(&mut self, uri: ChannelUri, channel: Channel) {
+        if let Body::Chat(chat) = &channel.body {
+            assert!(
+                self.contains(chat.session()),
+                "a chat is never in memory without its session"
+            );
+        }
+        self.touch(&uri);
+        self.mark_head(&uri);
+        let before = self.in_memory.insert(uri, channel);
+        assert!(before.is_none(), "a channel is created once");
+    }
+
+    /// A channel is disposed of: it leaves memory, and what was read before must not bring it back.
+    pub fn dispose(&mut self, uri: &ChannelUri) {
+        self.touch(uri);
+        self.unwritten_heads.remove(uri);
+        if let Some(channel) = self.in_memory.remove(uri) {
+            self.undo.disposed.push(channel.id);
+            self.disposed.push_back(channel.id);
+            if self.disposed.len() > DISPOSED_MAX {
+                self.disposed.pop_front();
+            }
+        }
+    }
+
+    fn touch(&mut self, uri: &ChannelUri) {
+        if !self.undo.touched.contains(uri) {
+            self.undo.touched.insert(uri.clone());
+        }
+    }
+
+    // The end of a step, of a batch.
+
+    /// The heads of all channels that changed in this step, as they are now.
+    pub fn take_heads(&mut self, seq: Seq) -> Vec<ChannelRecord> {
+        let unwritten = std::mem::take(&mut self.unwritten_heads);
+        let heads = unwritten.into_iter().filter_map(|uri| {
+            if uri.is_root() {
+                return Some(self.root_head(uri, seq));
+            }
+            self.head(&uri, seq)
+        });
+        heads.collect()
+    }
+
+    fn root_head(&self, uri: ChannelUri, seq: Seq) -> ChannelRecord {
+        ChannelRecord {
+            id: ChannelId::ROOT,
+            uri,
+            kind: Kind::Root,
+            parent: None,
+            head: Head::Root(Arc::clone(&self.root)),
+            head_seq: seq,
+            boot_work: BootWork::default(),
+            private: Bytes::new(),
+        }
+    }
+
+    /// The head of one session or chat as it is now.
+    pub fn head(&mut self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
+        let channel = self.in_memory.get_mut(uri)?;
+        // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
+        channel.head_bytes = match channel.boot_work().open_turn {
+            true => channel.head_bytes + channel.unwritten,
+            false => 0,
+        };
+        channel.unwritten = 0;
+        Some(channel.record(uri, seq))
+    }
+
+    pub fn commit(&mut self) {
+        debug_assert!(
+            self.unwritten_heads.is_empty(),
+            "heads are taken at the end of every step"
+        );
+        self.undo = Undo::default();
+    }
+
+    /// What changed since the last commit leaves memory, and so do the chats in `also`: they are loaded again when
+    /// somebody needs them. Returns the URIs and the runs that were there.
+    pub fn roll_back(&mut self, also: Vec<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
+        let undo = std::mem::take(&mut self.undo);
+        self.unwritten_heads.clear();
+        if let Some(root) = undo.root {
+            self.root = root;
+            self.root_snapshot = None;
+        }
+        self.disposed.retain(|id| !undo.disposed.contains(id));
+        let mut evicted = undo.touched;
+        evicted.extend(also);
+        // A chat is never in memory without its session.
+        let chats = self
+            .in_memory
+            .iter()
+            .filter(|(_, channel)| match &channel.body {
+                Body::Chat(chat) => evicted.contains(chat.session()),
+                Body::Session(_) => false,
+            });
+        let chats: Vec<ChannelUri> = chats.map(|(uri, _)| uri.clone()).collect();
+        evicted.extend(chats);
+        let evicted = evicted.into_iter().map(|uri| {
+            let run = self
+                .in_memory
+                .remove(&uri)
+                .and_then(|channel| match channel.body {
+                    Body::Chat(mut chat) => chat.take_run(),
+                    Body::Session(_) => None,
+                });
+            (uri, run)
+        });
+        evicted.collect()
+    }
+
+    /// Channels that nobody used for a while leave memory; whoever watches them goes on watching.
+    pub fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) {
+        let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
+        self.in_memory.retain(|_, channel| match &channel.body {
+            Body::Chat(chat) => !idle(channel) || chat.state().active_turn.is_some(),
+            Body::Session(_) => true,
+        });
+        let chats = self.in_memory.values();
+        let with_chats = chats.filter_map(|channel| match &channel.body {
+            Body::Chat(chat) => Some(chat.session().clone()),
+            Body::Session(_) => None,
+        });
+        let with_chats: BTreeSet<ChannelUri> = with_chats.collect();
+        self.in_memory.retain(|uri, channel| match &channel.body {
+            Body::Session(session) => {
+                !idle(channel) || with_chats.contains(uri) || session.is_creating()
+            }
+            Body::Chat(_) => true,
+        });
+    }
+
+    /// Everything that is in memory, by URI: for checkers.
+    pub fn digest(&self) -> Value {
+        let channels = self.in_memory.iter().map(|(uri, channel)| {
+            let record = channel.record(uri, Seq(0));
+            let private = String::from_utf8_lossy(&record.private).into_owned();
+            (
+                uri.to_string(),
+                serde_json::json!({"state": channel.value(), "private": private, "id": channel.id.0}),
+            )
+        });
+        let channels: wire::Object = channels.collect();
+        serde_json::json!({
+            "root": wire::action::to_value(&*self.root),
+            "channels": channels,
+            "disposed": self.disposed.iter().map(|id| id.0).collect::<Vec<_>>(),
+        })
+    }
+}

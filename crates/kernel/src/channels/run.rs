@@ -1,0 +1,136 @@
+//! The agent's work on the active turn of a chat. The agent names parts, tool calls and questions by numbers of its own;
+//! a run knows which ids clients know them by. It is not stored: a turn without its run is closed after a restart.
+
+use std::collections::BTreeMap;
+
+use agent_api::TextKind;
+use wire::ChannelUri;
+
+use crate::io::RunId;
+
+/// One agent task at work on one turn.
+pub(crate) struct Run {
+    id: RunId,
+    /// Response part ids by the agent's own numbers.
+    parts: BTreeMap<u64, (String, TextKind)>,
+    /// Tool calls, likewise.
+    calls: BTreeMap<u64, Call>,
+    /// Ids of input requests, likewise.
+    questions: BTreeMap<u64, String>,
+}
+
+/// A tool call of a run, and who carries it out.
+struct Call {
+    id: String,
+    executor: Executor,
+}
+
+/// Who carries out a tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Executor {
+    Agent,
+    Client,
+    /// The chat of a worker.
+    Worker(ChannelUri),
+}
+
+impl Run {
+    pub fn new(id: RunId) -> Self {
+        Self {
+            id,
+            parts: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            questions: BTreeMap::new(),
+        }
+    }
+
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    pub fn add_part(&mut self, number: u64, id: String, kind: TextKind) {
+        self.parts.insert(number, (id, kind));
+    }
+
+    pub fn part(&self, number: u64) -> Option<(&str, TextKind)> {
+        self.parts
+            .get(&number)
+            .map(|(id, kind)| (id.as_str(), *kind))
+    }
+
+    pub fn add_call(&mut self, number: u64, id: String, executor: Executor) {
+        debug_assert!(
+            self.calls.values().all(|call| call.id != id),
+            "the id of a tool call comes from a seq and is used once"
+        );
+        self.calls.insert(number, Call { id, executor });
+    }
+
+    /// The id of the call that the agent knows by this number.
+    pub fn call_id(&self, number: u64) -> Option<&str> {
+        self.calls.get(&number).map(|call| call.id.as_str())
+    }
+
+    /// The agent's number of a call, and who carries it out.
+    pub fn find_call(&self, id: &str) -> Option<(u64, &Executor)> {
+        let mut calls = self.calls.iter();
+        calls
+            .find(|(_, call)| call.id == id)
+            .map(|(number, call)| (*number, &call.executor))
+    }
+
+    /// The call that waits for a worker.
+    pub fn call_of_worker(&self, worker: &ChannelUri) -> Option<&str> {
+        let mut calls = self.calls.values();
+        calls
+            .find(|call| matches!(&call.executor, Executor::Worker(chat) if chat == worker))
+            .map(|call| call.id.as_str())
+    }
+
+    pub fn remove_call(&mut self, id: &str) {
+        self.calls.retain(|_, call| call.id != id);
+    }
+
+    /// The chats of the workers that still work for this run.
+    pub fn workers(&self) -> Vec<ChannelUri> {
+        let calls = self.calls.values();
+        calls
+            .filter_map(|call| match &call.executor {
+                Executor::Worker(chat) => Some(chat.clone()),
+                Executor::Agent | Executor::Client => None,
+            })
+            .collect()
+    }
+
+    pub fn add_question(&mut self, number: u64, id: String) {
+        self.questions.insert(number, id);
+    }
+
+    /// The agent's number of a question.
+    pub fn find_question(&self, id: &str) -> Option<u64> {
+        let mut questions = self.questions.iter();
+        questions
+            .find(|(_, asked)| *asked == id)
+            .map(|(number, _)| *number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_found_by_its_id_and_by_its_worker() {
+        let worker = ChannelUri::parse("ahp-chat:/worker-1").unwrap();
+        let mut run = Run::new(RunId(1));
+        run.add_call(7, "c1".to_owned(), Executor::Agent);
+        run.add_call(8, "c2".to_owned(), Executor::Worker(worker.clone()));
+        assert_eq!(run.call_id(7), Some("c1"));
+        assert_eq!(run.find_call("c1"), Some((7, &Executor::Agent)));
+        assert_eq!(run.call_of_worker(&worker), Some("c2"));
+        assert_eq!(run.workers(), [worker.clone()]);
+        run.remove_call("c2");
+        assert_eq!(run.call_of_worker(&worker), None);
+        assert_eq!(run.find_call("c2"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! A session in memory: its state as clients know it, and what only the host knows of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use wire::reduce::{Reduced, reduce_session};
+use wire::state::{SessionState, status};
+use wire::{Action, ChannelUri, Object, Timestamp, rpc};
+
+/// A session in memory.
+pub(crate) struct Session {
+    state: Arc<SessionState>,
+    private: SessionPrivate,
+    /// Chats whose queue starts when the session is ready. Not stored: a queue is held after a restart (G-08).
+    start_when_ready: BTreeSet<ChannelUri>,
+}
+
+/// What the journal stores beside the state. Never on the wire.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SessionPrivate {
+    /// The client that created it.
+    creator: Option<String>,
+    created: i64,
+    modified: i64,
+    /// It had a turn, at least once: it is never swept (G-28).
+    had_turn: bool,
+    /// Chats that hold a draft or a message that waits.
+    waiting: BTreeSet<String>,
+    /// What its agent wants to know again in later turns.
+    notes: Option<String>,
+    /// Bytes that are embedded in its messages (C-033).
+    embedded: usize,
+    /// The summary as it was last published.
+    published: Object,
+}
+
+impl Session {
+    pub fn new(state: SessionState, creator: Option<String>, now: Timestamp) -> Self {
+        let private = SessionPrivate {
+            creator,
+            created: now.0,
+            modified: now.0,
+            ..SessionPrivate::default()
+        };
+        Self {
+            state: Arc::new(state),
+            private,
+            start_when_ready: BTreeSet::new(),
+        }
+    }
+
+    /// A session as the journal holds it.
+    pub fn from_stored(state: SessionState, private: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            state: Arc::new(state),
+            private: serde_json::from_slice(private)?,
+            start_when_ready: BTreeSet::new(),
+        })
+    }
+
+    pub fn encode_private(&self) -> Bytes {
+        Bytes::from(rpc::to_json(&self.private))
+    }
+
+    pub fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    pub fn shared_state(&self) -> Arc<SessionState> {
+        Arc::clone(&self.state)
+    }
+
+    /// Applies an action.
+    pub fn reduce(&mut self, action: &Action) -> Reduced {
+        reduce_session(Arc::make_mut(&mut self.state), action)
+    }
+
+    pub fn creator(&self) -> Option<&str> {
+        self.private.creator.as_deref()
+    }
+
+    pub fn created(&self) -> Timestamp {
+        Timestamp(self.private.created)
+    }
+
+    pub fn modified(&self) -> Timestamp {
+        Timestamp(self.private.modified)
+    }
+
+    /// Something people would call a change happened: the session moves up in the list.
+    pub fn set_modified(&mut self, now: Timestamp) {
+        self.private.modified = now.0;
+    }
+
+    pub fn set_had_turn(&mut self) {
+        self.private.had_turn = true;
+    }
+
+    /// Never had a turn, and nothing waits in it (G-28).
+    pub fn is_empty(&self) -> bool {
+        !self.private.had_turn && self.private.waiting.is_empty()
+    }
+
+    /// Whether the session is noted as holding input of a chat.
+    pub fn holds_input_of(&self, chat: &ChannelUri) -> bool {
+        self.private.waiting.contains(chat.as_str())
+    }
+
+    pub fn set_holds_input_of(&mut self, chat: &ChannelUri, holds: bool) {
+        if holds {
+            self.private.waiting.insert(chat.as_str().to_owned());
+        } else {
+            self.private.waiting.remove(chat.as_str());
+        }
+    }
+
+    pub fn notes(&self) -> Option<Bytes> {
+        let notes = self.private.notes.as_ref();
+        notes.map(|notes| Bytes::from(notes.clone()))
+    }
+
+    pub fn set_notes(&mut self, notes: &[u8]) {
+        self.private.notes = Some(String::from_utf8_lossy(notes).into_owned());
+    }
+
+    pub fn embedded_bytes(&self) -> usize {
+        self.private.embedded
+    }
+
+    pub fn add_embedded_bytes(&mut self, bytes: usize) {
+        self.private.embedded = self.private.embedded.saturating_add(bytes);
+    }
+
+    /// The summary as it was last published; empty if it never was.
+    pub fn published(&self) -> &Object {
+        &self.private.published
+    }
+
+    /// Publishes a summary; returns the one before.
+    pub fn set_published(&mut self, summary: Object) -> Object {
+        std::mem::replace(&mut self.private.published, summary)
+    }
+
+    pub fn is_creating(&self) -> bool {
+        self.state.lifecycle == "creating"
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.state.lifecycle == "ready"
+    }
+
+    pub fn is_failed(&self) -> bool {
+        self.state.lifecycle == "failed"
+    }
+
+    pub fn is_read(&self) -> bool {
+        self.state.status & status::IS_READ != 0
+    }
+
+    /// A queue that is set while the session is being created starts when it is ready; a cancel holds it again.
+    pub fn set_start_when_ready(&mut self, chat: &ChannelUri, starts: bool) {
+        match starts {
+            true if self.is_creating() => self.start_when_ready.insert(chat.clone()),
+            true => false,
+            false => self.start_when_ready.remove(chat),
+        };
+    }
+
+    pub fn take_start_when_ready(&mut self) -> BTreeSet<ChannelUri> {
+        debug_assert!(!self.is_creating(), "the session is ready or failed");
+        std::mem::take(&mut self.start_when_ready)
+    }
+
+    /// The ids of the clients that are active in it.
+    pub fn active_client_ids(&self) -> Vec<String> {
+        let clients = self.state.active_clients.iter();
+        clients
+            .filter_map(|client| client["clientId"].as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// The URIs of its chats, in the order of the catalogue.
+    pub fn chat_uris(&self) -> Vec<ChannelUri> {
+        let chats = self.state.chats.iter();
+        chats
+            .filter_map(|chat| ChannelUri::parse(&chat.resource).ok())
+            .collect()
+    }
+}

@@ -1,0 +1,7 @@
+//! Chats of a session come and go: their entries in the catalogue, and which of them is the default (H-140, H-154, H-155).
+
+mod create;
+mod dispose;
+
+pub(crate) use create::{NewChat, Source, chat_summary, create_chat};
+pub(crate) use dispose::dispose_chat;

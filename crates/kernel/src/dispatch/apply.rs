@@ -1,0 +1,133 @@
+//! A client's action that may be recorded is recorded, and what follows from it is done.
+
+use wire::dispatchable::{ChatAction, RootAction, SessionAction};
+use wire::reduce::Reduced;
+use wire::{Action, ChannelUri};
+
+use super::gather::Permitted;
+use crate::io::Effect;
+use crate::prepare::Prepared;
+use crate::sessions::follow_title;
+use crate::state::{Sender, Step};
+use crate::tool_call::client::{complete_call, confirm_call, confirm_result};
+use crate::tool_call::reply::fail_calls_of_client;
+use crate::truncate::{KeptTurn, cut_back};
+use crate::turn::{end, start};
+use crate::{pending, question, render};
+
+/// Records an action. Nothing can go wrong here: everything was checked before.
+pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
+    match permitted {
+        Permitted::Root(RootAction::ConfigChanged, action) => configure(step, &action, sender),
+        Permitted::Session {
+            target,
+            verb,
+            action,
+        } => apply_to_session(step, &target, verb, action, sender),
+        Permitted::Chat {
+            target,
+            verb,
+            prepared,
+            kept,
+        } => {
+            if prepared.embedded_bytes > 0 {
+                let session = step.chat(&target).session().clone();
+                let bytes = prepared.embedded_bytes;
+                step.session_mut(&session).add_embedded_bytes(bytes);
+            }
+            apply_to_chat(step, &target, verb, *prepared, kept, sender);
+        }
+        Permitted::Nothing => {}
+    }
+}
+
+/// A client changes the host's own settings.
+fn configure(step: &mut Step, action: &Action, sender: &Sender) {
+    if step.act_on_root(action, Some(sender)) == Reduced::Changed {
+        let config = step.channels().root().config.as_ref();
+        let values = config.map(|config| config.values.clone());
+        let values = values.unwrap_or_default();
+        step.effect(Effect::Configure { values });
+    }
+}
+
+fn apply_to_session(
+    step: &mut Step,
+    uri: &ChannelUri,
+    verb: SessionAction,
+    action: Action,
+    sender: &Sender,
+) {
+    if verb == SessionAction::SystemMessageTransformSet {
+        return render::opt_in(step, uri, &action, sender);
+    }
+    if step.act(uri, action, Some(sender)) == Reduced::Unchanged {
+        return; // the sender was answered
+    }
+    let client_id = &sender.origin.client_id;
+    match verb {
+        SessionAction::TitleChanged => follow_title(step, uri),
+        SessionAction::ActiveClientSet => step.add_active_client(uri, client_id),
+        SessionAction::ActiveClientRemoved => {
+            step.remove_active_client(uri, client_id);
+            fail_calls_of_client(step, uri, client_id);
+        }
+        SessionAction::DefaultChatChanged
+        | SessionAction::IsReadChanged
+        | SessionAction::IsArchivedChanged
+        | SessionAction::ConfigChanged
+        | SessionAction::WorkingDirectorySet
+        | SessionAction::WorkingDirectoryRemoved
+        | SessionAction::WorkingDirectoryReplaced
+        | SessionAction::CustomizationToggled
+        | SessionAction::McpServerStartRequested
+        | SessionAction::McpServerStopRequested
+        | SessionAction::McpServerBackgroundRequested
+        | SessionAction::SystemMessageTransformSet => {}
+    }
+}
+
+fn apply_to_chat(
+    step: &mut Step,
+    uri: &ChannelUri,
+    verb: ChatAction,
+    prepared: Prepared,
+    kept: Option<KeptTurn>,
+    sender: &Sender,
+) {
+    let Prepared {
+        action, submission, ..
+    } = prepared;
+    match (verb, submission) {
+        (ChatAction::TurnStarted, Some(submission)) => {
+            start::start_turn(step, uri, action, submission, sender);
+        }
+        (ChatAction::PendingMessageSet, Some(submission)) => {
+            pending::set(step, uri, action, submission, sender);
+        }
+        (ChatAction::TurnStarted | ChatAction::PendingMessageSet, None) => {
+            unreachable!("a message that was prepared means something")
+        }
+        (ChatAction::TurnCancelled, _) => end::cancel_turn(step, uri, action, sender),
+        (ChatAction::TurnResume, _) => start::resume_turn(step, uri, action, sender),
+        (ChatAction::Truncated, _) => cut_back(step, uri, action, Some(sender), kept),
+        (ChatAction::ToolCallConfirmed, _) => confirm_call(step, uri, action, sender),
+        (ChatAction::ToolCallComplete, _) => complete_call(step, uri, action, sender),
+        (ChatAction::ToolCallResultConfirmed, _) => confirm_result(step, uri, action, sender),
+        (ChatAction::InputCompleted, _) => question::answer(step, uri, action, sender),
+        (
+            ChatAction::DraftChanged
+            | ChatAction::IsReadChanged
+            | ChatAction::IsArchivedChanged
+            | ChatAction::ToolCallContentChanged
+            | ChatAction::InputAnswerChanged
+            | ChatAction::PendingMessageRemoved
+            | ChatAction::QueuedMessagesReordered
+            | ChatAction::WorkingDirectorySet
+            | ChatAction::WorkingDirectoryRemoved,
+            _,
+        ) => {
+            step.act(uri, action, Some(sender));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! May a client do this to this root, session or chat? What a decision says to fill in or to strip is done to the action (H-075).
+
+use serde_json::Value;
+use wire::dispatchable::{ChatAction, RootAction, SessionAction};
+use wire::state::SessionState;
+use wire::{Action, Object};
+
+use crate::channels::Chat;
+use crate::message::{not_a_user_message, size_of, too_large};
+use crate::pause::HandlerAnswers;
+use crate::refusal::Refusal;
+use crate::sessions::TITLE_BYTES_MAX;
+use crate::state::Kernel;
+use crate::tool_call::check as tool_call;
+use crate::turn::check as turn;
+use crate::{config, pending, question, render};
+
+/// Unknown settings are stripped, bad values refused (G-22, H-097).
+pub(super) fn root(
+    schema: &Value,
+    verb: RootAction,
+    mut action: Action,
+) -> Result<Action, Refusal> {
+    match verb {
+        RootAction::ConfigChanged => {
+            let wanted = config_of(&action);
+            let mut values = config::known_values(schema, &wanted).map_err(bad_value)?;
+            if action.flag("replace") == Some(true) {
+                values = config::with_defaults(schema, &values).map_err(bad_value)?;
+            }
+            let values = Value::Object(values);
+            action.body.insert("config".to_owned(), values);
+            Ok(action)
+        }
+    }
+}
+
+fn config_of(action: &Action) -> Object {
+    let config = action.get("config").and_then(Value::as_object);
+    config.cloned().unwrap_or_default()
+}
+
+fn bad_value(bad: config::BadValue) -> Refusal {
+    Refusal(bad.to_string())
+}
+
+pub(super) fn session(
+    session: &SessionState,
+    client_id: &str,
+    verb: SessionAction,
+    action: Action,
+) -> Result<Action, Refusal> {
+    match verb {
+        SessionAction::TitleChanged => match action.text("title") {
+            Some(title) if title.len() > TITLE_BYTES_MAX => Err(Refusal(format!(
+                "a title has at most {TITLE_BYTES_MAX} bytes"
+            ))),
+            _ => Ok(action),
+        },
+        SessionAction::IsReadChanged | SessionAction::IsArchivedChanged => Ok(action),
+        // A client may only set and remove itself (H-125).
+        SessionAction::ActiveClientSet => {
+            match action.get("activeClient").map(|client| &client["clientId"]) {
+                Some(id) if *id == client_id => Ok(action),
+                _ => Err(Refusal::because(
+                    "a client may only make itself active: `clientId` must be its own",
+                )),
+            }
+        }
+        SessionAction::ActiveClientRemoved => match action.text("clientId") {
+            Some(id) if id == client_id => Ok(action),
+            _ => Err(Refusal::because(
+                "a client may only remove itself: `clientId` must be its own",
+            )),
+        },
+        SessionAction::ConfigChanged => session_config(session, action),
+        SessionAction::SystemMessageTransformSet => {
+            render::check_opt_in(session, client_id, &action).map(|()| action)
+        }
+        SessionAction::DefaultChatChanged => {
+            let chat = action.text("defaultChat");
+            match chat.is_some_and(|chat| session.chat(chat).is_some()) {
+                true => Ok(action),
+                false => Err(Refusal::because("`defaultChat` is no chat of this session")),
+            }
+        }
+        SessionAction::WorkingDirectorySet
+        | SessionAction::WorkingDirectoryRemoved
+        | SessionAction::WorkingDirectoryReplaced => Err(Refusal::because(
+            "this agent does not take more than one working directory",
+        )),
+        SessionAction::CustomizationToggled => {
+            Err(Refusal::because("no customization has this id"))
+        }
+        SessionAction::McpServerStartRequested
+        | SessionAction::McpServerStopRequested
+        | SessionAction::McpServerBackgroundRequested => {
+            Err(Refusal::because("no MCP server has this id"))
+        }
+    }
+}
+
+/// Only values that may change while a session lives (H-117); with `replace` the others stay what they are.
+fn session_config(session: &SessionState, mut action: Action) -> Result<Action, Refusal> {
+    let Some(current) = &session.config else {
+        return Err(Refusal::because("this session has no configuration"));
+    };
+    let wanted = config_of(&action);
+    let is_mutable = |key: &str| config::is_mutable(&current.schema, key);
+    if let Some(key) = wanted.keys().find(|key| !is_mutable(key)) {
+        return Err(Refusal(format!(
+            "`{key}` cannot be changed in a session that exists"
+        )));
+    }
+    let mut values = config::known_values(&current.schema, &wanted).map_err(bad_value)?;
+    if action.flag("replace") == Some(true) {
+        values = config::with_defaults(&current.schema, &values).map_err(bad_value)?;
+        let fixed = current.values.iter().filter(|(key, _)| !is_mutable(key));
+        values.extend(fixed.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    let values = Value::Object(values);
+    action.body.insert("config".to_owned(), values);
+    Ok(action)
+}
+
+/// What a check of an action on a chat may look at.
+pub(super) struct ChatFacts<'a> {
+    pub kernel: &'a Kernel,
+    pub chat: &'a Chat,
+    pub client_id: &'a str,
+    pub turn_id_used: bool,
+    pub answers: &'a HandlerAnswers,
+}
+
+pub(super) fn chat(
+    facts: &ChatFacts,
+    verb: ChatAction,
+    action: &mut Action,
+) -> Result<(), Refusal> {
+    let ChatFacts {
+        kernel,
+        chat,
+        client_id,
+        answers,
+        ..
+    } = *facts;
+    let state = chat.state();
+    match verb {
+        ChatAction::TurnStarted => {
+            turn::check_start(kernel, chat, action, facts.turn_id_used, answers)
+        }
+        ChatAction::TurnCancelled => turn::check_cancel(state, action),
+        ChatAction::TurnResume => match kernel.session(chat.session()).is_ready() {
+            true => turn::check_resume(state, action),
+            false => Err(Refusal::because("this session is not ready")),
+        },
+        ChatAction::DraftChanged => match action.present("draft") {
+            Some(draft) if draft["origin"]["kind"] != "user" => Err(not_a_user_message()),
+            Some(draft) if size_of(draft) > kernel.limits().waiting_bytes_max => {
+                Err(too_large(kernel))
+            }
+            _ => Ok(()),
+        },
+        ChatAction::IsReadChanged | ChatAction::IsArchivedChanged => Ok(()),
+        ChatAction::ToolCallConfirmed => tool_call::check_confirmed(state, action),
+        ChatAction::ToolCallComplete => tool_call::check_complete(state, action, client_id),
+        ChatAction::ToolCallResultConfirmed => tool_call::check_result_confirmed(state, action),
+        ChatAction::ToolCallContentChanged => tool_call::check_content(state, action, client_id),
+        ChatAction::InputAnswerChanged => question::check_answer_changed(state, action),
+        ChatAction::InputCompleted => question::check_completed(state, action),
+        ChatAction::PendingMessageSet => pending::check_set(kernel, chat, action, answers),
+        ChatAction::PendingMessageRemoved => pending::check_removed(state, action),
+        ChatAction::QueuedMessagesReordered => pending::check_reordered(state, action),
+        ChatAction::Truncated => Ok(()), // checked with the turn it names
+        ChatAction::WorkingDirectorySet | ChatAction::WorkingDirectoryRemoved => Err(
+            Refusal::because("this agent does not take more than one working directory"),
+        ),
+    }
+}

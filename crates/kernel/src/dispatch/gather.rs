@@ -1,0 +1,214 @@
+//! What must be known and checked before a client's action is recorded. Nothing is changed here.
+
+use serde_json::Value;
+use wire::dispatchable::{
+    ChatAction, ClientAction, Dispatcher, RootAction, SessionAction, who_may,
+};
+use wire::published::actions::ActionType;
+use wire::{Action, ChannelUri};
+
+use super::check;
+use crate::client_dispatch::ClientDispatch;
+use crate::io::PeerId;
+use crate::load::need_channel;
+use crate::message::need_attached_chats;
+use crate::pause::{HandlerAnswers, StopAction};
+use crate::prepare::{Prepared, prepare};
+use crate::record::{Answer, Query};
+use crate::refusal::{ACTION_DEPTH_MAX, Refusal, depth_of};
+use crate::state::Kernel;
+use crate::truncate::{KeptTurn, gather_cut};
+
+/// An action that may be recorded, and on which channel.
+pub(crate) enum Permitted {
+    Root(RootAction, Action),
+    Session {
+        target: ChannelUri,
+        verb: SessionAction,
+        action: Action,
+    },
+    Chat {
+        target: ChannelUri,
+        verb: ChatAction,
+        prepared: Box<Prepared>,
+        /// Of a truncate: the turn that stays last.
+        kept: Option<KeptTurn>,
+    },
+    /// No such channel: nobody hears of it (H-068).
+    Nothing,
+}
+
+/// Checks an action, and reads what that takes.
+pub(crate) fn gather(
+    kernel: &Kernel,
+    peer: PeerId,
+    dispatch: &ClientDispatch,
+    answers: &HandlerAnswers,
+) -> Result<Permitted, StopAction> {
+    let Some(ready) = kernel.ready(peer) else {
+        return Ok(Permitted::Nothing); // nothing counts before `initialize` (H-020)
+    };
+    let uri = &dispatch.channel;
+    if !need_channel(kernel, uri, answers)? {
+        return Ok(Permitted::Nothing);
+    }
+    if let Some(reason) = kernel.unwritable() {
+        return Err(Refusal(reason).into());
+    }
+    let (verb, action) = decode(dispatch)?;
+    let target = target_of(kernel, uri, verb).ok_or_else(|| {
+        let name = action.name();
+        Refusal(format!("`{name}` does not belong on this channel"))
+    })?;
+    match verb {
+        ClientAction::Root(verb) => {
+            let schema = &kernel.facts().config_schema;
+            let action = check::root(schema, verb, action)?;
+            Ok(Permitted::Root(verb, action))
+        }
+        ClientAction::Session(verb) => {
+            let state = kernel.session(&target).state();
+            let action = check::session(state, &ready.client_id, verb, action)?;
+            Ok(Permitted::Session {
+                target,
+                verb,
+                action,
+            })
+        }
+        ClientAction::Chat(verb) => {
+            let client_id = &ready.client_id;
+            gather_chat(kernel, target, verb, action, client_id, dispatch, answers)
+        }
+        ClientAction::Elsewhere(_) => Ok(Permitted::Nothing), // no channel of such a kind is a target
+    }
+}
+
+fn gather_chat(
+    kernel: &Kernel,
+    target: ChannelUri,
+    verb: ChatAction,
+    mut action: Action,
+    client_id: &str,
+    dispatch: &ClientDispatch,
+    answers: &HandlerAnswers,
+) -> Result<Permitted, StopAction> {
+    if kernel.runs().is_stopping() {
+        return Err(Refusal::because("the host is going down").into());
+    }
+    let mut kept = None;
+    let mut turn_id_used = false;
+    match verb {
+        ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
+            if verb == ChatAction::TurnStarted {
+                turn_id_used = is_turn_id_used(kernel, &target, &action, answers)?;
+            }
+            let message = action.get("message").and_then(Value::as_object);
+            need_attached_chats(kernel, message, answers)?;
+        }
+        ChatAction::Truncated => kept = gather_cut(kernel, &target, &action, answers)??,
+        ChatAction::TurnCancelled
+        | ChatAction::TurnResume
+        | ChatAction::DraftChanged
+        | ChatAction::IsReadChanged
+        | ChatAction::IsArchivedChanged
+        | ChatAction::ToolCallConfirmed
+        | ChatAction::ToolCallComplete
+        | ChatAction::ToolCallResultConfirmed
+        | ChatAction::ToolCallContentChanged
+        | ChatAction::InputAnswerChanged
+        | ChatAction::InputCompleted
+        | ChatAction::PendingMessageRemoved
+        | ChatAction::QueuedMessagesReordered
+        | ChatAction::WorkingDirectorySet
+        | ChatAction::WorkingDirectoryRemoved => {}
+    }
+    let facts = check::ChatFacts {
+        kernel,
+        chat: kernel.chat(&target),
+        client_id,
+        turn_id_used,
+        answers,
+    };
+    check::chat(&facts, verb, &mut action)?;
+    let prepared = prepare(kernel, &target, verb, action, &dispatch.sent, answers)?;
+    Ok(Permitted::Chat {
+        target,
+        verb,
+        prepared: Box::new(prepared),
+        kept,
+    })
+}
+
+/// Known, and for clients to dispatch at all (H-069, H-070).
+fn decode(dispatch: &ClientDispatch) -> Result<(ClientAction, Action), Refusal> {
+    let kind = match &dispatch.kind {
+        Ok(kind) => kind.clone(),
+        Err(error) => return Err(Refusal(error.to_string())),
+    };
+    let body = dispatch.sent.without_bodies();
+    let name = body.get("type").and_then(Value::as_str).unwrap_or("");
+    let verb = who_may(&kind);
+    if matches!(kind, ActionType::Unknown(_)) && verb == Dispatcher::HostOnly {
+        return Err(Refusal(format!(
+            "this host does not know the action `{name}`"
+        )));
+    }
+    let deepest = body.values().map(depth_of).max().unwrap_or(0);
+    if 1 + deepest > ACTION_DEPTH_MAX {
+        return Err(Refusal(format!(
+            "an action nests at most {ACTION_DEPTH_MAX} levels deep"
+        )));
+    }
+    match verb {
+        Dispatcher::Client(verb) => {
+            let body = body.clone();
+            Ok((verb, Action { kind, body }))
+        }
+        Dispatcher::HostOnly => Err(Refusal(format!("only the host dispatches `{name}`"))),
+    }
+}
+
+/// The channel an action acts on: the one it was sent to if the kinds agree. A rename sent to a chat acts on its session
+/// (G-13).
+fn target_of(kernel: &Kernel, uri: &ChannelUri, verb: ClientAction) -> Option<ChannelUri> {
+    match verb {
+        ClientAction::Root(_) => uri.is_root().then(|| uri.clone()),
+        ClientAction::Session(verb) => match kernel.find_chat(uri) {
+            Some(chat) if verb == SessionAction::TitleChanged => Some(chat.session().clone()),
+            Some(_) => None,
+            None => kernel.find_session(uri).map(|_| uri.clone()),
+        },
+        ClientAction::Chat(_) => kernel.find_chat(uri).map(|_| uri.clone()),
+        ClientAction::Elsewhere(_) => None,
+    }
+}
+
+/// Whether a turn id was used before: known from memory if all turns ever are there; otherwise it is looked up when a turn is
+/// started, not when the chat is opened.
+fn is_turn_id_used(
+    kernel: &Kernel,
+    uri: &ChannelUri,
+    action: &Action,
+    answers: &HandlerAnswers,
+) -> Result<bool, StopAction> {
+    let chat = kernel.chat(uri);
+    let Some(turn_id) = action.text("turnId") else {
+        return Ok(false); // refused when it is checked
+    };
+    if chat.state().turns.position(turn_id).is_some() {
+        return Ok(true);
+    }
+    if chat.knows_all_turns() {
+        return Ok(false);
+    }
+    let query = Query::FindTurn {
+        chat: kernel.id_of(uri),
+        turn_id: turn_id.to_owned(),
+    };
+    let answer = answers.read(query)?;
+    debug_assert!(
+        matches!(answer, Answer::FindTurn(_)),
+        "answers fit their queries"
+    );
+    Ok(matches!(answer, Answer::FindTurn(Some(_))))
+}

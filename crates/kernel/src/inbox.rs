@@ -1,0 +1,239 @@
+//! Messages of peers: each is decoded once, handled in order, and waits where its handler has to.
+
+use serde_json::Value;
+use wire::methods::{self, Call};
+use wire::rpc::code;
+use wire::{Action, ChannelUri, Id, Incoming, Origin, RpcError, compat};
+
+use crate::bodies::{DetachedBodies, SentAction};
+use crate::calls;
+use crate::client_dispatch::ClientDispatch;
+use crate::clients;
+use crate::dispatch;
+use crate::follow_up::FollowUp;
+use crate::frame::Frame;
+use crate::io::{CloseReason, Effect, FailureReply, PeerId, Ticket};
+use crate::pause::{HostWork, Pause, Stop, StopAction, WorkDone};
+use crate::peers::{Message, Offer, Waiting};
+use crate::reverse_request;
+use crate::state::{Sender, Step};
+
+/// A message arrived. `ping` and answers pass at once, whatever the peer waits for (H-010).
+pub(crate) fn receive(step: &mut Step, peer: PeerId, message: Incoming, bytes: usize) {
+    match message {
+        Incoming::Request { id, method, .. } if method == "ping" => {
+            step.send(peer, Frame::value(&id, &Value::Null));
+        }
+        Incoming::Response { id, result } => {
+            reverse_request::answer(step, peer, &id, result, bytes);
+        }
+        Incoming::Request { .. } | Incoming::Notification { .. } => {
+            match step.offer_message(peer, message, bytes) {
+                Some(Offer::Handle(message)) => begin(step, peer, message),
+                Some(Offer::Parked { pause: true }) => step.effect(Effect::Pause { peer }),
+                Some(Offer::TooMany(id)) => {
+                    let most = step.limits().requests_in_flight_max;
+                    let message = format!("more than {most} requests in flight");
+                    let error = RpcError::new(code::INVALID_REQUEST, message);
+                    step.fail(peer, &id, &error);
+                }
+                // It waits; or its connection is gone, and nobody would hear the answer.
+                Some(Offer::Parked { pause: false }) | None => {}
+            }
+        }
+    }
+}
+
+/// Decodes a message that is due, and handles it.
+pub(crate) fn begin(step: &mut Step, peer: PeerId, mut message: Incoming) {
+    let inline_bytes = step.limits().inline_body_bytes;
+    let detached = DetachedBodies::detach_from(&mut message, inline_bytes);
+    match decode(step, peer, message, &detached) {
+        Some(message) => handle(step, peer, Box::new(Waiting::new(message, detached))),
+        None => end(step, peer),
+    }
+}
+
+/// A message that is to be handled. What is malformed is answered if it can be: nothing can be answered to a notification
+/// (H-009).
+fn decode(
+    step: &mut Step,
+    peer: PeerId,
+    message: Incoming,
+    detached: &DetachedBodies,
+) -> Option<Message> {
+    let generation = step.ready(peer).map(|ready| ready.generation);
+    match message {
+        Incoming::Request {
+            id,
+            method,
+            mut params,
+        } => {
+            if let Some(generation) = generation.filter(|_| method == "createSession") {
+                compat::up_create_session(generation, &mut params);
+            }
+            match methods::decode_call(&method, params) {
+                Ok(call) => Some(Message::Call {
+                    id,
+                    call: Box::new(call),
+                }),
+                Err(error) => {
+                    step.fail(peer, &id, &error);
+                    step.reply_if_write_fails(FailureReply::Answer { peer, id });
+                    None
+                }
+            }
+        }
+        Incoming::Notification { method, params } => match method.as_str() {
+            "dispatchAction" => {
+                let mut dispatch = methods::decode_dispatch(params).ok()?;
+                compat::up_action(generation?, &mut dispatch.action);
+                let kind = Action::decode(dispatch.action.clone()).map(|action| action.kind);
+                let Value::Object(action) = dispatch.action else {
+                    return None; // no object is no action
+                };
+                Some(Message::Dispatch(Box::new(ClientDispatch {
+                    channel: dispatch.channel,
+                    client_seq: dispatch.client_seq,
+                    sent: SentAction::new(action, detached.clone()),
+                    kind,
+                })))
+            }
+            "unsubscribe" => {
+                let uri = params["channel"].as_str()?;
+                let uri = ChannelUri::parse(uri).ok()?;
+                Some(Message::Unsubscribe(uri))
+            }
+            _ => None, // a notification nobody knows is ignored
+        },
+        Incoming::Response { .. } => None, // answers never wait
+    }
+}
+
+/// A peer's current message may go on: something it waited for is there.
+pub(crate) fn resume(step: &mut Step, peer: PeerId) {
+    // Something else may still block it, or it may be gone with its peer.
+    if let Some(waiting) = step.peers_mut().take_current(peer) {
+        handle(step, peer, waiting);
+    }
+}
+
+fn handle(step: &mut Step, peer: PeerId, waiting: Box<Waiting>) {
+    let paused = match &waiting.message {
+        Message::Call { id, call } => handle_call(step, peer, id, call, &waiting),
+        Message::Dispatch(action) => handle_dispatch(step, peer, action, &waiting),
+        Message::Unsubscribe(uri) => calls::unsubscribe::handle(step, peer, uri, &waiting.answers),
+    };
+    match paused {
+        Ok(()) => end(step, peer),
+        Err(pause) => park(step, peer, waiting, pause),
+    }
+}
+
+fn handle_call(
+    step: &mut Step,
+    peer: PeerId,
+    id: &Id,
+    call: &Call,
+    waiting: &Waiting,
+) -> Result<(), Pause> {
+    match calls::handle(step, peer, id, call, waiting) {
+        Ok(()) => {}
+        Err(Stop::Pause(pause)) => return Err(pause),
+        Err(Stop::Fail(error)) => step.fail(peer, id, &error),
+    }
+    let id = id.clone();
+    step.reply_if_write_fails(FailureReply::Answer { peer, id });
+    Ok(())
+}
+
+fn handle_dispatch(
+    step: &mut Step,
+    peer: PeerId,
+    action: &ClientDispatch,
+    waiting: &Waiting,
+) -> Result<(), Pause> {
+    let Some(ready) = step.ready(peer) else {
+        return Ok(()); // nothing counts before `initialize` (H-020)
+    };
+    let sender = Sender {
+        peer,
+        origin: Origin {
+            client_id: ready.client_id.clone(),
+            client_seq: action.client_seq,
+        },
+    };
+    match dispatch::gather(step, peer, action, &waiting.answers) {
+        Err(StopAction::Pause(pause)) => return Err(pause),
+        Err(StopAction::Refuse(refusal)) => {
+            let whole = action.sent.with_bodies();
+            step.refuse(&sender, &action.channel, &whole, &refusal.0);
+        }
+        Ok(dispatch::Permitted::Nothing) => return Ok(()),
+        Ok(permitted) => dispatch::apply(step, permitted, &sender),
+    }
+    step.reply_if_write_fails(FailureReply::Refusal {
+        peer,
+        channel: action.channel.clone(),
+        action: action.sent.clone(),
+        origin: sender.origin,
+    });
+    Ok(())
+}
+
+/// The current message of a peer waits.
+fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) {
+    match pause {
+        Pause::Read(queries) => step.park_for_reads(peer, waiting, queries),
+        Pause::Work(work) => {
+            let ticket = step.start_work(peer);
+            step.effect(work_effect(ticket, work));
+            waiting.tickets.push(ticket);
+            step.peers_mut().park_current(peer, waiting);
+        }
+        Pause::After(older) => {
+            if !step.peers().is_gone(older) {
+                let why = CloseReason::Superseded;
+                step.effect(Effect::Close { peer: older, why });
+            }
+            // The older connection may still change what was read so far.
+            waiting.answers = Default::default();
+            waiting.after = Some(older);
+            step.peers_mut().park_current(peer, waiting);
+        }
+    }
+}
+
+fn work_effect(ticket: Ticket, work: HostWork) -> Effect {
+    match work {
+        HostWork::Fetch(fetch) => Effect::Fetch { ticket, fetch },
+        HostWork::Complete(complete) => Effect::Complete { ticket, complete },
+        HostWork::StoreBodies(bodies) => Effect::StoreBodies { ticket, bodies },
+        HostWork::Compose(compose) => Effect::Compose { ticket, compose },
+    }
+}
+
+/// Host work that a message waits for is done.
+pub(crate) fn finish_work(step: &mut Step, ticket: Ticket, done: WorkDone) {
+    // Nobody waits for it if its peer is gone.
+    if let Some(peer) = step.end_work(ticket) {
+        step.peers_mut().answer_work(peer, ticket, done);
+        resume(step, peer);
+    }
+}
+
+/// The current message is done: the next one is due when everything that follows from this one is done.
+fn end(step: &mut Step, peer: PeerId) {
+    let (next, resume) = step.end_current_message(peer);
+    if resume {
+        step.effect(Effect::Resume { peer });
+    }
+    match next {
+        Some(message) => step.follow_up(FollowUp::NextMessage {
+            peer,
+            message: Box::new(message),
+        }),
+        None if step.peers().is_gone(peer) => clients::remove_peer(step, peer),
+        None => {}
+    }
+}

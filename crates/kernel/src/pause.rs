@@ -1,0 +1,176 @@
+//! Handlers that may have to wait. A handler first gathers what it needs from the kernel, without changing anything; if
+//! something is missing it pauses, and runs again from the start with what it was answered. Then it applies what it found,
+//! and cannot pause any more.
+
+use wire::rpc::code;
+use wire::{Digest, RpcError};
+
+use crate::bodies::Body;
+use crate::io::{Complete, Completed, Compose, Fetch, Fetched, PeerId, ReadFailed, WorkFailed};
+use crate::record::{Answer, Query};
+use crate::refusal::Refusal;
+use crate::submission::Submission;
+
+/// Why a handler cannot go on now.
+pub(crate) enum Pause {
+    /// These must be read from the journal first.
+    Read(Vec<Query>),
+    /// The host must do this first.
+    Work(HostWork),
+    /// What an older connection of the same client sent comes first (G-20).
+    After(PeerId),
+}
+
+/// Why something cannot be known now: it must be read, or could not be.
+pub(crate) enum Unread {
+    Read(Vec<Query>),
+    Failed(ReadFailed),
+}
+
+/// What is known, or why not.
+pub(crate) type Load<T> = Result<T, Unread>;
+
+/// Why the handler of a request ends before it changes anything.
+pub(crate) enum Stop {
+    Pause(Pause),
+    /// The request is answered with this error.
+    Fail(RpcError),
+}
+
+/// Why the handler of an action ends before it changes anything.
+pub(crate) enum StopAction {
+    Pause(Pause),
+    /// The sender hears why.
+    Refuse(Refusal),
+}
+
+impl From<Pause> for Stop {
+    fn from(pause: Pause) -> Self {
+        Self::Pause(pause)
+    }
+}
+
+impl From<RpcError> for Stop {
+    fn from(error: RpcError) -> Self {
+        Self::Fail(error)
+    }
+}
+
+impl From<Unread> for Stop {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Read(queries) => Self::Pause(Pause::Read(queries)),
+            Unread::Failed(failed) => {
+                Self::Fail(RpcError::new(code::INTERNAL_ERROR, failed.to_string()))
+            }
+        }
+    }
+}
+
+impl From<Pause> for StopAction {
+    fn from(pause: Pause) -> Self {
+        Self::Pause(pause)
+    }
+}
+
+impl From<Refusal> for StopAction {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refuse(refusal)
+    }
+}
+
+impl From<Unread> for StopAction {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Read(queries) => Self::Pause(Pause::Read(queries)),
+            Unread::Failed(failed) => Self::Refuse(Refusal(failed.to_string())),
+        }
+    }
+}
+
+/// Work of the host that a message waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum HostWork {
+    Fetch(Fetch),
+    Complete(Box<Complete>),
+    StoreBodies(Vec<Body>),
+    Compose(Box<Compose>),
+}
+
+/// How it ended.
+#[derive(Debug, Clone)]
+pub(crate) enum WorkDone {
+    Fetched(Result<Fetched, WorkFailed>),
+    Completed(Result<Completed, WorkFailed>),
+    BodiesStored(Result<StoredNames, WorkFailed>),
+    Composed(Result<Box<Submission>, WorkFailed>),
+}
+
+/// Bodies that were stored: where their names belong.
+pub(crate) type StoredNames = Vec<(String, Digest)>;
+
+/// What was already asked for the sake of one message, and answered.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HandlerAnswers {
+    reads: Vec<(Query, Result<Answer, ReadFailed>)>,
+    work: Vec<WorkDone>,
+}
+
+impl HandlerAnswers {
+    pub fn add_read(&mut self, query: Query, answer: Result<Answer, ReadFailed>) {
+        self.reads.push((query, answer));
+    }
+
+    pub fn add_work(&mut self, done: WorkDone) {
+        self.work.push(done);
+    }
+
+    /// The answer to a query; a pause to ask it if it was not asked yet.
+    pub fn read(&self, query: Query) -> Load<&Answer> {
+        match self.find(|asked| *asked == query) {
+            None => Err(Unread::Read(vec![query])),
+            Some((_, Err(failed))) => Err(Unread::Failed(failed.clone())),
+            Some((_, Ok(answer))) => Ok(answer),
+        }
+    }
+
+    pub fn find(
+        &self,
+        wanted: impl Fn(&Query) -> bool,
+    ) -> Option<&(Query, Result<Answer, ReadFailed>)> {
+        self.reads.iter().rev().find(|(query, _)| wanted(query))
+    }
+
+    pub fn count(&self, wanted: impl Fn(&Query) -> bool) -> usize {
+        let reads = self.reads.iter();
+        reads.filter(|(query, _)| wanted(query)).count()
+    }
+
+    pub fn fetched(&self) -> Option<&Result<Fetched, WorkFailed>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::Fetched(fetched) => Some(fetched),
+            _ => None,
+        })
+    }
+
+    pub fn stored(&self) -> Option<&Result<StoredNames, WorkFailed>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::BodiesStored(stored) => Some(stored),
+            _ => None,
+        })
+    }
+
+    pub fn composed(&self) -> Option<&Result<Box<Submission>, WorkFailed>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::Composed(composed) => Some(composed),
+            _ => None,
+        })
+    }
+
+    pub fn completed(&self) -> Option<&Result<Completed, WorkFailed>> {
+        self.work.iter().rev().find_map(|done| match done {
+            WorkDone::Completed(completed) => Some(completed),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,430 @@
+//! The peers: connections, what they negotiated, what they subscribed to, and which of their messages wait.
+//!
+//! Promises: a client id has one connection; a subscription and its watcher are made and removed together; after a failed
+//! write subscriptions are what they were.
+
+mod inbox;
+mod remembered;
+mod waiting;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use wire::{ChannelUri, Generation, Version};
+
+use inbox::Inbox;
+use remembered::RememberedClients;
+
+pub(crate) use inbox::Offer;
+pub(crate) use waiting::{Message, Waiting};
+
+use crate::io::PeerId;
+use crate::record::{ClientRecord, FloorRecord, Seq};
+
+/// Connections and their clients.
+#[derive(Default)]
+pub(crate) struct Peers {
+    peers: BTreeMap<PeerId, Peer>,
+    /// Connected clients by id: one connection each (H-036).
+    clients: BTreeMap<String, PeerId>,
+    /// Who watches what, in memory or not.
+    watchers: BTreeMap<ChannelUri, Vec<Watcher>>,
+    remembered: RememberedClients,
+    /// Clients whose stored floors are not true any more: they must initialize again.
+    forgotten: BTreeSet<String>,
+    undo: Undo,
+}
+
+/// A connection.
+#[derive(Default)]
+struct Peer {
+    ready: Option<Ready>,
+    subscriptions: BTreeMap<ChannelUri, Subscription>,
+    /// What it was ever served and did not give up itself: a snapshot of it replaces an earlier one, also if the URI
+    /// names another channel by now (G-19).
+    served: BTreeSet<ChannelUri>,
+    inbox: Inbox,
+    /// The connection is gone; what was read from it is still processed.
+    gone: bool,
+}
+
+/// What was negotiated.
+#[derive(Debug, Clone)]
+pub(crate) struct Ready {
+    pub client_id: String,
+    pub version: Version,
+    pub generation: Generation,
+    pub capabilities: Option<Value>,
+    pub locale: Option<String>,
+    /// Sections it wants to rewrite wherever it is active and its entry says nothing (G-34).
+    pub transform: Option<Vec<String>>,
+    /// What the journal holds of this client is not true: it could not be written when it changed.
+    pub volatile: bool,
+}
+
+/// What a peer subscribed to, and what it was sent of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Subscription {
+    pub floor: Seq,
+    pub replaced: bool,
+    pub oldest_turn: Option<String>,
+    pub view_turns: Option<u32>,
+    pub max_latency_ms: Option<u32>,
+    /// The number of the oldest turn this connection was sent.
+    pub oldest_n: Option<u64>,
+}
+
+/// A subscription, as fan-out needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Watcher {
+    pub peer: PeerId,
+    pub generation: Generation,
+    pub window_ms: u32,
+}
+
+/// A connection that is gone, and all that was read from it is processed.
+pub(crate) struct RemovedPeer {
+    pub ready: Option<Ready>,
+    pub subscriptions: BTreeMap<ChannelUri, Subscription>,
+}
+
+/// What the steps since the last commit changed.
+#[derive(Default)]
+struct Undo {
+    /// Some step since the last commit must be written.
+    wrote: bool,
+    subscriptions: Vec<(ChannelUri, PeerId, Option<Watcher>, Option<Subscription>)>,
+    admitted: Vec<PeerId>,
+    /// Clients whose rows were made true.
+    rewritten: Vec<String>,
+}
+
+impl Subscription {
+    /// The subscription as the journal stores it for the client's reconnect (G-20).
+    pub fn to_floor(&self, uri: &ChannelUri) -> FloorRecord {
+        FloorRecord {
+            channel: uri.clone(),
+            floor: self.floor,
+            replaced: self.replaced,
+            oldest_turn: self.oldest_turn.clone(),
+            view_turns: self.view_turns,
+            max_latency_ms: self.max_latency_ms,
+        }
+    }
+}
+
+impl Peers {
+    // Connections and clients.
+
+    pub fn connect(&mut self, peer: PeerId) {
+        let before = self.peers.insert(peer, Peer::default());
+        assert!(before.is_none(), "a peer's number is used once");
+    }
+
+    pub fn contains(&self, peer: PeerId) -> bool {
+        self.peers.contains_key(&peer)
+    }
+
+    /// What a peer negotiated; `None` before that.
+    pub fn ready(&self, peer: PeerId) -> Option<&Ready> {
+        self.peers.get(&peer)?.ready.as_ref()
+    }
+
+    pub fn is_gone(&self, peer: PeerId) -> bool {
+        self.peers.get(&peer).is_none_or(|state| state.gone)
+    }
+
+    pub fn set_gone(&mut self, peer: PeerId) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.gone = true;
+        }
+    }
+
+    pub fn peer_of(&self, client_id: &str) -> Option<PeerId> {
+        self.clients.get(client_id).copied()
+    }
+
+    pub fn is_connected(&self, client_id: &str) -> bool {
+        self.clients.contains_key(client_id)
+    }
+
+    /// What every connected client negotiated.
+    pub fn all_ready(&self) -> Vec<Ready> {
+        let peers = self.clients.values();
+        peers
+            .filter_map(|peer| self.ready(*peer))
+            .cloned()
+            .collect()
+    }
+
+    /// The connection belongs to this client from now on.
+    pub fn admit(&mut self, peer: PeerId, ready: Ready) {
+        let Some(state) = self.peers.get_mut(&peer) else {
+            debug_assert!(false, "a message is handled while its peer is known");
+            return;
+        };
+        assert!(state.ready.is_none(), "a connection is admitted once");
+        self.remembered.forget(&ready.client_id);
+        self.clients.insert(ready.client_id.clone(), peer);
+        self.undo.admitted.push(peer);
+        state.ready = Some(ready);
+    }
+
+    /// Everything that was read from a connection is processed: now it is removed.
+    pub fn remove(&mut self, peer: PeerId) -> Option<RemovedPeer> {
+        let state = self.peers.remove(&peer)?;
+        for uri in state.subscriptions.keys() {
+            self.set_watcher(uri, peer, None);
+        }
+        if let Some(ready) = &state.ready {
+            self.clients.remove(&ready.client_id);
+        }
+        Some(RemovedPeer {
+            ready: state.ready,
+            subscriptions: state.subscriptions,
+        })
+    }
+
+    // Subscriptions.
+
+    pub fn watchers(&self, uri: &ChannelUri) -> &[Watcher] {
+        self.watchers.get(uri).map(Vec::as_slice).unwrap_or(&[])
+    }
+
+    pub fn subscription(&self, peer: PeerId, uri: &ChannelUri) -> Option<&Subscription> {
+        self.peers.get(&peer)?.subscriptions.get(uri)
+    }
+
+    pub fn subscriptions(&self, peer: PeerId) -> BTreeMap<ChannelUri, Subscription> {
+        let state = self.peers.get(&peer);
+        state
+            .map(|state| state.subscriptions.clone())
+            .unwrap_or_default()
+    }
+
+    pub fn subscription_count(&self, peer: PeerId) -> usize {
+        let state = self.peers.get(&peer);
+        state.map_or(0, |state| state.subscriptions.len())
+    }
+
+    pub fn was_served(&self, peer: PeerId, uri: &ChannelUri) -> bool {
+        let state = self.peers.get(&peer);
+        state.is_some_and(|state| state.served.contains(uri))
+    }
+
+    pub fn add_served(&mut self, peer: PeerId, uris: impl Iterator<Item = ChannelUri>) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.served.extend(uris);
+        }
+    }
+
+    /// Begins a subscription, or goes on with one.
+    pub fn subscribe(&mut self, peer: PeerId, uri: &ChannelUri, subscription: Subscription) {
+        let Some(generation) = self.ready(peer).map(|ready| ready.generation) else {
+            debug_assert!(false, "only an admitted peer subscribes");
+            return;
+        };
+        self.note_subscription(peer, uri);
+        let watcher = Watcher {
+            peer,
+            generation,
+            window_ms: subscription.max_latency_ms.unwrap_or(0),
+        };
+        self.set_watcher(uri, peer, Some(watcher));
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.subscriptions.insert(uri.clone(), subscription);
+            state.served.insert(uri.clone());
+        }
+    }
+
+    /// Ends a subscription at its own peer's wish. That stands whatever happens to the batch (H-046); what the journal then
+    /// still says of the client is made true later.
+    pub fn unsubscribe(&mut self, peer: PeerId, uri: &ChannelUri) {
+        self.set_watcher(uri, peer, None);
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.subscriptions.remove(uri);
+            state.served.remove(uri);
+            if let Some(ready) = &state.ready {
+                self.undo.rewritten.push(ready.client_id.clone());
+            }
+        }
+    }
+
+    /// A channel is gone: so are its subscriptions (H-054).
+    pub fn end_subscriptions(&mut self, uri: &ChannelUri) {
+        let watching: Vec<PeerId> = self.watchers(uri).iter().map(|w| w.peer).collect();
+        for peer in &watching {
+            self.note_subscription(*peer, uri);
+        }
+        self.watchers.remove(uri);
+        for peer in watching {
+            if let Some(state) = self.peers.get_mut(&peer) {
+                state.subscriptions.remove(uri);
+            }
+        }
+    }
+
+    /// A connection was sent turns from number `n` on.
+    pub fn note_sent_turns(&mut self, peer: PeerId, uri: &ChannelUri, n: u64) {
+        self.note_subscription(peer, uri);
+        let state = self.peers.get_mut(&peer);
+        let subscription = state.and_then(|state| state.subscriptions.get_mut(uri));
+        if let Some(subscription) = subscription {
+            subscription.oldest_n = Some(subscription.oldest_n.map_or(n, |oldest| oldest.min(n)));
+        }
+    }
+
+    fn note_subscription(&mut self, peer: PeerId, uri: &ChannelUri) {
+        let watcher = self.watchers(uri).iter().find(|w| w.peer == peer).cloned();
+        let subscription = self.subscription(peer, uri).cloned();
+        let before = (uri.clone(), peer, watcher, subscription);
+        self.undo.subscriptions.push(before);
+    }
+
+    fn set_watcher(&mut self, uri: &ChannelUri, peer: PeerId, watcher: Option<Watcher>) {
+        let watchers = self.watchers.entry(uri.clone()).or_default();
+        let index = watchers.iter().position(|watcher| watcher.peer == peer);
+        match (index, watcher) {
+            (Some(index), Some(watcher)) => watchers[index] = watcher,
+            (Some(index), None) => {
+                watchers.remove(index);
+            }
+            (None, Some(watcher)) => watchers.push(watcher),
+            (None, None) => {}
+        }
+        if watchers.is_empty() {
+            self.watchers.remove(uri);
+        }
+    }
+
+    // What the journal holds of clients (G-20).
+
+    /// What is remembered of a client that left a moment ago, as the journal holds it.
+    pub fn remembered(&self, client_id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
+        self.remembered.find(client_id)
+    }
+
+    pub fn remember(&mut self, client: ClientRecord, floors: Vec<FloorRecord>) {
+        self.remembered.add(client, floors);
+    }
+
+    /// The journal decides who is remembered for longer.
+    pub fn forget_remembered(&mut self) {
+        self.remembered.clear();
+    }
+
+    pub fn is_forgotten(&self, client_id: &str) -> bool {
+        self.forgotten.contains(client_id)
+    }
+
+    pub fn set_forgotten(&mut self, client_id: &str, forgotten: bool) {
+        match forgotten {
+            true => self.forgotten.insert(client_id.to_owned()),
+            false => self.forgotten.remove(client_id),
+        };
+    }
+
+    /// What the journal holds of a connected client is not true any more.
+    pub fn mark_volatile(&mut self, client_id: &str) {
+        let peer = self.clients.get(client_id);
+        let state = peer.and_then(|peer| self.peers.get_mut(peer));
+        if let Some(ready) = state.and_then(|state| state.ready.as_mut()) {
+            ready.volatile = true;
+        }
+    }
+
+    /// Clients whose rows are to be removed: they are not connected, and what is stored of them is not true.
+    pub fn take_forgotten(&mut self) -> Vec<String> {
+        let forgotten: Vec<String> = std::mem::take(&mut self.forgotten).into_iter().collect();
+        self.undo.rewritten.extend(forgotten.iter().cloned());
+        forgotten
+    }
+
+    /// Connected clients whose rows are to be written again; from now on they count as written.
+    pub fn take_volatile(&mut self) -> Vec<(PeerId, Ready)> {
+        let mut taken = Vec::new();
+        for (peer, state) in &mut self.peers {
+            if let Some(ready) = state.ready.as_mut().filter(|ready| ready.volatile) {
+                ready.volatile = false;
+                self.undo.rewritten.push(ready.client_id.clone());
+                taken.push((*peer, ready.clone()));
+            }
+        }
+        taken
+    }
+
+    // The end of a step, of a batch.
+
+    /// What was answered before the first step that must be written stands, whatever happens to the batch.
+    pub fn end_step(&mut self, wrote: bool) {
+        self.undo.wrote |= wrote;
+        if !self.undo.wrote {
+            self.undo.subscriptions.clear();
+            self.undo.admitted.clear();
+        }
+    }
+
+    pub fn commit(&mut self) {
+        self.undo = Undo::default();
+    }
+
+    pub fn roll_back(&mut self) {
+        let undo = std::mem::take(&mut self.undo);
+        for (uri, peer, watcher, subscription) in undo.subscriptions.into_iter().rev() {
+            // A connection that is gone has no subscriptions to restore.
+            if let Some(state) = self.peers.get_mut(&peer) {
+                match subscription {
+                    Some(subscription) => state.subscriptions.insert(uri.clone(), subscription),
+                    None => state.subscriptions.remove(&uri),
+                };
+                self.set_watcher(&uri, peer, watcher);
+            }
+        }
+        for client_id in undo.rewritten {
+            match self.is_connected(&client_id) {
+                true => self.mark_volatile(&client_id),
+                false => self.set_forgotten(&client_id, true),
+            }
+        }
+        self.remembered.clear();
+        for peer in undo.admitted {
+            self.dismiss(peer);
+        }
+    }
+
+    /// The answer that admitted this connection is not sent: it is as new as before.
+    fn dismiss(&mut self, peer: PeerId) {
+        let Some(state) = self.peers.get_mut(&peer) else {
+            return; // it is gone meanwhile
+        };
+        if let Some(ready) = state.ready.take() {
+            self.clients.remove(&ready.client_id);
+        }
+        state.served.clear();
+        let subscriptions = std::mem::take(&mut state.subscriptions);
+        for uri in subscriptions.keys() {
+            self.set_watcher(uri, peer, None);
+        }
+    }
+
+    pub fn digest(&self) -> Value {
+        let peers = self.peers.iter().map(|(peer, state)| {
+            let subscriptions = state.subscriptions.iter().map(|(uri, subscription)| {
+                let floor = subscription.to_floor(uri);
+                (uri.to_string(), json!(format!("{floor:?}")))
+            });
+            let subscriptions: wire::Object = subscriptions.collect();
+            let client = state.ready.as_ref().map(|ready| &ready.client_id);
+            let value = json!({"client": client, "subscriptions": subscriptions});
+            (peer.0.to_string(), value)
+        });
+        let peers: wire::Object = peers.collect();
+        let watchers = self.watchers.iter().map(|(uri, watchers)| {
+            let mut watchers: Vec<u64> = watchers.iter().map(|w| w.peer.0).collect();
+            watchers.sort_unstable();
+            (uri.to_string(), json!(watchers))
+        });
+        let watchers: wire::Object = watchers.collect();
+        json!({"peers": peers, "watchers": watchers})
+    }
+}

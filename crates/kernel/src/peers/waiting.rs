@@ -1,0 +1,44 @@
+//! A message of a peer that is being handled, and what its handler has been answered so far.
+
+use wire::methods::Call;
+use wire::{ChannelUri, Id};
+
+use crate::bodies::DetachedBodies;
+use crate::client_dispatch::ClientDispatch;
+use crate::io::{PeerId, Ticket};
+use crate::pause::HandlerAnswers;
+
+/// A message, decoded once.
+pub(crate) enum Message {
+    Call { id: Id, call: Box<Call> },
+    Dispatch(Box<ClientDispatch>),
+    Unsubscribe(ChannelUri),
+}
+
+/// A message whose handler may have to wait.
+pub(crate) struct Waiting {
+    pub message: Message,
+    /// Bodies that were taken out of it before it was decoded.
+    pub detached: DetachedBodies,
+    pub answers: HandlerAnswers,
+    /// Reads and host work that are not done yet.
+    pub tickets: Vec<Ticket>,
+    /// The connection whose client id this one takes over; its messages come first (G-20).
+    pub after: Option<PeerId>,
+}
+
+impl Waiting {
+    pub fn new(message: Message, detached: DetachedBodies) -> Self {
+        Self {
+            message,
+            detached,
+            answers: HandlerAnswers::default(),
+            tickets: Vec::new(),
+            after: None,
+        }
+    }
+
+    pub fn is_blocked(&self) -> bool {
+        !self.tickets.is_empty() || self.after.is_some()
+    }
+}

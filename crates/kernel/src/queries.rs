@@ -1,0 +1,200 @@
+//! Questions to the journal and work of the host that are not answered yet, and who waits for them.
+//!
+//! Promises: equal questions that are out are shared; an answer from before a rollback, or from before turns were hidden, is
+//! asked for again.
+
+use std::collections::BTreeMap;
+
+use wire::ChannelUri;
+
+use crate::background_task::BackgroundTask;
+use crate::io::{PeerId, Ticket};
+use crate::record::{ChannelId, Query, Seq};
+
+/// What is out.
+#[derive(Default)]
+pub(crate) struct Queries {
+    reads: BTreeMap<Ticket, Read>,
+    /// Channels that are being read.
+    loading: BTreeMap<ChannelUri, Ticket>,
+    /// Host work, by the peer whose message waits for it.
+    work: BTreeMap<Ticket, PeerId>,
+    last_ticket: u64,
+    /// How often memory was rolled back.
+    epoch: u64,
+}
+
+/// A question that is out, and who waits for it.
+struct Read {
+    query: Query,
+    waiters: Vec<Waiter>,
+    /// How often memory had been rolled back when it was asked: an answer from before may show what is not true.
+    epoch: u64,
+    /// The seq it was asked at: turns that were hidden since may be in the answer.
+    at: Seq,
+}
+
+/// Who waits for an answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Waiter {
+    Peer(PeerId),
+    Task(Box<BackgroundTask>),
+    Sweep,
+}
+
+/// What came of an answer.
+pub(crate) enum Answered {
+    /// Nobody asked, or it was answered before.
+    Unknown,
+    /// What it says may not be true any more: it is to be asked again.
+    Stale(Query),
+    For(Query, Vec<Waiter>),
+}
+
+impl Queries {
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty()
+    }
+
+    /// Asks for a waiter. Returns the ticket, and the query if it must be sent. `hidden_seq` says when turns of a chat were
+    /// last hidden.
+    pub fn ask(
+        &mut self,
+        query: Query,
+        waiter: Waiter,
+        seq: Seq,
+        hidden_seq: impl Fn(ChannelId) -> Seq,
+    ) -> (Ticket, Option<Query>) {
+        let same = match &query {
+            // A channel is asked for once, however deep: what is missing is asked for then.
+            Query::Channel { uri, .. } => self.loading.get(uri).copied(),
+            _ => {
+                let mut reads = self.reads.iter();
+                let same = reads.find(|(_, read)| read.query == query && !read.is_old(&hidden_seq));
+                same.map(|(ticket, _)| *ticket)
+            }
+        };
+        if let Some(ticket) = same
+            && let Some(read) = self.reads.get_mut(&ticket)
+        {
+            read.waiters.push(waiter);
+            return (ticket, None);
+        }
+        let ticket = self.next_ticket();
+        if let Query::Channel { uri, .. } = &query {
+            self.loading.insert(uri.clone(), ticket);
+        }
+        let read = Read {
+            query: query.clone(),
+            waiters: vec![waiter],
+            epoch: self.epoch,
+            at: seq,
+        };
+        self.reads.insert(ticket, read);
+        (ticket, Some(query))
+    }
+
+    /// An answer came.
+    pub fn answer(
+        &mut self,
+        ticket: Ticket,
+        seq: Seq,
+        hidden_seq: impl Fn(ChannelId) -> Seq,
+    ) -> Answered {
+        let Some(read) = self.reads.get_mut(&ticket) else {
+            return Answered::Unknown;
+        };
+        if read.epoch != self.epoch || read.is_old(&hidden_seq) {
+            read.epoch = self.epoch;
+            read.at = seq;
+            return Answered::Stale(read.query.clone());
+        }
+        let Some(Read { query, waiters, .. }) = self.reads.remove(&ticket) else {
+            return Answered::Unknown;
+        };
+        if let Query::Channel { uri, .. } = &query {
+            self.loading.remove(uri);
+        }
+        Answered::For(query, waiters)
+    }
+
+    pub fn start_work(&mut self, peer: PeerId) -> Ticket {
+        let ticket = self.next_ticket();
+        self.work.insert(ticket, peer);
+        ticket
+    }
+
+    /// Host work is done. Returns whose message waited for it.
+    pub fn end_work(&mut self, ticket: Ticket) -> Option<PeerId> {
+        self.work.remove(&ticket)
+    }
+
+    fn next_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
+    }
+
+    /// Memory was rolled back: what was asked before may be answered with what is not true.
+    pub fn roll_back(&mut self) {
+        self.epoch += 1;
+    }
+}
+
+impl Read {
+    /// Whether turns were hidden since a question about them was asked.
+    fn is_old(&self, hidden_seq: impl Fn(ChannelId) -> Seq) -> bool {
+        match &self.query {
+            Query::Turns { chat, .. }
+            | Query::Context { chat, .. }
+            | Query::FindTurn { chat, .. } => hidden_seq(*chat) > self.at,
+            Query::Channel { .. }
+            | Query::Client { .. }
+            | Query::Log { .. }
+            | Query::Sessions { .. }
+            | Query::ContentType { .. }
+            | Query::Messages { .. }
+            | Query::Message { .. }
+            | Query::EmptySessions { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_questions_are_shared_and_stale_answers_asked_again() {
+        let query = Query::FindTurn {
+            chat: ChannelId(1),
+            turn_id: "t".to_owned(),
+        };
+        let never = |_| Seq(0);
+        let mut queries = Queries::default();
+        let (first, sent) = queries.ask(query.clone(), Waiter::Peer(PeerId(1)), Seq(5), never);
+        assert!(sent.is_some());
+        let (second, sent) = queries.ask(query.clone(), Waiter::Peer(PeerId(2)), Seq(5), never);
+        assert!(sent.is_none() && first == second);
+        // Turns were hidden: whoever asks now asks anew, and the old answer does not count.
+        let hidden = |_| Seq(6);
+        let (third, _) = queries.ask(query.clone(), Waiter::Sweep, Seq(6), hidden);
+        assert_ne!(first, third);
+        assert!(matches!(
+            queries.answer(first, Seq(7), hidden),
+            Answered::Stale(_)
+        ));
+        queries.roll_back();
+        assert!(matches!(
+            queries.answer(third, Seq(7), hidden),
+            Answered::Stale(_)
+        ));
+        let Answered::For(asked, waiters) = queries.answer(third, Seq(7), hidden) else {
+            panic!("it was asked again");
+        };
+        assert_eq!((asked, waiters.len()), (query, 1));
+        assert!(matches!(
+            queries.answer(third, Seq(7), never),
+            Answered::Unknown
+        ));
+    }
+}

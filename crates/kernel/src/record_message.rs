@@ -1,0 +1,80 @@
+//! The rows of a message: its typed parts, written in the transaction of the action that brings it (C-080, C-081).
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wire::{ChannelUri, Object, rpc};
+
+use crate::record::{MessageRecord, PartRecord, Record};
+use crate::state::{Kernel, Step};
+use crate::submission::{CommandStep, Submission, Submitted};
+
+/// Notices shown of one message at most; the rest is in its rows.
+const NOTICES_MAX: usize = 16;
+
+/// Writes the rows of a message whose action was just recorded.
+pub(crate) fn record_message(
+    step: &mut Step,
+    uri: &ChannelUri,
+    submission: Submission,
+    turn_id: Option<String>,
+) -> Submitted {
+    let seq = step.seq().0;
+    let id = format!("msg_{seq:026}");
+    let parts = submission.parts.iter().enumerate();
+    let parts = parts.map(|(index, part)| PartRecord {
+        id: format!("prt_{seq:020}{index:06}"),
+        kind: part.kind().to_owned(),
+        json: Bytes::from(rpc::to_json(part.object())),
+    });
+    let mut metadata = submission.metadata;
+    name_model(step, uri, &submission.message, &mut metadata);
+    let record = MessageRecord {
+        id: id.clone(),
+        session: step.chat(uri).session_id(),
+        chat: step.id_of(uri),
+        turn_id,
+        metadata: Bytes::from(rpc::to_json(&metadata)),
+        parts: parts.collect(),
+        at: step.now(),
+    };
+    step.record(Record::Message(record));
+    let mut notices = submission.diagnostics;
+    if notices.len() > NOTICES_MAX {
+        let more = notices.len() - NOTICES_MAX;
+        notices.truncate(NOTICES_MAX);
+        notices.push(format!("and {more} more"));
+    }
+    let actions = submission.actions.into_iter();
+    Submitted {
+        id,
+        commands: actions.map(CommandStep::Do).collect(),
+        reaches_model: submission.reaches_model,
+        notices,
+        help: submission.help,
+        compact: None,
+    }
+}
+
+/// The model that is really used, as inspectors expect it.
+fn name_model(kernel: &Kernel, uri: &ChannelUri, message: &Object, metadata: &mut Object) {
+    if let Some(model) = message.get("model") {
+        let provider = &kernel.session_of(uri).state().provider;
+        let mut named = json!({"provider_id": provider, "model_id": model["id"]});
+        if let Some(config) = model.get("config") {
+            named["config"] = config.clone();
+        }
+        metadata.insert("model".to_owned(), named);
+    }
+}
+
+/// A message of the host's or an agent's own making, which means itself.
+pub(crate) fn record_plain_message(
+    step: &mut Step,
+    uri: &ChannelUri,
+    message: &Value,
+    turn_id: &str,
+) -> Submitted {
+    let message = message.as_object().cloned().unwrap_or_default();
+    let submission = Submission::plain(message);
+    record_message(step, uri, submission, Some(turn_id.to_owned()))
+}

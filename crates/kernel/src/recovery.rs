@@ -1,0 +1,97 @@
+//! Whether the journal takes writes, and what is made good when it does again (G-15).
+
+use std::collections::BTreeSet;
+
+use wire::ChannelUri;
+
+use crate::background_task::BackgroundTask;
+
+/// The journal's health, and work that waits for it.
+#[derive(Default)]
+pub(crate) struct Recovery {
+    /// Why nothing can be written, if nothing can be.
+    failure: Option<String>,
+    /// Chats whose turn has no agent any more and must be closed.
+    interrupted: BTreeSet<ChannelUri>,
+    /// Tasks that wait until something can be written again.
+    postponed: Vec<BackgroundTask>,
+    /// Tasks that were done since the last commit: if that fails they are done again.
+    done: Vec<BackgroundTask>,
+}
+
+impl Recovery {
+    /// The reason to refuse what must be written, if nothing can be.
+    pub fn unwritable(&self) -> Option<String> {
+        self.failure.as_deref().map(unwritable_reason)
+    }
+
+    pub fn is_interrupted(&self) -> bool {
+        !self.interrupted.is_empty()
+    }
+
+    pub fn add_interrupted(&mut self, chat: ChannelUri) {
+        self.interrupted.insert(chat);
+    }
+
+    pub fn remove_interrupted(&mut self, chat: &ChannelUri) {
+        self.interrupted.remove(chat);
+    }
+
+    pub fn postpone(&mut self, task: BackgroundTask) {
+        self.postponed.push(task);
+    }
+
+    pub fn note_done(&mut self, task: BackgroundTask) {
+        self.done.push(task);
+    }
+
+    pub fn commit(&mut self) {
+        self.done.clear();
+    }
+
+    /// A write failed. Returns whether it is the first that did.
+    pub fn roll_back(&mut self, why: &str) -> bool {
+        self.postponed.append(&mut self.done);
+        self.failure.replace(why.to_owned()).is_none()
+    }
+
+    /// Writing works again. Returns what is to be made good.
+    pub fn recover(&mut self) -> Vec<BackgroundTask> {
+        self.failure = None;
+        let interrupted = std::mem::take(&mut self.interrupted).into_iter();
+        let mut tasks: Vec<BackgroundTask> = interrupted
+            .map(BackgroundTask::CloseInterruptedTurn)
+            .collect();
+        tasks.append(&mut self.postponed);
+        tasks
+    }
+}
+
+pub(crate) fn unwritable_reason(why: &str) -> String {
+    format!("nothing can be recorded right now, so nothing was changed: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_were_not_committed_are_done_again() {
+        let uri = |name: &str| ChannelUri::parse(&format!("ahp-chat:/{name}")).unwrap();
+        let mut recovery = Recovery::default();
+        recovery.note_done(BackgroundTask::StartQueue(uri("a")));
+        recovery.commit();
+        recovery.note_done(BackgroundTask::StartQueue(uri("b")));
+        assert!(recovery.roll_back("full"), "the first failure");
+        assert!(!recovery.roll_back("full"));
+        assert!(recovery.unwritable().is_some());
+        recovery.add_interrupted(uri("c"));
+        let again: Vec<String> = recovery
+            .recover()
+            .iter()
+            .map(|task| task.channel().to_string())
+            .collect();
+        assert_eq!(again, ["ahp-chat:/c", "ahp-chat:/b"]);
+        assert_eq!(recovery.unwritable(), None);
+    }
+}

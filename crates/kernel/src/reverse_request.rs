@@ -1,0 +1,55 @@
+//! The host's own requests to clients: a frame goes out to one peer, and its answer, its deadline or the peer's end comes back,
+//! exactly once.
+
+use serde_json::Value;
+use wire::{Id, RpcError};
+
+use crate::io::PeerId;
+use crate::render;
+use crate::rendered::RequestEnd;
+use crate::requests::{Purpose, Request};
+use crate::state::Step;
+
+/// A client answered. What it was not asked, or not any more, is ignored.
+pub(crate) fn answer(
+    step: &mut Step,
+    peer: PeerId,
+    id: &Id,
+    result: Result<Value, RpcError>,
+    bytes: usize,
+) {
+    let request = match id {
+        Id::Number(number) => number.as_u64(),
+        _ => None,
+    };
+    let request = request.filter(|request| step.requests().is_asked(*request, peer));
+    if let Some(request) = request {
+        let reply = match result {
+            Ok(value) => RequestEnd::Result { value, bytes },
+            Err(error) => RequestEnd::Error(error),
+        };
+        end(step, request, reply);
+    }
+}
+
+/// A request had its time.
+pub(crate) fn time_out(step: &mut Step, request: u64) {
+    end(step, request, RequestEnd::Timeout);
+}
+
+/// A connection is gone: nothing it was asked will be answered.
+pub(crate) fn end_requests_of(step: &mut Step, peer: PeerId) {
+    for request in step.requests().of_peer(peer) {
+        end(step, request, RequestEnd::PeerGone);
+    }
+}
+
+fn end(step: &mut Step, request: u64, reply: RequestEnd) {
+    let Some(Request { sent, purpose, .. }) = step.requests_mut().end(request) else {
+        return; // it was answered before its deadline
+    };
+    let ms = u64::try_from(step.now().ms_since(sent)).unwrap_or(0);
+    match purpose {
+        Purpose::Render(rendering) => render::finish_transform(step, *rendering, reply, ms),
+    }
+}

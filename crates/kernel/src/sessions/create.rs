@@ -1,0 +1,144 @@
+//! A session is made, and its agent gets ready for it (H-110 to H-116, G-09).
+
+use agent_api::AgentError;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use wire::state::{ChatState, ConfigState, SessionState, status};
+use wire::{Action, ChannelUri, Object};
+
+use crate::background_task::BackgroundTask;
+use crate::channels::{Channel, Chat, Session};
+use crate::chats::chat_summary;
+use crate::follow_up::FollowUp;
+use crate::io::Effect;
+use crate::record::ChannelId;
+use crate::state::{Kernel, Step};
+use crate::turn::end::end_turn_in_error;
+
+/// What a new session is called until somebody names it.
+pub(crate) const NEW_SESSION_TITLE: &str = "New session";
+
+/// A session to be made.
+pub(crate) struct NewSession {
+    pub uri: ChannelUri,
+    /// The chat that comes with it.
+    pub chat: ChannelUri,
+    pub provider: String,
+    pub config: ConfigState,
+    pub directories: Vec<String>,
+    pub creator: Option<String>,
+    /// The creator's entry among the active clients, as it was sent: fields that the published types do not know must
+    /// survive (H-365).
+    pub active_client: Option<Value>,
+}
+
+/// The URI of the chat that comes with a session (G-26).
+pub(crate) fn default_chat_of(session: &ChannelUri) -> String {
+    format!(
+        "ahp-chat://default/{}",
+        URL_SAFE_NO_PAD.encode(session.as_str())
+    )
+}
+
+/// Makes a session with its first chat and starts its agent. Nothing can go wrong here: everything was checked before.
+pub(crate) fn create_session(step: &mut Step, new: NewSession) {
+    let NewSession { uri, chat, .. } = &new;
+    let session_id = ChannelId(step.next_seq().0);
+    let chat_id = ChannelId(step.next_seq().0);
+    let now = step.now();
+    let directories = (!new.directories.is_empty()).then(|| new.directories.clone());
+    let state = SessionState {
+        provider: new.provider.clone(),
+        title: NEW_SESSION_TITLE.to_owned(),
+        status: status::IDLE,
+        activity: None,
+        lifecycle: "creating".to_owned(),
+        working_directories: directories.clone(),
+        active_clients: Vec::new(),
+        chats: Vec::new(),
+        default_chat: None,
+        config: Some(new.config.clone()),
+        customizations: None,
+        input_needed: Vec::new(),
+        extra: Object::new(),
+    };
+    let session = Session::new(state, new.creator.clone(), now);
+    step.insert_channel(uri.clone(), Channel::session(session_id, now, session));
+    let mut chat_state = ChatState::new(
+        chat.as_str(),
+        NEW_SESSION_TITLE,
+        status::IDLE,
+        now.to_rfc3339(),
+    );
+    chat_state.working_directories = directories;
+    let origin = json!({"kind": "user"});
+    chat_state.extra.insert("origin".to_owned(), origin);
+    let summary = chat_summary(&chat_state);
+    let channel = Chat::new(chat_state, uri.clone(), session_id);
+    step.insert_channel(chat.clone(), Channel::chat(chat_id, now, channel));
+    step.act_as_host(uri, "session/chatAdded", json!({"summary": summary}));
+    let fields = json!({"defaultChat": chat.as_str()});
+    step.act_as_host(uri, "session/defaultChatChanged", fields);
+    start_agent(step, uri);
+    if let (Some(entry), Some(client_id)) = (&new.active_client, &new.creator) {
+        let fields = json!({"activeClient": entry});
+        step.act_as_host(uri, "session/activeClientSet", fields);
+        step.add_active_client(uri, client_id);
+    }
+    count_sessions(step, 1);
+}
+
+/// Starts the agent of a session that is being created.
+pub(crate) fn start_agent(step: &mut Step, uri: &ChannelUri) {
+    let effect = start_effect(step, uri);
+    step.effect(effect);
+}
+
+fn start_effect(kernel: &Kernel, uri: &ChannelUri) -> Effect {
+    let state = kernel.session(uri).state();
+    let config = state.config.as_ref().map(|config| config.values.clone());
+    Effect::StartSession {
+        session: uri.clone(),
+        provider: state.provider.clone(),
+        config: config.unwrap_or_default(),
+        working_directories: state.working_directories.clone().unwrap_or_default(),
+    }
+}
+
+/// The agent is ready for the session, or never will be: turns that were waiting start or end (G-09).
+pub(crate) fn finish_start(step: &mut Step, uri: &ChannelUri, result: Result<(), AgentError>) {
+    if !step.session(uri).is_creating() {
+        return; // it was told before: a session that is revived is started once more
+    }
+    match result {
+        Ok(()) => {
+            step.act_as_host(uri, "session/ready", json!({}));
+            for chat in step.channels().chats_in_memory(uri) {
+                step.follow_up(FollowUp::StartAgent { chat, resume: None });
+            }
+            for chat in step.session_mut(uri).take_start_when_ready() {
+                step.start_task(BackgroundTask::StartQueue(chat));
+            }
+        }
+        Err(failure) => {
+            let error = json!({"errorType": failure.error_type, "message": failure.message});
+            step.act_as_host(uri, "session/creationFailed", json!({"error": error}));
+            for chat in step.channels().chats_in_memory(uri) {
+                let failure = AgentError {
+                    resumable: false,
+                    ..failure.clone()
+                };
+                end_turn_in_error(step, &chat, failure);
+            }
+        }
+    }
+}
+
+/// The root says how many sessions there are.
+pub(super) fn count_sessions(step: &mut Step, change: i64) {
+    let before = step.channels().root().active_sessions.unwrap_or(0);
+    let count = (before + change).max(0);
+    let fields = json!({"activeSessions": count});
+    step.act_on_root(&Action::host("root/activeSessionsChanged", fields), None);
+}

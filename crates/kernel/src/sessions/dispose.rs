@@ -1,0 +1,46 @@
+//! A session ends: its turns, its subscriptions, its place in the list. Its rows stay for a while (G-28).
+
+use serde_json::json;
+use wire::ChannelUri;
+
+use super::create::count_sessions;
+use crate::io::Effect;
+use crate::record::Record;
+use crate::state::Step;
+
+/// Ends a session that is in memory, and its chats, in memory or not.
+pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
+    let id = step.id_of(uri);
+    let session = step.session(uri);
+    let (chats, clients) = (session.chat_uris(), session.active_client_ids());
+    for client_id in clients {
+        step.remove_active_client(uri, &client_id);
+    }
+    for gone in chats.iter().chain([uri]) {
+        if let Some(run) = step.take_run(gone) {
+            step.effect(Effect::StopTurn { run: run.id() });
+        }
+        step.dispose_channel(gone);
+    }
+    let at = step.now();
+    step.record(Record::Dispose { channel: id, at });
+    step.record(Record::SummaryGone { session: id });
+    count_sessions(step, -1);
+    let params = json!({"channel": ChannelUri::root().as_str(), "session": uri.as_str()});
+    step.notify_root("root/sessionRemoved", &params, Some(&params));
+}
+
+/// Ends a session if nobody said anything in it, nobody is there, and whoever made it is gone.
+pub(crate) fn dispose_if_empty(step: &mut Step, uri: &ChannelUri) {
+    let session = step.session(uri);
+    let is_watched = |uri: &ChannelUri| !step.peers().watchers(uri).is_empty();
+    let creator_is_here = |creator: &str| step.peers().is_connected(creator);
+    let busy = !session.is_empty()
+        || !session.state().active_clients.is_empty()
+        || session.creator().is_some_and(creator_is_here)
+        || is_watched(uri)
+        || session.chat_uris().iter().any(is_watched);
+    if !busy {
+        dispose_session(step, uri);
+    }
+}

@@ -1,0 +1,37 @@
+//! Titles: the default chat's follows the session's (G-13).
+
+use serde_json::json;
+use wire::ChannelUri;
+
+use crate::state::Step;
+
+/// Longest title, in bytes: it travels in every summary.
+pub(crate) const TITLE_BYTES_MAX: usize = 4_096;
+
+/// The session's title changed: the catalogue says the same of the default chat, and so does that chat's own state, without an
+/// action, for there is none (H-150).
+pub(crate) fn follow_title(step: &mut Step, session: &ChannelUri) {
+    step.touch_modified(session);
+    let state = step.session(session).state();
+    let title = state.title.clone();
+    let Some(chat) = state.default_chat.clone() else {
+        return; // a session that is being made has none yet
+    };
+    let fields = json!({"chat": chat, "changes": {"title": title}});
+    step.act_as_host(session, "session/chatUpdated", fields);
+    let chat = ChannelUri::parse(&chat).ok();
+    // A chat that is not in memory reads its title from the catalogue when it is loaded.
+    if let Some(chat) = chat.filter(|chat| step.find_chat(chat).is_some()) {
+        step.chat_mut(&chat).set_title(title);
+    }
+}
+
+/// An agent names the session of a chat.
+pub(crate) fn set_title_by_agent(step: &mut Step, chat: &ChannelUri, title: &str) {
+    let session = step.chat(chat).session().clone();
+    let end = title.floor_char_boundary(TITLE_BYTES_MAX);
+    let fields = json!({"title": &title[..end]});
+    if step.act_as_host(&session, "session/titleChanged", fields) {
+        follow_title(step, &session);
+    }
+}

@@ -1,0 +1,225 @@
+//! The kernel's state: the owners, and what everybody may read of them. Only a [`Step`] changes them.
+
+mod emit;
+mod rollback;
+mod step;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wire::state::RootState;
+use wire::{ChannelUri, Timestamp};
+
+pub(crate) use emit::Sender;
+pub(crate) use step::Step;
+
+use crate::active_clients::ActiveClients;
+use crate::channels::{Channels, Chat, Session};
+use crate::io::{AgentFacts, HostFacts, RunId};
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::peers::{Peers, Ready};
+use crate::queries::Queries;
+use crate::record::{ChannelId, Seq};
+use crate::recovery::Recovery;
+use crate::replay_cache::ReplayCache;
+use crate::requests::Requests;
+use crate::runs::Runs;
+use crate::upkeep::Upkeep;
+
+/// Everything the host decides, and nothing it touches.
+pub struct Kernel {
+    limits: Limits,
+    facts: HostFacts,
+    now: Timestamp,
+    log: Log,
+    channels: Channels,
+    peers: Peers,
+    active_clients: ActiveClients,
+    runs: Runs,
+    requests: Requests,
+    queries: Queries,
+    recovery: Recovery,
+    upkeep: Upkeep,
+    replays: ReplayCache,
+}
+
+impl Kernel {
+    pub(crate) fn new(
+        facts: HostFacts,
+        limits: Limits,
+        now: Timestamp,
+        log: Log,
+        root: RootState,
+    ) -> Self {
+        Self {
+            limits,
+            facts,
+            now,
+            log,
+            channels: Channels::new(root),
+            peers: Peers::default(),
+            active_clients: ActiveClients::default(),
+            runs: Runs::default(),
+            requests: Requests::default(),
+            queries: Queries::default(),
+            recovery: Recovery::default(),
+            upkeep: Upkeep::default(),
+            replays: ReplayCache::default(),
+        }
+    }
+
+    /// Begins a step at a moment. A clock that jumps back must not make time run backwards.
+    pub(crate) fn begin_step(&mut self, now: Timestamp) -> Step<'_> {
+        self.now = now.max(self.now);
+        Step::new(self)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn facts(&self) -> &HostFacts {
+        &self.facts
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// A very long time ago is the beginning of time, not the future.
+    pub(crate) fn seconds_ago(&self, seconds: u64) -> Timestamp {
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        Timestamp(self.now.0.saturating_sub(seconds.saturating_mul(1_000)))
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    pub(crate) fn active_clients(&self) -> &ActiveClients {
+        &self.active_clients
+    }
+
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    pub(crate) fn upkeep(&self) -> &Upkeep {
+        &self.upkeep
+    }
+
+    pub(crate) fn replays(&self) -> &ReplayCache {
+        &self.replays
+    }
+
+    /// The reason to refuse what must be written, if nothing can be.
+    pub(crate) fn unwritable(&self) -> Option<String> {
+        self.recovery.unwritable()
+    }
+
+    pub(crate) fn find_chat(&self, uri: &ChannelUri) -> Option<&Chat> {
+        self.channels.find_chat(uri)
+    }
+
+    pub(crate) fn find_session(&self, uri: &ChannelUri) -> Option<&Session> {
+        self.channels.find_session(uri)
+    }
+
+    /// A chat that is in memory: whoever calls this made sure of it.
+    pub(crate) fn chat(&self, uri: &ChannelUri) -> &Chat {
+        match self.channels.find_chat(uri) {
+            Some(chat) => chat,
+            None => unreachable!("{uri} is a chat in memory"),
+        }
+    }
+
+    /// A session that is in memory: whoever calls this made sure of it, or has one of its chats.
+    pub(crate) fn session(&self, uri: &ChannelUri) -> &Session {
+        match self.channels.find_session(uri) {
+            Some(session) => session,
+            None => unreachable!("{uri} is a session in memory"),
+        }
+    }
+
+    /// The session of a chat that is in memory.
+    pub(crate) fn session_of(&self, chat: &ChannelUri) -> &Session {
+        self.session(self.chat(chat).session())
+    }
+
+    /// The number of a channel that is in memory.
+    pub(crate) fn id_of(&self, uri: &ChannelUri) -> ChannelId {
+        match self.channels.id_of(uri) {
+            Some(id) => id,
+            None => unreachable!("{uri} is in memory"),
+        }
+    }
+
+    /// The id of the turn that runs in a chat.
+    pub(crate) fn active_turn_id(&self, chat: &ChannelUri) -> Option<String> {
+        let chat = self.channels.find_chat(chat)?;
+        chat.active_turn_id().map(str::to_owned)
+    }
+
+    pub(crate) fn ready(&self, peer: crate::io::PeerId) -> Option<&Ready> {
+        self.peers.ready(peer)
+    }
+
+    /// What is known of the agent of a provider.
+    pub(crate) fn find_agent(&self, provider: &str) -> Option<&AgentFacts> {
+        let mut agents = self.facts.agents.iter();
+        agents.find(|agent| agent.provider == provider)
+    }
+
+    // For the host and for checkers.
+
+    /// Sequence number of the last step.
+    pub fn seq(&self) -> Seq {
+        self.log.seq()
+    }
+
+    /// Whether boot has done what it can: no question is out and no turn waits to be closed, or nothing can be written.
+    pub fn is_settled(&self) -> bool {
+        let busy = !self.queries.is_empty() || self.recovery.is_interrupted();
+        self.unwritable().is_some() || !busy
+    }
+
+    /// A channel's state as its subscribers know it, if it is in memory.
+    pub fn state_of(&self, uri: &ChannelUri) -> Option<Value> {
+        self.channels.value_of(uri)
+    }
+
+    /// Turns that run, by chat.
+    pub fn running(&self) -> Vec<(RunId, ChannelUri)> {
+        let runs = self.runs.iter();
+        runs.map(|(run, chat)| (run, chat.clone())).collect()
+    }
+
+    /// How often renders ended in what, by the words of [`crate::Transform::word`].
+    pub fn renders(&self) -> &BTreeMap<&'static str, u64> {
+        self.upkeep.renders()
+    }
+
+    /// Everything that a failed write must leave as it was, for checkers: two kernels that know the same have the same
+    /// digest.
+    pub fn digest(&self) -> Value {
+        json!({
+            "log": self.log.digest(),
+            "channels": self.channels.digest(),
+            "peers": self.peers.digest(),
+            "activeClients": self.active_clients.digest(),
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! A submitted message: what it means is found out before it is recorded, and recorded with it (C-080).
+//!
+//! A plain text means itself. Everything else is composed by the host first, which knows files and catalogues; then the
+//! message is handled again and its rows are written in the transaction of the action that brings it.
+
+use compositor::Part;
+use serde::{Deserialize, Serialize};
+use wire::Object;
+
+/// A command that the host carries out itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostAction {
+    /// With its slash.
+    pub name: String,
+    /// What was said with it, to the letter and in words.
+    pub raw: String,
+    pub argv: Vec<String>,
+}
+
+/// A message and what it means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    /// As it is recorded: bodies without room for them are references (G-32), all else is as it was sent.
+    pub message: Object,
+    pub metadata: Object,
+    pub parts: Vec<Part>,
+    pub actions: Vec<HostAction>,
+    /// Whether anything but host actions is in it.
+    pub reaches_model: bool,
+    /// What the user should know of it.
+    pub diagnostics: Vec<String>,
+    /// Bytes that stay embedded.
+    pub inline_bytes: usize,
+    /// The commands there are, if that was asked.
+    pub help: Option<String>,
+}
+
+impl Submission {
+    /// A text that means itself.
+    pub fn plain(message: Object) -> Self {
+        let compositor::Composed {
+            parts, metadata, ..
+        } = compositor::plain(&message);
+        Self {
+            message,
+            metadata,
+            parts,
+            actions: Vec::new(),
+            reaches_model: true,
+            diagnostics: Vec::new(),
+            inline_bytes: 0,
+            help: None,
+        }
+    }
+
+    pub(crate) fn command_steps(&self) -> Vec<CommandStep> {
+        let actions = self.actions.iter().cloned();
+        actions.map(CommandStep::Do).collect()
+    }
+}
+
+/// What is remembered of a message until its turn works on it. The names in the journal are older than the fields' names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Submitted {
+    /// The id of its row.
+    pub id: String,
+    #[serde(rename = "steps", default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandStep>,
+    pub reaches_model: bool,
+    #[serde(rename = "told", default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The agent is to remember less; what was said with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compact: Option<String>,
+}
+
+/// A host command on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum CommandStep {
+    Do(HostAction),
+    /// Done before the turn began: what is said of it.
+    Done(String),
+    Failed(String),
+}

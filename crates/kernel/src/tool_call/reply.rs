@@ -1,0 +1,115 @@
+//! How an agent hears of its tool calls: decisions, and results of calls that somebody else carried out.
+
+use agent_api::{AgentReply, ToolResult};
+use serde_json::{Value, json};
+use wire::{ChannelUri, Object};
+
+use super::check::{find_call, status_of};
+use crate::channels::Executor;
+use crate::io::Effect;
+use crate::state::{Kernel, Step};
+
+/// A tool call of the active turn.
+pub(crate) fn call_of<'a>(kernel: &'a Kernel, uri: &ChannelUri, id: &str) -> Option<&'a Object> {
+    let turn = kernel.find_chat(uri)?.state().active_turn.as_ref()?;
+    find_call(&turn.parts, id)
+}
+
+/// The `ToolCallResult` of a completed call.
+pub(super) fn result_of(kernel: &Kernel, uri: &ChannelUri, id: &str) -> Option<ToolResult> {
+    let call = call_of(kernel, uri, id)?;
+    if status_of(call) != "completed" {
+        return None;
+    }
+    let fields = [
+        "success",
+        "pastTenseMessage",
+        "content",
+        "structuredContent",
+        "error",
+    ];
+    let result = fields
+        .into_iter()
+        .filter_map(|field| Some((field.to_owned(), call.get(field)?.clone())));
+    // What is recorded was readable, so this cannot fail.
+    ToolResult::from_object(result.collect()).ok()
+}
+
+/// Sends a reply to the run that made a call. A run that is gone, or that the call does not belong to, hears nothing.
+pub(super) fn reply_to_call(
+    step: &mut Step,
+    uri: &ChannelUri,
+    id: &str,
+    reply: impl FnOnce(u64, &Executor) -> Option<AgentReply>,
+) {
+    let run = step.chat(uri).run();
+    let reply = run.and_then(|run| {
+        let (number, executor) = run.find_call(id)?;
+        Some((run.id(), reply(number, executor)?))
+    });
+    if let Some((run, reply)) = reply {
+        step.effect(Effect::Reply { run, reply });
+    }
+}
+
+/// Reports to the agent how a call ended that somebody else carried out, unless its result is still to be reviewed.
+pub(crate) fn report_if_over(step: &mut Step, uri: &ChannelUri, id: &str) {
+    if let Some(result) = result_of(step, uri, id) {
+        reply_to_call(step, uri, id, |call, _| {
+            Some(AgentReply::ToolEnded { call, result })
+        });
+        // Whoever carried it out has nothing to do with this turn any more.
+        if let Some(run) = step.run_mut(uri) {
+            run.remove_call(id);
+        }
+    }
+}
+
+/// A call that somebody else was to carry out comes to nothing, and the agent hears why.
+pub(crate) fn fail_call(step: &mut Step, uri: &ChannelUri, id: &str, why: &str) {
+    let Some(turn_id) = step.active_turn_id(uri) else {
+        return; // the turn ended, and its calls with it
+    };
+    let mut result = json!({
+        "success": false,
+        "pastTenseMessage": why,
+        "error": {"message": why},
+    });
+    // What it had shown so far stays: of a worker, that is its chat (H-152).
+    if let Some(content) = call_of(step, uri, id).and_then(|call| call.get("content")) {
+        result["content"] = content.clone();
+    }
+    let fields = json!({"turnId": turn_id, "toolCallId": id, "result": result});
+    if step.act_as_host(uri, "chat/toolCallComplete", fields) {
+        report_if_over(step, uri, id);
+    }
+}
+
+/// A client is not active in a session any more: what it was carrying out there comes to nothing (H-126).
+pub(crate) fn fail_calls_of_client(step: &mut Step, session: &ChannelUri, client_id: &str) {
+    for chat in step.channels().chats_in_memory(session) {
+        let turn = step.chat(&chat).state().active_turn.as_ref();
+        let parts = turn.into_iter().flat_map(|turn| turn.parts.iter());
+        let calls = parts.filter_map(|part| {
+            let call = part.0.get("toolCall")?.as_object()?;
+            let id = call.get("toolCallId")?.as_str()?;
+            is_with_client(call, Some(client_id)).then(|| id.to_owned())
+        });
+        let calls: Vec<String> = calls.collect();
+        for id in calls {
+            let why = "the client that offers this tool has left";
+            fail_call(step, &chat, &id, why);
+        }
+    }
+}
+
+/// Whether a client, or this one, has a call to carry out.
+pub(super) fn is_with_client(call: &Object, client_id: Option<&str>) -> bool {
+    let status = call.get("status").and_then(Value::as_str);
+    let contributor = call.get("contributor");
+    contributor.is_some_and(|contributor| {
+        matches!(status, Some("running" | "pending-confirmation"))
+            && contributor["kind"] == "client"
+            && client_id.is_none_or(|wanted| contributor["clientId"] == wanted)
+    })
+}

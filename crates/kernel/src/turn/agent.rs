@@ -1,0 +1,87 @@
+//! An agent gets to work on the active turn, once its session is ready and the host has done what the message wants of it.
+
+use bytes::Bytes;
+use serde_json::Value;
+use wire::{ChannelUri, Object};
+
+use super::end::{STOPPED, end_without_agent};
+use crate::host_command::{self, AgentTask};
+use crate::io::{Effect, HistoryAt, RunId, TurnRun};
+use crate::sessions::NEW_SESSION_TITLE;
+use crate::state::{Kernel, Step};
+
+/// Starts the agent on the active turn, unless it works already or its session is not ready yet.
+pub(crate) fn start_agent(step: &mut Step, uri: &ChannelUri, resume: Option<Option<Bytes>>) {
+    let Some(chat) = step.find_chat(uri) else {
+        return; // it was disposed of in this step
+    };
+    let idle = chat.state().active_turn.is_none();
+    if idle || chat.run().is_some() || !step.session_of(uri).is_ready() {
+        return; // nothing to do, somebody is at it, or it starts when the session is ready
+    }
+    if step.runs().is_stopping() {
+        return end_without_agent(step, uri, "hostStopped", STOPPED);
+    }
+    // The host's own work comes first; it may have to wait, or be all there was.
+    if let Some(task) = host_command::carry_out(step, uri) {
+        let run = step.start_run(uri);
+        let turn = turn_for_agent(step, uri, run, task, resume);
+        step.effect(Effect::RunTurn(Box::new(turn)));
+    }
+}
+
+fn turn_for_agent(
+    kernel: &Kernel,
+    uri: &ChannelUri,
+    run: RunId,
+    task: AgentTask,
+    resume: Option<Option<Bytes>>,
+) -> TurnRun {
+    let (chat, session) = (kernel.chat(uri), kernel.session_of(uri));
+    let (state, private) = (chat.state(), chat.private());
+    let (message, turn_id, parts) = match &state.active_turn {
+        Some(turn) => (turn.message.clone(), turn.id.clone(), Some(&turn.parts)),
+        None => unreachable!("an agent works on an active turn"),
+    };
+    let said = parts.filter(|_| resume.is_some()).into_iter();
+    let said = said.flat_map(|parts| parts.iter());
+    TurnRun {
+        run,
+        provider: session.state().provider.clone(),
+        session: chat.session().clone(),
+        chat: uri.clone(),
+        message,
+        config: settings_of(kernel, uri),
+        working_directories: directories_of(kernel, uri),
+        said: said.map(|part| Value::Object(part.0.clone())).collect(),
+        resume,
+        brief: private.brief.clone(),
+        history: HistoryAt {
+            chat: kernel.id_of(uri),
+            before_n: chat.next_n(),
+            context_n: private.context_n,
+            compacted: private.compacted.clone(),
+        },
+        untitled: session.state().title == NEW_SESSION_TITLE,
+        notes: session.notes(),
+        turn_id,
+        compact: task.compact,
+        reaches_model: task.reaches_model,
+    }
+}
+
+/// The configuration values of a chat's session.
+pub(crate) fn settings_of(kernel: &Kernel, chat: &ChannelUri) -> Object {
+    let config = kernel.session_of(chat).state().config.as_ref();
+    config
+        .map(|config| config.values.clone())
+        .unwrap_or_default()
+}
+
+/// A chat works in its own directories, which may be none (H-146); otherwise in those of its session.
+pub(crate) fn directories_of(kernel: &Kernel, chat: &ChannelUri) -> Vec<String> {
+    let own = kernel.chat(chat).state().working_directories.clone();
+    let session = kernel.session_of(chat).state();
+    own.or_else(|| session.working_directories.clone())
+        .unwrap_or_default()
+}
