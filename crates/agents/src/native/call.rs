@@ -1,15 +1,14 @@
 //! Tool calls of one round: each is planned, consented to and run; edits and commands one at a time, reads together.
 
+use agent_api::{AgentEvent, AgentReply, EventSink, ToolReady, ToolResult, TurnOver};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, mpsc};
-use wire::Object;
+use wire::published::state::ToolCallConfirmationReason;
 
 use super::consent::{self, Mode, Verdict};
 use super::round::Called;
 use super::{Approvals, Shared};
-use crate::event::{AgentEvent, AgentReply};
-use crate::sink::{EventSink, TurnOver};
 use crate::tool::{Nature, Outcome, Plan, Tool, ToolError, Workspace};
 
 /// What the calls of a turn share.
@@ -18,7 +17,7 @@ pub(super) struct Desk<'a> {
     /// What the model was offered.
     pub tools: &'a [&'a dyn Tool],
     pub workspace: &'a Workspace,
-    pub events: &'a EventSink,
+    pub events: &'a dyn EventSink,
     pub approved: &'a Approvals,
     /// Held by a call that edits or runs.
     pub acting: Mutex<()>,
@@ -118,7 +117,7 @@ async fn unasked(
     plan: &Plan,
 ) -> Result<Option<String>, TurnOver> {
     let Some(_acting) = acting(desk, tool).await else {
-        ready(desk, called, plan, Some("not-needed")).await?;
+        ready(desk, called, plan, ToolCallConfirmationReason::NotNeeded).await?;
         let ended = run(desk, called, tool, input).await?;
         return complete(desk, called, ended).await.map(Some);
     };
@@ -134,7 +133,7 @@ async fn unasked(
     if verdict != Verdict::Run {
         return Ok(None);
     }
-    ready(desk, called, &plan, Some("setting")).await?;
+    ready(desk, called, &plan, ToolCallConfirmationReason::Setting).await?;
     let ended = run(desk, called, tool, input).await?;
     complete(desk, called, ended).await.map(Some)
 }
@@ -204,7 +203,7 @@ async fn replan(desk: &Desk<'_>, tool: &dyn Tool, edited: &str) -> Result<(Value
 async fn remember(desk: &Desk<'_>, key: &str) -> Result<(), TurnOver> {
     let mut known = desk.approved.lock().await;
     if known.add(key) {
-        desk.events.send(AgentEvent::Noted(known.notes())).await?;
+        desk.events.send(AgentEvent::Notes(known.notes())).await?;
     }
     Ok(())
 }
@@ -233,30 +232,27 @@ async fn refuse(
         summary: display_name.to_owned(),
         ..Plan::default()
     };
-    ready(desk, called, &plan, Some("not-needed")).await?;
+    ready(desk, called, &plan, ToolCallConfirmationReason::NotNeeded).await?;
     complete(desk, called, Ended::failed(display_name, text)).await
 }
 
-fn ready_fields(called: &Called, plan: &Plan) -> Object {
-    let mut fields = Object::new();
-    fields.insert("invocationMessage".to_owned(), json!(plan.summary));
-    fields.insert("toolInput".to_owned(), json!(called.told.input));
-    fields
+fn ready_to(called: &Called, plan: &Plan) -> ToolReady {
+    ToolReady::unconfirmed(plan.summary.clone(), called.told.input.clone())
 }
 
 async fn ready(
     desk: &Desk<'_>,
     called: &Called,
     plan: &Plan,
-    confirmed: Option<&str>,
+    confirmed: ToolCallConfirmationReason,
 ) -> Result<(), TurnOver> {
-    let mut fields = ready_fields(called, plan);
-    if let Some(confirmed) = confirmed {
-        fields.insert("confirmed".to_owned(), json!(confirmed));
-    }
+    let ready = Box::new(ToolReady {
+        confirmed: Some(confirmed),
+        ..ready_to(called, plan)
+    });
     let call = called.number;
     desk.events
-        .send(AgentEvent::ToolReady { call, fields })
+        .send(AgentEvent::ToolReady { call, ready })
         .await
 }
 
@@ -278,14 +274,16 @@ enum Scope {
 }
 
 async fn ask(desk: &Desk<'_>, called: &Called, plan: &Plan) -> Result<Decision, TurnOver> {
-    let mut fields = ready_fields(called, plan);
-    fields.insert("options".to_owned(), consent::options(desk.shared.locale));
-    fields.insert("editable".to_owned(), json!(true));
-    if !plan.edits.is_empty() && keep_all(desk, &plan.bodies).await? {
-        fields.insert("edits".to_owned(), json!({"items": plan.edits}));
+    let mut ready = ToolReady {
+        options: consent::options(desk.shared.locale),
+        editable: true,
+        ..ready_to(called, plan)
+    };
+    if !plan.edits.is_empty() && keep_all(desk, &plan.bodies).await {
+        ready.edits = plan.edits.clone();
     }
-    let call = called.number;
-    let asked = AgentEvent::ToolReady { call, fields };
+    let (call, ready) = (called.number, Box::new(ready));
+    let asked = AgentEvent::ToolReady { call, ready };
     let AgentReply::ToolDecided {
         approved,
         input,
@@ -315,13 +313,14 @@ async fn ask(desk: &Desk<'_>, called: &Called, plan: &Plan) -> Result<Decision, 
 }
 
 /// Edits are shown by reference: what they refer to is kept before anybody is told. Whether all of it was.
-async fn keep_all(desk: &Desk<'_>, bodies: &[Vec<u8>]) -> Result<bool, TurnOver> {
+async fn keep_all(desk: &Desk<'_>, bodies: &[Vec<u8>]) -> bool {
     for body in bodies {
-        if desk.events.keep(body.clone(), "text/plain").await?.is_err() {
-            return Ok(false);
+        let stored = desk.events.store_body(body.clone(), "text/plain").await;
+        if stored.is_err() {
+            return false;
         }
     }
-    Ok(true)
+    true
 }
 
 async fn run(
@@ -345,33 +344,34 @@ async fn run(
     let (worked, shown) = tokio::join!(working, showing);
     shown?;
     Ok(match worked {
-        Ok(outcome) => ended(desk, outcome).await?,
+        Ok(outcome) => ended(desk, outcome).await,
         Err(ToolError(text)) => Ended::failed(tool.display_name(), text),
     })
 }
 
-async fn ended(desk: &Desk<'_>, outcome: Outcome) -> Result<Ended, TurnOver> {
-    let content = match keep_all(desk, &outcome.bodies).await? {
+async fn ended(desk: &Desk<'_>, outcome: Outcome) -> Ended {
+    let content = match keep_all(desk, &outcome.bodies).await {
         true => outcome.content,
         false => Vec::new(),
     };
-    Ok(Ended {
+    Ended {
         text: outcome.text,
         success: outcome.success,
         summary: outcome.summary,
         content,
         whole: outcome.whole,
-    })
+    }
 }
 
 async fn complete(desk: &Desk<'_>, called: &Called, ended: Ended) -> Result<String, TurnOver> {
     let mut content = vec![json!({"type": "text", "text": ended.text})];
     content.extend(ended.content);
     if let Some(whole) = ended.whole {
-        match desk.events.keep(whole, "text/plain").await? {
-            Ok(mut kept) => {
-                kept["type"] = json!("resource");
-                content.push(kept);
+        match desk.events.store_body(whole, "text/plain").await {
+            Ok(stored) => {
+                let mut block = json!(stored);
+                block["type"] = json!("resource");
+                content.push(block);
             }
             Err(why) => {
                 let text = format!("(The whole output could not be kept: {why})");
@@ -379,14 +379,11 @@ async fn complete(desk: &Desk<'_>, called: &Called, ended: Ended) -> Result<Stri
             }
         }
     }
-    let mut result = json!({
-        "success": ended.success,
-        "pastTenseMessage": ended.summary,
-        "content": content,
-    });
-    if !ended.success {
-        result["error"] = json!({"message": ended.summary});
-    }
+    let result = match ended.success {
+        true => ToolResult::new(true, ended.summary),
+        false => ToolResult::failed(ended.summary.clone(), &ended.summary),
+    };
+    let result = result.with_content(content);
     let call = called.number;
     let completed = AgentEvent::ToolCompleted {
         call,

@@ -1,14 +1,12 @@
 //! Shortening what the model is shown: it summarises what was said, and from then on sees the summary in its place.
 
+use agent_api::{AgentEvent, Section, TurnInput};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::shown::{Shown, Told};
 use super::turn::Stop;
 use super::{Model, history};
-use crate::agent::TurnInput;
-use crate::event::AgentEvent;
-use crate::prompt::Section;
 use crate::provider::{self, Endpoint, ModelEvent, ModelMessage, ModelRequest};
 
 const SYSTEM: &str = "You shorten conversations between a user and a coding agent.";

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
+use agent_api::{PastTurn, UserMessage};
 use compositor::part::View;
 use compositor::resolve::Resolved;
 use serde_json::Value;
 
 use super::shown::Told;
-use crate::agent::PastTurn;
-use crate::message::UserMessage;
 use crate::provider::{ModelMessage, ToolUse};
 
 /// Rough size of a token, in bytes of text: good enough to decide what to leave out.

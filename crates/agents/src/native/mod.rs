@@ -18,15 +18,16 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use agent_api::{
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, TurnInput,
+};
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
 use crate::locale::Locale;
-use crate::prompt::{self as sections, Gatherer, Section};
+use crate::prompt::{self as sections, Gatherer};
 use crate::provider::Endpoint;
-use crate::sink::EventSink;
 use crate::tool::{self, Tool, Workspace};
 
 pub use models::{Model, ModelError, Prices};
@@ -175,11 +176,23 @@ impl Agent for NativeAgent {
         }
     }
 
-    fn remembers(&self) -> bool {
+    fn needs_history(&self) -> bool {
         true
     }
 
-    async fn opening(&self, facts: SessionFacts, config: wire::Object) -> Option<Vec<Section>> {
+    fn needs_attachment_files(&self) -> bool {
+        true
+    }
+
+    fn lowers_messages(&self) -> bool {
+        true
+    }
+
+    async fn opening_prompt(
+        &self,
+        facts: SessionFacts,
+        config: wire::Object,
+    ) -> Option<Vec<Section>> {
         let gatherer = &self.shared.gatherer;
         let facts = gatherer.gather(&facts.working_directories).await;
         let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
@@ -210,7 +223,7 @@ struct NativeSession {
 
 #[async_trait]
 impl AgentSession for NativeSession {
-    async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError> {
+    async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError> {
         let place = turn::Place {
             directories: &self.directories,
             workspace: &self.workspace,

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use agent_api::{AgentEvent, EventSink, TextKind, ToolStart, TurnOver};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::Shared;
-use crate::event::{AgentEvent, TextKind, ToolStart};
 use crate::provider::{
     self, Endpoint, Listener, ModelEvent, ModelRequest, NobodyListens, ProviderError, StopReason,
     ToolUse, Usage,
 };
-use crate::sink::{EventSink, TurnOver};
 use crate::tool::Tool;
 
 /// What a model said in one round.
@@ -71,7 +70,7 @@ pub(super) async fn play(
     endpoint: &Endpoint,
     (round, request): (usize, &ModelRequest),
     numbers: &mut Numbers,
-    events: &EventSink,
+    events: &dyn EventSink,
 ) -> Result<Said, RoundError> {
     let mut teller = Teller {
         tools: &shared.tools,
@@ -98,7 +97,7 @@ pub(super) async fn play(
 struct Teller<'a> {
     tools: &'a [Box<dyn Tool>],
     round: usize,
-    events: &'a EventSink,
+    events: &'a dyn EventSink,
     numbers: &'a mut Numbers,
     /// The part that text goes on in.
     part: Option<(u64, TextKind)>,
@@ -185,7 +184,10 @@ impl Teller<'_> {
         self.calls.insert(index, Called { number, told });
         let call = number;
         self.events
-            .send(AgentEvent::ToolStarted { call, start })
+            .send(AgentEvent::ToolStarted {
+                call,
+                start: Box::new(start),
+            })
             .await
     }
 
@@ -245,7 +247,8 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::sink::Replies;
+    use crate::sink::PendingReplies;
+    use crate::sink::testing::channel_sink;
     use crate::tool;
 
     fn ms(ms: u64) -> Duration {
@@ -275,7 +278,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_follows_fast_is_told_together_and_in_its_place() {
         let (sender, mut heard) = mpsc::channel(64);
-        let events = EventSink::new(sender, Replies::default());
+        let events = channel_sink(sender, PendingReplies::default());
         let tools = tool::all();
         let mut teller = Teller {
             tools: &tools,

@@ -7,14 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnOver, UserMessage};
 use compositor::lower::{Capabilities, Decision, Lowered, Target, chat_content};
 use serde_json::Value;
 
 use super::turn::Stop;
-use crate::event::AgentEvent;
-use crate::message::{Outside, ToLower, UserMessage, without_bodies};
+use crate::lower::{MessageToLower, lower_message, lower_messages};
 use crate::provider::{ModelMessage, ProviderError, ProviderErrorKind};
-use crate::sink::{EventSink, TurnOver};
 
 /// The shapes of the one wire format that is spoken.
 const TARGET: Target = Target::OpenaiChat;
@@ -34,10 +33,10 @@ impl Told {
 
 /// The view of one model on one turn.
 pub(super) struct Shown<'a> {
-    pub outside: &'a Outside,
+    pub sources: &'a SharedSources,
     pub capabilities: Capabilities,
     pub model: String,
-    pub events: &'a EventSink,
+    pub events: &'a dyn EventSink,
     /// Parts that are only described, by the place of their message.
     pub described: BTreeMap<usize, BTreeSet<usize>>,
     /// What became of the parts of each message when they were last lowered.
@@ -51,13 +50,13 @@ impl Shown<'_> {
         told: &[Told],
         newest: usize,
     ) -> Result<Vec<ModelMessage>, TurnOver> {
-        let users: Vec<(usize, ToLower)> = told
+        let users: Vec<(usize, MessageToLower)> = told
             .iter()
             .enumerate()
             .filter_map(|(place, told)| match told {
                 Told::User(message) => Some((
                     place,
-                    ToLower {
+                    MessageToLower {
                         message: Arc::clone(message),
                         described: self.described.get(&place).cloned().unwrap_or_default(),
                     },
@@ -65,9 +64,9 @@ impl Shown<'_> {
                 Told::Model(_) => None,
             })
             .collect();
-        let (places, users): (Vec<usize>, Vec<ToLower>) = users.into_iter().unzip();
+        let (places, users): (Vec<usize>, Vec<MessageToLower>) = users.into_iter().unzip();
         let capabilities = self.capabilities.clone();
-        let lowered = self.outside.lower_all(users, TARGET, capabilities).await;
+        let lowered = lower_messages(self.sources, users, TARGET, capabilities).await;
         let mut contents = BTreeMap::new();
         for (place, lowered) in places.into_iter().zip(lowered) {
             contents.insert(place, chat_content(&lowered));
@@ -89,7 +88,7 @@ impl Shown<'_> {
         message: Arc<UserMessage>,
     ) -> Result<ModelMessage, TurnOver> {
         let capabilities = self.capabilities.clone();
-        let lowered = self.outside.lower(message, TARGET, capabilities).await;
+        let lowered = lower_message(self.sources, message, TARGET, capabilities).await;
         let content = chat_content(&lowered);
         self.tell(lowered).await?;
         Ok(ModelMessage::User(content))
@@ -101,13 +100,14 @@ impl Shown<'_> {
             let text = lowered.diagnostics.join("\n");
             self.events.send(AgentEvent::Notice { text }).await?;
         }
-        let event = AgentEvent::Lowered {
+        let lowering = Lowering {
             target: TARGET.name(),
             model: self.model.clone(),
-            blocks: lowered.blocks.into_iter().map(without_bodies).collect(),
+            blocks: lowered.blocks,
             diagnostics: lowered.diagnostics,
         };
-        self.events.send(event).await
+        self.events.record_lowering(lowering).await;
+        Ok(())
     }
 
     /// The server did not take the request as it was. If a body may be to blame, the largest is described from now on,

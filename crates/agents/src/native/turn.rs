@@ -3,25 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnInput, TurnOver, UserMessage};
 use compositor::lower::Target;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Mutex;
 use wire::Object;
+use wire::published::state::UsageInfo;
 
 use super::call::{self, Desk};
 use super::consent::{Approved, Mode};
 use super::round::{self, Numbers, RoundError, Said};
 use super::shown::{Shown, Told};
 use super::{Approvals, Model, Shared, compact, history, prompt};
-use crate::agent::{AgentError, TurnInput};
 use crate::catalogue::{self, Skill};
-use crate::event::{AgentEvent, AgentReply};
-use crate::message::UserMessage;
 use crate::provider::{
     Endpoint, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec,
     ToolUse, Usage,
 };
-use crate::sink::{EventSink, TurnOver};
 use crate::tool::{self, Tool, Workspace};
 
 /// The shapes of the one wire format that is spoken.
@@ -75,7 +73,7 @@ pub(super) async fn play(
     shared: &Shared,
     place: &Place<'_>,
     input: TurnInput,
-    events: &EventSink,
+    events: &dyn EventSink,
 ) -> Result<(), AgentError> {
     match converse(shared, place, &input, events).await {
         Ok(()) | Err(Stop::Over) => Ok(()),
@@ -87,7 +85,7 @@ async fn converse(
     shared: &Shared,
     place: &Place<'_>,
     input: &TurnInput,
-    events: &EventSink,
+    events: &dyn EventSink,
 ) -> Result<(), Stop> {
     let (model, endpoint) = chosen(shared, &input.message)?;
     let mode = Mode::of(&input.config);
@@ -103,7 +101,7 @@ async fn converse(
         capabilities.image = None;
     }
     let mut shown = Shown {
-        outside: &input.outside,
+        sources: &input.sources,
         capabilities,
         model: model.id.clone(),
         events,
@@ -121,7 +119,7 @@ async fn converse(
     if !input.reaches_model {
         return Ok(());
     }
-    let said = history::of_parts(&input.said, &mut std::iter::empty());
+    let said = history::of_parts(&input.response_parts, &mut std::iter::empty());
     let rounds = rounds_of(&said);
     let newest = remembered.len();
     let told = conversation(remembered, input, said);
@@ -289,7 +287,7 @@ async fn report(
     before: Usage,
     round: Usage,
     model: &Model,
-    events: &EventSink,
+    events: &dyn EventSink,
 ) -> Result<Usage, Stop> {
     let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (None, None) => None,
@@ -301,23 +299,21 @@ async fn report(
         cache_read_tokens: sum(before.cache_read_tokens, round.cache_read_tokens),
     };
     if round != Usage::default() {
-        let mut told = json!({"model": model.id});
-        for (key, value) in [
-            ("inputTokens", total.input_tokens),
-            ("outputTokens", total.output_tokens),
-            ("cacheReadTokens", total.cache_read_tokens),
-        ] {
-            if let Some(value) = value {
-                told[key] = json!(value);
-            }
-        }
-        events.send(AgentEvent::Usage(told)).await?;
+        let count = |tokens: Option<u64>| tokens.and_then(|tokens| i64::try_from(tokens).ok());
+        let usage = UsageInfo {
+            input_tokens: count(total.input_tokens),
+            output_tokens: count(total.output_tokens),
+            model: Some(model.id.clone()),
+            cache_read_tokens: count(total.cache_read_tokens),
+            meta: None,
+        };
+        events.send(AgentEvent::Usage(usage)).await?;
     }
     Ok(total)
 }
 
 /// The model has nothing more to do; if it was stopped, the user is told.
-async fn ended(said: &Said, events: &EventSink) -> Result<(), Stop> {
+async fn ended(said: &Said, events: &dyn EventSink) -> Result<(), Stop> {
     let text = match &said.stop {
         Some(StopReason::Length) => "The answer was cut off: it reached the model's output limit.",
         Some(StopReason::ContentFilter) => "The model's server cut the answer off.",
@@ -339,10 +335,14 @@ async fn take_steering(
     let taken = shown.events.ask(AgentEvent::SteerPoint { steer }).await?;
     if let AgentReply::Steered {
         message: Some(message),
-        user,
+        message_id,
         ..
     } = taken
     {
+        let user = match message_id {
+            Some(id) => shown.events.read_message(id).await,
+            None => None,
+        };
         let text = message["text"].as_str().unwrap_or("");
         let user = user.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
         request.messages.push(shown.one(user).await?);

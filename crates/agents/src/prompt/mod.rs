@@ -20,6 +20,7 @@ mod tool_instructions;
 
 use std::borrow::Cow;
 
+use agent_api::Section;
 pub use code_change_rules::CodeChangeRules;
 pub use custom_instructions::{CustomInstructions, InstructionFile};
 pub use environment_context::EnvironmentContext;
@@ -34,22 +35,6 @@ pub use tone::Tone;
 pub use tool_efficiency::ToolEfficiency;
 pub use tool_instructions::{Skill, ToolInstructions};
 use wire::ext::system_message_transform::SystemMessageSection;
-
-/// A rendered section: its name and its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
-    pub id: Cow<'static, str>,
-    pub content: Cow<'static, str>,
-}
-
-impl Section {
-    pub fn new(id: impl Into<Cow<'static, str>>, content: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            id: id.into(),
-            content: content.into(),
-        }
-    }
-}
 
 /// One kind of section: what it is called, and its text.
 pub trait Kind {

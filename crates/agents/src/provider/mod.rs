@@ -14,12 +14,11 @@ mod openai_chat;
 mod sse;
 mod tls;
 
+use agent_api::Section;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use wire::Object;
-
-use crate::prompt::Section;
 
 pub use endpoint::{Endpoint, EndpointError, Patience};
 pub use key::Key;

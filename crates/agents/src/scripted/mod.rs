@@ -14,10 +14,10 @@ mod substitute;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_api::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
 use crate::prompt::{self, Gatherer};
 
 pub use crate::locale::Locale;

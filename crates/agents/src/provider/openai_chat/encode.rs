@@ -98,6 +98,7 @@ fn tool(tool: &ToolSpec) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agent_api::Section;
 
     fn check(request: &ModelRequest, expected: &Value) {
         let body: Value = serde_json::from_slice(&encode(request, "max_tokens")).unwrap();
@@ -124,7 +125,7 @@ mod tests {
     fn a_request_with_everything() {
         let request = ModelRequest {
             model: "qwen3".to_owned(),
-            system: vec![prompt::Section::new("tone", "Be brief.")],
+            system: vec![Section::new("tone", "Be brief.")],
             messages: vec![
                 ModelMessage::User("read both".into()),
                 ModelMessage::Assistant {

@@ -1,9 +1,9 @@
 //! `show_prompt`: the system prompt as every agent of the house renders it, said instead of sent to a model.
 
+use agent_api::{AgentEvent, TextKind};
 use serde_json::json;
 
 use super::{Stage, Stop};
-use crate::event::{AgentEvent, TextKind};
 use crate::prompt::{CustomInstructions, Identity, Prompt};
 
 impl Stage<'_> {
