@@ -301,8 +301,8 @@ fn agents_of(
         let native = NativeAgent::new(config.models.clone());
         let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
         let native = native
-            .within(roots.clone())
-            .reading(staging.to_owned())
+            .with_roots(roots.clone())
+            .with_readable_directory(staging.to_owned())
             .with_capabilities(capabilities_of(config)?);
         agents.push(Arc::new(native));
     }
@@ -319,7 +319,7 @@ fn agents_of(
             ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
         }
     };
-    agents.push(Arc::new(scripted.within(roots)));
+    agents.push(Arc::new(scripted.with_roots(roots)));
     Ok(agents)
 }
 

@@ -48,8 +48,9 @@ impl ScriptedAgent {
         }
     }
 
-    /// Looks for instructions of the project above working directories too, as far as these.
-    pub fn within(self, roots: Vec<PathBuf>) -> Self {
+    /// Looks for instructions of the project above working directories too, up to these roots.
+    #[must_use]
+    pub fn with_roots(self, roots: Vec<PathBuf>) -> Self {
         let gatherer = Gatherer::within(roots);
         Self { gatherer, ..self }
     }

@@ -44,7 +44,7 @@ pub fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
 }
 
 fn messages(request: &ModelRequest) -> Value {
-    let system = Some(prompt::joined(&request.system)).filter(|system| !system.is_empty());
+    let system = Some(prompt::join(&request.system)).filter(|system| !system.is_empty());
     let system = system.map(|system| json!({"role": "system", "content": system}));
     system
         .into_iter()
