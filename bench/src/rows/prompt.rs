@@ -8,9 +8,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use agent_api::Section;
 use agents::prompt::{
-    CustomInstructions, EnvironmentContext, Git, GitHead, Identity, InstructionFile, Prompt,
-    Section, ToolInstructions,
+    CustomInstructions, EnvironmentContext, Git, GitHead, InstructionFile, Prompt, ToolInstructions,
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -81,9 +81,7 @@ fn joined(sections: &[Section]) -> String {
 fn example() -> Prompt {
     let text = "Use tabs. Test what you change. ".repeat(64);
     Prompt {
-        identity: Identity {
-            name: "Greenroom".to_owned(),
-        },
+        agent_name: "Greenroom".to_owned(),
         environment_context: EnvironmentContext {
             directories: vec!["/home/user/project".to_owned()],
             os: "linux".to_owned(),

@@ -143,7 +143,7 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
     let cases = [
         (
             Answer::error(401, "bad key"),
-            "wants a key (401): bad key",
+            "requires a key (401): bad key",
             true,
         ),
         (

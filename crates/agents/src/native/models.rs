@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::agent::ModelInfo;
 use crate::provider::{Endpoint, EndpointError, Key};
 
 /// Context assumed of a model that says nothing about it.

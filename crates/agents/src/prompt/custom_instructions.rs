@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Kind, clipped, one_line};
+use super::{clip, one_line};
 
 /// What one file may say.
 pub(super) const FILE_BYTES_MAX: usize = 16 * 1_024;
@@ -21,13 +21,8 @@ pub struct CustomInstructions {
     pub files: Vec<InstructionFile>,
 }
 
-impl Kind for CustomInstructions {
-    const ID: &'static str = "custom_instructions";
-    const LABEL: &'static str = "Project instructions";
-    const DESCRIPTION: &'static str = "AGENTS.md, CLAUDE.md and the like, nearest first.";
-    const BYTES_MAX: usize = 48 * 1_024;
-
-    fn text(&self) -> Cow<'static, str> {
+impl CustomInstructions {
+    pub(super) fn text(&self) -> Cow<'static, str> {
         if self.files.is_empty() {
             return Cow::Borrowed("");
         }
@@ -39,7 +34,7 @@ impl Kind for CustomInstructions {
             text.push_str(&one_line(&file.path, 512));
             text.push('\n');
             let said = file.text.trim();
-            text.push_str(&clipped(Cow::Owned(said.to_owned()), FILE_BYTES_MAX));
+            text.push_str(&clip(Cow::Owned(said.to_owned()), FILE_BYTES_MAX));
         }
         Cow::Owned(text)
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::{Git, GitHead, Kind, one_line};
+use super::{Git, GitHead, one_line};
 
 /// Directories that are told; a session rarely has more than one.
 const DIRECTORIES_MAX: usize = 8;
@@ -19,14 +19,8 @@ pub struct EnvironmentContext {
     pub git: Option<Git>,
 }
 
-impl Kind for EnvironmentContext {
-    const ID: &'static str = "environment_context";
-    const LABEL: &'static str = "Environment";
-    const DESCRIPTION: &'static str =
-        "The working directory, the operating system, the date and the state of git.";
-    const BYTES_MAX: usize = 8 * 1_024;
-
-    fn text(&self) -> Cow<'static, str> {
+impl EnvironmentContext {
+    pub(super) fn text(&self) -> Cow<'static, str> {
         let mut text = String::with_capacity(256);
         let shown = self.directories.iter().take(DIRECTORIES_MAX);
         for (index, directory) in shown.enumerate() {

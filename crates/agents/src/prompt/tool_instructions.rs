@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Kind, one_line};
+use super::one_line;
 
 const NAME_BYTES_MAX: usize = 128;
 const SKILLS_MAX: usize = 64;
@@ -22,13 +22,8 @@ pub struct ToolInstructions {
     pub skills: Vec<Skill>,
 }
 
-impl Kind for ToolInstructions {
-    const ID: &'static str = "tool_instructions";
-    const LABEL: &'static str = "Tools and skills";
-    const DESCRIPTION: &'static str = "The tools there are, and the index of skills.";
-    const BYTES_MAX: usize = 16 * 1_024;
-
-    fn text(&self) -> Cow<'static, str> {
+impl ToolInstructions {
+    pub(super) fn text(&self) -> Cow<'static, str> {
         let mut text = String::with_capacity(128);
         if !self.tools.is_empty() {
             text.push_str("Your tools: ");

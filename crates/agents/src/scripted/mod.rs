@@ -14,10 +14,10 @@ mod substitute;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_api::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
 use crate::prompt::{self, Gatherer};
 
 pub use crate::locale::Locale;
@@ -48,8 +48,9 @@ impl ScriptedAgent {
         }
     }
 
-    /// Looks for instructions of the project above working directories too, as far as these.
-    pub fn within(self, roots: Vec<PathBuf>) -> Self {
+    /// Looks for instructions of the project above working directories too, up to these roots.
+    #[must_use]
+    pub fn with_roots(self, roots: Vec<PathBuf>) -> Self {
         let gatherer = Gatherer::within(roots);
         Self { gatherer, ..self }
     }

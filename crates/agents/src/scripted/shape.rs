@@ -57,6 +57,11 @@ impl Shaped {
         Ok(value)
     }
 
+    /// The same, of a value whose shape is [`Shape::Words`].
+    pub(super) fn markdown(&self, scope: &Scope) -> Result<StringOrMarkdown, String> {
+        from_value(self.value(scope)?).map_err(|error| error.to_string())
+    }
+
     /// A field that is a string, as written.
     pub(super) fn field(&self, key: &str) -> Option<&str> {
         self.value[key].as_str()

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use compositor::Part;
 use compositor::part::{Body, View};
 
-use super::outside::digest_in;
+use super::sources::digest_in;
 use crate::blobs::{Blobs, Found, digest_of};
 
 /// What all copies may take.

@@ -1,10 +1,11 @@
 //! Turns that wait in the middle, driven by a script; the test is the kernel.
 
+use agent_api::{AgentEvent, ToolResult};
 use agents::scripted::Locale;
 use agents::{Script, ScriptedAgent};
-use kernel::TurnEvent;
 use serde_json::json;
 use tokio::sync::mpsc;
+use wire::published::state::{ChatInputResponseKind, ContentRef};
 
 use super::*;
 use crate::blobs::MemoryBlobs;
@@ -55,13 +56,13 @@ impl House {
     }
 
     /// What a run says next, checkpoints left out.
-    async fn hears(&mut self) -> (RunId, TurnEvent) {
+    async fn hears(&mut self) -> (RunId, AgentEvent) {
         loop {
             let Some(Arrival::Input(Input::Agent { run, event })) = self.arrivals.recv().await
             else {
                 unreachable!("only agents speak here");
             };
-            if !matches!(event, TurnEvent::Checkpoint(_)) {
+            if !matches!(event, AgentEvent::Checkpoint(_)) {
                 return (run, event);
             }
         }
@@ -84,13 +85,13 @@ async fn a_reply_reaches_the_run_it_is_for_and_no_other() {
     house.starts(two);
     for _ in 0..2 {
         let (_, event) = house.hears().await;
-        assert_eq!(event, TurnEvent::SteerPoint { steer: 0 });
+        assert_eq!(event, AgentEvent::SteerPoint { steer: 0 });
     }
     for (run, text) in [(two, "second"), (one, "first")] {
         house.effects.reply(run, steered(text));
         let text = text.to_owned();
-        assert_eq!(house.hears().await, (run, TurnEvent::Notice { text }));
-        assert_eq!(house.hears().await, (run, TurnEvent::Completed));
+        assert_eq!(house.hears().await, (run, AgentEvent::Notice { text }));
+        assert_eq!(house.hears().await, (run, AgentEvent::Completed));
     }
 }
 
@@ -105,17 +106,17 @@ async fn a_reply_for_a_run_that_is_gone_is_dropped() {
     house.effects.reply(RunId(7), steered("never was"));
     house.starts(next);
     let (run, event) = house.hears().await;
-    assert_eq!((run, event), (next, TurnEvent::SteerPoint { steer: 0 }));
+    assert_eq!((run, event), (next, AgentEvent::SteerPoint { steer: 0 }));
     house.effects.reply(next, steered("in time"));
     let text = "in time".to_owned();
-    assert_eq!(house.hears().await, (next, TurnEvent::Notice { text }));
+    assert_eq!(house.hears().await, (next, AgentEvent::Notice { text }));
     // It waits no more: a second reply is nobody's.
     house.effects.reply(next, steered("twice"));
-    assert_eq!(house.hears().await, (next, TurnEvent::Completed));
+    assert_eq!(house.hears().await, (next, AgentEvent::Completed));
 }
 
 #[tokio::test]
-async fn tool_calls_questions_and_workers_come_in_the_kernels_words() {
+async fn tool_calls_questions_and_workers_reach_the_kernel() {
     let mut house = House::playing(json!([
         {"tool": {"name": "read", "display": "Read", "updates": [[]]}},
         {"spawn": {"title": "Look", "agent": "looker", "steps": []}},
@@ -128,7 +129,7 @@ async fn tool_calls_questions_and_workers_come_in_the_kernels_words() {
     for _ in 0..5 {
         told.push_str(&format!("{:?}\n", house.hears().await.1));
     }
-    let result = json!({"success": true, "pastTenseMessage": "Looked"});
+    let result = ToolResult::new(true, "Looked");
     house.effects.reply(
         run,
         AgentReply::ToolEnded {
@@ -141,18 +142,18 @@ async fn tool_calls_questions_and_workers_come_in_the_kernels_words() {
         run,
         AgentReply::Answered {
             ask: 2 << 32,
-            response: "decline".to_owned(),
+            response: ChatInputResponseKind::Decline,
             answers: wire::Object::new(),
         },
     );
     told.push_str(&format!("{:?}\n", house.hears().await.1));
     expect_test::expect![[r#"
         ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, contributor: None, meta: None } }
-        ToolReady { call: 0, fields: {"invocationMessage": String("Read"), "toolInput": String("{}"), "confirmed": String("not-needed")} }
+        ToolReady { call: 0, ready: ToolReady { invocation_message: Plain("Read"), tool_input: Some(Inline("{}")), confirmed: Some(NotNeeded), confirmation_title: None, edits: [], editable: false, options: [], extra: {} } }
         ToolContent { call: 0, content: [] }
-        ToolCompleted { call: 0, result: Object {"success": Bool(true), "pastTenseMessage": String("Read: done"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}, review: false }
+        ToolCompleted { call: 0, result: ToolResult({"success": Bool(true), "pastTenseMessage": String("Read: done"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}), review: false }
         Spawned { call: 4294967296, worker: Worker { title: "Look", interactivity: None, agent_name: Some("looker"), task: "Look", brief: b"{\"place\":\"scenes[0].steps[1].spawn.steps\",\"steps\":[]}" } }
-        Asked { ask: 8589934592, request: {"message": String("Well?")} }
+        InputRequested { ask: 8589934592, request: InputRequest { message: Some("Well?"), url: None, questions: [] } }
         Notice { text: "{\"response\":\"decline\"}" }
     "#]].assert_eq(&told);
 }
@@ -170,13 +171,14 @@ fn printing(text: &str) -> serde_json::Value {
 
 impl House {
     /// The contents of a call while it ran, its result, and what came after it.
-    async fn hears_print(&mut self) -> (Vec<serde_json::Value>, serde_json::Value, TurnEvent) {
+    async fn hears_print(&mut self) -> (Vec<serde_json::Value>, serde_json::Value, AgentEvent) {
         self.starts(RunId(1));
         let mut shown = Vec::new();
         loop {
             match self.hears().await.1 {
-                TurnEvent::ToolContent { content, .. } => shown.push(json!(content)),
-                TurnEvent::ToolCompleted { result, .. } => {
+                AgentEvent::ToolContent { content, .. } => shown.push(json!(content)),
+                AgentEvent::ToolCompleted { result, .. } => {
+                    let result = serde_json::Value::Object(result.into_object());
                     return (shown, result, self.hears().await.1);
                 }
                 _ => {}
@@ -201,11 +203,13 @@ async fn what_an_agent_prints_is_kept_once_and_not_while_it_grows() {
     let reference = json!({"type": "resource", "uri": digest.uri(), "contentType": "text/plain", "sizeHint": 100_000});
     let preview = json!({"type": "text", "text": &long[..4_096]});
     assert_eq!(result["content"], json!([preview, reference]));
-    let fields = json!({"uri": digest.uri(), "sizeHint": 100_000, "contentType": "text/x-own"});
-    assert_eq!(
-        after,
-        TurnEvent::ContentRef(fields.as_object().unwrap().clone())
-    );
+    let content = ContentRef {
+        uri: digest.uri(),
+        size_hint: Some(100_000),
+        content_type: Some("text/x-own".to_owned()),
+        nonce: None,
+    };
+    assert_eq!(after, AgentEvent::ContentRef(content));
 }
 
 // G-15
@@ -218,6 +222,6 @@ async fn what_cannot_be_kept_is_said_and_the_turn_goes_on() {
     assert_eq!(result["content"][0]["text"], &long[..4_096]);
     let lost = result["content"][1]["text"].as_str().unwrap();
     assert!(lost.contains("100000 bytes are lost"), "{lost}");
-    assert!(matches!(after, TurnEvent::Notice { text } if text.contains("are lost")));
-    assert_eq!(house.hears().await.1, TurnEvent::Completed);
+    assert!(matches!(after, AgentEvent::Notice { text } if text.contains("are lost")));
+    assert_eq!(house.hears().await.1, AgentEvent::Completed);
 }

@@ -85,8 +85,8 @@ pub struct CallPiece {
 }
 
 impl Chunk<'_> {
-    /// Whether to look for a complaint: `{"error": ...}`, or `{"object": "error", ...}` of older vLLM.
-    pub fn may_complain(&self) -> bool {
+    /// Whether to look for a error_body: `{"error": ...}`, or `{"object": "error", ...}` of older vLLM.
+    pub fn may_be_error(&self) -> bool {
         self.error.is_some() || string(self.object).as_deref() == Some("error")
     }
 

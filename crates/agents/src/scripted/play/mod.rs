@@ -15,6 +15,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_api::{
+    AgentError, AgentEvent, AgentReply, AgentSession, EventSink, Lowering, TextKind, TurnInput,
+    TurnOver,
+};
 use async_trait::async_trait;
 use compositor::lower::{Capabilities, Target};
 use serde_json::Value;
@@ -24,13 +28,12 @@ use super::number::Number;
 use super::script::Script;
 use super::step::{Fail, Step, UsageField, unknown_target};
 use super::substitute::Scope;
-use crate::agent::{AgentError, AgentSession, TurnInput};
-use crate::event::{AgentEvent, AgentReply, TextKind};
 use crate::locale::{Locale, Words};
+use crate::lower::lower_message;
 use crate::prompt::Gatherer;
-use crate::sink::{EventSink, TurnOver};
 use checkpoint::Checkpoint;
 use wire::Object;
+use wire::published::state::UsageInfo;
 
 /// Between the chunks of `say` and `think` where the session's pace is "typing".
 const TYPING: Duration = Duration::from_millis(20);
@@ -91,7 +94,7 @@ impl ScriptedSession {
         })
     }
 
-    async fn play(&self, input: &TurnInput, events: &EventSink) -> Result<(), Stop> {
+    async fn play(&self, input: &TurnInput, events: &dyn EventSink) -> Result<(), Stop> {
         if input.compact.is_some() && input.resume.is_none() {
             compact(events).await?;
         }
@@ -127,7 +130,7 @@ impl ScriptedSession {
 }
 
 /// This agent remembers nothing anyway: others would be shown the last turns only.
-async fn compact(events: &EventSink) -> Result<(), Stop> {
+async fn compact(events: &dyn EventSink) -> Result<(), Stop> {
     let keep_turns = KEEP_TURNS;
     let summary = None;
     let compacted = AgentEvent::Compacted {
@@ -141,7 +144,7 @@ async fn compact(events: &EventSink) -> Result<(), Stop> {
 
 #[async_trait]
 impl AgentSession for ScriptedSession {
-    async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError> {
+    async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError> {
         match self.play(&input, events).await {
             Ok(()) | Err(Stop::Over) => Ok(()),
             Err(Stop::Failed(error)) => Err(error),
@@ -165,7 +168,7 @@ fn pace(config: &Object) -> Option<Duration> {
 
 /// Where a scene is played.
 struct Stage<'a> {
-    events: &'a EventSink,
+    events: &'a dyn EventSink,
     scope: Scope,
     words: &'static Words,
     around: &'a Place,
@@ -245,9 +248,15 @@ impl Stage<'_> {
                 .await
             }
             Step::ContentRef(content) => {
-                self.send(AgentEvent::Content {
-                    body: self.scope.substitute(&content.text).into_bytes(),
-                    content_type: self.scope.substitute(&content.content_type),
+                let body = self.scope.substitute(&content.text).into_bytes();
+                let content_type = self.scope.substitute(&content.content_type);
+                let bytes = body.len();
+                let stored = self.events.store_body(body, &content_type).await;
+                self.send(match stored {
+                    Ok(content) => AgentEvent::ContentRef(content),
+                    Err(error) => AgentEvent::Notice {
+                        text: format!("{bytes} bytes of {content_type} are lost: {error}"),
+                    },
                 })
                 .await
             }
@@ -272,18 +281,16 @@ impl Stage<'_> {
         };
         let capabilities = Capabilities::built_in(target);
         let user = Arc::clone(&self.input.user);
-        let outside = &self.input.outside;
-        let lowered = outside.lower(user, target, capabilities).await;
-        self.send(AgentEvent::Lowered {
+        let sources = &self.input.sources;
+        let lowered = lower_message(sources, user, target, capabilities).await;
+        let model = self.input.message["model"]["id"].as_str();
+        let lowering = Lowering {
             target: target.name(),
-            model: self.input.message["model"]["id"]
-                .as_str()
-                .unwrap_or("")
-                .to_owned(),
+            model: model.unwrap_or("").to_owned(),
             blocks: lowered.blocks.clone(),
             diagnostics: lowered.diagnostics,
-        })
-        .await?;
+        };
+        self.events.record_lowering(lowering).await;
         let (part, kind) = (self.part(0), TextKind::Markdown);
         self.send(AgentEvent::PartOpened { part, kind }).await?;
         let text = Value::Array(lowered.blocks).to_string();
@@ -296,7 +303,7 @@ impl Stage<'_> {
             .map_err(|what| self.unplayable(name, &what))
     }
 
-    fn usage(&self, fields: &[(String, UsageField)]) -> Result<Value, Stop> {
+    fn usage(&self, fields: &[(String, UsageField)]) -> Result<UsageInfo, Stop> {
         let fields = fields.iter().map(|(key, field)| {
             let value = match field {
                 UsageField::Count(count) => {
@@ -306,7 +313,9 @@ impl Stage<'_> {
             };
             Ok((key.clone(), value))
         });
-        fields.collect::<Result<Object, Stop>>().map(Value::Object)
+        let fields = fields.collect::<Result<Object, Stop>>()?;
+        let usage = serde_json::from_value(Value::Object(fields));
+        usage.map_err(|error| self.unplayable("usage", &error.to_string()))
     }
 
     fn failure(&self, fail: &Fail) -> AgentError {

@@ -1,19 +1,17 @@
 //! `show_prompt`: the system prompt as every agent of the house renders it, said instead of sent to a model.
 
+use agent_api::{AgentEvent, TextKind};
 use serde_json::json;
 
 use super::{Stage, Stop};
-use crate::event::{AgentEvent, TextKind};
-use crate::prompt::{CustomInstructions, Identity, Prompt};
+use crate::prompt::{CustomInstructions, Prompt};
 
 impl Stage<'_> {
     /// One render, said as the JSON array of its sections.
     pub(super) async fn show_prompt(&self) -> Result<(), Stop> {
         let facts = self.around.gatherer.gather(&self.around.directories).await;
         let prompt = Prompt {
-            identity: Identity {
-                name: "the scripted agent".to_owned(),
-            },
+            agent_name: "the scripted agent".to_owned(),
             environment_context: facts.environment,
             custom_instructions: CustomInstructions {
                 files: facts.instructions,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use agent_api::{AgentEvent, TextKind};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::super::step::Stream;
 use super::{Stage, Stop};
-use crate::event::{AgentEvent, TextKind};
 
 /// Largest streamed chunk: the number may come from a user's message.
 const CHUNK_BYTES_MAX: u64 = 16 * 1_024 * 1_024;

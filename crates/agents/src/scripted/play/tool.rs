@@ -1,12 +1,14 @@
 //! The steps that call a tool. A denied call is over: it is not completed, and the scene goes on.
 
+use agent_api::{AgentEvent, AgentReply, ToolReady, ToolResult, ToolStart};
 use serde_json::{Value, json};
 
 use super::super::shape::Shaped;
 use super::super::step::{ClientTool, Confirm, Confirmation, Outcome, Tool};
 use super::{Stage, Stop, out_of_place, put};
-use crate::event::{AgentEvent, AgentReply, ToolStart};
 use wire::Object;
+use wire::published::common::StringOrMarkdown;
+use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
 /// A call with everything in it substituted, before anything of it is said: no call is left half played.
 struct Call {
@@ -20,10 +22,10 @@ struct Call {
     /// What it runs with; a user may have edited it.
     input: String,
     /// What is shown when someone is asked.
-    confirmation: Object,
-    reconfirm: Option<Value>,
+    confirmation: ToolReady,
+    reconfirm: Option<StringOrMarkdown>,
     updates: Vec<Vec<Value>>,
-    result: Option<Object>,
+    result: Option<ToolResult>,
     /// Who decided what, as `{{last}}` tells it.
     approved: bool,
     selected_option: Option<Value>,
@@ -41,7 +43,7 @@ impl Stage<'_> {
         };
         self.send(AgentEvent::ToolStarted {
             call: number,
-            start,
+            start: Box::new(start),
         })
         .await?;
         for (n, chunk) in std::mem::take(&mut call.chunks).into_iter().enumerate() {
@@ -52,16 +54,15 @@ impl Stage<'_> {
             })
             .await?;
         }
-        let intent = json!(call.intent);
+        let intent = StringOrMarkdown::from(call.intent.clone());
         match tool.confirm {
             Confirm::Auto => {
-                let mut fields = call.ready(intent);
-                fields.insert("confirmed".to_owned(), json!("not-needed"));
-                self.send(AgentEvent::ToolReady {
-                    call: number,
-                    fields,
-                })
-                .await?;
+                let ready = Box::new(ToolReady {
+                    confirmed: Some(ToolCallConfirmationReason::NotNeeded),
+                    ..call.ready(intent)
+                });
+                let call = number;
+                self.send(AgentEvent::ToolReady { call, ready }).await?;
             }
             Confirm::Ask => self.confirm(&mut call, intent).await?,
         }
@@ -90,13 +91,11 @@ impl Stage<'_> {
         }
         let result = call.result.get_or_insert_with(|| {
             let text = json!({"type": "text", "text": call.input});
-            let result =
-                json!({"success": true, "pastTenseMessage": call.outcome, "content": [text]});
-            result.as_object().cloned().unwrap_or_default()
+            ToolResult::new(true, call.outcome.clone()).with_content(vec![text])
         });
         let completed = AgentEvent::ToolCompleted {
             call: number,
-            result: Value::Object(result.clone()),
+            result: result.clone(),
             review,
         };
         if !review {
@@ -112,12 +111,15 @@ impl Stage<'_> {
     }
 
     /// Asks whether the call may run, or go on.
-    async fn confirm(&self, call: &mut Call, message: Value) -> Result<(), Stop> {
-        let mut fields = call.ready(message);
-        fields.extend(call.confirmation.clone());
+    async fn confirm(&self, call: &mut Call, message: StringOrMarkdown) -> Result<(), Stop> {
+        let ready = ToolReady {
+            invocation_message: message,
+            tool_input: Some(ToolInput::Inline(call.input.clone())),
+            ..call.confirmation.clone()
+        };
         let asked = AgentEvent::ToolReady {
             call: call.number,
-            fields,
+            ready: Box::new(ready),
         };
         match self.ask(asked).await? {
             AgentReply::ToolDecided {
@@ -159,7 +161,7 @@ impl Stage<'_> {
         Ok(Call {
             number: self.part(0),
             confirmation: self.confirmation(&tool.confirmation)?,
-            reconfirm: self.value(tool.reconfirm.as_ref(), "tool.reconfirm")?,
+            reconfirm: self.markdown(tool.reconfirm.as_ref(), "tool.reconfirm")?,
             updates: updates.collect::<Result<_, _>>()?,
             result: result
                 .map(|result| self.result(result, &display, &outcome))
@@ -176,17 +178,7 @@ impl Stage<'_> {
         })
     }
 
-    fn confirmation(&self, confirmation: &Confirmation) -> Result<Object, Stop> {
-        let mut fields = Object::new();
-        let title = self.value(confirmation.title.as_ref(), "tool.title")?;
-        put(&mut fields, "confirmationTitle", title);
-        if !confirmation.edits.is_empty() {
-            let items = self.values(&confirmation.edits, "tool.edits")?;
-            fields.insert("edits".to_owned(), json!({"items": items}));
-        }
-        if confirmation.editable {
-            fields.insert("editable".to_owned(), json!(true));
-        }
+    fn confirmation(&self, confirmation: &Confirmation) -> Result<ToolReady, Stop> {
         let options = if confirmation.options.is_empty() {
             vec![
                 json!({"id": "approve", "label": self.words.approve, "kind": "approve"}),
@@ -195,37 +187,33 @@ impl Stage<'_> {
         } else {
             self.values(&confirmation.options, "tool.options")?
         };
-        fields.insert("options".to_owned(), Value::Array(options));
-        Ok(fields)
+        Ok(ToolReady {
+            confirmation_title: self.markdown(confirmation.title.as_ref(), "tool.title")?,
+            edits: self.values(&confirmation.edits, "tool.edits")?,
+            editable: confirmation.editable,
+            options,
+            ..ToolReady::default()
+        })
     }
 
     /// A `ToolCallResult` (H-208).
-    fn result(&self, outcome: &Outcome, display: &str, done: &str) -> Result<Object, Stop> {
-        let message = self.value(outcome.message.as_ref(), "tool.result.message")?;
+    fn result(&self, outcome: &Outcome, display: &str, done: &str) -> Result<ToolResult, Stop> {
+        let message = self.markdown(outcome.message.as_ref(), "tool.result.message")?;
         let message = message.unwrap_or_else(|| match outcome.success {
-            true => json!(done),
-            false => json!(self.words.failed(display)),
+            true => done.into(),
+            false => self.words.failed(display).into(),
         });
-        let mut result = Object::new();
-        result.insert("success".to_owned(), json!(outcome.success));
-        result.insert("pastTenseMessage".to_owned(), message);
+        let mut result = ToolResult::new(outcome.success, message);
         if let Some(content) = &outcome.content {
-            let content = self.values(content, "tool.result.content")?;
-            result.insert("content".to_owned(), Value::Array(content));
+            result = result.with_content(self.values(content, "tool.result.content")?);
         }
-        let structured = outcome.structured.as_ref();
-        let structured = structured.map(|fields| self.scope.substitute_fields(fields));
-        put(
-            &mut result,
-            "structuredContent",
-            structured.map(Value::Object),
-        );
-        let error = outcome.error.as_ref();
-        put(
-            &mut result,
-            "error",
-            error.map(|error| self.scope.substitute_in(error)),
-        );
+        if let Some(structured) = &outcome.structured {
+            let structured = self.scope.substitute_fields(structured);
+            result = result.with_structured_content(structured);
+        }
+        if let Some(error) = &outcome.error {
+            result = result.with_error(self.scope.substitute_in(error));
+        }
         Ok(result)
     }
 
@@ -262,9 +250,13 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn value(&self, shaped: Option<&Shaped>, field: &str) -> Result<Option<Value>, Stop> {
-        let value = shaped.map(|shaped| shaped.value(&self.scope));
-        value
+    fn markdown(
+        &self,
+        shaped: Option<&Shaped>,
+        field: &str,
+    ) -> Result<Option<StringOrMarkdown>, Stop> {
+        let markdown = shaped.map(|shaped| shaped.markdown(&self.scope));
+        markdown
             .transpose()
             .map_err(|what| self.unplayable(field, &what))
     }
@@ -281,11 +273,8 @@ impl Stage<'_> {
 
 impl Call {
     /// The fields of `chat/toolCallReady` that every call has.
-    fn ready(&self, message: Value) -> Object {
-        let mut fields = Object::new();
-        fields.insert("invocationMessage".to_owned(), message);
-        fields.insert("toolInput".to_owned(), json!(self.input));
-        fields
+    fn ready(&self, message: StringOrMarkdown) -> ToolReady {
+        ToolReady::unconfirmed(message, self.input.clone())
     }
 
     /// What `{{last}}` tells (G-03). A denied result is told to nobody (H-200).

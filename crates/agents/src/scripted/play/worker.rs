@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
+use agent_api::{AgentError, AgentEvent, AgentReply, TurnInput, Worker};
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::super::step::{Spawn, Step};
 use super::super::substitute::{Scope, uses_groups};
 use super::checkpoint::CHECKPOINT_BYTES_MAX;
 use super::{Scene, Stage, Stop, out_of_place, put};
-use crate::agent::{AgentError, TurnInput};
-use crate::event::{AgentEvent, AgentReply, Worker};
 use wire::Object;
 
 /// The title of a worker whose script names none.
@@ -36,7 +36,13 @@ impl Stage<'_> {
             brief,
         };
         let call = self.part(0);
-        match self.ask(AgentEvent::Spawned { call, worker }).await? {
+        match self
+            .ask(AgentEvent::Spawned {
+                call,
+                worker: Box::new(worker),
+            })
+            .await?
+        {
             AgentReply::ToolEnded { result, .. } => {
                 let mut last = Object::new();
                 put(&mut last, "success", result.get("success").cloned());
@@ -50,7 +56,7 @@ impl Stage<'_> {
 }
 
 /// The steps, and of the scope what they ask for: a long message must not keep short steps from starting.
-fn brief(scope: &Scope, place: &str, steps: &[Value]) -> Vec<u8> {
+fn brief(scope: &Scope, place: &str, steps: &[Value]) -> Bytes {
     let written = Value::from(steps).to_string();
     let mut brief = Object::new();
     brief.insert("place".to_owned(), json!(place));
@@ -68,7 +74,7 @@ fn brief(scope: &Scope, place: &str, steps: &[Value]) -> Vec<u8> {
         uses_groups(&written).then(|| json!(scope.groups)),
     );
     brief.insert("steps".to_owned(), Value::from(steps));
-    Value::Object(brief).to_string().into_bytes()
+    Bytes::from(Value::Object(brief).to_string())
 }
 
 /// What a worker plays; nothing if this turn is no worker's. A user who talks to a worker talks to the script.

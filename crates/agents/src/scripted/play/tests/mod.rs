@@ -5,16 +5,17 @@ mod builtin;
 mod tool;
 mod worker;
 
+use agent_api::{Agent, SessionFacts, SharedSources, UserMessage};
+use bytes::Bytes;
 use expect_test::{Expect, expect};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::*;
-use crate::agent::{Agent, SessionFacts};
-use crate::message::{Outside, UserMessage};
 use crate::scripted::ScriptedAgent;
-use crate::sink::Replies;
+use crate::sink::PendingReplies;
+use crate::sink::testing::channel_sink;
 
 fn input(text: &str) -> TurnInput {
     TurnInput {
@@ -23,13 +24,13 @@ fn input(text: &str) -> TurnInput {
         user: Arc::new(UserMessage::text(text)),
         reaches_model: true,
         compact: None,
-        outside: Outside::default(),
+        sources: SharedSources::default(),
         summary: None,
         config: Object::new(),
         resume: None,
         brief: None,
         history: Vec::new(),
-        said: Vec::new(),
+        response_parts: Vec::new(),
         untitled: false,
         notes: None,
     }
@@ -58,7 +59,7 @@ async fn answered(
 ) -> (String, Result<(), AgentError>) {
     let mut session = session(steps).await;
     let (sender, mut receiver) = mpsc::channel(1);
-    let replies = Replies::default();
+    let replies = PendingReplies::default();
     let began = Instant::now();
     let listen = async {
         let mut lines = String::new();
@@ -78,7 +79,7 @@ async fn answered(
         lines
     };
     let turn = async {
-        let events = EventSink::new(sender, replies.clone());
+        let events = channel_sink(sender, replies.clone());
         session.turn(input, &events).await
     };
     tokio::join!(listen, turn)
@@ -91,10 +92,10 @@ fn line(event: &AgentEvent) -> String {
         AgentEvent::PartOpened { part, kind } => format!("open {} {kind:?}", name(part)),
         AgentEvent::Text { part, text } => format!("text {} {text:?}", name(part)),
         AgentEvent::Checkpoint(bytes) => format!("checkpoint {}", text(bytes)),
-        AgentEvent::Noted(bytes) => format!("noted {}", text(bytes)),
-        AgentEvent::Keep { body, .. } => format!("keep {:?}", text(body)),
-        AgentEvent::Content { body, content_type } => {
-            format!("content {content_type} {:?}", text(body))
+        AgentEvent::Notes(bytes) => format!("notes {}", text(bytes)),
+        AgentEvent::ContentRef(content) => {
+            let content_type = content.content_type.as_deref();
+            format!("content {} {:?}", content_type.unwrap(), content.uri)
         }
         AgentEvent::ToolStarted { call, start } => {
             format!(
@@ -105,8 +106,9 @@ fn line(event: &AgentEvent) -> String {
             )
         }
         AgentEvent::ToolInput { call, text } => format!("input {} {text:?}", name(call)),
-        AgentEvent::ToolReady { call, fields } => {
-            format!("ready {} {}", name(call), Value::Object(fields.clone()))
+        AgentEvent::ToolReady { call, ready } => {
+            let fields = Value::Object(ready.clone().into_object());
+            format!("ready {} {fields}", name(call))
         }
         AgentEvent::ToolContent { call, content } => {
             format!("update {} {}", name(call), Value::from(content.clone()))
@@ -117,6 +119,7 @@ fn line(event: &AgentEvent) -> String {
             review,
         } => {
             let review = if *review { " for review" } else { "" };
+            let result = Value::Object(result.clone().into_object());
             format!("completed {} {result}{review}", name(call))
         }
         AgentEvent::ClientTool {
@@ -125,11 +128,12 @@ fn line(event: &AgentEvent) -> String {
             input,
             timeout_ms,
         } => format!("client tool {} {tool} {input} {timeout_ms} ms", name(call)),
-        AgentEvent::Asked { ask, request } => {
-            format!("ask {} {}", name(ask), Value::Object(request.clone()))
+        AgentEvent::InputRequested { ask, request } => {
+            let request = Value::Object(request.clone().into_object());
+            format!("ask {} {request}", name(ask))
         }
         AgentEvent::SteerPoint { steer } => format!("steer {}", name(steer)),
-        AgentEvent::SettingsAsked { ask } => format!("settings {}", name(ask)),
+        AgentEvent::SettingsRequested { ask } => format!("settings {}", name(ask)),
         AgentEvent::Render { sections, .. } => format!("render {}", sections.len()),
         AgentEvent::Spawned { call, worker } => format!(
             "spawn {} {:?} {:?} {:?} {:?} {}",
@@ -142,7 +146,8 @@ fn line(event: &AgentEvent) -> String {
         ),
         AgentEvent::Notice { .. }
         | AgentEvent::Compacted { .. }
-        | AgentEvent::Lowered { .. }
+        | AgentEvent::Completed
+        | AgentEvent::Failed(_)
         | AgentEvent::Usage(_)
         | AgentEvent::Title(_)
         | AgentEvent::Activity(_) => format!("{event:?}"),
@@ -224,7 +229,7 @@ async fn what_is_no_text_goes_out_as_what_it_is() {
         70 checkpoint {"step":6}
         70 Notice { text: "{}" }
         70 checkpoint {"step":7}
-        70 Usage(Object {"inputTokens": Number(70), "outputTokens": Number(4), "model": String("wait"), "_meta": Object {"$1": Array [String("wait")]}})
+        70 Usage(UsageInfo { input_tokens: Some(70), output_tokens: Some(4), model: Some("wait"), cache_read_tokens: None, meta: Some({"$1": Array [String("wait")]}) })
         complete
     "#]];
     check(steps, "wait 70", expected).await;
@@ -290,7 +295,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
     assert!(lines.ends_with("checkpoint {\"step\":2}\n"), "{lines}");
 
     let resumed = TurnInput {
-        resume: Some(Some(br#"{"step":2}"#.to_vec())),
+        resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))),
         ..input("x")
     };
     let (lines, result) = told(steps.clone(), resumed).await;
@@ -303,7 +308,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
     .assert_eq(&lines);
 
     let died_in_the_last = TurnInput {
-        resume: Some(Some(br#"{"step":3}"#.to_vec())),
+        resume: Some(Some(Bytes::from_static(br#"{"step":3}"#))),
         ..input("x")
     };
     assert_eq!(
@@ -323,7 +328,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
     );
 
     let unreadable = TurnInput {
-        resume: Some(Some(b"?".to_vec())),
+        resume: Some(Some(Bytes::from_static(b"?"))),
         ..input("x")
     };
     let error = told(steps, unreadable).await.1.unwrap_err();
@@ -339,7 +344,7 @@ async fn a_script_without_a_matching_scene_says_so() {
     let (sender, mut receiver) = mpsc::channel(8);
     let mut session = ScriptedSession::new(Arc::new(script), Locale::English, Place::default());
     session
-        .turn(input("x"), &EventSink::new(sender, Replies::default()))
+        .turn(input("x"), &channel_sink(sender, PendingReplies::default()))
         .await
         .unwrap();
     assert!(line(&receiver.recv().await.unwrap()).starts_with("checkpoint"));
@@ -357,7 +362,7 @@ async fn a_turn_nobody_listens_to_ends_quietly() {
     ] {
         let mut session = session(steps).await;
         let (sender, mut receiver) = mpsc::channel(1);
-        let events = EventSink::new(sender, Replies::default());
+        let events = channel_sink(sender, PendingReplies::default());
         let listen = async move {
             receiver.recv().await;
         };
@@ -370,7 +375,7 @@ async fn a_turn_nobody_listens_to_ends_quietly() {
 async fn a_cancel_stops_a_stream_between_two_chunks() {
     let mut session = session(json!([{"stream": {"chunks": 1_000_000_000}}])).await;
     let (sender, mut receiver) = mpsc::channel(4_096);
-    let events = EventSink::new(sender.clone(), Replies::default());
+    let events = channel_sink(sender.clone(), PendingReplies::default());
     let turn = tokio::spawn(async move { session.turn(input("x"), &events).await });
     for _ in 0..10 {
         receiver.recv().await.unwrap();
@@ -389,7 +394,7 @@ async fn a_cancel_stops_a_stream_between_two_chunks() {
 async fn a_hang_ends_with_its_future_and_a_crash_kills_its_task() {
     let mut session_that_hangs = session(json!([{"hang": true}])).await;
     let (sender, _receiver) = mpsc::channel(8);
-    let events = EventSink::new(sender, Replies::default());
+    let events = channel_sink(sender, PendingReplies::default());
     let turn = session_that_hangs.turn(input("x"), &events);
     let waited = tokio::time::timeout(Duration::from_secs(3_600), turn).await;
     assert!(waited.is_err(), "it hangs as long as anyone waits");

@@ -1,5 +1,7 @@
 //! Tool calls, from their start to what `{{last}}` tells of them.
 
+use agent_api::ToolResult;
+
 use super::*;
 
 const CALL: u64 = 0;
@@ -166,8 +168,8 @@ async fn labels_are_in_the_language_of_the_host() {
     let script = Script::parse(&json!({"scenes": [{"steps": steps}]}).to_string()).unwrap();
     let mut session = ScriptedSession::new(Arc::new(script), Locale::German, Place::default());
     let (sender, mut receiver) = mpsc::channel(8);
-    let replies = Replies::default();
-    let events = EventSink::new(sender, replies.clone());
+    let replies = PendingReplies::default();
+    let events = channel_sink(sender, replies.clone());
     let host = async {
         let mut told = String::new();
         while let Some(event) = receiver.recv().await {
@@ -195,7 +197,8 @@ async fn labels_are_in_the_language_of_the_host() {
 #[tokio::test(start_paused = true)]
 async fn a_clients_tool_is_called_and_its_result_told() {
     let steps = json!([{"client_tool": {"name": "open", "input": {"file": "$2"}, "timeout_ms": "500"}}, last()]);
-    let result = json!({"success": true, "pastTenseMessage": "Opened", "content": [{"type": "text", "text": "ok"}]});
+    let content = vec![json!({"type": "text", "text": "ok"})];
+    let result = ToolResult::new(true, "Opened").with_content(content);
     let ended = AgentReply::ToolEnded { call: CALL, result };
     check_answered(steps.clone(), "open a", vec![ended], expect![[r#"
         0 checkpoint {"step":1}

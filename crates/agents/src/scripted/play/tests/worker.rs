@@ -1,10 +1,12 @@
 //! Workers: what goes with them, and how they play it.
 
+use agent_api::ToolResult;
+
 use super::*;
 
 fn ended(call: u64) -> AgentReply {
-    let result = json!({"success": true, "pastTenseMessage": "Done",
-        "content": [{"type": "subagent", "resource": "ahp-chat:/w", "title": "W"}]});
+    let content = json!({"type": "subagent", "resource": "ahp-chat:/w", "title": "W"});
+    let result = ToolResult::new(true, "Done").with_content(vec![content]);
     AgentReply::ToolEnded { call, result }
 }
 
@@ -20,10 +22,10 @@ fn spawning() -> Value {
 }
 
 /// What a worker of this step is told, without the scene around it.
-async fn brief_of(steps: Value, input: TurnInput) -> Vec<u8> {
+async fn brief_of(steps: Value, input: TurnInput) -> Bytes {
     let mut session = session(steps).await;
     let (sender, mut receiver) = mpsc::channel(8);
-    let events = EventSink::new(sender, Replies::default());
+    let events = channel_sink(sender, PendingReplies::default());
     let listen = async move {
         while let Some(event) = receiver.recv().await {
             if let AgentEvent::Spawned { worker, .. } = event {
@@ -36,7 +38,7 @@ async fn brief_of(steps: Value, input: TurnInput) -> Vec<u8> {
     brief
 }
 
-fn worker(brief: Vec<u8>) -> TurnInput {
+fn worker(brief: Bytes) -> TurnInput {
     TurnInput {
         message: json!({"text": "About it", "origin": {"kind": "tool"}}),
         brief: Some(brief),
@@ -92,7 +94,7 @@ async fn a_resumed_worker_plays_the_rest_of_its_steps() {
     assert!(result.unwrap_err().resumable);
     assert!(lines.ends_with("checkpoint {\"step\":2}\n"), "{lines}");
     let resumed = TurnInput {
-        resume: Some(Some(br#"{"step":2}"#.to_vec())),
+        resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))),
         ..worker(brief)
     };
     let (lines, result) = told(json!([]), resumed).await;
@@ -131,7 +133,10 @@ async fn a_long_message_does_not_keep_a_short_worker_from_starting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_brief_that_cannot_be_read_ends_the_turn() {
-    let error = told(json!([]), worker(b"?".to_vec())).await.1.unwrap_err();
+    let error = told(json!([]), worker(Bytes::from_static(b"?")))
+        .await
+        .1
+        .unwrap_err();
     assert_eq!(
         (error.error_type.as_str(), error.resumable),
         ("brief", false)

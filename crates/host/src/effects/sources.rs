@@ -1,4 +1,4 @@
-//! The world outside a message: files of the working directories, bodies of the blob store, copies of them for tools.
+//! What messages refer to: files of the working directories, bodies of the blob store, copies of them for tools.
 //!
 //! Promises: files are opened anew and confined each time; every read is bounded. Blocks.
 //! Must not know: messages and models.
@@ -17,11 +17,11 @@ use crate::entities::Entities;
 /// The largest body that is read to be shown to a model: no provider takes more.
 const BODY_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
-/// What the host lets be seen of it.
-pub(crate) type Outside = Reach<Shelf>;
+/// What messages of this host refer to.
+pub(crate) type HostSources = Reach<HostStore>;
 
-/// Bodies, and what the embedder knows.
-pub(crate) struct Shelf {
+/// Stored bodies, copies of attachments, and the entities that the embedder knows.
+pub(crate) struct HostStore {
     blobs: Arc<dyn Blobs>,
     staging: Staging,
     entities: Arc<dyn Entities>,
@@ -32,14 +32,14 @@ pub(crate) fn open(
     blobs: Arc<dyn Blobs>,
     staging: Option<PathBuf>,
     entities: Arc<dyn Entities>,
-) -> Outside {
+) -> HostSources {
     let files = Files::open(working_directories);
     if let Err(error) = &files {
-        tracing::debug!(%error, "no file of a session's directories can be shown");
+        tracing::debug!(%error, "a session's directories cannot be opened; none of their files is shown");
     }
     Reach {
         files: files.ok(),
-        store: Shelf {
+        store: HostStore {
             blobs,
             staging: Staging::at(staging),
             entities,
@@ -53,7 +53,7 @@ pub(crate) fn digest_in(content_id: &str) -> Option<Digest> {
     Digest::from_hex(hex)
 }
 
-impl Store for Shelf {
+impl Store for HostStore {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let digest = digest_in(content_id)?;
         match self.blobs.read(&digest, BODY_BYTES_MAX) {
