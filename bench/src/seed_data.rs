@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use host::journal::{Journal, Sqlite};
-use kernel::{Batch, ChannelId, ChannelRecord, Duty, Head, Kind, Record, Seq, SummaryRecord};
+use kernel::{Batch, ChannelId, ChannelRecord, BootWork, Head, Kind, Record, Seq, SummaryRecord};
 use serde_json::{Value, json};
 use wire::state::{ChatState, ChatSummary, RootState, SessionState, Turn, status};
 use wire::{Action, ChannelUri, Object, Timestamp, action, rpc};
@@ -169,7 +169,7 @@ impl Seeder {
             parent,
             head,
             head_seq: Seq(self.seq),
-            duty: Duty::default(),
+            boot_work: BootWork::default(),
             private: private.into(),
         };
         self.put(Record::Channel(record), 1_024)

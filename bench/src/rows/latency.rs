@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use host::journal::{Journal, Sqlite};
-use kernel::{Batch, ChannelId, ChannelRecord, Duty, Head, Kind, Record, Seq};
+use kernel::{Batch, ChannelId, ChannelRecord, BootWork, Head, Kind, Record, Seq};
 use serde_json::json;
 use wire::state::{ChatState, status};
 use wire::{Action, ChannelUri, Timestamp, action};
@@ -161,7 +161,7 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
         parent: Some(ChannelId(1)),
         head: Head::Chat(Arc::new(state)),
         head_seq: seq,
-        duty: Duty::default(),
+        boot_work: BootWork::default(),
         private: b"{}".to_vec().into(),
     };
     let action = Record::Action {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use compositor::compose::InlineRoom;
 use compositor::{Catalogue, Input, Surroundings};
-use kernel::{Compose, ErrandFailed, HostAction, Submission};
+use kernel::{Compose, WorkFailed, HostAction, Submission};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
@@ -37,7 +37,7 @@ pub fn understand(
     known: &Known,
     compose: Compose,
     now: Timestamp,
-) -> Result<Box<Submission>, ErrandFailed> {
+) -> Result<Box<Submission>, WorkFailed> {
     let roots: Vec<String> = compose
         .working_directories
         .iter()
@@ -55,12 +55,12 @@ pub fn understand(
         },
         now_ms: now.0,
     };
-    let message = whole(compose.message, compose.lifted);
+    let message = whole(compose.message, compose.detached);
     let composed = compositor::compose(Input::Ahp(message), &around)
-        .map_err(|refused| ErrandFailed(refused.to_string()))?;
+        .map_err(|refused| WorkFailed(refused.to_string()))?;
     for body in &composed.bodies {
         let kept = store.put(&body.bytes, now);
-        kept.map_err(|error| ErrandFailed(error.to_string()))?;
+        kept.map_err(|error| WorkFailed(error.to_string()))?;
     }
     let actions: Vec<HostAction> = composed
         .actions

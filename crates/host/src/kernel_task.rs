@@ -235,7 +235,7 @@ impl KernelTask {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
             Effect::Complete { ticket, complete } => self.effects.complete(ticket, *complete),
             Effect::Fetch { ticket, fetch } => self.effects.fetch(ticket, fetch),
-            Effect::Keep { ticket, bodies } => self.effects.keep(ticket, bodies),
+            Effect::StoreBodies { ticket, bodies } => self.effects.store_bodies(ticket, bodies),
             Effect::Compose { ticket, compose } => self.effects.compose(ticket, *compose),
             Effect::StartSession {
                 session,

@@ -258,20 +258,22 @@ fn finish(
         rewritten,
         transform: outcome,
     };
-    let session = match rendering.to {
-        Renderer::Session(session) => session,
+    let (session, reply) = match rendering.to {
+        Renderer::Session(session) => (session, None),
         Renderer::Run { run, render } => {
             let chat = step.runs().chat_of(run);
             let Some(chat) = chat.and_then(|chat| step.find_chat(chat)) else {
                 return; // the run was stopped while a client was asked
             };
-            let session = chat.session().clone();
             let sections = rendered.after();
             let reply = AgentReply::Rendered { render, sections };
-            step.effect(Effect::Reply { run, reply });
-            session
+            (chat.session().clone(), Some(Effect::Reply { run, reply }))
         }
     };
+    // What was rendered is recorded before the agent goes on with it.
     let rendered = Box::new(rendered);
     step.effect(Effect::RecordRender { session, rendered });
+    if let Some(reply) = reply {
+        step.effect(reply);
+    }
 }

@@ -33,10 +33,6 @@ impl Runs {
         self.chats.get(&run)
     }
 
-    pub fn contains(&self, run: RunId) -> bool {
-        self.chats.contains_key(&run)
-    }
-
     /// Chats with a run, in the order the runs were started: workers come after the turns they work for.
     pub fn chats(&self) -> impl DoubleEndedIterator<Item = &ChannelUri> {
         self.chats.values()

@@ -9,9 +9,9 @@ use agent_api::{AgentError, AgentEvent};
 use host::blobs::{Blobs, MemoryBlobs};
 use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
-use kernel::bodies::{lift_event, settle_event};
+use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, Batch, CloseReason, Effect, ErrandFailed, HostFacts, Input, Kernel, Limits, Output,
+    Answer, Batch, CloseReason, Effect, WorkFailed, HostFacts, Input, Kernel, Limits, Output,
     PeerId, Query, ReadFailed, RunId,
 };
 use wire::Timestamp;
@@ -334,15 +334,15 @@ impl World {
                     Ok(_) | Err(_) => None,
                 };
                 let fetched = host::blobs::fetch(&self.blobs, &fetch, content_type)
-                    .map_err(|error| ErrandFailed(error.to_string()));
+                    .map_err(|error| WorkFailed(error.to_string()));
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
-            Effect::Keep { ticket, bodies } => {
+            Effect::StoreBodies { ticket, bodies } => {
                 let kept = host::blobs::compose(&self.blobs, bodies, self.now);
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }
-                self.within(self.read_ms_max, Input::Kept { ticket, kept });
+                self.within(self.read_ms_max, Input::BodiesStored { ticket, stored: kept });
             }
             Effect::Compose { ticket, compose } => {
                 let composed = host::compose::understand(
@@ -431,11 +431,11 @@ impl World {
     fn beat(&mut self, run: RunId) {
         match self.models.play(run) {
             Played::Says(mut event) => {
-                let bodies = lift_event(&mut event, self.limits.inline_result_bytes);
+                let bodies = detach_from_event(&mut event, self.limits.inline_result_bytes);
                 if !bodies.is_empty() {
-                    let places = bodies.iter().map(|body| body.place.clone()).collect();
+                    let places = bodies.iter().map(|body| body.pointer.clone()).collect();
                     let kept = host::blobs::compose(&self.blobs, bodies, self.now);
-                    settle_event(
+                    fill_event(
                         &mut event,
                         places,
                         kept.map_err(|failed| failed.to_string()),

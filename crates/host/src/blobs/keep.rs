@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kernel::{Body, Data, ErrandFailed};
+use kernel::{Body, Data, WorkFailed};
 use wire::{Digest, Timestamp};
 
 use super::{BlobError, Blobs};
@@ -12,13 +12,13 @@ pub fn compose(
     blobs: &dyn Blobs,
     bodies: Vec<Body>,
     now: Timestamp,
-) -> Result<Vec<(String, Digest)>, ErrandFailed> {
-    let keep = |Body { place, data }| match put(blobs, data, now) {
-        Ok(digest) => Ok((place, digest)),
-        Err(NotKept::BadBase64) => Err(ErrandFailed(format!(
-            "the data of `{place}` is not valid base64"
+) -> Result<Vec<(String, Digest)>, WorkFailed> {
+    let keep = |Body { pointer, data }| match put(blobs, data, now) {
+        Ok(digest) => Ok((pointer, digest)),
+        Err(NotKept::BadBase64) => Err(WorkFailed(format!(
+            "the data of `{pointer}` is not valid base64"
         ))),
-        Err(NotKept::Failed(error)) => Err(ErrandFailed(error.to_string())),
+        Err(NotKept::Failed(error)) => Err(WorkFailed(error.to_string())),
     };
     bodies.into_iter().map(keep).collect()
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use agent_api::AgentEvent;
 use agents::catalogue::Catalogues;
-use kernel::bodies::{lift_event, settle_event};
-use kernel::{Answer, Body, Compose, ErrandFailed, Fetch, Fetched, Limits, Query, Submission};
+use kernel::bodies::{detach_from_event, fill_event};
+use kernel::{Answer, Body, Compose, WorkFailed, Fetch, Fetched, Limits, Query, Submission};
 use tokio::sync::Semaphore;
 use wire::published::state::ContentRef;
 use wire::{Digest, Timestamp};
@@ -65,7 +65,7 @@ impl Bodies {
         &self,
         fetch: Fetch,
         journal: &JournalThread,
-    ) -> Result<Fetched, ErrandFailed> {
+    ) -> Result<Fetched, WorkFailed> {
         let digest = fetch.digest;
         let content_type = match journal.read(Query::ContentType { digest }).await {
             Ok(Answer::ContentType(content_type)) => content_type,
@@ -80,14 +80,14 @@ impl Bodies {
     pub async fn store_bodies(
         &self,
         bodies: Vec<Body>,
-    ) -> Result<Vec<(String, Digest)>, ErrandFailed> {
+    ) -> Result<Vec<(String, Digest)>, WorkFailed> {
         let clock = self.clock;
         self.work(move |store| blobs::compose(store, bodies, clock.now()))
             .await
     }
 
     /// Composes a message: its parts, commands and mentions.
-    pub async fn compose_message(&self, compose: Compose) -> Result<Box<Submission>, ErrandFailed> {
+    pub async fn compose_message(&self, compose: Compose) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.clock;
         let catalogues = self.catalogues.clone();
         self.work(move |store| {
@@ -107,7 +107,7 @@ impl Bodies {
         &self,
         body: Vec<u8>,
         content_type: &str,
-    ) -> Result<ContentRef, ErrandFailed> {
+    ) -> Result<ContentRef, WorkFailed> {
         let (bytes, clock) = (body.len(), self.clock);
         let stored = self.work(move |store| store.put(&body, clock.now()).map_err(failed));
         Ok(ContentRef {
@@ -120,16 +120,16 @@ impl Bodies {
 
     /// Stores the bodies of an event that are too large for state; the event refers to them instead.
     pub async fn detach_bodies(&self, mut event: AgentEvent) -> AgentEvent {
-        let bodies = lift_event(&mut event, self.result_bytes_max);
+        let bodies = detach_from_event(&mut event, self.result_bytes_max);
         if bodies.is_empty() {
             return event;
         }
-        let places = bodies.iter().map(|body| body.place.clone()).collect();
+        let places = bodies.iter().map(|body| body.pointer.clone()).collect();
         let stored = self.store_bodies(bodies).await.map_err(|failed| {
             tracing::error!(error = %failed, "a tool result of an agent is not stored; its call says so");
             failed.to_string()
         });
-        settle_event(&mut event, places, stored);
+        fill_event(&mut event, places, stored);
         event
     }
 
@@ -163,15 +163,15 @@ impl Bodies {
     /// Does what may wait for the disk where waiting harms nobody.
     async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn Blobs) -> Result<T, ErrandFailed> + Send + 'static,
-    ) -> Result<T, ErrandFailed> {
+        work: impl FnOnce(&dyn Blobs) -> Result<T, WorkFailed> + Send + 'static,
+    ) -> Result<T, WorkFailed> {
         let _permit = self.permits.acquire().await;
         let blobs = Arc::clone(&self.blobs);
         let done = tokio::task::spawn_blocking(move || work(&*blobs)).await;
-        done.unwrap_or_else(|died| Err(ErrandFailed(died.to_string())))
+        done.unwrap_or_else(|died| Err(WorkFailed(died.to_string())))
     }
 }
 
-fn failed(error: BlobError) -> ErrandFailed {
-    ErrandFailed(error.to_string())
+fn failed(error: BlobError) -> WorkFailed {
+    WorkFailed(error.to_string())
 }

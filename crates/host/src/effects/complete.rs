@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use agents::complete::Completer;
-use kernel::{Complete, Completed, ErrandFailed, Input, Ticket};
+use kernel::{Complete, Completed, WorkFailed, Input, Ticket};
 use tokio::sync::Semaphore;
 
 use super::{Effects, send};
@@ -29,8 +29,8 @@ impl Completions {
         }
     }
 
-    async fn look_up(&self, complete: Complete) -> Result<Completed, ErrandFailed> {
-        let failed = || ErrandFailed("completions cannot be looked up now".to_owned());
+    async fn look_up(&self, complete: Complete) -> Result<Completed, WorkFailed> {
+        let failed = || WorkFailed("completions cannot be looked up now".to_owned());
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let _permit = permit.map_err(|_| failed())?;
         let completer = self.completer.clone();

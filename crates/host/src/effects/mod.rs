@@ -99,14 +99,14 @@ impl Effects {
         });
     }
 
-    pub fn keep(&self, ticket: Ticket, bodies: Vec<Body>) {
+    pub fn store_bodies(&self, ticket: Ticket, bodies: Vec<Body>) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         tokio::spawn(async move {
-            let kept = store.store_bodies(bodies).await;
-            if let Err(failed) = &kept {
+            let stored = store.store_bodies(bodies).await;
+            if let Err(failed) = &stored {
                 tracing::warn!(error = %failed, "bodies of a client are not stored; what holds them is refused");
             }
-            send(&arrivals, Input::Kept { ticket, kept }).await;
+            send(&arrivals, Input::BodiesStored { ticket, stored }).await;
         });
     }
 

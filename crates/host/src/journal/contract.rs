@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Batch, Boot, ChannelId, ChannelRecord, Duty, FoundTurn, Head, Kind, LogSlice, Query,
+    Answer, Batch, Boot, ChannelId, ChannelRecord, BootWork, FoundTurn, Head, Kind, LogSlice, Query,
     Record, Seq, StoredChannel, TurnPage,
 };
 use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
@@ -287,7 +287,7 @@ fn channel(id: u64, name: &str, kind: Kind, parent: Option<u64>) -> ChannelRecor
         parent: parent.map(ChannelId),
         head,
         head_seq: Seq(id),
-        duty: Duty::default(),
+        boot_work: BootWork::default(),
         private: Bytes::from(format!("private {name}")),
     }
 }

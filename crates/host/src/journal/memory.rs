@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Batch, Boot, ChannelRecord, ClientRecord, Duty, FloorRecord, Kind, MessageRecord,
+    Answer, Batch, Boot, ChannelRecord, ClientRecord, BootWork, FloorRecord, Kind, MessageRecord,
     Query, Seq, SummaryRecord,
 };
 use wire::state::Turn;
@@ -105,7 +105,7 @@ struct Channel {
     /// Encoded when written, as on disk: a state that changes afterwards must not change the past.
     head: Bytes,
     head_seq: Seq,
-    duty: Duty,
+    boot_work: BootWork,
     private: Bytes,
     disposed_at: Option<Timestamp>,
 }
@@ -118,7 +118,7 @@ impl Channel {
             parent: record.parent.map(|parent| parent.0),
             head: Bytes::from(record.head.encode()),
             head_seq: record.head_seq,
-            duty: record.duty,
+            boot_work: record.boot_work,
             private: record.private.clone(),
             disposed_at: None,
         }

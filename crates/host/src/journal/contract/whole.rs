@@ -1,7 +1,7 @@
 //! Batches, channels, boot.
 
 use bytes::Bytes;
-use kernel::{Answer, Batch, ChannelId, ChannelRecord, Duty, Kind, Query, Record, Seq};
+use kernel::{Answer, Batch, ChannelId, ChannelRecord, BootWork, Kind, Query, Record, Seq};
 
 use super::{Book, action, channel, chat, dispose, root, session, sweep, turn, uri};
 
@@ -60,14 +60,14 @@ pub(super) fn duties_are_told_at_boot(book: &mut Book) {
             ..channel(id, name, kind, parent)
         })
     };
-    let open_turn = Duty {
+    let open_turn = BootWork {
         open_turn: true,
-        ..Duty::default()
+        ..BootWork::default()
     };
-    let creating = Duty {
+    let creating = BootWork {
         creating: true,
         active_clients: true,
-        ..Duty::default()
+        ..BootWork::default()
     };
     assert!(book.boot().root.is_none());
     book.write([
@@ -82,11 +82,11 @@ pub(super) fn duties_are_told_at_boot(book: &mut Book) {
     book.reopen();
     let boot = book.boot();
     assert!(boot.root.is_some());
-    let duties = [
+    let boot_work = [
         (uri("s"), Kind::Session, creating),
         (uri("c"), Kind::Chat, open_turn),
     ];
-    assert_eq!(boot.duties, duties);
+    assert_eq!(boot.boot_work, boot_work);
 }
 
 pub(super) fn a_disposed_uri_can_be_used_as_another_channel(book: &mut Book) {

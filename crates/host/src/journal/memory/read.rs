@@ -24,9 +24,9 @@ impl Store {
             root: live()
                 .find(|(id, _)| **id == ChannelId::ROOT.0)
                 .map(|(_, c)| c.head.clone()),
-            duties: live()
-                .filter(|(_, channel)| channel.duty.to_bits() != 0)
-                .map(|(_, channel)| (channel.uri.clone(), channel.kind, channel.duty))
+            boot_work: live()
+                .filter(|(_, channel)| channel.boot_work.to_bits() != 0)
+                .map(|(_, channel)| (channel.uri.clone(), channel.kind, channel.boot_work))
                 .collect(),
         }
     }

@@ -192,7 +192,7 @@ fn damaged(error: wire::state::StateError) -> JournalError {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use kernel::{Batch, ChannelRecord, Duty, Head, Record, Seq};
+    use kernel::{Batch, ChannelRecord, BootWork, Head, Record, Seq};
     use serde_json::json;
     use wire::state::Turn;
 
@@ -227,7 +227,7 @@ mod tests {
             parent: parent.map(ChannelId),
             head,
             head_seq: Seq(id),
-            duty: Duty::default(),
+            boot_work: BootWork::default(),
             private: Bytes::new(),
         })
     }

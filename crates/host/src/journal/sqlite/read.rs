@@ -8,7 +8,7 @@ pub(super) mod list;
 pub(super) mod turns;
 
 use bytes::Bytes;
-use kernel::{Answer, Boot, ChannelId, Duty, Kind, LogSlice, Query, Seq, StoredChannel, TurnPage};
+use kernel::{Answer, Boot, ChannelId, BootWork, Kind, LogSlice, Query, Seq, StoredChannel, TurnPage};
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 
@@ -103,21 +103,21 @@ pub(super) fn boot(conn: &Connection) -> Read<Boot> {
         .prepare_cached("SELECT head FROM channel WHERE id = 0 AND disposed_at IS NULL")?
         .query_row([], |row| bytes_at(row, 0))
         .optional()?;
-    let mut duties = Vec::new();
+    let mut boot_work = Vec::new();
     let mut statement = conn.prepare_cached(DUTIES)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        duties.push((
+        boot_work.push((
             uri_at(row, 0)?,
             kind_at(row, 1)?,
-            Duty::from_bits(row.get(2)?),
+            BootWork::from_bits(row.get(2)?),
         ));
     }
     Ok(Boot {
         seq: meta(conn, "seq")?,
         log_floor: meta(conn, "log_floor")?,
         root,
-        duties,
+        boot_work,
     })
 }
 

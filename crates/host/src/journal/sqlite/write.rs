@@ -150,7 +150,7 @@ fn put_channel(conn: &Connection, channel: &ChannelRecord) -> Result<()> {
         channel.kind.to_code(),
         channel.parent.map(|parent| int(parent.0)),
         int(channel.head_seq.0),
-        channel.duty.to_bits(),
+        channel.boot_work.to_bits(),
         &channel.private[..],
         channel.head.encode(),
     ])?;
