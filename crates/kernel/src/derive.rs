@@ -35,10 +35,11 @@ pub(crate) fn derive(step: &mut Step) {
         }
     }
     for session in step.take_unread() {
-        if step
-            .find_session(&session)
-            .is_some_and(|session| session.is_read())
-        {
+        // A session that was disposed of in this step is read by nobody.
+        let Some(found) = step.find_session(&session) else {
+            continue;
+        };
+        if found.is_read() {
             step.act_as_host(&session, "session/isReadChanged", json!({"isRead": false}));
         }
         note(&session);
