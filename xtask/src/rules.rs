@@ -20,11 +20,11 @@ const UNKNOWN_DOCUMENTS: &[(&str, &str)] = &[
     ("host-", "rules"),
     ("(comp", "ositor.md"),
     ("of comp", "ositor.md"),
-    ("house", " 2"),
-    ("house, ", "2"),
-    ("house, ", "\""),
-    ("House", ", "),
-    ("// Hou", "se:"),
+    ("as comp", "ositor.md"),
+    ("hou", "se 2"),
+    ("hou", "se, "),
+    ("Hou", "se, "),
+    ("Hou", "se: "),
     ("seed ", "00"),
 ];
 
