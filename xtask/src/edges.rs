@@ -38,7 +38,7 @@ const USERS: &[(&str, &[&str])] = &[
     ("grep-regex", &["agents", "workspace"]),
     ("grep-searcher", &["agents", "workspace"]),
     ("ignore", &["agents", "workspace"]),
-    ("image", &["agents"]),
+    ("image", &["agents", "workspace"]),
     ("imara-diff", &["agents", "workspace"]),
     ("nucleo-matcher", &["agents", "bench", "workspace"]),
     ("tokio-tungstenite", &["client"]),
