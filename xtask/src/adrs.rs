@@ -9,7 +9,7 @@ use crate::source::list_files;
 
 const DIRECTORY: &str = "docs/adr/";
 
-pub fn check_adrs(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_adrs(root: &Path) -> Result<Vec<String>> {
     let index = std::fs::read_to_string(root.join(DIRECTORY).join("README.md"))?;
     let mut files = Vec::new();
     for name in list_files(root)? {

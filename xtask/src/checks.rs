@@ -7,9 +7,9 @@ use anyhow::Result;
 use crate::{adrs, cycles, edges, files, lints, owners, rules, silence, types};
 
 /// A check by name: what it finds wrong, one finding a line or more.
-pub type Check = (&'static str, fn(&Path) -> Result<Vec<String>>);
+pub(crate) type Check = (&'static str, fn(&Path) -> Result<Vec<String>>);
 
-pub const CHECKS: &[Check] = &[
+pub(crate) const CHECKS: &[Check] = &[
     ("edges", edges::check_edges),
     ("files", files::check_files),
     ("rules", rules::check_rules),
@@ -23,7 +23,7 @@ pub const CHECKS: &[Check] = &[
 ];
 
 /// Checks that are not enforced yet: their findings are warnings. One that finds nothing must leave this list.
-pub const PENDING: &[&str] = &["citations", "cycles", "silence", "owners", "lints"];
+pub(crate) const PENDING: &[&str] = &["citations", "cycles", "silence", "owners", "lints"];
 
 /// What all checks found.
 #[derive(Debug, Default)]

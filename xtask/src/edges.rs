@@ -55,7 +55,7 @@ const USERS: &[(&str, &[&str])] = &[
 const FREE: &[&str] = &["testkit", "scenarios", "conformance", "sim", "bench"];
 
 /// Every dependency that should not be there.
-pub fn check_edges(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_edges(root: &Path) -> Result<Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args([
             "metadata",

@@ -28,7 +28,7 @@ const LEFTOVERS: &[(&str, &str)] = &[
 ];
 
 /// Everything that is wrong with single files.
-pub fn check_files(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_files(root: &Path) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (name, text) in read_texts(root)? {
         wrong.extend(find_leftovers(&name, &text));

@@ -21,10 +21,27 @@ const REQUIRED: &[&str] = &[
 /// Lines that `clippy.toml` must have.
 const THRESHOLDS: &[&str] = &["too-many-lines-threshold = 70"];
 
-pub fn check_lints(root: &Path) -> Result<Vec<String>> {
+/// What `crates/kernel/clippy.toml` must forbid: clock, files, network, threads, environment and maps without an order.
+const FORBIDDEN_IN_KERNEL: &[&str] = &[
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "std::fs::File",
+    "std::fs::read",
+    "std::net::TcpStream",
+    "std::thread::spawn",
+    "std::env::var",
+    "std::collections::HashMap",
+    "std::collections::HashSet",
+];
+
+pub(crate) fn check_lints(root: &Path) -> Result<Vec<String>> {
     let workspace = std::fs::read_to_string(root.join("Cargo.toml"))?;
     let clippy = std::fs::read_to_string(root.join("clippy.toml"))?;
     let mut wrong = missing_lints(&workspace, &clippy);
+    // A crate's own file replaces the workspace's, so it must repeat the thresholds.
+    let kernel =
+        std::fs::read_to_string(root.join("crates/kernel/clippy.toml")).unwrap_or_default();
+    wrong.extend(missing_bans(&kernel));
     for name in list_files(root)? {
         if name.starts_with("crates/") && name.ends_with("/Cargo.toml") {
             let text = std::fs::read_to_string(root.join(&name))?;
@@ -60,6 +77,19 @@ fn missing_lints(workspace: &str, clippy: &str) -> Vec<String> {
     missing.chain(unset).collect()
 }
 
+fn missing_bans(kernel: &str) -> Vec<String> {
+    let quoted = |name: &&&str| !kernel.contains(&format!("\"{name}\""));
+    let bans = FORBIDDEN_IN_KERNEL
+        .iter()
+        .filter(quoted)
+        .map(|name| format!("crates/kernel/clippy.toml: does not forbid `{name}`"));
+    let unset = THRESHOLDS
+        .iter()
+        .filter(|line| !kernel.lines().any(|have| have.trim() == **line))
+        .map(|line| format!("crates/kernel/clippy.toml: lacks `{line}`"));
+    bans.chain(unset).collect()
+}
+
 fn inherits_lints(manifest: &str) -> bool {
     manifest
         .split("\n[")
@@ -85,6 +115,21 @@ mod tests {
             ["Cargo.toml: the lint `panic` is not on"]
         );
         assert_eq!(missing_lints(&workspace, "").len(), 1);
+    }
+
+    #[test]
+    fn the_kernel_forbids_what_would_make_it_impure() {
+        let bans: String = FORBIDDEN_IN_KERNEL
+            .iter()
+            .map(|name| format!("    {{ path = \"{name}\" }},\n"))
+            .collect();
+        let kernel = format!("too-many-lines-threshold = 70\ndisallowed-types = [\n{bans}]\n");
+        assert_eq!(missing_bans(&kernel), Vec::<String>::new());
+        assert_eq!(
+            missing_bans(&kernel.replace("HashMap", "BTreeMap")).len(),
+            1
+        );
+        assert_eq!(missing_bans("").len(), FORBIDDEN_IN_KERNEL.len() + 1);
     }
 
     #[test]

@@ -9,9 +9,9 @@ use regex::Regex;
 use crate::source::{Source, closing_brace, read_sources};
 
 /// The structs that own state of the kernel.
-pub const OWNERS: &[&str] = &["Kernel"];
+pub(crate) const OWNERS: &[&str] = &["Kernel"];
 
-pub fn check_owners(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_owners(root: &Path) -> Result<Vec<String>> {
     let sources = read_sources(root, |name| name.starts_with("crates/kernel/src/"))?;
     visible_fields(&sources, OWNERS)
 }

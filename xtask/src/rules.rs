@@ -29,13 +29,13 @@ const UNKNOWN_DOCUMENTS: &[(&str, &str)] = &[
 ];
 
 /// Every code that is cited and not defined, or defined twice.
-pub fn check_rules(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_rules(root: &Path) -> Result<Vec<String>> {
     let (rules, others) = read_texts(root)?;
     undefined_codes(&rules, &others)
 }
 
 /// Every citation of a document that nobody can open.
-pub fn check_citations(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_citations(root: &Path) -> Result<Vec<String>> {
     let (_, others) = read_texts(root)?;
     Ok(others
         .iter()

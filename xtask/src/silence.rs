@@ -11,7 +11,7 @@ use crate::source::{Source, closing_brace, read_sources};
 /// Fewer letters than this are no reason.
 const REASON_LETTERS: usize = 10;
 
-pub fn check_silence(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_silence(root: &Path) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for source in read_sources(root, |name| name.starts_with("crates/kernel/src/"))? {
         wrong.extend(silent_returns(&source)?);

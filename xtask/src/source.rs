@@ -9,17 +9,17 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A source file and its views.
-pub struct Source {
+pub(crate) struct Source {
     /// Path from the root of the repository, or from wherever a test says.
-    pub name: String,
+    pub(crate) name: String,
     /// Code alone: comments and the inside of strings are blank, items under `#[cfg(test)]` too.
-    pub code: String,
+    pub(crate) code: String,
     /// Comments alone.
-    pub comments: String,
+    pub(crate) comments: String,
 }
 
 impl Source {
-    pub fn new(name: &str, text: &str) -> Source {
+    pub(crate) fn new(name: &str, text: &str) -> Source {
         let (code, comments) = split_comments(text);
         Source {
             name: name.to_owned(),
@@ -29,7 +29,7 @@ impl Source {
     }
 
     /// The line an offset into the code is on, counted from 0.
-    pub fn line_of(&self, offset: usize) -> usize {
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
         self.code
             .bytes()
             .take(offset)
@@ -39,7 +39,7 @@ impl Source {
 }
 
 /// Every file that git tracks or would track.
-pub fn list_files(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn list_files(root: &Path) -> Result<Vec<String>> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
@@ -61,7 +61,7 @@ pub fn list_files(root: &Path) -> Result<Vec<String>> {
 }
 
 /// The sources whose path `wanted` accepts, without test files.
-pub fn read_sources(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Source>> {
+pub(crate) fn read_sources(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for name in list_files(root)? {
         if name.ends_with(".rs") && !is_test_file(&name) && wanted(&name) {
@@ -74,12 +74,12 @@ pub fn read_sources(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<So
 }
 
 /// Files that hold tests only, by their names.
-pub fn is_test_file(name: &str) -> bool {
+pub(crate) fn is_test_file(name: &str) -> bool {
     name.contains("/tests/") || name.ends_with("_tests.rs") || name.ends_with("/tests.rs")
 }
 
 /// The offset behind the brace that closes the one at `open`; the end of the code if none does.
-pub fn closing_brace(code: &str, open: usize) -> usize {
+pub(crate) fn closing_brace(code: &str, open: usize) -> usize {
     let mut depth = 0usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {
         match byte {

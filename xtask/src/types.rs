@@ -12,7 +12,7 @@ use crate::source::{Source, read_sources};
 /// rename; nothing is added.
 const ALLOWED: &str = include_str!("../duplicate_types.txt");
 
-pub fn check_types(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_types(root: &Path) -> Result<Vec<String>> {
     let sources = read_sources(root, |name| {
         name.starts_with("crates/") && name.contains("/src/")
     })?;

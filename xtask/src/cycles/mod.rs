@@ -29,7 +29,7 @@ const REASONS_SHOWN: usize = 3;
 /// From file to file, with what shows it.
 type Graph = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-pub fn check_cycles(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check_cycles(root: &Path) -> Result<Vec<String>> {
     let kernel = read_sources(root, |name| name.starts_with(KERNEL))?;
     let below = read_sources(root, |name| BELOW.iter().any(|dir| name.starts_with(dir)))?;
     find_cycles(&kernel, KERNEL, &below)
