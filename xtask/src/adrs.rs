@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use regex::Regex;
 
 use crate::source::list_files;
@@ -10,7 +10,8 @@ use crate::source::list_files;
 const DIRECTORY: &str = "docs/adr/";
 
 pub(crate) fn check_adrs(root: &Path) -> Result<Vec<String>> {
-    let index = std::fs::read_to_string(root.join(DIRECTORY).join("README.md"))?;
+    let index = std::fs::read_to_string(root.join(DIRECTORY).join("README.md"))
+        .context("docs/adr/README.md cannot be read")?;
     let mut files = Vec::new();
     for name in list_files(root)? {
         if let Some(file) = name.strip_prefix(DIRECTORY)

@@ -174,9 +174,14 @@ pub(super) fn dependencies(
         }
     }
     let call = Regex::new(r"(\.\s*|::\s*|\bfn\s+)?\b([a-z_]\w*)\s*(?:::\s*<[^()]*>)?\(")?;
+    let attribute = Regex::new(r"#!?\[[^\]]*\]")?;
+    let glob = Regex::new(r"\buse\s+(?:crate|super|self)\b[^;]*\*[^;]*;")?;
     let mut found = Vec::new();
     for source in sources {
-        for called in call.captures_iter(&source.code) {
+        let code = attribute.replace_all(&source.code, "");
+        // A function that is called by its bare name was imported by name, which is a dependency by path, or by `*`.
+        let imports_all = glob.is_match(&code);
+        for called in call.captures_iter(&code) {
             let name = &called[2];
             let Some(definition) = only_definition(&defined, name) else {
                 continue;
@@ -185,7 +190,7 @@ pub(super) fn dependencies(
             let fits = match how {
                 "." => definition.takes_self,
                 "::" => true,
-                "" => !definition.takes_self,
+                "" => !definition.takes_self && imports_all,
                 _ => false,
             };
             if fits && !foreign.contains(name) {

@@ -169,6 +169,27 @@ mod tests {
     }
 
     #[test]
+    fn a_bare_call_counts_if_all_of_a_module_is_imported() {
+        let defines = (
+            "a.rs",
+            "use crate::b::B;\npub fn derive() {}\npub struct A;",
+        );
+        let calls = |text| found(&[defines, ("b.rs", text)]);
+        assert_eq!(
+            calls("#[derive(Debug)]\npub struct B;"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            calls("pub struct B; fn f(derive: fn()) { derive(); }"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            calls("use super::*;\npub struct B; fn f() { derive(); }").len(),
+            1
+        );
+    }
+
+    #[test]
     fn names_that_others_have_too_say_nothing() {
         let files = [
             (
@@ -201,6 +222,20 @@ mod tests {
         assert_eq!(cycle.len(), 1);
         assert!(cycle[0].starts_with("2 files"), "{}", cycle[0]);
         assert!(cycle[0].contains("user.rs -> parts/one.rs"), "{}", cycle[0]);
+    }
+
+    #[test]
+    fn a_module_inside_a_file_belongs_to_the_file() {
+        let parent = ("a/mod.rs", "mod b;\nuse self::b::B;\npub struct A;");
+        let child = |text| found(&[parent, ("a/b.rs", text)]);
+        assert_eq!(
+            child("pub struct B;\nmod inner { use super::B; fn f(b: super::B) {} }"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            child("pub struct B;\nmod inner { use super::super::A; }").len(),
+            1
+        );
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Dependencies by path: `use crate::..` and `crate::..` in the code, followed through imports to the file that defines.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use anyhow::Result;
 use regex::Regex;
 
-use crate::source::Source;
+use crate::source::{Source, closing_brace};
 
 /// Imports are followed at most this often: one that leads back to itself ends there.
 const HOPS_MAX: usize = 8;
@@ -59,6 +60,7 @@ fn read_module(source: &Source) -> Result<(Module, Vec<Segments>)> {
     let import = Regex::new(r"(pub(?:\([^)]*\))?\s+)?\buse\s+([^;]+);")?;
     let inline = Regex::new(r"\b(?:crate|self|super)(?:\s*::\s*\w+)+")?;
     let definition = Regex::new(r"\b(?:struct|enum|union|trait|type|const|static|fn)\s+(\w+)")?;
+    let inner = inner_modules(&source.code)?;
     let passes_on = source.name.ends_with("mod.rs") || source.name.ends_with("lib.rs");
     let mut module = Module {
         file: source.name.clone(),
@@ -74,18 +76,55 @@ fn read_module(source: &Source) -> Result<(Module, Vec<Segments>)> {
         flatten(&found[2], &Vec::new(), &mut leaves);
         // What a parent passes on does not make the parent depend on it.
         let is_passed_on = passes_on && found.get(1).is_some();
+        let depth = depth_at(&inner, found.get(0).map_or(0, |whole| whole.start()));
         for (name, segments) in leaves {
+            let Some(segments) = from_the_file(segments, depth) else {
+                continue;
+            };
             if !is_passed_on {
                 named.push(segments.clone());
             }
             module.imports.push((name, segments));
         }
     }
-    let rest = import.replace_all(&source.code, "");
-    for found in inline.find_iter(&rest) {
-        named.push(split_path(found.as_str()));
+    let imports: Vec<_> = import
+        .find_iter(&source.code)
+        .map(|found| found.range())
+        .collect();
+    for found in inline.find_iter(&source.code) {
+        if imports.iter().any(|range| range.contains(&found.start())) {
+            continue;
+        }
+        let depth = depth_at(&inner, found.start());
+        named.extend(from_the_file(split_path(found.as_str()), depth));
     }
     Ok((module, named))
+}
+
+/// Where modules inside of the file begin and end.
+fn inner_modules(code: &str) -> Result<Vec<Range<usize>>> {
+    let start = Regex::new(r"\bmod\s+\w+\s*\{")?;
+    Ok(start
+        .find_iter(code)
+        .map(|found| found.start()..closing_brace(code, found.end() - 1))
+        .collect())
+}
+
+fn depth_at(inner: &[Range<usize>], offset: usize) -> usize {
+    inner.iter().filter(|range| range.contains(&offset)).count()
+}
+
+/// A path in a module inside of the file, as the file would write it; nothing if it stays within the file.
+fn from_the_file(mut segments: Segments, depth: usize) -> Option<Segments> {
+    let is_relative = segments.first().is_none_or(|first| first != "crate");
+    if depth == 0 || !is_relative {
+        return Some(segments);
+    }
+    let ups = segments
+        .iter()
+        .take_while(|segment| *segment == "super")
+        .count();
+    (ups > depth).then(|| segments.split_off(depth))
 }
 
 fn split_path(path: &str) -> Segments {
