@@ -1,9 +1,10 @@
-//! What every file keeps to: how large it is, how it opens, what it must not hold.
+//! What holds for every file: how large it may be, how it opens, what it must not contain.
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
+
+use crate::source::list_files;
 
 const LINES_MAX: usize = 800;
 const LINES_WARN: usize = 500;
@@ -26,89 +27,109 @@ const LEFTOVERS: &[(&str, &str)] = &[
     ("/ro", "ot/"),
 ];
 
-/// What is wrong, and what is merely large.
-pub struct Untidy {
-    pub wrong: Vec<String>,
-    pub large: Vec<String>,
+/// Everything that is wrong with single files.
+pub(crate) fn check_files(root: &Path) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for (name, text) in read_texts(root)? {
+        wrong.extend(find_leftovers(&name, &text));
+        if name.ends_with(".rs") {
+            wrong.extend(check_source(&name, &text));
+        }
+    }
+    Ok(wrong)
 }
 
-/// Looks at every file that git tracks or would track.
-pub fn untidy_files(root: &Path) -> Result<Untidy> {
-    let mut untidy = Untidy {
-        wrong: Vec::new(),
-        large: Vec::new(),
-    };
-    for name in listed(root)? {
-        let Ok(text) = std::fs::read_to_string(root.join(&name)) else {
-            continue;
-        };
-        for (first, second) in LEFTOVERS {
-            let wanted = format!("{first}{second}");
-            for (number, line) in text
-                .lines()
-                .enumerate()
-                .filter(|(_, line)| line.contains(&wanted))
-            {
-                untidy.wrong.push(format!(
+/// Sources that are long but still allowed.
+pub fn list_large_files(root: &Path) -> Result<Vec<String>> {
+    Ok(read_texts(root)?
+        .iter()
+        .filter(|(name, _)| name.ends_with(".rs"))
+        .map(|(name, text)| (name, text.lines().count()))
+        .filter(|(_, lines)| (LINES_WARN + 1..=LINES_MAX).contains(lines))
+        .map(|(name, lines)| format!("{name}: {lines} lines"))
+        .collect())
+}
+
+fn read_texts(root: &Path) -> Result<Vec<(String, String)>> {
+    Ok(list_files(root)?
+        .into_iter()
+        // What is not text is not looked at.
+        .filter_map(|name| {
+            let text = std::fs::read_to_string(root.join(&name)).ok()?;
+            Some((name, text))
+        })
+        .collect())
+}
+
+fn find_leftovers(name: &str, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (first, second) in LEFTOVERS {
+        let wanted = format!("{first}{second}");
+        for (number, line) in text.lines().enumerate() {
+            if line.contains(&wanted) {
+                wrong.push(format!(
                     "{name}:{}: `{wanted}`: {}",
                     number + 1,
                     line.trim()
                 ));
             }
         }
-        if name.ends_with(".rs") {
-            look_at_source(&name, &text, &mut untidy);
-        }
     }
-    Ok(untidy)
+    wrong
 }
 
-fn look_at_source(name: &str, text: &str, untidy: &mut Untidy) {
+fn check_source(name: &str, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
     let lines = text.lines().count();
     if lines > LINES_MAX && !LARGE.contains(&name) {
-        untidy.wrong.push(format!(
+        wrong.push(format!(
             "{name}: {lines} lines; split it (limit {LINES_MAX})"
         ));
-    } else if lines > LINES_WARN {
-        untidy.large.push(format!("{name}: {lines} lines"));
     }
     if !text.lines().take(5).any(|line| line.starts_with("//!")) {
-        untidy
-            .wrong
-            .push(format!("{name}: does not open with `//!`: what is it for?"));
+        wrong.push(format!("{name}: does not open with `//!`: what is it for?"));
     }
     let stem = Path::new(name)
         .file_stem()
         .and_then(|stem| stem.to_str())
         .unwrap_or("");
     if EMPTY_NAMES.contains(&stem) {
-        untidy.wrong.push(format!(
+        wrong.push(format!(
             "{name}: `{stem}` says nothing about what is inside"
         ));
     }
     let is_test = name.contains("/tests/") || name.starts_with("testing/");
     let waits = concat!("sle", "ep(");
     if is_test && text.contains(waits) {
-        untidy.wrong.push(format!(
+        wrong.push(format!(
             "{name}: a test waits for time to pass; use virtual time or a condition"
         ));
     }
+    wrong
 }
 
-fn listed(root: &Path) -> Result<Vec<String>> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root)
-        .output()
-        .context("git did not run")?;
-    if !output.status.success() {
-        bail!(
-            "git ls-files failed: {}",
-            String::from_utf8_lossy(&output.stderr)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_short_named_and_says_what_it_is_for() {
+        assert_eq!(
+            check_source("a.rs", "//! For tests.\n"),
+            Vec::<String>::new()
         );
+        assert_eq!(check_source("a.rs", "fn a() {}\n").len(), 1);
+        assert_eq!(check_source("util.rs", "//! For tests.\n").len(), 1);
+        let long = format!("//! For tests.\n{}", "\n".repeat(LINES_MAX));
+        assert_eq!(check_source("a.rs", &long).len(), 1);
+        let waits = concat!("//! Waits.\nfn a() { sle", "ep(1) }");
+        assert_eq!(check_source("crates/a/tests/b.rs", waits).len(), 1);
     }
-    Ok(String::from_utf8(output.stdout)?
-        .lines()
-        .map(str::to_owned)
-        .collect())
+
+    #[test]
+    fn what_was_left_behind_is_found() {
+        let left = concat!("fn a() { to", "do!() }");
+        assert_eq!(find_leftovers("a.rs", left).len(), 1);
+        assert_eq!(find_leftovers("a.rs", "fn a() {}"), Vec::<String>::new());
+    }
 }

@@ -1,13 +1,22 @@
-//! What the repository promises about its own shape, as checks: edges between crates, sizes and openings of files,
-//! names, leftovers. `cargo test` runs them; `cargo run -p xtask -- tidy` prints them.
+//! What the repository promises about its own shape, as checks: edges between crates, sizes and openings of files, rules that
+//! are cited, cycles, silence, names. `cargo test` runs them; `cargo run -p xtask -- tidy` prints what they find.
 
+mod adrs;
+mod checks;
+mod cycles;
 mod edges;
 mod files;
+mod lints;
+mod owners;
+mod rules;
+mod silence;
+mod source;
+mod types;
 
 use std::path::{Path, PathBuf};
 
-pub use edges::wrong_edges;
-pub use files::untidy_files;
+pub use checks::{Findings, run_checks};
+pub use files::list_large_files;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

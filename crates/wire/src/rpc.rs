@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Error codes of JSON-RPC and AHP (host-rules section 19).
+/// Error codes of JSON-RPC and AHP (H-345).
 pub mod code {
     pub use ahp_types::errors::ahp_error_codes::*;
     pub use ahp_types::errors::json_rpc_error_codes::*;

@@ -306,7 +306,7 @@ fn a_body_that_cannot_be_kept_is_refused_and_later_taken() {
     s.all_agree();
 }
 
-// House, prepare
+// ADR 0009: bodies are stored before the record
 #[test]
 fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
     let mut s = forgetful();

@@ -375,7 +375,7 @@ fn a_disposed_session_takes_every_chat_with_it() {
     s.all_agree();
 }
 
-// House: turns of two chats of one session do not know each other
+// ADR 0008: turns of two chats of one session are independent
 #[test]
 fn chats_of_one_session_work_side_by_side() {
     let mut s = Scenario::new();
@@ -395,7 +395,7 @@ fn chats_of_one_session_work_side_by_side() {
     s.all_agree();
 }
 
-// House, "Loading": chats at rest
+// ADR 0004: unloaded chats
 #[test]
 fn a_chat_at_rest_can_be_disposed_of_and_joined_by_another() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);

@@ -119,7 +119,7 @@ fn an_agent_without_forks_makes_none() {
     s.all_agree();
 }
 
-// House: truncating or disposing of the source never changes a fork, nor the other way round
+// ADR 0003: truncating or disposing of the source never changes a fork, nor the other way round
 #[test]
 fn neither_side_of_a_fork_changes_the_other() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
@@ -377,7 +377,7 @@ fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
     }
 }
 
-// House, "Loading": the source is at rest, and changes while it is read
+// ADR 0004: the source is not loaded, and changes while it is read
 #[test]
 fn a_fork_of_a_chat_at_rest_is_what_the_chat_was_when_it_was_made() {
     let mut s = Scenario::with(|limits| {

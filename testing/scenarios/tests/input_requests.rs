@@ -281,7 +281,7 @@ fn a_draft_must_belong_to_a_question() {
     s.all_agree();
 }
 
-// House: a bound for what can be typed in
+// G-43: a bound for what can be typed in
 #[test]
 fn limits_of_a_question_hold_when_it_is_accepted() {
     let mut s = Scenario::new();

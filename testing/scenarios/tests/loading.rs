@@ -28,7 +28,7 @@ fn channel_reads(s: &Scenario, chat: &str) -> usize {
     s.look().reads.iter().filter(of).count()
 }
 
-// House, loading
+// ADR 0004
 #[test]
 fn ping_passes_and_the_rest_of_its_sender_waits_in_order() {
     let mut s = Scenario::new();
@@ -50,7 +50,7 @@ fn ping_passes_and_the_rest_of_its_sender_waits_in_order() {
     s.all_agree();
 }
 
-// House, loading
+// ADR 0004
 #[test]
 fn two_who_want_the_same_share_one_question() {
     let mut s = Scenario::new();
@@ -67,7 +67,7 @@ fn two_who_want_the_same_share_one_question() {
     s.all_agree();
 }
 
-// House, loading
+// ADR 0004
 #[test]
 fn a_failed_load_is_an_error_for_a_request_and_a_refusal_for_an_action() {
     let mut s = Scenario::new();
@@ -89,7 +89,7 @@ fn a_failed_load_is_an_error_for_a_request_and_a_refusal_for_an_action() {
     s.all_agree();
 }
 
-// House, loading: idle channels leave memory, watchers stay watchers
+// ADR 0004: idle channels leave memory, watchers stay watchers
 #[test]
 fn an_idle_channel_leaves_memory_and_comes_back_equal() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
@@ -106,7 +106,7 @@ fn an_idle_channel_leaves_memory_and_comes_back_equal() {
     s.all_agree();
 }
 
-// House, loading: a chat with a running turn stays
+// ADR 0004: a chat with a running turn stays
 #[test]
 fn a_chat_whose_turn_runs_stays_in_memory() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
@@ -118,7 +118,7 @@ fn a_chat_whose_turn_runs_stays_in_memory() {
     s.all_agree();
 }
 
-// House, loading: what was read before a session was disposed of does not bring it back
+// ADR 0004: what was read before a session was disposed of does not bring it back
 #[test]
 fn a_chat_disposed_of_while_it_is_read_stays_gone() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);

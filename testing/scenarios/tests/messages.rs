@@ -256,7 +256,7 @@ fn an_empty_chat_can_be_attached() {
     s.all_agree();
 }
 
-// H-161, house "Loading": a chat at rest, while reads take their time
+// H-161, ADR 0004: an unloaded chat, with slow reads
 #[test]
 fn a_chat_at_rest_can_be_attached() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);

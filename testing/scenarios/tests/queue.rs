@@ -582,7 +582,7 @@ fn one_who_does_not_watch_may_queue() {
     s.all_agree();
 }
 
-// House, "Loading": a queue in a chat at rest
+// ADR 0004: a queue in an unloaded chat
 #[test]
 fn a_message_queued_in_a_chat_at_rest_wakes_it() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);

@@ -4,7 +4,7 @@ use kernel::CloseReason;
 use serde_json::json;
 use testkit::{Kill, ROOT, Scenario};
 
-// H-080, house: the example
+// H-080: an example
 #[test]
 fn a_client_that_lost_its_connection_in_mid_stream_catches_up() {
     let mut s = Scenario::new();

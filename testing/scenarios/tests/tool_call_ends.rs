@@ -135,7 +135,7 @@ fn the_end_of_a_turn_closes_what_is_open() {
     }
 }
 
-// House: what a stopped run still says is dropped
+// ADR 0005: events of a stopped run are dropped
 #[test]
 fn late_words_about_a_tool_change_nothing() {
     let mut s = Scenario::new();
@@ -249,7 +249,7 @@ fn a_ready_nobody_could_read_is_not_sent() {
     }
 }
 
-// Section 10: complete from pending-confirmation; a late decision finds nothing
+// docs/rules/protocol.md, Tool calls: complete from pending-confirmation; a late decision finds nothing
 #[test]
 fn an_agent_that_reports_without_waiting_needs_no_decision_any_more() {
     let mut s = Scenario::new();

@@ -22,7 +22,7 @@ fn decisions(s: &Scenario) -> Vec<bool> {
     decided.collect()
 }
 
-// Section 10: start, delta, ready, confirmed, complete
+// docs/rules/protocol.md, Tool calls: start, delta, ready, confirmed, complete
 #[test]
 fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
     let mut s = Scenario::new();
@@ -55,7 +55,7 @@ fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
     s.all_agree();
 }
 
-// Section 10: ready with `confirmed`
+// docs/rules/protocol.md, Tool calls: ready with `confirmed`
 #[test]
 fn a_tool_that_needs_no_leave_runs_at_once() {
     let mut s = Scenario::new();
@@ -76,7 +76,7 @@ fn a_tool_that_needs_no_leave_runs_at_once() {
     s.all_agree();
 }
 
-// Section 10: denied
+// docs/rules/protocol.md, Tool calls: denied
 #[test]
 fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
     let mut s = Scenario::new();

@@ -442,7 +442,7 @@ fn a_resumed_turn_is_dropped_like_any_that_runs_and_does_not_come_back() {
     s.all_agree();
 }
 
-// House, "Loading": the named turn is on disk
+// ADR 0004: the named turn is on disk
 #[test]
 fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
     let mut s = Scenario::with(|limits| {
@@ -462,7 +462,7 @@ fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
     s.all_agree();
 }
 
-// House, "Loading": two cuts while the journal is asked
+// ADR 0004: two truncates while the journal is being read
 #[test]
 fn two_truncates_at_once_are_taken_one_after_the_other() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);

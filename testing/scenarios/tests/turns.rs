@@ -161,7 +161,7 @@ fn a_cancel_needs_the_running_turn_and_a_duration() {
     s.all_agree();
 }
 
-// House: what a stopped run still says is dropped
+// ADR 0005: events of a stopped run are dropped
 #[test]
 fn late_events_of_a_cancelled_turn_change_nothing() {
     let mut s = Scenario::new();

@@ -284,7 +284,7 @@ fn a_restart_ends_worker_and_caller() {
     s.all_agree();
 }
 
-// House: two at once, and each end finds its own call
+// ADR 0008: two at once, and each end resolves its own call
 #[test]
 fn workers_side_by_side_end_their_own_calls() {
     for read_ms in [0, 30] {

@@ -163,7 +163,7 @@ pub fn of_the_host(d: &mut Dice, chat: &ChatState, fresh: &str) -> (&'static str
     }
 }
 
-/// Whether the rules of the house allow a client's action on a chat in this state.
+/// Whether the host's rules allow a client's action on a chat in this state.
 pub fn is_allowed(action: &wire::Action, chat: &ChatState, used: impl Fn(&str) -> bool) -> bool {
     let turn = action.text("turnId");
     let active = chat.active_turn.as_ref().map(|turn| turn.id.as_str());

@@ -1,4 +1,4 @@
-//! What there is around a message in tests: the commands, skills and roots of compositor.md section 5, and a context.
+//! What there is around a message in tests: the commands, skills and roots that the vectors assume, and a context.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 

@@ -1,4 +1,4 @@
-//! The two laws of messages and parts (compositor.md 3.1): a message that was received is given back as it was, and parts
+//! The two laws of messages and parts (docs/rules/compositor.md): a message that was received is given back as it was, and parts
 //! are found again in the message that is made from them.
 
 use base64::Engine as _;

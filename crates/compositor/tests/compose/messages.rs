@@ -1,4 +1,4 @@
-//! Messages of the protocol: anchors, attachments, chips (compositor.md 3.2 and 3.4).
+//! Messages of the protocol: anchors, attachments, chips (docs/rules/compositor.md, Protocol messages and parts).
 
 use serde_json::{Value, json};
 

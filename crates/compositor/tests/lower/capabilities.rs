@@ -1,4 +1,4 @@
-//! What targets take is data: the map of the house, and a user's file over it.
+//! What targets take is data: the built-in map, and a user's file over it.
 
 use compositor::lower::{Capabilities, CapabilityMap, Target};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn with(over: &Value) -> Result<CapabilityMap, String> {
 }
 
 #[test]
-fn the_map_of_the_house_can_be_read() {
+fn the_built_in_map_can_be_read() {
     let map = CapabilityMap::built_in();
     assert_eq!(map.clone().with(&json!({})), Ok(map.clone()));
     for target in Target::ALL {

@@ -1,4 +1,4 @@
-//! What holds for every message (the end of compositor.md 4.5), over the vectors and over whatever can be made up.
+//! What holds for every message (docs/rules/compositor.md, Fixed texts), over the vectors and over whatever can be made up.
 
 use std::collections::BTreeMap;
 

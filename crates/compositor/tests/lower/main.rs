@@ -1,4 +1,4 @@
-//! What targets are shown of persisted parts: every rule of that half of compositor.md, by its number.
+//! What targets are shown of persisted parts: every rule of docs/rules/compositor.md on it, by its number.
 
 #[path = "../vectors/mod.rs"]
 mod vectors;
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use vectors::Memory;
 
-/// What a target takes by the map of the house is shown of parts.
+/// What the built-in capability map lets a target get of parts.
 fn shown(target: Target, parts: &Value, sources: &mut Memory) -> Lowered {
     let parts: Vec<Part> = vectors::parts(parts);
     let capabilities = Capabilities::built_in(target);

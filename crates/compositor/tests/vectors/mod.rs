@@ -1,4 +1,4 @@
-//! The vectors of compositor.md, read once for every test of them, and a workspace that lies in memory.
+//! The vectors (docs/rules/compositor.md), read once for every test of them, and a workspace in memory.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 

@@ -1,4 +1,4 @@
-//! Tool calls: the state machine of host-rules section 10.
+//! Tool calls: the state machine of docs/rules/protocol.md, Tool calls.
 //!
 //! A call is its JSON object; its `status` says the state. A step carries what belongs to the call, drops what belongs
 //! to the state it leaves, and keeps what nobody here knows. A step that its state does not allow does nothing.

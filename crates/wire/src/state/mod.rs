@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::Object;
 
-/// Bits of the `status` field (seed 002; H-178): 0 to 4 say what happens, 5 and up are flags of their own.
+/// Bits of the `status` field (H-178): 0 to 4 say what happens, 5 and up are flags of their own.
 pub mod status {
     pub const IDLE: u32 = 1;
     pub const ERROR: u32 = 2;

@@ -66,7 +66,7 @@ fn text_of(follower: &Follower) -> String {
         .collect()
 }
 
-// Section 10: confirmed, denied, edited, with options, asked again
+// docs/rules/protocol.md, Tool calls: confirmed, denied, edited, with options, asked again
 #[tokio::test]
 async fn tool_calls_are_confirmed_denied_and_edited() {
     let data = tempfile::tempdir().unwrap();
@@ -223,7 +223,7 @@ async fn clients_run_their_own_tools() {
     host.stop().await;
 }
 
-// Section 11
+// docs/rules/protocol.md, Input requests
 #[tokio::test]
 async fn questions_are_drafted_answered_and_declined() {
     let data = tempfile::tempdir().unwrap();

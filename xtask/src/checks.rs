@@ -1,0 +1,100 @@
+//! The list of checks, and which of them only warn for now.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::{adrs, cycles, edges, files, lints, owners, rules, silence, types};
+
+/// A check by name: what it finds wrong, one finding a line or more.
+pub(crate) type Check = (&'static str, fn(&Path) -> Result<Vec<String>>);
+
+pub(crate) const CHECKS: &[Check] = &[
+    ("edges", edges::check_edges),
+    ("files", files::check_files),
+    ("rules", rules::check_rules),
+    ("citations", rules::check_citations),
+    ("adrs", adrs::check_adrs),
+    ("types", types::check_types),
+    ("cycles", cycles::check_cycles),
+    ("silence", silence::check_silence),
+    ("owners", owners::check_owners),
+    ("lints", lints::check_lints),
+];
+
+/// Checks that are not enforced yet: their findings are warnings. One that finds nothing must leave this list.
+pub(crate) const PENDING: &[&str] = &["citations", "cycles", "silence", "owners", "lints"];
+
+/// What all checks found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub wrong: Vec<String>,
+    pub pending: Vec<String>,
+}
+
+/// Runs every check.
+pub fn run_checks(root: &Path) -> Result<Findings> {
+    run(root, CHECKS, PENDING)
+}
+
+fn run(root: &Path, checks: &[Check], pending: &[&str]) -> Result<Findings> {
+    let mut findings = Findings::default();
+    for (name, check) in checks {
+        let found = check(root)?;
+        let is_pending = pending.contains(name);
+        if is_pending && found.is_empty() {
+            findings
+                .wrong
+                .push(format!("[{name}] finds nothing: remove it from PENDING"));
+        }
+        let lines = found
+            .into_iter()
+            .map(|finding| format!("[{name}] {finding}"));
+        match is_pending {
+            true => findings.pending.extend(lines),
+            false => findings.wrong.extend(lines),
+        }
+    }
+    for name in pending {
+        if !checks.iter().any(|(check, _)| check == name) {
+            findings
+                .wrong
+                .push(format!("[{name}] is pending and not a check"));
+        }
+    }
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finds(_: &Path) -> Result<Vec<String>> {
+        Ok(vec!["here".to_owned()])
+    }
+
+    fn finds_nothing(_: &Path) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    #[test]
+    fn a_pending_check_warns_and_another_fails() {
+        let checks: &[Check] = &[("one", finds), ("two", finds)];
+        let findings = run(Path::new("."), checks, &["two"]).unwrap();
+        assert_eq!(findings.wrong, ["[one] here"]);
+        assert_eq!(findings.pending, ["[two] here"]);
+    }
+
+    #[test]
+    fn a_pending_check_without_findings_must_be_enforced() {
+        let checks: &[Check] = &[("one", finds_nothing)];
+        let findings = run(Path::new("."), checks, &["one", "gone"]).unwrap();
+        assert_eq!(
+            findings.wrong,
+            [
+                "[one] finds nothing: remove it from PENDING",
+                "[gone] is pending and not a check"
+            ]
+        );
+    }
+}
