@@ -19,7 +19,7 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use host::arrival::Arrival;
 use host::net::{Door, Link};
-use kernel::{Frame, Input, Limits, PeerId};
+use kernel::{Frame, Input, PeerId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -88,10 +88,10 @@ pub fn run(options: BareOptions) -> Result<()> {
 }
 
 async fn serve(options: BareOptions) -> Result<()> {
-    let limits = Limits {
+    let limits = host::ServerLimits {
         outbox_frames_max: usize::MAX,
         outbox_bytes_max: usize::MAX,
-        ..Limits::default()
+        ..host::ServerLimits::default()
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("ws://{}/", listener.local_addr()?);

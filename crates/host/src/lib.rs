@@ -13,14 +13,19 @@ mod effects;
 pub mod entities;
 pub mod journal;
 mod kernel_task;
+mod limits;
 pub mod net;
 mod pace;
 pub mod preview;
-mod run;
 mod secret;
+mod server;
+mod startup;
+mod supervisor;
 
 pub use config::{
-    Config, ConfigError, DEFAULT_PORT, JournalChoice, Limits, LogLevelHook, Model, TokenChoice,
+    Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
 };
-pub use run::{Ready, ServeError, VERSION, ask_for, serve};
+pub use limits::{Limits, ServerLimits};
 pub use secret::Endpoint;
+pub use server::{Ready, ServeError, VERSION, serve};
+pub use startup::ask_for;

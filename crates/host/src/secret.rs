@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use crate::config::TokenChoice;
-use crate::run::ServeError;
+use crate::server::ServeError;
 
 const TOKEN_FILE: &str = "token";
 const ENDPOINT_FILE: &str = "endpoint.json";

@@ -6,9 +6,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use host::ServerLimits;
 use host::arrival::Arrival;
 use host::net::{Door, serve};
-use kernel::{Frame, Limits};
+use kernel::Frame;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +51,12 @@ fn an_idle_watcher_holds_a_few_kilobytes() {
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let addr = listener.local_addr().unwrap();
     let (arrivals, mut inbox) = mpsc::channel(64);
-    let door = Arc::new(Door::new(Limits::default(), None, Vec::new(), Vec::new()));
+    let door = Arc::new(Door::new(
+        ServerLimits::default(),
+        None,
+        Vec::new(),
+        Vec::new(),
+    ));
     door.set_ready(true);
     runtime.spawn(serve(listener, door, arrivals, CancellationToken::new()));
 

@@ -46,7 +46,7 @@ pub use bodies::{Body, Data};
 pub use frame::{Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState};
 pub use io::*;
 pub use kernel::Kernel;
-pub use limits::Limits;
+pub use limits::{Limits, check_limit};
 pub use record::*;
 pub use rendered::*;
 pub use submit::{HostAction, Submission};

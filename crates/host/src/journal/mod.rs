@@ -9,6 +9,7 @@ mod contract;
 pub mod faulty;
 pub mod memory;
 mod page;
+mod queue;
 pub mod sqlite;
 pub mod thread;
 

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use kernel::{Limits, PeerId};
+use kernel::PeerId;
 
 use super::chunk::Chunks;
+use crate::limits::ServerLimits;
 
 pub struct Door {
-    pub(crate) limits: Limits,
+    pub(crate) limits: ServerLimits,
     pub(crate) token: Option<String>,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
@@ -24,7 +25,7 @@ pub struct Door {
 impl Door {
     /// Closed until [`Door::set_ready`]. Without a token everyone who reaches the address may come in.
     pub fn new(
-        limits: Limits,
+        limits: ServerLimits,
         token: Option<String>,
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,

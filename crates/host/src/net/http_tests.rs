@@ -1,6 +1,6 @@
 //! Tables of who is let in.
 
-use kernel::Limits;
+use crate::limits::ServerLimits;
 use proptest::prelude::*;
 
 use super::*;
@@ -10,7 +10,7 @@ const UPGRADE: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n
 
 fn door(token: Option<&str>) -> Door {
     let door = Door::new(
-        Limits::default(),
+        ServerLimits::default(),
         token.map(str::to_owned),
         vec!["agents.example".to_owned(), "proxy.example:8443".to_owned()],
         vec![

@@ -45,11 +45,6 @@ impl Link {
             .end(code, reason.to_owned(), Urgency::AfterQueue);
     }
 
-    /// Closes the connection at once; what waits is dropped.
-    pub fn cut(&self, code: u16, reason: &str) {
-        self.outbox.end(code, reason.to_owned(), Urgency::AtOnce);
-    }
-
     /// Whether much waits for this peer, and whether it is the peer's own doing.
     pub fn strain(&self) -> Option<Strain> {
         self.outbox.strain()

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::limits::ServerLimits;
 use bytes::Bytes;
-use kernel::Limits;
 use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -26,9 +26,9 @@ async fn start(frame_in_bytes: usize) -> World {
     let (output, stdout) = duplex(64);
     let (arrivals, mut inbox) = mpsc::channel(1);
     let stop = CancellationToken::new();
-    let limits = Limits {
+    let limits = ServerLimits {
         frame_in_bytes,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let door = Door::new(limits, None, Vec::new(), Vec::new());
     let stopping = stop.clone();

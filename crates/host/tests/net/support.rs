@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use host::ServerLimits;
 use host::arrival::Arrival;
 use host::net::ws::frame::{Fin, Opcode, put_head};
 use host::net::{Door, Link, serve};
-use kernel::{Frame, Input, Limits, PeerId};
+use kernel::{Frame, Input, PeerId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -28,11 +29,11 @@ pub struct Host {
 }
 
 impl Host {
-    pub async fn start(limits: Limits) -> Self {
+    pub async fn start(limits: ServerLimits) -> Self {
         Self::start_with_inbox(limits, 64).await
     }
 
-    pub async fn start_with_inbox(limits: Limits, inputs_max: usize) -> Self {
+    pub async fn start_with_inbox(limits: ServerLimits, inputs_max: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (arrivals, inbox) = mpsc::channel(inputs_max);
