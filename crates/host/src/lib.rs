@@ -1,6 +1,6 @@
 //! What touches the operating system: sockets, disk, tasks, the clock.
 //!
-//! Promises: every batch of the kernel is written, then spoken, then acted on, in that order (ADR 0002).
+//! Promises: every batch of the kernel is written, then sent, then acted on, in that order (ADR 0002).
 //! Must not know: why anything is allowed.
 
 pub mod arrival;
@@ -9,6 +9,7 @@ mod clock;
 pub mod complete;
 pub mod compose;
 mod config;
+mod credentials;
 mod effects;
 pub mod entities;
 pub mod journal;
@@ -17,7 +18,6 @@ mod limits;
 pub mod net;
 mod pace;
 pub mod preview;
-mod secret;
 mod server;
 mod startup;
 mod supervisor;
@@ -25,7 +25,7 @@ mod supervisor;
 pub use config::{
     Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
 };
+pub use credentials::Endpoint;
 pub use limits::{Limits, ServerLimits};
-pub use secret::Endpoint;
 pub use server::{Ready, ServeError, VERSION, serve};
 pub use startup::ask_for;

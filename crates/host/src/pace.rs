@@ -9,7 +9,7 @@ use std::time::Duration;
 use kernel::{Outgoing, PeerId, RunId};
 use tokio::time::{Instant, sleep};
 
-use crate::net::{Link, Strain};
+use crate::net::{Backlog, Link};
 
 /// How often strained connections are looked at again.
 const LOOK_MS: u64 = 1;
@@ -61,7 +61,7 @@ impl Pace {
     pub fn heard(&self, run: RunId, frames: &[Outgoing]) {
         let mut heard = self.lock();
         let Some(hearers) = heard.runs.get_mut(&run) else {
-            return;
+            return; // the run has ended: what is still sent of it needs no pacing
         };
         hearers.events += 1;
         if hearers.peers.len() != frames.len() || hearers.events >= RECOUNT_EVENTS {
@@ -89,8 +89,8 @@ impl Pace {
         let now = Instant::now();
         let mut strained = 0;
         for peer in &hearers.peers {
-            match heard.links.get(peer).and_then(|link| link.strain()) {
-                Some(strain) => strained += usize::from(patience.bears(*peer, strain, now)),
+            match heard.links.get(peer).and_then(|link| link.backlog()) {
+                Some(backlog) => strained += usize::from(patience.bears(*peer, backlog, now)),
                 None => {
                     patience.0.remove(peer);
                 }
@@ -101,11 +101,11 @@ impl Pace {
 }
 
 impl Patience {
-    /// Whether this strain is worth waiting for.
-    fn bears(&mut self, peer: PeerId, strain: Strain, now: Instant) -> bool {
-        let (takes, since) = self.0.entry(peer).or_insert((strain.takes, now));
-        if *takes != strain.takes || !strain.blocked {
-            (*takes, *since) = (strain.takes, now);
+    /// Whether this backlog is worth waiting for.
+    fn bears(&mut self, peer: PeerId, backlog: Backlog, now: Instant) -> bool {
+        let (takes, since) = self.0.entry(peer).or_insert((backlog.takes, now));
+        if *takes != backlog.takes || !backlog.blocked {
+            (*takes, *since) = (backlog.takes, now);
         }
         now.duration_since(*since) < Duration::from_millis(PATIENCE_MS)
     }
@@ -152,7 +152,7 @@ mod tests {
         let mut patience = Patience::default();
         let start = Instant::now();
         let after = |ms: u64| start + Duration::from_millis(ms);
-        let blocked = |takes| Strain {
+        let blocked = |takes| Backlog {
             blocked: true,
             takes,
         };
@@ -163,7 +163,7 @@ mod tests {
             patience.bears(PeerId(1), blocked(2), after(11)),
             "it reads again"
         );
-        let starved = Strain {
+        let starved = Backlog {
             blocked: false,
             takes: 2,
         };

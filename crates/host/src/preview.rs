@@ -1,4 +1,4 @@
-//! A look ahead: what a message would become here, and what each target would be shown of it. Nothing is kept, staged or
+//! A preview of a message: what it would become here, and what each target would be sent. Nothing is stored, staged or
 //! sent (`greenroom compose`).
 //!
 //! Must not know: sessions, the journal.
@@ -30,7 +30,7 @@ pub struct Place<'a> {
 pub struct Preview {
     /// As they would be persisted.
     pub parts: Vec<Part>,
-    /// What the user would be told.
+    /// Notes for the user.
     pub diagnostics: Vec<String>,
     pub lowered: Vec<(Target, Lowered)>,
 }
@@ -59,7 +59,7 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     )?;
     let mut sources = Reach {
         files: Files::open(&directories).ok(),
-        store: Shelf {
+        store: PreviewStore {
             bodies: composed.bodies,
             entities: &place.entities,
         },
@@ -87,9 +87,9 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
             // Nobody is asked (C-053).
             false => Lowered::default(),
         };
-        for told in &lowered.diagnostics {
-            if !preview.diagnostics.contains(told) {
-                preview.diagnostics.push(told.clone());
+        for note in &lowered.diagnostics {
+            if !preview.diagnostics.contains(note) {
+                preview.diagnostics.push(note.clone());
             }
         }
         preview.lowered.push((*target, lowered));
@@ -97,13 +97,13 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     Ok(preview)
 }
 
-/// Bodies that are nowhere but here.
-struct Shelf<'a> {
+/// Bodies of the message itself, and the entities that were named.
+struct PreviewStore<'a> {
     bodies: Vec<KeptBody>,
     entities: &'a [(String, String)],
 }
 
-impl Store for Shelf<'_> {
+impl Store for PreviewStore<'_> {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let mut bodies = self.bodies.iter();
         let found = bodies.find(|body| body.content_id == content_id)?;

@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 use crate::blobs::BlobError;
 use crate::clock::Clock;
 use crate::config::{Config, TokenChoice};
+use crate::credentials::{self, Endpoint, EndpointFile};
 use crate::effects::{Bodies, Effects};
 use crate::journal::{JournalError, JournalThread};
 use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
 use crate::net::{self, Door};
-use crate::secret::{self, Endpoint, EndpointFile};
 use crate::startup::Parts;
 use crate::supervisor::Supervisor;
 
@@ -102,7 +102,7 @@ async fn serve_with(
     let (listener, token) = if config.stdio {
         (None, None)
     } else {
-        let token = secret::token(&config.token, &config.data)?;
+        let token = credentials::load_or_create_token(&config.token, &config.data)?;
         (Some(bind(config).await?), token)
     };
     let door = create_door(config, token.clone());

@@ -87,7 +87,7 @@ fn create_agents(
     }
     if !config.scripted {
         if agents.is_empty() {
-            tracing::warn!("there is no agent: sessions can be read, but none can be created");
+            tracing::warn!("no agent is configured: sessions can be read, but none can be created");
         }
         return Ok(agents);
     }
@@ -102,17 +102,17 @@ fn create_agents(
     Ok(agents)
 }
 
-/// Commands that an agent runs are the same user's: without this they could read the host's environment, and the keys of
-/// models in it, from `/proc`.
+/// Commands that an agent runs belong to the same user: without this they could read the host's environment, and the
+/// keys of models in it, from `/proc`.
 fn hide_environment(models: &[Model]) {
     if models.iter().all(|model| model.key_env.is_none()) {
-        return;
+        return; // there is nothing in it to hide
     }
     #[cfg(target_os = "linux")]
     if let Err(error) =
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
     {
-        tracing::warn!(%error, "commands can read the keys of models from the host's environment");
+        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read the keys of models from it");
     }
 }
 
@@ -121,7 +121,7 @@ fn resolve_roots(config: &Config) -> Result<Vec<String>, ServeError> {
     let mut roots = config.workspaces.clone();
     if roots.is_empty() {
         roots.push(PathBuf::from("."));
-        // A home that does not exist is no reason not to serve.
+        // A home directory that does not exist is no reason not to serve.
         roots.extend(
             std::env::var_os("HOME")
                 .map(PathBuf::from)
@@ -135,7 +135,7 @@ fn resolve_roots(config: &Config) -> Result<Vec<String>, ServeError> {
             message,
         };
         let real = std::fs::canonicalize(root).map_err(|error| problem(error.to_string()))?;
-        // As it really is, and as the user spells it: a home may be reached through a link.
+        // Resolved, and as the user spells it: a home directory may be reached through a link.
         let spelled = std::path::absolute(root).map_err(|error| problem(error.to_string()))?;
         for path in [real, spelled] {
             let text = path
@@ -157,7 +157,7 @@ fn collect_host_facts(
 ) -> Result<HostFacts, ServeError> {
     let listed = agents.iter().flat_map(|agent| agent.info().sections);
     let listed: BTreeSet<String> = listed.map(|section| section.id).collect();
-    // A name that is misspelt would leave open what was to be closed.
+    // A misspelt name would leave a section readable that the operator wanted restricted.
     let mut restricted_ids = config.restricted_sections.iter();
     if let Some(unknown) = restricted_ids.find(|id| !agents.is_empty() && !listed.contains(*id)) {
         return Err(ServeError::Section {
@@ -194,7 +194,7 @@ fn collect_host_facts(
     })
 }
 
-/// The catalogue as it is published: what the operator restricts never leaves the host.
+/// The sections as they are published: the content of a restricted one never leaves the host.
 fn mark_restricted(
     mut sections: Vec<SystemMessageSection>,
     ids: &[String],

@@ -44,7 +44,7 @@ impl Supervisor {
         let readiness = Readiness(door);
         let task = tokio::spawn(async move {
             let _readiness = readiness;
-            task.settle(boot).await;
+            task.finish_boot(boot).await;
             // Nobody waits for this if the host was told to stop meanwhile.
             let _nobody_waits = report_booted.send(());
             task.run(stopped).await;

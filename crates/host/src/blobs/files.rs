@@ -2,7 +2,7 @@
 //!
 //! Promises: a file appears under its name whole and durable, or not at all; a crash leaves at most a file without a
 //! name, gone at the next start. When a body was last put is the file's time of modification.
-//! Must not know: who else lives in the data directory; that there is one owner of it is the journal's lock.
+//! Must not know: what else is in the data directory; the journal's lock ensures that it has one owner.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! A journal that fails on demand: every way a disk can let the host down, scripted.
+//! A journal that fails on demand, in every way a disk can fail.
 //!
 //! Promises: without a script it is the journal it wraps; each scripted fault happens once, in order, at an append.
 //! Must not know: which journal it wraps.
@@ -186,8 +186,8 @@ impl JournalReader for FaultyReader {
     }
 }
 
-fn unwritable(words: &str) -> JournalError {
-    JournalError::Unwritable(words.to_owned())
+fn unwritable(reason: &str) -> JournalError {
+    JournalError::Unwritable(reason.to_owned())
 }
 
 #[cfg(test)]

@@ -31,18 +31,18 @@ const NOTES_MAX: usize = 64;
 
 type Notes = Arc<Mutex<VecDeque<Record>>>;
 
-type Answered<T> = oneshot::Sender<Result<T, JournalError>>;
+type ReplySender<T> = oneshot::Sender<Result<T, JournalError>>;
 
-/// What becomes of content that nothing refers to.
+/// Removes content that nothing refers to.
 type Remove = Box<dyn FnOnce(&[Digest]) + Send>;
 
 enum Write {
-    Append(Batch, Answered<()>),
-    Probe(Answered<()>),
-    Collect(Vec<Digest>, Remove, Answered<()>),
+    Append(Batch, ReplySender<()>),
+    Probe(ReplySender<()>),
+    Collect(Vec<Digest>, Remove, ReplySender<()>),
 }
 
-struct Read(Query, Answered<Answer>);
+struct Read(Query, ReplySender<Answer>);
 
 /// What commits cost so far, for benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,7 +115,7 @@ impl JournalThread {
         answered.await.unwrap_or_else(|_| Err(unwritable()))
     }
 
-    /// Has a record kept with the next batch, without waiting and without a promise: for what only an operator looks at.
+    /// Has a record written with the next batch, without waiting and without a promise: for what only an operator reads.
     pub fn note(&self, record: Record) {
         let mut notes = lock(&self.shared.notes);
         if notes.len() >= NOTES_MAX {
@@ -135,8 +135,8 @@ impl JournalThread {
         answered.await.unwrap_or_else(|_| Err(unwritable()))
     }
 
-    /// Has those of some content removed that nothing refers to, before anything else is written: no reference can
-    /// come between the question and the removal. Everybody's batches wait meanwhile, so not for many at once.
+    /// Removes those of some content that nothing refers to, before anything else is written: no reference can come
+    /// between the check and the removal. All batches wait meanwhile, so pass few at a time.
     pub async fn collect(
         &self,
         digests: Vec<Digest>,
@@ -186,10 +186,12 @@ impl JournalThread {
     /// Waits until one of the threads ends unasked, and says why.
     pub async fn wait_for_failure(&self) -> String {
         let mut failure = self.shared.failure.subscribe();
-        match failure.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or_default(),
-            // This handle holds the sender, so the wait cannot end without a value.
-            Err(_) => std::future::pending().await,
+        loop {
+            if let Some(reason) = failure.borrow_and_update().clone() {
+                return reason;
+            }
+            let changed = failure.changed().await;
+            debug_assert!(changed.is_ok(), "this handle holds the sender");
         }
     }
 }
@@ -238,8 +240,8 @@ fn write_loop(
     counters: &Counters,
 ) {
     while let Some(write) = queue.take() {
-        // An answer nobody waits for any more is not an error: the batch is written all the same.
-        let _unheard = match write {
+        // A reply that nobody waits for any more is not an error: the batch is written all the same.
+        let _nobody_waits = match write {
             Write::Append(mut batch, answer) => {
                 let began = Instant::now();
                 batch.records.extend(lock(notes).drain(..));
@@ -266,17 +268,17 @@ fn write_loop(
     if !batch.records.is_empty()
         && let Err(error) = journal.append(&batch)
     {
-        tracing::debug!(%error, "the last notes are not kept");
+        tracing::debug!(%error, "the last inspection records could not be written and are lost");
     }
 }
 
 fn read_loop(mut reader: Box<dyn JournalReader>, queue: &Queue<Read>) {
     while let Some(Read(query, answer)) = queue.take() {
         if answer.is_closed() {
-            continue;
+            continue; // nobody waits for it any more
         }
         // The asker may be gone by now; then nobody needs the answer.
-        let _unheard = answer.send(reader.read(&query));
+        let _nobody_waits = answer.send(reader.read(&query));
     }
 }
 

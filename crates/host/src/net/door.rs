@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use kernel::PeerId;
 
-use super::chunk::Chunks;
+use super::read_buffer::ReadBufferPool;
 use crate::limits::ServerLimits;
 
 pub struct Door {
@@ -16,7 +16,7 @@ pub struct Door {
     pub(crate) token: Option<String>,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
-    pub(crate) chunks: Arc<Chunks>,
+    pub(crate) read_buffers: Arc<ReadBufferPool>,
     ready: AtomicBool,
     connections: AtomicUsize,
     last_peer: AtomicU64,
@@ -35,7 +35,7 @@ impl Door {
             token,
             allowed_hosts,
             allowed_origins,
-            chunks: Arc::default(),
+            read_buffers: Arc::default(),
             ready: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             last_peer: AtomicU64::new(0),

@@ -1,8 +1,8 @@
 //! From an accepted socket to a WebSocket: reads the request's head, answers it.
 //!
 //! Promises: at most `HEAD_BYTES_MAX` are read and `handshake_timeout_ms` waited; a refused socket is answered and
-//! closed; nothing is kept of the head.
-//! Must not know: tokens (the verdict is `http`'s), frames.
+//! closed; nothing of the head is stored.
+//! Must not know: tokens (`http` decides), frames.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::connection::linger;
+use super::connection::drain_until_closed;
 use super::door::{Door, Place};
 use super::http::{self, Answer, Verdict};
 
@@ -23,11 +23,11 @@ pub(crate) struct Upgraded {
     pub early: Vec<u8>,
 }
 
-/// `None`: the socket was answered, or left.
-pub(crate) async fn greet(socket: &mut TcpStream, door: &Arc<Door>) -> Option<Upgraded> {
-    let patience = Duration::from_millis(door.limits.handshake_timeout_ms);
+/// Answers the request. `None`: it was refused, or the other side left.
+pub(crate) async fn perform(socket: &mut TcpStream, door: &Arc<Door>) -> Option<Upgraded> {
+    let time_limit = Duration::from_millis(door.limits.handshake_timeout_ms);
     let mut read = Vec::new();
-    let verdict = match timeout(patience, read_head(socket, &mut read, door)).await {
+    let verdict = match timeout(time_limit, read_head(socket, &mut read, door)).await {
         Ok(Ok(verdict)) => verdict,
         Ok(Err(_)) => return None,
         Err(_) => Verdict::Answer(Answer::TOO_SLOW),
@@ -49,10 +49,10 @@ pub(crate) async fn greet(socket: &mut TcpStream, door: &Arc<Door>) -> Option<Up
             Some(Upgraded { place, early: read })
         }
         Err(answer) => {
-            tracing::debug!(status = answer.status, "refused");
+            tracing::debug!(status = answer.status, "refused a connection");
             // Small enough for the empty send buffer of a new socket, so it cannot block for long.
-            if let Ok(Ok(())) = timeout(patience, socket.write_all(&answer.to_bytes())).await {
-                linger(socket).await;
+            if let Ok(Ok(())) = timeout(time_limit, socket.write_all(&answer.to_bytes())).await {
+                drain_until_closed(socket).await;
             }
             None
         }

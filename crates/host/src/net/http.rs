@@ -1,7 +1,7 @@
-//! The HTTP request that opens a connection: who is let in, and what the others are told.
+//! The HTTP request that opens a connection: who is admitted, and what the others are answered.
 //!
 //! Promises: checks run in the order Host, Origin, token; tokens are compared in constant time and never repeated;
-//! no head panics, whatever its headers say.
+//! no head panics, whatever its headers hold.
 //! Must not know: sockets, WebSocket frames.
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -96,7 +96,7 @@ pub fn decide(read: &[u8], door: &Door) -> Option<(usize, Verdict)> {
             answer(Answer::HEAD_TOO_LARGE)
         }
         Ok(httparse::Status::Complete(len)) => {
-            let verdict = judge(&request, door);
+            let verdict = check_request(&request, door);
             Some((len, verdict.unwrap_or_else(Verdict::Answer)))
         }
         Err(httparse::Error::TooManyHeaders) => answer(Answer::HEAD_TOO_LARGE),
@@ -104,7 +104,7 @@ pub fn decide(read: &[u8], door: &Door) -> Option<(usize, Verdict)> {
     }
 }
 
-fn judge(request: &httparse::Request<'_, '_>, door: &Door) -> Result<Verdict, Answer> {
+fn check_request(request: &httparse::Request<'_, '_>, door: &Door) -> Result<Verdict, Answer> {
     let headers = Headers(request.headers);
     let host = check_host(&headers, door)?;
     check_origin(&headers, host, door)?;
@@ -248,7 +248,7 @@ fn is_same_place(origin: &str, host: Authority<'_>) -> bool {
         && page.port.unwrap_or(default_port) == host.port.unwrap_or(default_port)
 }
 
-/// Every token that is shown must be the right one, so that two that contradict each other are refused.
+/// Every token in the request must be the right one, so that two that contradict each other are refused.
 fn check_token(headers: &Headers<'_>, query: &str, door: &Door) -> Result<(), Answer> {
     let Some(token) = &door.token else {
         return Ok(());
@@ -261,18 +261,18 @@ fn check_token(headers: &Headers<'_>, query: &str, door: &Door) -> Result<(), An
             _ => None,
         });
     let in_header = headers.all("Authorization").filter_map(|value| {
-        let (scheme, shown) = value.split_at_checked("Bearer ".len())?;
+        let (scheme, token) = value.split_at_checked("Bearer ".len())?;
         scheme
             .eq_ignore_ascii_case(b"Bearer ")
-            .then(|| shown.trim_ascii().to_vec())
+            .then(|| token.trim_ascii().to_vec())
     });
-    let mut shown_any = false;
+    let mut any = false;
     let mut all_right = true;
-    for shown in in_query.chain(in_header) {
-        shown_any = true;
-        all_right &= bool::from(shown.as_slice().ct_eq(token.as_bytes()));
+    for presented in in_query.chain(in_header) {
+        any = true;
+        all_right &= bool::from(presented.as_slice().ct_eq(token.as_bytes()));
     }
-    match (shown_any, all_right) {
+    match (any, all_right) {
         (true, true) => Ok(()),
         (true, false) => Err(Answer::new(401, "the token is not the right one\n")),
         (false, _) => {
@@ -310,7 +310,7 @@ fn check_upgrade(headers: &Headers<'_>, http_minor: Option<u8>) -> Result<String
     if !matches!(headers.one("Sec-WebSocket-Version"), Ok(Some("13"))) {
         return Err(Answer::new(
             426,
-            "only WebSocket version 13 is spoken here\n",
+            "only WebSocket version 13 is supported here\n",
         ));
     }
     let bad_key = Answer::new(400, "Sec-WebSocket-Key must be 16 bytes in base64\n");

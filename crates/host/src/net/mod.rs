@@ -1,10 +1,9 @@
 //! WebSocket and stdio: accept, authenticate, read, write.
 //!
-//! Promises: for each connection the kernel's task hears `Joined` first and `Disconnected` last, once each; a slow
+//! Promises: for each connection the kernel's task gets `Joined` first and `Disconnected` last, once each; a slow
 //! reader never delays another; an idle connection holds no buffer (ADR 0006).
 //! Must not know: what messages mean, why anything is allowed.
 
-mod chunk;
 mod connection;
 mod door;
 mod handshake;
@@ -12,8 +11,9 @@ pub mod http;
 mod link;
 mod listen;
 mod outbox;
-mod presence;
+mod read_buffer;
 mod reader;
+mod registration;
 pub mod stdio;
 mod writer;
 pub mod ws;
@@ -21,4 +21,4 @@ pub mod ws;
 pub use door::Door;
 pub use link::Link;
 pub use listen::serve;
-pub use outbox::Strain;
+pub use outbox::Backlog;

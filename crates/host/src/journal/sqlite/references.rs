@@ -1,4 +1,4 @@
-//! Who refers to content: rows that live and die with channels and their turns.
+//! Who refers to content: rows that are deleted with their channels and turns.
 //!
 //! Must not know: where content lies.
 
@@ -10,7 +10,7 @@ use super::int;
 use super::read::Read;
 use super::write::run;
 
-/// In the place of a turn: kept as long as the channel.
+/// Instead of a turn: stored as long as the channel.
 const OF_THE_CHANNEL: i64 = -1;
 
 pub(super) const REFERRED: &str = "SELECT 1 FROM reference WHERE digest = ?1 LIMIT 1";

@@ -1,7 +1,7 @@
-//! A peer's presence before the kernel: it joins once and leaves once, whatever happens to its task.
+//! A peer's registration with the kernel: it is registered once and unregistered once, whatever happens to its task.
 //!
 //! Promises: `Disconnected` comes after everything read from the peer, also when the task is aborted or panics.
-//! Must not know: sockets, what was said.
+//! Must not know: sockets, what messages mean.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use super::link::Link;
 use super::outbox::Outbox;
 use crate::arrival::{Arrival, Arrivals};
 
-pub(crate) struct Presence {
+pub(crate) struct PeerRegistration {
     peer: PeerId,
     arrivals: Arrivals,
-    joined: bool,
+    registered: bool,
 }
 
-/// Nobody listens to arrivals any more: the host is going down.
+/// The kernel's task takes no more inputs: the host is going down.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NobodyListens;
+pub(crate) struct KernelGone;
 
-impl Presence {
-    pub async fn join(
+impl PeerRegistration {
+    pub async fn register(
         arrivals: Arrivals,
         peer: PeerId,
         outbox: &Arc<Outbox>,
-    ) -> Result<Self, NobodyListens> {
+    ) -> Result<Self, KernelGone> {
         let link = Arc::new(Link::new(outbox.clone()));
         let joined = Arrival::Joined { peer, link };
-        arrivals.send(joined).await.map_err(|_| NobodyListens)?;
+        arrivals.send(joined).await.map_err(|_| KernelGone)?;
         Ok(Self {
             peer,
             arrivals,
-            joined: true,
+            registered: true,
         })
     }
 
@@ -44,31 +44,31 @@ impl Presence {
     }
 
     /// Waits while the kernel is behind: this is the back-pressure on the socket.
-    pub async fn say(&self, input: Input) -> Result<(), NobodyListens> {
+    pub async fn send(&self, input: Input) -> Result<(), KernelGone> {
         self.arrivals
             .send(Arrival::Input(input))
             .await
-            .map_err(|_| NobodyListens)
+            .map_err(|_| KernelGone)
     }
 
-    pub async fn leave(&mut self) {
-        if self.joined {
-            // Only a finished send counts: if this is cancelled, the drop below still tells.
-            let _ = self.say(Input::Disconnected { peer: self.peer }).await;
-            self.joined = false;
+    pub async fn unregister(&mut self) {
+        if self.registered {
+            // Only a finished send counts: if this is cancelled, `drop` sends it.
+            let _ = self.send(Input::Disconnected { peer: self.peer }).await;
+            self.registered = false;
         }
     }
 }
 
-impl Drop for Presence {
+impl Drop for PeerRegistration {
     fn drop(&mut self) {
-        if !self.joined {
-            return;
+        if !self.registered {
+            return; // it was unregistered in good order
         }
         let arrival = Arrival::Input(Input::Disconnected { peer: self.peer });
         if let Err(TrySendError::Full(arrival)) = self.arrivals.try_send(arrival) {
-            // A place kept free for each connection would eat the queue; a short task waits for one instead. There
-            // is at most one for each connection, and without a runtime there is no kernel to tell.
+            // Room reserved for each connection would use up the queue; a short task waits for room instead. There is at
+            // most one for each connection, and without a runtime there is no kernel that could be told.
             if let Ok(runtime) = Handle::try_current() {
                 let arrivals = self.arrivals.clone();
                 runtime.spawn(async move {
@@ -90,9 +90,9 @@ mod tests {
         let (arrivals, mut inbox) = mpsc::channel(1);
         let outbox = Arc::new(Outbox::new(8, 8));
         let task = tokio::spawn(async move {
-            let presence = Presence::join(arrivals, PeerId(7), &outbox).await;
+            let registration = PeerRegistration::register(arrivals, PeerId(7), &outbox).await;
             std::future::pending::<()>().await;
-            drop(presence);
+            drop(registration);
         });
         while inbox.is_empty() {
             tokio::task::yield_now().await;
