@@ -15,14 +15,14 @@ use wire::{Object, Timestamp, file_uri};
 
 use crate::blobs::Blobs;
 
-/// What may be named in the working directories of a message.
+/// The commands and skills that a message may name, by its working directories.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownNames {
     pub catalogue: Catalogue,
     pub skills: BTreeSet<String>,
 }
 
-impl Default for Known {
+impl Default for KnownNames {
     fn default() -> Self {
         Self {
             catalogue: Catalogue::built_in(),
@@ -31,10 +31,10 @@ impl Default for Known {
     }
 }
 
-/// Finds out what a message means and keeps its bodies.
-pub fn understand(
+/// Composes a message and stores its bodies.
+pub fn compose_message(
     store: &dyn Blobs,
-    known: &Known,
+    known: &KnownNames,
     compose: Compose,
     now: Timestamp,
 ) -> Result<Box<Submission>, ErrandFailed> {

@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::arrival::Arrival;
 use crate::clock::Clock;
 use crate::config::LogLevelHook;
 use crate::effects::Effects;
 use crate::journal::JournalThread;
+use crate::kernel_queue::QueuedInput;
 use crate::net::Link;
 
 /// Upper bound on batching delay: a crash must not cost more than what was stepped in this time.
@@ -37,7 +37,7 @@ pub(crate) struct KernelTask {
     kernel: Kernel,
     clock: Clock,
     journal: JournalThread,
-    arrivals: mpsc::Receiver<Arrival>,
+    queue: mpsc::Receiver<QueuedInput>,
     links: HashMap<PeerId, Recipient>,
     effects: Effects,
     timers: BTreeMap<(Instant, u64), Timer>,
@@ -55,7 +55,7 @@ impl KernelTask {
         kernel: Kernel,
         clock: Clock,
         journal: JournalThread,
-        arrivals: mpsc::Receiver<Arrival>,
+        queue: mpsc::Receiver<QueuedInput>,
         effects: Effects,
         batch_max: usize,
         on_log_level: Option<LogLevelHook>,
@@ -64,7 +64,7 @@ impl KernelTask {
             kernel,
             clock,
             journal,
-            arrivals,
+            queue,
             links: HashMap::new(),
             effects,
             timers: BTreeMap::new(),
@@ -102,8 +102,8 @@ impl KernelTask {
         tokio::select! {
             biased;
             () = wait_until(due) => {}
-            arrival = self.arrivals.recv() => match arrival {
-                Some(arrival) => self.step(arrival),
+            item = self.queue.recv() => match item {
+                Some(item) => self.step(item),
                 None => return false,
             },
             () = stop.cancelled() => {
@@ -116,13 +116,13 @@ impl KernelTask {
             && entry.key().0 <= now
         {
             let timer = entry.remove();
-            self.step(Arrival::Input(Input::Woke(timer)));
+            self.step(QueuedInput::Input(Input::Woke(timer)));
         }
         while self.held.len() < self.batch_max {
-            let Ok(arrival) = self.arrivals.try_recv() else {
+            let Ok(item) = self.queue.try_recv() else {
                 break; // nothing more has arrived yet
             };
-            self.step(arrival);
+            self.step(item);
         }
         let must = self
             .commit_due()
@@ -133,11 +133,11 @@ impl KernelTask {
         true
     }
 
-    fn step(&mut self, arrival: Arrival) {
+    fn step(&mut self, item: QueuedInput) {
         if self.held.is_empty() {
             self.held_since = Instant::now();
         }
-        let output = self.apply(arrival);
+        let output = self.apply(item);
         self.deadline = self.deadline.with(&output);
         self.held.push(output);
     }
@@ -153,15 +153,15 @@ impl KernelTask {
         }
     }
 
-    fn apply(&mut self, arrival: Arrival) -> Output {
-        let input = match arrival {
-            Arrival::Joined { peer, link } => {
-                self.effects.pace.join(peer, Arc::clone(&link));
+    fn apply(&mut self, item: QueuedInput) -> Output {
+        let input = match item {
+            QueuedInput::Connected { peer, link } => {
+                self.effects.pace.add_peer(peer, Arc::clone(&link));
                 let frames = Vec::new();
                 self.links.insert(peer, Recipient { link, frames });
                 Input::Connected { peer }
             }
-            Arrival::Input(input) => input,
+            QueuedInput::Input(input) => input,
         };
         let run = match &input {
             Input::Agent { run, .. } => Some(*run),
@@ -169,7 +169,7 @@ impl KernelTask {
         };
         let output = self.kernel.step(input, self.clock.now());
         if let Some(run) = run {
-            self.effects.pace.heard(run, &output.frames);
+            self.effects.pace.record_recipients(run, &output.frames);
         }
         output
     }
@@ -270,7 +270,7 @@ impl KernelTask {
                 }
             }
             Effect::Forget { peer } => {
-                self.effects.pace.leave(peer);
+                self.effects.pace.remove_peer(peer);
                 self.links.remove(&peer);
             }
             Effect::Pause { peer } => {

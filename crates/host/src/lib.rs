@@ -3,7 +3,6 @@
 //! Promises: every batch of the kernel is written, then sent, then acted on, in that order (ADR 0002).
 //! Must not know: why anything is allowed.
 
-pub mod arrival;
 pub mod blobs;
 mod clock;
 pub mod complete;
@@ -13,10 +12,11 @@ mod credentials;
 mod effects;
 pub mod entities;
 pub mod journal;
+pub mod kernel_queue;
 mod kernel_task;
 mod limits;
 pub mod net;
-mod pace;
+mod pacer;
 pub mod preview;
 mod server;
 mod startup;
@@ -28,4 +28,4 @@ pub use config::{
 pub use credentials::Endpoint;
 pub use limits::{Limits, ServerLimits};
 pub use server::{Ready, ServeError, VERSION, serve};
-pub use startup::ask_for;
+pub use startup::check_model;

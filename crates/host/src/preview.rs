@@ -17,7 +17,7 @@ use wire::{Object, Timestamp, file_uri};
 
 /// What there is around the message.
 #[derive(Debug, Clone)]
-pub struct Place<'a> {
+pub struct PreviewContext<'a> {
     pub workspace: &'a Path,
     /// Things that a mention may name: `kind` and `id`.
     pub entities: Vec<(String, String)>,
@@ -35,16 +35,20 @@ pub struct Preview {
     pub lowered: Vec<(Target, Lowered)>,
 }
 
-/// What would become of a message if it were sent in this place.
-pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Preview, Refused> {
-    let directory = std::fs::canonicalize(place.workspace)
-        .unwrap_or_else(|_| place.workspace.to_owned())
+/// What would become of a message if it were sent in this context.
+pub fn preview(
+    input: Input,
+    context: &PreviewContext<'_>,
+    targets: &[Target],
+) -> Result<Preview, Refused> {
+    let directory = std::fs::canonicalize(context.workspace)
+        .unwrap_or_else(|_| context.workspace.to_owned())
         .to_string_lossy()
         .into_owned();
     let directories = [file_uri::uri_of(directory.as_bytes())];
     let found = catalogue::discover(&directories);
     let skills = found.skills.iter().map(|skill| skill.name.clone());
-    let kinds = place.entities.iter().map(|(kind, _)| kind.clone());
+    let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
         input,
         &Surroundings {
@@ -54,14 +58,14 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
             inline: InlineRoom::default(),
-            now_ms: place.now.0,
+            now_ms: context.now.0,
         },
     )?;
     let mut sources = Reach {
         files: Files::open(&directories).ok(),
         store: PreviewStore {
             bodies: composed.bodies,
-            entities: &place.entities,
+            entities: &context.entities,
         },
     };
     let limits = InlineLimits::default();
@@ -80,7 +84,7 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     for target in targets {
         let lowered = match composed.reaches_model {
             true => {
-                let capabilities = place.capabilities.of(*target, None);
+                let capabilities = context.capabilities.of(*target, None);
                 let (parts, sources) = (&preview.parts, &mut sources);
                 lower(parts, &resolved, *target, &capabilities, sources)
             }

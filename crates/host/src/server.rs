@@ -23,7 +23,7 @@ use crate::effects::{Bodies, Effects};
 use crate::journal::{JournalError, JournalThread};
 use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
-use crate::net::{self, Door};
+use crate::net::{self, Admission};
 use crate::startup::Parts;
 use crate::supervisor::Supervisor;
 
@@ -105,8 +105,8 @@ async fn serve_with(
         let token = credentials::load_or_create_token(&config.token, &config.data)?;
         (Some(bind(config).await?), token)
     };
-    let door = create_door(config, token.clone());
-    let mut supervisor = start_kernel(config, parts, &door)?;
+    let admission = create_admission(config, token.clone());
+    let mut supervisor = start_kernel(config, parts, &admission)?;
     let mut shutdown = std::pin::pin!(shutdown);
     tokio::select! {
         booted = supervisor.wait_until_booted() => booted?,
@@ -117,9 +117,17 @@ async fn serve_with(
     }
     let served = match listener {
         Some(listener) => {
-            serve_sockets(config, listener, door, &mut supervisor, on_ready, shutdown).await
+            serve_sockets(
+                config,
+                listener,
+                admission,
+                &mut supervisor,
+                on_ready,
+                shutdown,
+            )
+            .await
         }
-        None => serve_stdio(config, &door, &mut supervisor, on_ready, shutdown).await,
+        None => serve_stdio(config, &admission, &mut supervisor, on_ready, shutdown).await,
     };
     // After a failure nothing is worth waiting for: a batch that is being written is written whole or not at all.
     served?;
@@ -134,7 +142,7 @@ async fn bind(config: &Config) -> Result<TcpListener, ServeError> {
     })
 }
 
-fn create_door(config: &Config, token: Option<String>) -> Arc<Door> {
+fn create_admission(config: &Config, token: Option<String>) -> Arc<Admission> {
     let limits = config.limits.server.clone();
     // On standard output the reader is flushed inside of the half that the kernel leaves.
     let shutdown_ms = match config.stdio {
@@ -146,17 +154,21 @@ fn create_door(config: &Config, token: Option<String>) -> Arc<Door> {
         ..limits
     };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
-    Arc::new(Door::new(limits, token, hosts, origins))
+    Arc::new(Admission::new(limits, token, hosts, origins))
 }
 
-fn start_kernel(config: &Config, parts: Parts, door: &Arc<Door>) -> Result<Supervisor, ServeError> {
+fn start_kernel(
+    config: &Config,
+    parts: Parts,
+    admission: &Arc<Admission>,
+) -> Result<Supervisor, ServeError> {
     let clock = Clock::start();
     let bodies = Bodies::new(parts.blobs, clock, &config.limits.kernel);
     let (journal, boot) = JournalThread::start(parts.journal)?;
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
-    let (arrivals, inbox) = mpsc::channel(config.limits.server.inputs_max);
-    let mut effects = Effects::new(arrivals.clone(), journal.clone(), bodies, parts.agents);
+    let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);
+    let mut effects = Effects::new(queue.clone(), journal.clone(), bodies, parts.agents);
     effects.shelves.staging = Some(parts.staging);
     effects.shelves.entities = Arc::clone(&config.entities);
     let task = KernelTask::new(
@@ -168,20 +180,20 @@ fn start_kernel(config: &Config, parts: Parts, door: &Arc<Door>) -> Result<Super
         config.limits.server.batch_inputs_max,
         config.on_log_level.clone(),
     );
-    let door = Arc::clone(door);
+    let admission = Arc::clone(admission);
     Ok(Supervisor::start(
         task,
         boot_output,
-        arrivals,
+        queue,
         journal,
-        door,
+        admission,
     ))
 }
 
 async fn serve_sockets(
     config: &Config,
     listener: TcpListener,
-    door: Arc<Door>,
+    admission: Arc<Admission>,
     supervisor: &mut Supervisor,
     on_ready: impl FnOnce(Ready),
     shutdown: impl Future<Output = ()>,
@@ -191,7 +203,7 @@ async fn serve_sockets(
         source,
     })?;
     let url = format!("ws://{}/", reachable_address(address));
-    let token = door.token.clone();
+    let token = admission.token.clone();
     let endpoint = Endpoint {
         url: url.clone(),
         token: token.clone(),
@@ -203,13 +215,13 @@ async fn serve_sockets(
             path: config.data.clone(),
             message: error.to_string(),
         })?;
-    door.set_ready(true);
+    admission.set_ready(true);
     let stop = CancellationToken::new();
-    let arrivals = supervisor.arrivals();
+    let queue = supervisor.queue();
     let mut listening = tokio::spawn(net::serve(
         listener,
-        Arc::clone(&door),
-        arrivals,
+        Arc::clone(&admission),
+        queue,
         stop.clone(),
     ));
     on_ready(Ready {
@@ -220,12 +232,12 @@ async fn serve_sockets(
     tokio::select! {
         () = shutdown => {}
         failure = supervisor.wait_for_failure() => {
-            door.set_ready(false);
+            admission.set_ready(false);
             listening.abort();
             return Err(failure);
         }
     }
-    door.set_ready(false);
+    admission.set_ready(false);
     // Half of the time for turns and the journal, half for readers: five seconds in all by contract.
     let half = Duration::from_millis(config.limits.server.shutdown_ms / 2);
     let stopped = supervisor.stop(half).await;
@@ -248,7 +260,7 @@ fn reachable_address(address: SocketAddr) -> SocketAddr {
 
 async fn serve_stdio(
     config: &Config,
-    door: &Door,
+    admission: &Admission,
     supervisor: &mut Supervisor,
     on_ready: impl FnOnce(Ready),
     shutdown: impl Future<Output = ()>,
@@ -260,12 +272,12 @@ async fn serve_stdio(
     });
     let stop = CancellationToken::new();
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let arrivals = supervisor.arrivals();
+    let queue = supervisor.queue();
     let mut client = std::pin::pin!(net::stdio::serve(
         input,
         output,
-        door,
-        arrivals,
+        admission,
+        queue,
         stop.clone()
     ));
     let half = Duration::from_millis(config.limits.server.shutdown_ms / 2);

@@ -91,17 +91,17 @@ async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
     let directory = tempfile::tempdir().unwrap();
     let config = with_panicking_hook(config(&directory));
     let parts = Parts::prepare(&config).unwrap();
-    let door = create_door(&config, None);
-    let mut supervisor = start_kernel(&config, parts, &door).unwrap();
+    let admission = create_admission(&config, None);
+    let mut supervisor = start_kernel(&config, parts, &admission).unwrap();
     supervisor.wait_until_booted().await.unwrap();
-    door.set_ready(true);
+    admission.set_ready(true);
     let listener = bind(&config).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     tokio::spawn(net::serve(
         listener,
-        Arc::clone(&door),
-        supervisor.arrivals(),
+        Arc::clone(&admission),
+        supervisor.queue(),
         stop.clone(),
     ));
     assert_eq!(ask_readyz(address).await, "HTTP/1.1 200 OK");
@@ -144,8 +144,8 @@ impl Journal for Panicking {
     fn probe(&mut self) -> Result<(), JournalError> {
         self.inner.probe()
     }
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
-        self.inner.unreferred(digests)
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+        self.inner.find_unreferenced(digests)
     }
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
         self.inner.reader()

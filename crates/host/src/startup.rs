@@ -232,7 +232,7 @@ fn make_private_directory(path: &Path) -> std::io::Result<()> {
 }
 
 /// Asks a model's server whether it is there, accepts the key and has the model.
-pub async fn ask_for(model: &Model) -> Result<(), String> {
+pub async fn check_model(model: &Model) -> Result<(), String> {
     let endpoint = model.endpoint().map_err(|error| error.to_string())?;
     let names = agents::provider::list_models(&endpoint)
         .await

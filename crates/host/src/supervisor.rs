@@ -14,17 +14,17 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::arrival::{Arrival, Arrivals};
 use crate::journal::JournalThread;
+use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::kernel_task::KernelTask;
-use crate::net::Door;
+use crate::net::Admission;
 use crate::server::ServeError;
 
 /// A kernel at work, and the journal it writes to.
 pub(crate) struct Supervisor {
     task: JoinHandle<()>,
     booted: Option<oneshot::Receiver<()>>,
-    arrivals: Arrivals,
+    queue: KernelQueue,
     journal: JournalThread,
     stop: CancellationToken,
 }
@@ -34,14 +34,14 @@ impl Supervisor {
     pub fn start(
         mut task: KernelTask,
         boot: Output,
-        arrivals: Arrivals,
+        queue: KernelQueue,
         journal: JournalThread,
-        door: Arc<Door>,
+        admission: Arc<Admission>,
     ) -> Self {
         let (report_booted, booted) = oneshot::channel();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let readiness = Readiness(door);
+        let readiness = Readiness(admission);
         let task = tokio::spawn(async move {
             let _readiness = readiness;
             task.finish_boot(boot).await;
@@ -52,7 +52,7 @@ impl Supervisor {
         Self {
             task,
             booted: Some(booted),
-            arrivals,
+            queue,
             journal,
             stop,
         }
@@ -100,8 +100,8 @@ impl Supervisor {
     /// Has turns end as resumable errors and whatever has arrived written and sent, for at most `limit`.
     pub async fn stop(&mut self, limit: Duration) -> Result<(), ServeError> {
         let stopped = async {
-            let last = Arrival::Input(Input::Stopping);
-            if self.arrivals.send(last).await.is_err() {
+            let last = QueuedInput::Input(Input::Stopping);
+            if self.queue.send(last).await.is_err() {
                 tracing::debug!("the kernel's task had ended before it was told to stop");
             }
             self.stop.cancel();
@@ -132,13 +132,13 @@ impl Supervisor {
         }
     }
 
-    pub fn arrivals(&self) -> Arrivals {
-        self.arrivals.clone()
+    pub fn queue(&self) -> KernelQueue {
+        self.queue.clone()
     }
 }
 
 /// Lives in the kernel's task, so that the host stops being ready however the task ends.
-struct Readiness(Arc<Door>);
+struct Readiness(Arc<Admission>);
 
 impl Drop for Readiness {
     fn drop(&mut self) {

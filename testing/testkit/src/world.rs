@@ -337,16 +337,16 @@ impl World {
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
             Effect::Keep { ticket, bodies } => {
-                let kept = host::blobs::compose(&self.blobs, bodies, self.now);
+                let kept = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }
                 self.within(self.read_ms_max, Input::Kept { ticket, kept });
             }
             Effect::Compose { ticket, compose } => {
-                let composed = host::compose::understand(
+                let composed = host::compose::compose_message(
                     &self.blobs,
-                    &host::compose::Known::default(),
+                    &host::compose::KnownNames::default(),
                     *compose,
                     self.now,
                 );
@@ -387,8 +387,11 @@ impl World {
                 self.queue.push_back(Input::Probed { writable });
             }
             Effect::Collect { buckets, before } => {
-                let aged = self.blobs.aged(buckets, before).expect("memory reads");
-                for digest in self.journal.unreferred(&aged).unwrap_or_default() {
+                let aged = self
+                    .blobs
+                    .list_older_than(buckets, before)
+                    .expect("memory reads");
+                for digest in self.journal.find_unreferenced(&aged).unwrap_or_default() {
                     self.blobs.remove(&digest, before).expect("memory writes");
                 }
             }
@@ -430,7 +433,7 @@ impl World {
                 let bodies = lift_event(&mut event, self.limits.inline_result_bytes);
                 if !bodies.is_empty() {
                     let places = bodies.iter().map(|body| body.place.clone()).collect();
-                    let kept = host::blobs::compose(&self.blobs, bodies, self.now);
+                    let kept = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                     settle_event(
                         &mut event,
                         places,

@@ -145,7 +145,7 @@ impl Blobs for FileBlobs {
         Ok(Found::Body(body))
     }
 
-    fn aged(
+    fn list_older_than(
         &self,
         buckets: RangeInclusive<u8>,
         before: Timestamp,
@@ -308,6 +308,6 @@ mod tests {
         let stranger = store.bucket(digest.as_bytes()[0]).join("notes.txt");
         fs::write(&stranger, b"mine").unwrap();
         let later = Timestamp(i64::MAX / 1_000_000);
-        assert_eq!(store.aged(0..=255, later), Ok(vec![digest]));
+        assert_eq!(store.list_older_than(0..=255, later), Ok(vec![digest]));
     }
 }

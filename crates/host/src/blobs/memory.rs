@@ -89,7 +89,7 @@ impl Blobs for MemoryBlobs {
         Ok(Found::Body(body.to_vec()))
     }
 
-    fn aged(
+    fn list_older_than(
         &self,
         buckets: RangeInclusive<u8>,
         before: Timestamp,

@@ -8,14 +8,14 @@
 #[cfg(test)]
 mod contract;
 mod files;
-mod keep;
 mod memory;
 mod serve;
+mod store_bodies;
 
 pub use files::FileBlobs;
-pub use keep::compose;
 pub use memory::MemoryBlobs;
 pub use serve::fetch;
+pub use store_bodies::store_bodies;
 
 use std::ops::RangeInclusive;
 
@@ -54,7 +54,7 @@ pub trait Blobs: Send + Sync {
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError>;
 
     /// Bodies last put before a moment whose digest begins with one of these bytes, in order.
-    fn aged(
+    fn list_older_than(
         &self,
         buckets: RangeInclusive<u8>,
         before: Timestamp,

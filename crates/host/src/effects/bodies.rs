@@ -14,7 +14,7 @@ use wire::{Digest, Object, Timestamp};
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
-use crate::compose::{self, Known};
+use crate::compose::{self, KnownNames};
 use crate::journal::JournalThread;
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
@@ -76,22 +76,22 @@ impl Bodies {
     /// Keeps the bodies of a message or a result; where each of their names belongs.
     pub async fn compose(&self, bodies: Vec<Body>) -> Result<Vec<(String, Digest)>, ErrandFailed> {
         let clock = self.clock;
-        self.work(move |store| blobs::compose(store, bodies, clock.now()))
+        self.work(move |store| blobs::store_bodies(store, bodies, clock.now()))
             .await
     }
 
     /// Finds out what a message means.
-    pub async fn understand(&self, compose: Compose) -> Result<Box<Submission>, ErrandFailed> {
+    pub async fn compose_message(&self, compose: Compose) -> Result<Box<Submission>, ErrandFailed> {
         let clock = self.clock;
         let catalogues = self.catalogues.clone();
         self.work(move |store| {
             let found = catalogues.of(&compose.working_directories);
             let skills = found.skills.iter().filter(|skill| skill.is_for_users());
-            let known = Known {
+            let known = KnownNames {
                 catalogue: found.catalogue.clone(),
                 skills: skills.map(|skill| skill.name.clone()).collect(),
             };
-            compose::understand(store, &known, compose, clock.now())
+            compose::compose_message(store, &known, compose, clock.now())
         })
         .await
     }
@@ -144,7 +144,7 @@ impl Bodies {
         before: Timestamp,
         journal: &JournalThread,
     ) {
-        let aged = self.work(move |store| store.aged(buckets, before).map_err(failed));
+        let aged = self.work(move |store| store.list_older_than(buckets, before).map_err(failed));
         let Ok(aged) = aged.await else {
             return; // told already; the next sweep tries again
         };

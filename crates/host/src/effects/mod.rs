@@ -29,18 +29,18 @@ pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use shelves::Shelves;
 
-use crate::arrival::{Arrival, Arrivals};
 use crate::journal::JournalThread;
-use crate::pace::Pace;
+use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::pacer::Pacer;
 
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
-    pub arrivals: Arrivals,
+    pub arrivals: KernelQueue,
     pub journal: JournalThread,
     pub bodies: Bodies,
     pub agents: Vec<Arc<dyn Agent>>,
     completions: Completions,
-    pub pace: Arc<Pace>,
+    pub pace: Arc<Pacer>,
     pub shelves: Shelves,
     runs: HashMap<RunId, Running>,
 }
@@ -56,7 +56,7 @@ struct Running {
 
 impl Effects {
     pub fn new(
-        arrivals: Arrivals,
+        arrivals: KernelQueue,
         journal: JournalThread,
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
@@ -115,7 +115,7 @@ impl Effects {
     pub fn compose(&self, ticket: Ticket, compose: Compose) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         tokio::spawn(async move {
-            let composed = store.understand(compose).await;
+            let composed = store.compose_message(compose).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
         });
     }
@@ -186,7 +186,7 @@ impl Effects {
         self.runs.retain(|_, run| !run.task.is_finished());
         let agent = self.agent(&turn.provider);
         let (run, session) = (turn.run, turn.session.clone());
-        self.pace.began(run);
+        self.pace.start_run(run);
         let replies = Replies::default();
         let (chat, directories) = (turn.history.chat, turn.working_directories.clone());
         let task = tokio::spawn(run_turn::run(
@@ -250,7 +250,7 @@ impl Effects {
         if let Some(running) = self.runs.remove(&run) {
             running.task.abort();
         }
-        self.pace.ended(run);
+        self.pace.end_run(run);
     }
 
     fn agent(&self, provider: &str) -> Option<Arc<dyn Agent>> {
@@ -262,8 +262,8 @@ impl Effects {
 }
 
 /// Hands an input to the kernel. Nobody listens any more only when the host is going down.
-async fn send(arrivals: &Arrivals, input: Input) {
-    if arrivals.send(Arrival::Input(input)).await.is_err() {
+async fn send(arrivals: &KernelQueue, input: Input) {
+    if arrivals.send(QueuedInput::Input(input)).await.is_err() {
         tracing::debug!("an effect ended after the host did");
     }
 }

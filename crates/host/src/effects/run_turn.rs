@@ -18,8 +18,8 @@ use wire::rpc;
 
 use super::shelves::Shelves;
 use super::{history, send, words};
-use crate::arrival::{Arrival, Arrivals};
-use crate::pace::{Pace, Patience};
+use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::pacer::{Pacer, SlowReaders};
 
 /// Events of one agent after which it is looked whether its hearers can follow.
 const LOOK_EVENTS: u32 = 64;
@@ -35,9 +35,9 @@ pub(super) async fn run(
     agent: Option<Arc<dyn Agent>>,
     turn: TurnRun,
     replies: Replies,
-    arrivals: Arrivals,
+    arrivals: KernelQueue,
     shelves: Shelves,
-    pace: Arc<Pace>,
+    pace: Arc<Pacer>,
 ) {
     let run = turn.run;
     let Some(agent) = agent else {
@@ -85,7 +85,7 @@ pub(super) async fn run(
         }),
     };
     send(&arrivals, Input::Agent { run, event: end }).await;
-    pace.ended(run);
+    pace.end_run(run);
 }
 
 async fn play(
@@ -155,19 +155,19 @@ async fn play(
 
 /// The kernel's end of what an agent says.
 struct KernelEar {
-    arrivals: Arrivals,
+    arrivals: KernelQueue,
     shelves: Shelves,
     replies: Replies,
     run: RunId,
     scene: Scene,
-    pace: Arc<Pace>,
+    pace: Arc<Pacer>,
     /// Held while an event is handed over: they come one after the other, in the order they were said.
     hearing: Mutex<Hearing>,
 }
 
 #[derive(Default)]
 struct Hearing {
-    patience: Patience,
+    patience: SlowReaders,
     events: u32,
 }
 
@@ -176,14 +176,16 @@ impl Ear for KernelEar {
     async fn hear(&self, event: AgentEvent) -> Result<(), TurnOver> {
         let mut hearing = self.hearing.lock().await;
         if hearing.events.is_multiple_of(LOOK_EVENTS) {
-            self.pace.wait(self.run, &mut hearing.patience).await;
+            self.pace
+                .wait_for_readers(self.run, &mut hearing.patience)
+                .await;
         }
         hearing.events = hearing.events.wrapping_add(1);
         let Some(event) = self.kept(event).await else {
             return Ok(());
         };
         let run = self.run;
-        let told = Arrival::Input(Input::Agent { run, event });
+        let told = QueuedInput::Input(Input::Agent { run, event });
         self.arrivals.send(told).await.map_err(|_| TurnOver)
     }
 

@@ -14,7 +14,7 @@ use crate::journal::Memory;
 struct House {
     effects: Effects,
     blobs: MemoryBlobs,
-    arrivals: mpsc::Receiver<Arrival>,
+    arrivals: mpsc::Receiver<QueuedInput>,
 }
 
 impl House {
@@ -57,7 +57,7 @@ impl House {
     /// What a run says next, checkpoints left out.
     async fn hears(&mut self) -> (RunId, TurnEvent) {
         loop {
-            let Some(Arrival::Input(Input::Agent { run, event })) = self.arrivals.recv().await
+            let Some(QueuedInput::Input(Input::Agent { run, event })) = self.arrivals.recv().await
             else {
                 unreachable!("only agents speak here");
             };

@@ -153,13 +153,13 @@ impl Journal for Faulty {
         self.inner.probe()
     }
 
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
         if self.faults.script().reads_broken {
             return Err(JournalError::Unreadable(
                 "the disk does not answer".to_owned(),
             ));
         }
-        self.inner.unreferred(digests)
+        self.inner.find_unreferenced(digests)
     }
 
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {

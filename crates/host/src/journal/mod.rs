@@ -49,7 +49,7 @@ pub trait Journal: Send {
     /// A small write and its removal, to see whether the disk takes writes again.
     fn probe(&mut self) -> Result<(), JournalError>;
     /// Those of some content that nothing refers to. True until the next append.
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError>;
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError>;
     /// A reading side of its own, for another thread.
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError>;
 }

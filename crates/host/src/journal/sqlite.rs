@@ -112,8 +112,8 @@ impl Journal for Sqlite {
         Ok(())
     }
 
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
-        self.in_snapshot(|conn| references::unreferred(conn, digests))
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+        self.in_snapshot(|conn| references::find_unreferenced(conn, digests))
     }
 
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {

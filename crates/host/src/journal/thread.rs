@@ -255,8 +255,8 @@ fn write_loop(
             }
             Write::Probe(answer) => answer.send(journal.probe()),
             Write::Collect(digests, remove, answer) => {
-                let unreferred = journal.unreferred(&digests);
-                answer.send(unreferred.map(|digests| remove(&digests)))
+                let unreferenced = journal.find_unreferenced(&digests);
+                answer.send(unreferenced.map(|digests| remove(&digests)))
             }
         };
     }

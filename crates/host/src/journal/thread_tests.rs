@@ -123,7 +123,7 @@ impl Journal for Panicking {
     fn probe(&mut self) -> Result<(), JournalError> {
         Ok(())
     }
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
         Ok(digests.to_vec())
     }
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
@@ -164,7 +164,7 @@ impl Journal for Unreadable {
     fn probe(&mut self) -> Result<(), JournalError> {
         Ok(())
     }
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
         Ok(digests.to_vec())
     }
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {

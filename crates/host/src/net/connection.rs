@@ -14,34 +14,34 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::door::Door;
+use super::admission::Admission;
 use super::outbox::{CLOSE_WAIT_MS, Outbox, Urgency};
 use super::reader::{Liveness, ReadEnd, Reader};
 use super::registration::PeerRegistration;
 use super::writer::Writer;
 use super::ws::frame::close;
-use crate::arrival::Arrivals;
+use crate::kernel_queue::KernelQueue;
 
 /// Serves an upgraded socket until it ends. `early` is what came behind the request's head.
 pub(crate) async fn run(
     mut socket: TcpStream,
     early: Vec<u8>,
-    door: &Door,
-    arrivals: Arrivals,
+    admission: &Admission,
+    queue: KernelQueue,
     stop: &CancellationToken,
 ) {
-    let limits = &door.limits;
+    let limits = &admission.limits;
     let outbox = Arc::new(Outbox::new(
         limits.outbox_frames_max,
         limits.outbox_bytes_max,
     ));
-    let registered = PeerRegistration::register(arrivals, door.next_peer(), &outbox).await;
+    let registered = PeerRegistration::register(queue, admission.next_peer(), &outbox).await;
     let Ok(mut registration) = registered else {
         return; // the host is going down: the socket is closed by dropping it
     };
     let peer = registration.peer();
     tracing::debug!(peer = peer.0, "connected");
-    let close_frame = run_halves(&socket, early, door, &outbox, &mut registration, stop).await;
+    let close_frame = run_halves(&socket, early, admission, &outbox, &mut registration, stop).await;
     tracing::debug!(peer = peer.0, code = outbox.ending_code(), "disconnected");
     if close_frame == CloseFrame::Sent {
         drain_until_closed(&mut socket).await;
@@ -58,7 +58,7 @@ enum CloseFrame {
 async fn run_halves(
     socket: &TcpStream,
     early: Vec<u8>,
-    door: &Door,
+    admission: &Admission,
     outbox: &Outbox,
     registration: &mut PeerRegistration,
     stop: &CancellationToken,
@@ -70,12 +70,12 @@ async fn run_halves(
             socket,
             outbox,
             liveness,
-            door,
+            admission,
             registration
         }
         .run(early)
     );
-    let fragment_bytes = door.limits.fragment_bytes;
+    let fragment_bytes = admission.limits.fragment_bytes;
     let mut writing = pin!(
         Writer {
             socket,

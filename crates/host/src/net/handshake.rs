@@ -12,41 +12,44 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::admission::{Admission, ConnectionSlot};
 use super::connection::drain_until_closed;
-use super::door::{Door, Place};
 use super::http::{self, Answer, Verdict};
 
 /// A socket that became a WebSocket.
 pub(crate) struct Upgraded {
-    pub place: Place,
+    pub slot: ConnectionSlot,
     /// What came behind the head.
     pub early: Vec<u8>,
 }
 
 /// Answers the request. `None`: it was refused, or the other side left.
-pub(crate) async fn perform(socket: &mut TcpStream, door: &Arc<Door>) -> Option<Upgraded> {
-    let time_limit = Duration::from_millis(door.limits.handshake_timeout_ms);
+pub(crate) async fn perform(
+    socket: &mut TcpStream,
+    admission: &Arc<Admission>,
+) -> Option<Upgraded> {
+    let time_limit = Duration::from_millis(admission.limits.handshake_timeout_ms);
     let mut read = Vec::new();
-    let verdict = match timeout(time_limit, read_head(socket, &mut read, door)).await {
+    let verdict = match timeout(time_limit, read_head(socket, &mut read, admission)).await {
         Ok(Ok(verdict)) => verdict,
         Ok(Err(_)) => return None,
         Err(_) => Verdict::Answer(Answer::TOO_SLOW),
     };
     let admitted = match verdict {
-        Verdict::Upgrade { accept } => door
-            .enter()
+        Verdict::Upgrade { accept } => admission
+            .try_admit()
             .ok_or(Answer::FULL)
-            .map(|place| (place, accept)),
+            .map(|slot| (slot, accept)),
         Verdict::Answer(answer) => Err(answer),
     };
     match admitted {
-        Ok((place, accept)) => {
+        Ok((slot, accept)) => {
             socket
                 .write_all(&http::switching_protocols(&accept))
                 .await
                 .ok()?;
             read.shrink_to_fit();
-            Some(Upgraded { place, early: read })
+            Some(Upgraded { slot, early: read })
         }
         Err(answer) => {
             tracing::debug!(status = answer.status, "refused a connection");
@@ -60,7 +63,11 @@ pub(crate) async fn perform(socket: &mut TcpStream, door: &Arc<Door>) -> Option<
 }
 
 /// Leaves in `read` what came behind the head.
-async fn read_head(socket: &mut TcpStream, read: &mut Vec<u8>, door: &Door) -> io::Result<Verdict> {
+async fn read_head(
+    socket: &mut TcpStream,
+    read: &mut Vec<u8>,
+    admission: &Admission,
+) -> io::Result<Verdict> {
     loop {
         if read.capacity() == read.len() {
             read.reserve(1_024);
@@ -68,7 +75,7 @@ async fn read_head(socket: &mut TcpStream, read: &mut Vec<u8>, door: &Door) -> i
         if socket.read_buf(read).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if let Some((len, verdict)) = http::decide(read, door) {
+        if let Some((len, verdict)) = http::decide(read, admission) {
             read.drain(..len.min(read.len()));
             return Ok(verdict);
         }

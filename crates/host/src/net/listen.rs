@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::door::Door;
+use super::admission::Admission;
 use super::outbox::CLOSE_WAIT_MS;
 use super::{connection, handshake};
-use crate::arrival::Arrivals;
+use crate::kernel_queue::KernelQueue;
 
 /// Sockets whose request has not come yet; further ones wait in the system's backlog.
 const HANDSHAKES_MAX: usize = 512;
@@ -29,11 +29,11 @@ const STOP_WAIT_MS: u64 = 2 * CLOSE_WAIT_MS + 500;
 
 /// Serves until `stop`; then no connection is accepted, and those that are open are closed with 1001 after the frames
 /// that were pushed to them. Frames about turns that end while the host stops must be pushed before `stop`: refuse
-/// new connections until then with [`Door::set_ready`].
+/// new connections until then with [`Admission::set_ready`].
 pub async fn serve(
     listener: TcpListener,
-    door: Arc<Door>,
-    arrivals: Arrivals,
+    admission: Arc<Admission>,
+    queue: KernelQueue,
     stop: CancellationToken,
 ) {
     let mut tasks = JoinSet::new();
@@ -50,8 +50,8 @@ pub async fn serve(
             (permit, accepted) = accept => match accepted {
                 Ok((socket, _)) => {
                     pause_ms = ACCEPT_PAUSE_MS;
-                    let (door, arrivals, stop) = (door.clone(), arrivals.clone(), stop.clone());
-                    tasks.spawn(serve_socket(socket, door, arrivals, stop, permit.ok()));
+                    let (admission, queue, stop) = (admission.clone(), queue.clone(), stop.clone());
+                    tasks.spawn(serve_socket(socket, admission, queue, stop, permit.ok()));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -78,8 +78,8 @@ pub async fn serve(
 /// One socket from its handshake to its end. `permit` is held during the handshake.
 async fn serve_socket<P>(
     mut socket: TcpStream,
-    door: Arc<Door>,
-    arrivals: Arrivals,
+    admission: Arc<Admission>,
+    queue: KernelQueue,
     stop: CancellationToken,
     permit: P,
 ) {
@@ -88,12 +88,12 @@ async fn serve_socket<P>(
     let _ = socket.set_nodelay(true);
     let upgraded = tokio::select! {
         () = stop.cancelled() => None,
-        upgraded = handshake::perform(&mut socket, &door) => upgraded,
+        upgraded = handshake::perform(&mut socket, &admission) => upgraded,
     };
     drop(permit);
-    if let Some(handshake::Upgraded { place, early }) = upgraded {
-        connection::run(socket, early, &door, arrivals, &stop).await;
-        drop(place);
+    if let Some(handshake::Upgraded { slot, early }) = upgraded {
+        connection::run(socket, early, &admission, queue, &stop).await;
+        drop(slot);
     }
 }
 

@@ -4,8 +4,8 @@
 //! reader never delays another; an idle connection holds no buffer (ADR 0006).
 //! Must not know: what messages mean, why anything is allowed.
 
+mod admission;
 mod connection;
-mod door;
 mod handshake;
 pub mod http;
 mod link;
@@ -18,7 +18,7 @@ pub mod stdio;
 mod writer;
 pub mod ws;
 
-pub use door::Door;
+pub use admission::Admission;
 pub use link::Link;
 pub use listen::serve;
 pub use outbox::Backlog;

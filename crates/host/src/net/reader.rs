@@ -15,7 +15,7 @@ use kernel::{Input, PeerId};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 
-use super::door::Door;
+use super::admission::Admission;
 use super::outbox::{MayRead, Outbox, Urgency};
 use super::registration::{KernelGone, PeerRegistration};
 use super::ws::frame::{Decoder, Event, close};
@@ -72,7 +72,7 @@ pub(crate) struct Reader<'a> {
     pub socket: &'a TcpStream,
     pub outbox: &'a Outbox,
     pub liveness: &'a Liveness,
-    pub door: &'a Door,
+    pub admission: &'a Admission,
     pub registration: &'a mut PeerRegistration,
 }
 
@@ -85,14 +85,14 @@ impl Reader<'_> {
     }
 
     async fn read(&mut self, early: Vec<u8>) -> ReadEnd {
-        let mut decoder = Decoder::new(self.door.limits.frame_in_bytes);
+        let mut decoder = Decoder::new(self.admission.limits.frame_in_bytes);
         if !early.is_empty()
             && let Some(end) = self.decode(&mut decoder, &early).await
         {
             return end;
         }
         drop(early);
-        let silence_max = match self.door.limits.keep_alive_ms {
+        let silence_max = match self.admission.limits.keep_alive_ms {
             0 => Duration::from_secs(86_400 * 365),
             ms => Duration::from_millis(ms),
         };
@@ -150,7 +150,7 @@ impl Reader<'_> {
     }
 
     async fn read_available(&mut self, decoder: &mut Decoder) -> Option<ReadEnd> {
-        let mut buffer = self.door.read_buffers.take();
+        let mut buffer = self.admission.read_buffers.take();
         let count = match self.socket.try_read(&mut buffer) {
             Ok(0) => return Some(ReadEnd::Gone),
             Ok(count) => count,
@@ -169,7 +169,7 @@ impl Reader<'_> {
                     let input = decode_input(
                         self.registration.peer(),
                         text,
-                        self.door.limits.json_depth_max,
+                        self.admission.limits.json_depth_max,
                     );
                     if let Err(KernelGone) = self.registration.send(input).await {
                         let reason = "the host is going down";

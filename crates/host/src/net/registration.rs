@@ -11,11 +11,11 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::link::Link;
 use super::outbox::Outbox;
-use crate::arrival::{Arrival, Arrivals};
+use crate::kernel_queue::{KernelQueue, QueuedInput};
 
 pub(crate) struct PeerRegistration {
     peer: PeerId,
-    arrivals: Arrivals,
+    queue: KernelQueue,
     registered: bool,
 }
 
@@ -25,16 +25,16 @@ pub(crate) struct KernelGone;
 
 impl PeerRegistration {
     pub async fn register(
-        arrivals: Arrivals,
+        queue: KernelQueue,
         peer: PeerId,
         outbox: &Arc<Outbox>,
     ) -> Result<Self, KernelGone> {
         let link = Arc::new(Link::new(outbox.clone()));
-        let joined = Arrival::Joined { peer, link };
-        arrivals.send(joined).await.map_err(|_| KernelGone)?;
+        let joined = QueuedInput::Connected { peer, link };
+        queue.send(joined).await.map_err(|_| KernelGone)?;
         Ok(Self {
             peer,
-            arrivals,
+            queue,
             registered: true,
         })
     }
@@ -45,8 +45,8 @@ impl PeerRegistration {
 
     /// Waits while the kernel is behind: this is the back-pressure on the socket.
     pub async fn send(&self, input: Input) -> Result<(), KernelGone> {
-        self.arrivals
-            .send(Arrival::Input(input))
+        self.queue
+            .send(QueuedInput::Input(input))
             .await
             .map_err(|_| KernelGone)
     }
@@ -65,14 +65,14 @@ impl Drop for PeerRegistration {
         if !self.registered {
             return; // it was unregistered in good order
         }
-        let arrival = Arrival::Input(Input::Disconnected { peer: self.peer });
-        if let Err(TrySendError::Full(arrival)) = self.arrivals.try_send(arrival) {
+        let item = QueuedInput::Input(Input::Disconnected { peer: self.peer });
+        if let Err(TrySendError::Full(item)) = self.queue.try_send(item) {
             // Room reserved for each connection would use up the queue; a short task waits for room instead. There is at
             // most one for each connection, and without a runtime there is no kernel that could be told.
             if let Ok(runtime) = Handle::try_current() {
-                let arrivals = self.arrivals.clone();
+                let queue = self.queue.clone();
                 runtime.spawn(async move {
-                    let _ = arrivals.send(arrival).await;
+                    let _ = queue.send(item).await;
                 });
             }
         }
@@ -87,10 +87,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_aborted_task_still_leaves_even_when_the_queue_is_full() {
-        let (arrivals, mut inbox) = mpsc::channel(1);
+        let (queue, mut inbox) = mpsc::channel(1);
         let outbox = Arc::new(Outbox::new(8, 8));
         let task = tokio::spawn(async move {
-            let registration = PeerRegistration::register(arrivals, PeerId(7), &outbox).await;
+            let registration = PeerRegistration::register(queue, PeerId(7), &outbox).await;
             std::future::pending::<()>().await;
             drop(registration);
         });
@@ -101,7 +101,7 @@ mod tests {
         assert!(task.await.unwrap_err().is_cancelled());
         assert!(matches!(
             inbox.recv().await,
-            Some(Arrival::Joined {
+            Some(QueuedInput::Connected {
                 peer: PeerId(7),
                 ..
             })
@@ -109,7 +109,7 @@ mod tests {
         let last = inbox.recv().await;
         assert!(matches!(
             last,
-            Some(Arrival::Input(Input::Disconnected { peer: PeerId(7) }))
+            Some(QueuedInput::Input(Input::Disconnected { peer: PeerId(7) }))
         ));
         assert!(inbox.recv().await.is_none());
     }

@@ -17,38 +17,38 @@ use tokio_util::sync::CancellationToken;
 use wire::rpc::{Malformed, code};
 use wire::{Id, RpcError};
 
-use super::door::Door;
+use super::admission::Admission;
 use super::outbox::{MayRead, Outbox, Urgency};
 use super::read_buffer::READ_BUFFER_BYTES;
 use super::reader::decode_input;
 use super::registration::{KernelGone, PeerRegistration};
 use super::ws::frame::close;
-use crate::arrival::Arrivals;
+use crate::kernel_queue::KernelQueue;
 
 /// Serves the one client until its input ends, the host closes it or `stop`; then what was pushed to it is written,
 /// for at most `shutdown_ms`.
 pub async fn serve<R, W>(
     input: R,
     output: W,
-    door: &Door,
-    arrivals: Arrivals,
+    admission: &Admission,
+    queue: KernelQueue,
     stop: CancellationToken,
 ) where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let limits = &door.limits;
+    let limits = &admission.limits;
     let outbox = Arc::new(Outbox::new(
         limits.outbox_frames_max,
         limits.outbox_bytes_max,
     ));
-    let registered = PeerRegistration::register(arrivals, door.next_peer(), &outbox).await;
+    let registered = PeerRegistration::register(queue, admission.next_peer(), &outbox).await;
     let Ok(mut registration) = registered else {
         return; // the host is going down
     };
     let mut writing = pin!(write(output, &outbox));
     let reading = async {
-        let read = read(input, door, &outbox, &registration).await;
+        let read = read(input, admission, &outbox, &registration).await;
         registration.unregister().await;
         read
     };
@@ -85,13 +85,13 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Res
 
 async fn read<R: AsyncRead + Unpin>(
     mut input: R,
-    door: &Door,
+    admission: &Admission,
     outbox: &Outbox,
     registration: &PeerRegistration,
 ) -> Result<(), KernelGone> {
-    let mut lines = Lines::new(door.limits.frame_in_bytes);
+    let mut lines = Lines::new(admission.limits.frame_in_bytes);
     let mut chunk = vec![0; READ_BUFFER_BYTES];
-    let take = async |line: Line| match line.into_input(registration.peer(), door) {
+    let take = async |line: Line| match line.into_input(registration.peer(), admission) {
         Some(input) => registration.send(input).await,
         None => Ok(()),
     };
@@ -118,7 +118,7 @@ enum Line {
 
 impl Line {
     /// `None` for a line of nothing.
-    fn into_input(self, peer: PeerId, door: &Door) -> Option<Input> {
+    fn into_input(self, peer: PeerId, admission: &Admission) -> Option<Input> {
         let refuse = |code, message: String| {
             let malformed = Malformed {
                 id: Id::Null,
@@ -126,7 +126,7 @@ impl Line {
             };
             Some(Input::Malformed { peer, malformed })
         };
-        let limits = &door.limits;
+        let limits = &admission.limits;
         match self {
             Self::Whole(bytes) if bytes.trim_ascii().is_empty() => None,
             Self::Whole(bytes) => match String::from_utf8(bytes) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use host::ServerLimits;
-use host::arrival::Arrival;
+use host::kernel_queue::QueuedInput;
 use kernel::{Frame, Input, LateBody, LateResponse};
 
 use crate::support::{Host, text};
@@ -27,11 +27,11 @@ async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
         quick_link.push(frame, 0);
         assert!(quick.read_text().await.starts_with(&format!("{count} ")));
         count += 1;
-        if let Ok(arrival) = host.inbox.try_recv() {
-            break arrival;
+        if let Ok(item) = host.inbox.try_recv() {
+            break item;
         }
     };
-    assert!(matches!(cut, Arrival::Input(Input::Disconnected { peer }) if peer == stuck_peer));
+    assert!(matches!(cut, QueuedInput::Input(Input::Disconnected { peer }) if peer == stuck_peer));
     let mut next = 0;
     let close = loop {
         let (first, payload) = stuck.read().await;

@@ -62,7 +62,7 @@ async fn each_request_gets_its_status() {
             assert!(answer.contains("\r\nSec-WebSocket-Version: 13\r\n"));
         }
     }
-    assert_eq!(host.door.connections(), 0);
+    assert_eq!(host.admission.connections(), 0);
 }
 
 #[tokio::test]
@@ -93,18 +93,18 @@ async fn while_not_ready_or_full_upgrades_are_refused() {
     let upgrade = format!("GET /?tkn={TOKEN} HTTP/1.1\r\nHost: {addr}\r\n{UPGRADE}\r\n");
     let readyz = format!("GET /readyz HTTP/1.1\r\nHost: {addr}\r\n\r\n");
 
-    host.door.set_ready(false);
+    host.admission.set_ready(false);
     assert_eq!(ask(addr, &upgrade).await.0, 503);
     assert_eq!(ask(addr, &readyz).await.0, 503);
     assert_eq!(ask(addr, &readyz.replace("readyz", "healthz")).await.0, 200);
-    host.door.set_ready(true);
+    host.admission.set_ready(true);
 
     let (client, peer, _link) = host.client().await;
     assert_eq!(ask(addr, &upgrade).await.0, 503);
     assert_eq!(ask(addr, &readyz).await.0, 200, "the probes still answer");
     drop(client);
     host.hears_gone(peer).await;
-    while host.door.connections() > 0 {
+    while host.admission.connections() > 0 {
         tokio::task::yield_now().await;
     }
     host.client().await;

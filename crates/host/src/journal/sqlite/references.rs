@@ -58,15 +58,15 @@ pub(super) fn forget_channel(conn: &Connection, channel: i64, rows_max: i64) -> 
     Ok(i64::try_from(forgotten).unwrap_or(i64::MAX))
 }
 
-pub(super) fn unreferred(conn: &Connection, digests: &[Digest]) -> Read<Vec<Digest>> {
+pub(super) fn find_unreferenced(conn: &Connection, digests: &[Digest]) -> Read<Vec<Digest>> {
     let mut referred = conn.prepare_cached(REFERRED)?;
-    let mut unreferred = Vec::new();
+    let mut unreferenced = Vec::new();
     for digest in digests {
         if !referred.exists([&digest.as_bytes()[..]])? {
-            unreferred.push(*digest);
+            unreferenced.push(*digest);
         }
     }
-    Ok(unreferred)
+    Ok(unreferenced)
 }
 
 pub(super) fn content_type(conn: &Connection, digest: &Digest) -> Read<Option<String>> {
