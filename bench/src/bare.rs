@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use host::arrival::Arrival;
-use host::net::{Door, Link};
-use kernel::{Frame, Input, Limits, PeerId};
+use host::kernel_queue::QueuedInput;
+use host::net::{Admission, Link};
+use kernel::{Frame, Input, PeerId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -88,21 +88,21 @@ pub fn run(options: BareOptions) -> Result<()> {
 }
 
 async fn serve(options: BareOptions) -> Result<()> {
-    let limits = Limits {
+    let limits = host::ServerLimits {
         outbox_frames_max: usize::MAX,
         outbox_bytes_max: usize::MAX,
-        ..Limits::default()
+        ..host::ServerLimits::default()
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("ws://{}/", listener.local_addr()?);
     let (arrivals, inbox) = mpsc::channel(limits.inputs_max);
-    let door = Arc::new(Door::new(limits, None, Vec::new(), Vec::new()));
-    door.set_ready(true);
+    let admission = Arc::new(Admission::new(limits, None, Vec::new(), Vec::new()));
+    admission.set_ready(true);
     let bare = Bare::new(options)?;
     // Like the kernel's: a task among the connections'.
     let consumer = tokio::spawn(bare.run(inbox));
     println!("{}", json!({"url": url}));
-    host::net::serve(listener, door, arrivals, CancellationToken::new()).await;
+    host::net::serve(listener, admission, arrivals, CancellationToken::new()).await;
     consumer.await?;
     Ok(())
 }
@@ -146,7 +146,7 @@ impl Bare {
         })
     }
 
-    async fn run(mut self, mut inbox: mpsc::Receiver<Arrival>) {
+    async fn run(mut self, mut inbox: mpsc::Receiver<QueuedInput>) {
         loop {
             tokio::select! {
                 arrival = inbox.recv() => match arrival {
@@ -158,23 +158,23 @@ impl Bare {
         }
     }
 
-    fn take(&mut self, arrival: Arrival) {
+    fn take(&mut self, arrival: QueuedInput) {
         match arrival {
-            Arrival::Joined { peer, link } => {
+            QueuedInput::Connected { peer, link } => {
                 self.links.insert(peer, link);
             }
-            Arrival::Input(Input::Disconnected { peer }) => {
+            QueuedInput::Input(Input::Disconnected { peer }) => {
                 self.links.remove(&peer);
                 self.watchers.retain(|watcher| watcher.peer != peer);
             }
-            Arrival::Input(Input::Received { peer, message, .. }) => match message {
+            QueuedInput::Input(Input::Received { peer, message, .. }) => match message {
                 Incoming::Request { id, method, params } => {
                     self.answer(peer, &id, &method, &params)
                 }
                 Incoming::Notification { params, .. } => self.hear(&params),
                 Incoming::Response { .. } => {}
             },
-            Arrival::Input(_) => {}
+            QueuedInput::Input(_) => {}
         }
     }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use host::blobs::FileBlobs;
-use host::compose::{Known, understand};
+use host::compose::{KnownNames, compose_message};
 use kernel::Compose;
 use serde_json::{Value, json};
 use wire::Timestamp;
@@ -99,7 +99,7 @@ fn attachment(body: &[u8]) -> Value {
 fn way(lab: &mut Lab, way: Way) -> Result<f64> {
     let data = lab.directory()?;
     let store = FileBlobs::open(&data)?;
-    let known = Known::default();
+    let known = KnownNames::default();
     let mut each = Vec::new();
     for number in 0..BODIES {
         let body = body(number, BODY_BYTES);
@@ -111,13 +111,13 @@ fn way(lab: &mut Lab, way: Way) -> Result<f64> {
                 };
                 let compose = Compose {
                     message,
-                    lifted: Vec::new(),
+                    detached: Vec::new(),
                     working_directories: Vec::new(),
                     each_bytes: BODY_BYTES - 1,
                     left_bytes: 20 * BODY_BYTES,
                 };
                 let began = Instant::now();
-                let understood = understand(&store, &known, compose, Timestamp(0));
+                let understood = compose_message(&store, &known, compose, Timestamp(0));
                 let us = began.elapsed().as_secs_f64() * 1e6;
                 let understood = understood.map_err(|failed| anyhow!(failed.0))?;
                 ensure!(understood.inline_bytes == 0, "a body stayed in its message");

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use compositor::Input;
 use compositor::lower::{CapabilityMap, Lowered, Target};
-use host::preview::{Place, Preview, preview};
+use host::preview::{Preview, PreviewContext, preview};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -65,7 +65,7 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         Some(file) => CapabilityMap::built_in().with(&read_json(file)?)?,
         None => CapabilityMap::built_in(),
     };
-    let place = Place {
+    let place = PreviewContext {
         workspace: &options.workspace,
         entities,
         capabilities,

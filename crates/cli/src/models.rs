@@ -45,7 +45,7 @@ pub(crate) async fn run(options: ModelsOptions) -> anyhow::Result<Exit> {
     let mut all_answer = true;
     let mut told = Vec::new();
     for model in &models {
-        let answer = host::ask_for(model).await;
+        let answer = host::check_model(model).await;
         all_answer &= answer.is_ok();
         told.push((model, answer));
     }

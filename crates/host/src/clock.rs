@@ -1,11 +1,14 @@
-//! The one place that asks what time it is. Follows tokio's clock, so that tests may pause it.
+//! The one place that reads the time.
+//!
+//! Promises: it never jumps back; it follows tokio's clock, so that tests may pause it.
+//! Must not know: what the time is used for.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 use wire::Timestamp;
 
-/// Wall time at start, carried on by a clock that never jumps back.
+/// Wall time at start, advanced by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     started_ms: i64,
@@ -28,7 +31,7 @@ impl Clock {
         Timestamp(self.started_ms + passed)
     }
 
-    /// The instant at which [`Clock::now`] will say `moment`.
+    /// The instant at which [`Clock::now`] returns `moment`.
     pub fn instant_of(&self, moment: Timestamp) -> Instant {
         let ahead = u64::try_from(moment.0 - self.started_ms).unwrap_or(0);
         self.started + std::time::Duration::from_millis(ahead)

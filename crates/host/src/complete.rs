@@ -1,10 +1,12 @@
-//! What may be meant by what somebody is typing, as the kernel asks it and as agents know it.
+//! Completions: the kernel's request as the completer of `agents` takes it, and its answer as the kernel takes it.
+//!
+//! Must not know: who is typing.
 
 pub use agents::complete::Completer;
 use agents::complete::{OutsideText, Typing};
 use kernel::{Complete, Completed};
 
-/// What may be meant. Blocks.
+/// Finds completions. Blocks.
 pub fn completions(completer: &Completer, complete: Complete) -> Completed {
     let typing = Typing {
         working_directories: complete.working_directories,

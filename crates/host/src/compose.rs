@@ -1,7 +1,7 @@
-//! What a message means, found out before it is recorded: decoded, sniffed, its bodies kept, commands and mentions looked
-//! up (house 2, C-040, G-32).
+//! Composes a message before it is recorded: decodes it, detects types, stores its bodies, looks up commands and
+//! mentions (C-040, G-32).
 //!
-//! Promises: bodies are on disk when the answer is given. Blocks: run it where waiting harms nobody.
+//! Promises: bodies are on disk when it returns. Blocks: run it on a thread that may wait.
 //! Must not know: whether the message is accepted.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,14 +15,14 @@ use wire::{Object, Timestamp, file_uri};
 
 use crate::blobs::Blobs;
 
-/// What may be named in the working directories of a message.
+/// The commands and skills that a message may name, by its working directories.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownNames {
     pub catalogue: Catalogue,
     pub skills: BTreeSet<String>,
 }
 
-impl Default for Known {
+impl Default for KnownNames {
     fn default() -> Self {
         Self {
             catalogue: Catalogue::built_in(),
@@ -31,10 +31,10 @@ impl Default for Known {
     }
 }
 
-/// Finds out what a message means and keeps its bodies.
-pub fn understand(
+/// Composes a message and stores its bodies.
+pub fn compose_message(
     store: &dyn Blobs,
-    known: &Known,
+    known: &KnownNames,
     compose: Compose,
     now: Timestamp,
 ) -> Result<Box<Submission>, WorkFailed> {
@@ -55,12 +55,12 @@ pub fn understand(
         },
         now_ms: now.0,
     };
-    let message = whole(compose.message, compose.detached);
+    let message = reattach_bodies(compose.message, compose.detached);
     let composed = compositor::compose(Input::Ahp(message), &around)
         .map_err(|refused| WorkFailed(refused.to_string()))?;
     for body in &composed.bodies {
-        let kept = store.put(&body.bytes, now);
-        kept.map_err(|error| WorkFailed(error.to_string()))?;
+        let stored = store.put(&body.bytes, now);
+        stored.map_err(|error| WorkFailed(error.to_string()))?;
     }
     let actions: Vec<HostAction> = composed
         .actions
@@ -74,7 +74,7 @@ pub fn understand(
     let help = actions
         .iter()
         .any(|action| action.name == "/help")
-        .then(|| help(&known.catalogue));
+        .then(|| format_help(&known.catalogue));
     Ok(Box::new(Submission {
         message: composed.message.unwrap_or_default(),
         metadata: composed.metadata,
@@ -87,9 +87,10 @@ pub fn understand(
     }))
 }
 
-/// The message with the bodies in it that were taken out early.
-fn whole(mut message: Object, lifted: Vec<(usize, Arc<String>)>) -> Object {
+/// Puts bodies that were detached early back into the message.
+fn reattach_bodies(mut message: Object, lifted: Vec<(usize, Arc<String>)>) -> Object {
     let Some(attachments) = message.get_mut("attachments") else {
+        debug_assert!(lifted.is_empty(), "a body without an attachment");
         return message;
     };
     for (index, data) in lifted {
@@ -101,8 +102,8 @@ fn whole(mut message: Object, lifted: Vec<(usize, Arc<String>)>) -> Object {
     message
 }
 
-/// The commands there are, for people.
-fn help(catalogue: &Catalogue) -> String {
+/// Formats the list of commands for the user.
+fn format_help(catalogue: &Catalogue) -> String {
     let mut lines = vec!["What can be typed here:".to_owned()];
     for (id, entry) in catalogue.iter() {
         let mut line = id.to_owned();

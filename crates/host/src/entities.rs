@@ -1,14 +1,16 @@
-//! Things that an embedder of the host knows and a mention may name: a node of a canvas, a ticket (G-42).
+//! Things that a program which embeds the host knows and a mention may name: a node of a canvas, a ticket (G-42).
+//!
+//! Must not know: messages.
 
 use wire::Object;
 
-/// What exists. Asked for every mention, so answers should be quick.
+/// Looks up entities. Called for every mention, so it should be quick.
 pub trait Entities: Send + Sync {
     /// Whether there is such a thing: `target` is the target of the mention, its `id` included.
     fn has(&self, kind: &str, target: &Object) -> bool;
 }
 
-/// Nothing does.
+/// There are none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoEntities;
 

@@ -1,4 +1,8 @@
-//! The loop: take inputs, step, append, release frames, start effects. Never in another order (ADR 0002).
+//! The loop around the kernel: take inputs, step, write, send frames, start effects. Never in another order (ADR 0002).
+//!
+//! Promises: no frame is sent and no effect started before its batch is on disk; what a failed write undid is answered
+//! with what the kernel says instead.
+//! Must not know: why anything is allowed, how anything is encoded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,23 +13,23 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::arrival::Arrival;
 use crate::clock::Clock;
 use crate::config::LogLevelHook;
 use crate::effects::Effects;
 use crate::journal::JournalThread;
+use crate::kernel_queue::QueuedInput;
 use crate::net::Link;
 
-/// However patient the hearers are, what was stepped is written after this: a crash must not cost more.
-const HOLD_MS_MAX: u32 = 25;
+/// Upper bound on batching delay: a crash must not cost more than what was stepped in this time.
+const BATCHING_MS_MAX: u32 = 25;
 
-/// Room for frames that a reader keeps between batches.
-const SPEECH_KEPT: usize = 4;
+/// Capacity for frames that stays with a connection between batches.
+const FRAMES_CAPACITY: usize = 4;
 
-/// A connection, and what the current batch says to it.
-struct Reader {
+/// A connection, and the frames of the current batch for it.
+struct Recipient {
     link: Arc<Link>,
-    speech: Vec<(Frame, u32)>,
+    frames: Vec<(Frame, u32)>,
 }
 
 /// Drives one kernel.
@@ -33,15 +37,15 @@ pub(crate) struct KernelTask {
     kernel: Kernel,
     clock: Clock,
     journal: JournalThread,
-    arrivals: mpsc::Receiver<Arrival>,
-    links: HashMap<PeerId, Reader>,
+    queue: mpsc::Receiver<QueuedInput>,
+    links: HashMap<PeerId, Recipient>,
     effects: Effects,
     timers: BTreeMap<(Instant, u64), Timer>,
     timers_set: u64,
-    /// Steps that were taken and wait to be written: all who will hear of them gave a delivery window.
+    /// Outputs of steps that wait to be written: everybody they are sent to gave a delivery window.
     held: Vec<Output>,
     held_since: Instant,
-    patience: Patience,
+    deadline: CommitDeadline,
     batch_max: usize,
     on_log_level: Option<LogLevelHook>,
 }
@@ -51,7 +55,7 @@ impl KernelTask {
         kernel: Kernel,
         clock: Clock,
         journal: JournalThread,
-        arrivals: mpsc::Receiver<Arrival>,
+        queue: mpsc::Receiver<QueuedInput>,
         effects: Effects,
         batch_max: usize,
         on_log_level: Option<LogLevelHook>,
@@ -60,50 +64,50 @@ impl KernelTask {
             kernel,
             clock,
             journal,
-            arrivals,
+            queue,
             links: HashMap::new(),
             effects,
             timers: BTreeMap::new(),
             timers_set: 0,
             held: Vec::new(),
             held_since: Instant::now(),
-            patience: Patience::Unheard,
+            deadline: CommitDeadline::NoRecipients,
             batch_max,
             on_log_level,
         }
     }
 
-    /// Writes what boot said and goes on until nothing of the last run is left open.
-    pub async fn settle(&mut self, boot: Output) {
+    /// Writes what boot decided and goes on until nothing of the last run is left open.
+    pub async fn finish_boot(&mut self, boot: Output) {
         self.held.push(boot);
-        self.release().await;
+        self.commit().await;
         let never = CancellationToken::new();
         while !self.kernel.is_settled() {
-            self.turn_once(&never).await;
+            self.run_once(&never).await;
         }
     }
 
-    /// Serves until told to stop; then what has arrived is still processed, written and spoken.
+    /// Serves until told to stop; then what has arrived is still processed, written and sent.
     pub async fn run(mut self, stop: CancellationToken) {
-        while self.turn_once(&stop).await {}
-        for Reader { link, .. } in self.links.into_values() {
+        while self.run_once(&stop).await {}
+        for Recipient { link, .. } in self.links.into_values() {
             link.close(1001, "the host is going down");
         }
     }
 
     /// Takes whatever has arrived, up to the bound, and releases it when it must be. Returns whether there is more.
-    async fn turn_once(&mut self, stop: &CancellationToken) -> bool {
+    async fn run_once(&mut self, stop: &CancellationToken) -> bool {
         let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
-        let due = [timer, self.may_wait_until()].into_iter().flatten().min();
+        let due = [timer, self.commit_due()].into_iter().flatten().min();
         tokio::select! {
             biased;
             () = wait_until(due) => {}
-            arrival = self.arrivals.recv() => match arrival {
-                Some(arrival) => self.hold(arrival),
+            item = self.queue.recv() => match item {
+                Some(item) => self.step(item),
                 None => return false,
             },
             () = stop.cancelled() => {
-                self.release().await;
+                self.commit().await;
                 return false;
             }
         }
@@ -112,52 +116,52 @@ impl KernelTask {
             && entry.key().0 <= now
         {
             let timer = entry.remove();
-            self.hold(Arrival::Input(Input::Woke(timer)));
+            self.step(QueuedInput::Input(Input::Woke(timer)));
         }
         while self.held.len() < self.batch_max {
-            let Ok(arrival) = self.arrivals.try_recv() else {
-                break;
+            let Ok(item) = self.queue.try_recv() else {
+                break; // nothing more has arrived yet
             };
-            self.hold(arrival);
+            self.step(item);
         }
         let must = self
-            .may_wait_until()
+            .commit_due()
             .is_none_or(|until| until <= Instant::now());
         if must || self.held.len() >= self.batch_max {
-            self.release().await;
+            self.commit().await;
         }
         true
     }
 
-    fn hold(&mut self, arrival: Arrival) {
+    fn step(&mut self, item: QueuedInput) {
         if self.held.is_empty() {
             self.held_since = Instant::now();
         }
-        let output = self.take(arrival);
-        self.patience = self.patience.with(&output);
+        let output = self.apply(item);
+        self.deadline = self.deadline.with(&output);
         self.held.push(output);
     }
 
-    /// Until when what is held may wait; `None` if it may not.
-    fn may_wait_until(&self) -> Option<Instant> {
-        match self.patience {
-            // Most of the window is for the commit, the rest for the way.
-            Patience::Window(ms) => {
-                Some(self.held_since + Duration::from_millis(ms.min(HOLD_MS_MAX).into()) * 4 / 5)
-            }
-            Patience::Unheard | Patience::None => None,
+    /// Until when what is held may wait to be written; `None` if it may not.
+    fn commit_due(&self) -> Option<Instant> {
+        match self.deadline {
+            // Most of the window is for the commit, the rest for the network.
+            CommitDeadline::Window(ms) => Some(
+                self.held_since + Duration::from_millis(ms.min(BATCHING_MS_MAX).into()) * 4 / 5,
+            ),
+            CommitDeadline::NoRecipients | CommitDeadline::Now => None,
         }
     }
 
-    fn take(&mut self, arrival: Arrival) -> Output {
-        let input = match arrival {
-            Arrival::Joined { peer, link } => {
-                self.effects.pace.join(peer, Arc::clone(&link));
-                let speech = Vec::new();
-                self.links.insert(peer, Reader { link, speech });
+    fn apply(&mut self, item: QueuedInput) -> Output {
+        let input = match item {
+            QueuedInput::Connected { peer, link } => {
+                self.effects.pace.add_peer(peer, Arc::clone(&link));
+                let frames = Vec::new();
+                self.links.insert(peer, Recipient { link, frames });
                 Input::Connected { peer }
             }
-            Arrival::Input(input) => input,
+            QueuedInput::Input(input) => input,
         };
         let run = match &input {
             Input::Agent { run, .. } => Some(*run),
@@ -165,15 +169,15 @@ impl KernelTask {
         };
         let output = self.kernel.step(input, self.clock.now());
         if let Some(run) = run {
-            self.effects.pace.heard(run, &output.frames);
+            self.effects.pace.record_recipients(run, &output.frames);
         }
         output
     }
 
-    /// Write, speak, act. If it cannot be written, what is spoken and done instead is what the kernel says then.
-    async fn release(&mut self) {
+    /// Writes, sends, starts effects. If it cannot be written, the kernel says what is sent and started instead.
+    async fn commit(&mut self) {
         let mut outputs = std::mem::take(&mut self.held);
-        self.patience = Patience::Unheard;
+        self.deadline = CommitDeadline::NoRecipients;
         let mut batch = Batch {
             seq: self.kernel.seq(),
             records: Vec::new(),
@@ -183,54 +187,54 @@ impl KernelTask {
         }
         if outputs.iter().all(|output| !output.wrote) {
             self.kernel.committed();
-            return self.speak_and_act(outputs);
+            return self.send_and_start_effects(outputs);
         }
         match self.journal.append(batch).await {
             Ok(()) => {
                 self.kernel.committed();
-                self.speak_and_act(outputs);
+                self.send_and_start_effects(outputs);
             }
             Err(error) => {
-                tracing::error!(%error, "nothing can be recorded; clients are told and it is tried again");
+                tracing::error!(%error, "the journal cannot be written; changes are refused and it is tried again");
                 let instead = self.kernel.rolled_back(outputs, &error.to_string());
-                self.speak_and_act(vec![instead]);
+                self.send_and_start_effects(vec![instead]);
             }
         }
     }
 
-    fn speak_and_act(&mut self, outputs: Vec<Output>) {
+    fn send_and_start_effects(&mut self, outputs: Vec<Output>) {
         let mut effects = Vec::new();
         let waited_ms = u32::try_from(self.held_since.elapsed().as_millis()).unwrap_or(u32::MAX);
-        let mut spoken_to = Vec::new();
+        let mut recipients = Vec::new();
         for output in outputs {
             for outgoing in output.frames {
-                let Some(reader) = self.links.get_mut(&outgoing.peer) else {
-                    continue;
+                let Some(recipient) = self.links.get_mut(&outgoing.peer) else {
+                    continue; // it disconnected since the step
                 };
-                if reader.speech.is_empty() {
-                    spoken_to.push(outgoing.peer);
+                if recipient.frames.is_empty() {
+                    recipients.push(outgoing.peer);
                 }
                 // What is left of the window; too little to be worth another timer means now.
                 let left_ms = outgoing.window_ms.saturating_sub(waited_ms);
                 let worth_it = left_ms * 2 >= outgoing.window_ms;
                 let window_ms = if worth_it { left_ms } else { 0 };
-                reader.speech.push((outgoing.frame, window_ms));
+                recipient.frames.push((outgoing.frame, window_ms));
             }
             effects.extend(output.effects);
         }
-        // All that a batch says to one reader is handed over at once: one lock and one wake for each.
-        for peer in spoken_to {
-            if let Some(reader) = self.links.get_mut(&peer) {
-                reader.link.push_all(reader.speech.drain(..));
-                reader.speech.shrink_to(SPEECH_KEPT);
+        // All frames of a batch for one connection are handed over at once: one lock and one wake for each.
+        for peer in recipients {
+            if let Some(recipient) = self.links.get_mut(&peer) {
+                recipient.link.push_all(recipient.frames.drain(..));
+                recipient.frames.shrink_to(FRAMES_CAPACITY);
             }
         }
         for effect in effects {
-            self.start(effect);
+            self.start_effect(effect);
         }
     }
 
-    fn start(&mut self, effect: Effect) {
+    fn start_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Read { ticket, query } => self.effects.read(ticket, query),
             Effect::Complete { ticket, complete } => self.effects.complete(ticket, *complete),
@@ -258,7 +262,7 @@ impl KernelTask {
                     .insert((self.clock.instant_of(at), self.timers_set), timer);
             }
             Effect::Close { peer, why } => {
-                if let Some(Reader { link, .. }) = self.links.get(&peer) {
+                if let Some(Recipient { link, .. }) = self.links.get(&peer) {
                     let (code, reason) = match why {
                         CloseReason::Superseded => (1008, "another connection took this client id"),
                         CloseReason::UnsupportedVersion => (1002, "no acceptable protocol version"),
@@ -268,16 +272,16 @@ impl KernelTask {
                 }
             }
             Effect::Forget { peer } => {
-                self.effects.pace.leave(peer);
+                self.effects.pace.remove_peer(peer);
                 self.links.remove(&peer);
             }
             Effect::Pause { peer } => {
-                if let Some(Reader { link, .. }) = self.links.get(&peer) {
+                if let Some(Recipient { link, .. }) = self.links.get(&peer) {
                     link.pause();
                 }
             }
             Effect::Resume { peer } => {
-                if let Some(Reader { link, .. }) = self.links.get(&peer) {
+                if let Some(Recipient { link, .. }) = self.links.get(&peer) {
                     link.resume();
                 }
             }
@@ -292,26 +296,26 @@ impl KernelTask {
     }
 }
 
-/// How long steps may wait to be written. A delivery window that every hearer gave makes the batch larger, so that one
+/// How long steps may wait to be written. A delivery window that every recipient gave makes the batch larger, so that one
 /// commit serves for all of it (H-047).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    /// Nobody hears of it.
-    Unheard,
-    /// The shortest window of those who will.
+enum CommitDeadline {
+    /// Nothing is sent to anybody.
+    NoRecipients,
+    /// The shortest window of the recipients.
     Window(u32),
-    /// Somebody wants it at once, or something is to be done.
-    None,
+    /// Somebody wants it at once, or an effect waits for it.
+    Now,
 }
 
-impl Patience {
+impl CommitDeadline {
     fn with(self, output: &Output) -> Self {
         let shortest = output.frames.iter().map(|frame| frame.window_ms).min();
         match (self, shortest) {
-            (Self::None, _) | (_, Some(0)) => Self::None,
-            _ if !output.effects.is_empty() => Self::None,
-            (patience, None) => patience,
-            (Self::Unheard, Some(window)) => Self::Window(window),
+            (Self::Now, _) | (_, Some(0)) => Self::Now,
+            _ if !output.effects.is_empty() => Self::Now,
+            (deadline, None) => deadline,
+            (Self::NoRecipients, Some(window)) => Self::Window(window),
             (Self::Window(before), Some(window)) => Self::Window(before.min(window)),
         }
     }

@@ -1,26 +1,31 @@
 //! What touches the operating system: sockets, disk, tasks, the clock.
 //!
-//! Promises: every batch of the kernel is written, then spoken, then acted on, in that order (ADR 0002).
+//! Promises: every batch of the kernel is written, then sent, then acted on, in that order (ADR 0002).
 //! Must not know: why anything is allowed.
 
-pub mod arrival;
 pub mod blobs;
 mod clock;
 pub mod complete;
 pub mod compose;
 mod config;
+mod credentials;
 mod effects;
 pub mod entities;
 pub mod journal;
+pub mod kernel_queue;
 mod kernel_task;
+mod limits;
 pub mod net;
-mod pace;
+mod pacer;
 pub mod preview;
-mod run;
-mod secret;
+mod server;
+mod startup;
+mod supervisor;
 
 pub use config::{
-    Config, ConfigError, DEFAULT_PORT, JournalChoice, Limits, LogLevelHook, Model, TokenChoice,
+    Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
 };
-pub use run::{Ready, ServeError, VERSION, ask_for, serve};
-pub use secret::Endpoint;
+pub use credentials::Endpoint;
+pub use limits::{Limits, ServerLimits};
+pub use server::{Ready, ServeError, VERSION, serve};
+pub use startup::check_model;

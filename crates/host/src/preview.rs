@@ -1,4 +1,4 @@
-//! A look ahead: what a message would become here, and what each target would be shown of it. Nothing is kept, staged or
+//! A preview of a message: what it would become here, and what each target would be sent. Nothing is stored, staged or
 //! sent (`greenroom compose`).
 //!
 //! Must not know: sessions, the journal.
@@ -17,7 +17,7 @@ use wire::{Object, Timestamp, file_uri};
 
 /// What there is around the message.
 #[derive(Debug, Clone)]
-pub struct Place<'a> {
+pub struct PreviewContext<'a> {
     pub workspace: &'a Path,
     /// Things that a mention may name: `kind` and `id`.
     pub entities: Vec<(String, String)>,
@@ -30,21 +30,25 @@ pub struct Place<'a> {
 pub struct Preview {
     /// As they would be persisted.
     pub parts: Vec<Part>,
-    /// What the user would be told.
+    /// Notes for the user.
     pub diagnostics: Vec<String>,
     pub lowered: Vec<(Target, Lowered)>,
 }
 
-/// What would become of a message if it were sent in this place.
-pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Preview, Refused> {
-    let directory = std::fs::canonicalize(place.workspace)
-        .unwrap_or_else(|_| place.workspace.to_owned())
+/// What would become of a message if it were sent in this context.
+pub fn preview(
+    input: Input,
+    context: &PreviewContext<'_>,
+    targets: &[Target],
+) -> Result<Preview, Refused> {
+    let directory = std::fs::canonicalize(context.workspace)
+        .unwrap_or_else(|_| context.workspace.to_owned())
         .to_string_lossy()
         .into_owned();
     let directories = [file_uri::uri_of(directory.as_bytes())];
     let found = catalogue::discover(&directories);
     let skills = found.skills.iter().map(|skill| skill.name.clone());
-    let kinds = place.entities.iter().map(|(kind, _)| kind.clone());
+    let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
         input,
         &Surroundings {
@@ -54,14 +58,14 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
             inline: InlineRoom::default(),
-            now_ms: place.now.0,
+            now_ms: context.now.0,
         },
     )?;
     let mut sources = Reach {
         files: Files::open(&directories).ok(),
-        store: Shelf {
+        store: PreviewStore {
             bodies: composed.bodies,
-            entities: &place.entities,
+            entities: &context.entities,
         },
     };
     let limits = InlineLimits::default();
@@ -80,16 +84,16 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     for target in targets {
         let lowered = match composed.reaches_model {
             true => {
-                let capabilities = place.capabilities.of(*target, None);
+                let capabilities = context.capabilities.of(*target, None);
                 let (parts, sources) = (&preview.parts, &mut sources);
                 lower(parts, &resolved, *target, &capabilities, sources)
             }
             // Nobody is asked (C-053).
             false => Lowered::default(),
         };
-        for told in &lowered.diagnostics {
-            if !preview.diagnostics.contains(told) {
-                preview.diagnostics.push(told.clone());
+        for note in &lowered.diagnostics {
+            if !preview.diagnostics.contains(note) {
+                preview.diagnostics.push(note.clone());
             }
         }
         preview.lowered.push((*target, lowered));
@@ -97,13 +101,13 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     Ok(preview)
 }
 
-/// Bodies that are nowhere but here.
-struct Shelf<'a> {
+/// Bodies of the message itself, and the entities that were named.
+struct PreviewStore<'a> {
     bodies: Vec<KeptBody>,
     entities: &'a [(String, String)],
 }
 
-impl Store for Shelf<'_> {
+impl Store for PreviewStore<'_> {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let mut bodies = self.bodies.iter();
         let found = bodies.find(|body| body.content_id == content_id)?;

@@ -6,9 +6,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use host::arrival::Arrival;
-use host::net::{Door, serve};
-use kernel::{Frame, Limits};
+use host::ServerLimits;
+use host::kernel_queue::QueuedInput;
+use host::net::{Admission, serve};
+use kernel::Frame;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -49,16 +50,21 @@ fn an_idle_watcher_holds_a_few_kilobytes() {
         .unwrap();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let addr = listener.local_addr().unwrap();
-    let (arrivals, mut inbox) = mpsc::channel(64);
-    let door = Arc::new(Door::new(Limits::default(), None, Vec::new(), Vec::new()));
-    door.set_ready(true);
-    runtime.spawn(serve(listener, door, arrivals, CancellationToken::new()));
+    let (queue, mut inbox) = mpsc::channel(64);
+    let admission = Arc::new(Admission::new(
+        ServerLimits::default(),
+        None,
+        Vec::new(),
+        Vec::new(),
+    ));
+    admission.set_ready(true);
+    runtime.spawn(serve(listener, admission, queue, CancellationToken::new()));
 
     // Everyone has been written to and has been heard once, so that what a busy moment leaves behind is counted too.
     let mut watchers = Vec::new();
     let mut visit = || {
         let mut socket = connect(addr);
-        let Some(Arrival::Joined { link, .. }) = inbox.blocking_recv() else {
+        let Some(QueuedInput::Connected { link, .. }) = inbox.blocking_recv() else {
             panic!()
         };
         for _ in 0..100 {
@@ -69,7 +75,7 @@ fn an_idle_watcher_holds_a_few_kilobytes() {
         socket
             .write_all(&[0x81, 0x82, 0, 0, 0, 0, b'{', b'}'])
             .unwrap();
-        assert!(matches!(inbox.blocking_recv(), Some(Arrival::Input(_))));
+        assert!(matches!(inbox.blocking_recv(), Some(QueuedInput::Input(_))));
         watchers.push((socket, link));
     };
     (0..20).for_each(|_| visit());

@@ -72,7 +72,7 @@ pub use frame::{
     Content, Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState,
 };
 pub use io::*;
-pub use limits::Limits;
+pub use limits::{Limits, check_limit};
 pub use record::*;
 pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
 pub use state::Kernel;

@@ -52,7 +52,7 @@ async fn a_deaf_reader_is_cut_while_another_gets_every_delta() {
     let data = tempfile::tempdir().unwrap();
     let script = json!({"scenes": [{"steps": [{"stream": {"chunks": CHUNKS, "size": 4_096}}]}]});
     let host = TestHost::start_with(data.path(), &script, |config| {
-        config.limits.outbox_bytes_max = 4 * 1_024 * 1_024;
+        config.limits.server.outbox_bytes_max = 4 * 1_024 * 1_024;
     })
     .await;
     let transport = WebSocketTransport::connect(&host.url).await.unwrap();

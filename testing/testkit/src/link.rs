@@ -71,7 +71,7 @@ impl World {
 
     /// Moves one message of a client to the host. Whether there was one.
     pub fn carry_to_host(&mut self, peer: PeerId) -> bool {
-        let depth = self.limits.json_depth_max;
+        let depth = host::ServerLimits::default().json_depth_max;
         let Some(link) = self
             .links
             .get_mut(&peer)

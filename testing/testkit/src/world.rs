@@ -338,16 +338,16 @@ impl World {
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
             Effect::StoreBodies { ticket, bodies } => {
-                let kept = host::blobs::compose(&self.blobs, bodies, self.now);
+                let kept = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }
                 self.within(self.read_ms_max, Input::BodiesStored { ticket, stored: kept });
             }
             Effect::Compose { ticket, compose } => {
-                let composed = host::compose::understand(
+                let composed = host::compose::compose_message(
                     &self.blobs,
-                    &host::compose::Known::default(),
+                    &host::compose::KnownNames::default(),
                     *compose,
                     self.now,
                 );
@@ -388,8 +388,11 @@ impl World {
                 self.queue.push_back(Input::Probed { writable });
             }
             Effect::Collect { buckets, before } => {
-                let aged = self.blobs.aged(buckets, before).expect("memory reads");
-                for digest in self.journal.unreferred(&aged).unwrap_or_default() {
+                let aged = self
+                    .blobs
+                    .list_older_than(buckets, before)
+                    .expect("memory reads");
+                for digest in self.journal.find_unreferenced(&aged).unwrap_or_default() {
                     self.blobs.remove(&digest, before).expect("memory writes");
                 }
             }
@@ -434,7 +437,7 @@ impl World {
                 let bodies = detach_from_event(&mut event, self.limits.inline_result_bytes);
                 if !bodies.is_empty() {
                     let places = bodies.iter().map(|body| body.pointer.clone()).collect();
-                    let kept = host::blobs::compose(&self.blobs, bodies, self.now);
+                    let kept = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                     fill_event(
                         &mut event,
                         places,

@@ -89,8 +89,8 @@ impl Shelf {
         }
     }
 
-    fn aged(&self, before_ms: i64) -> Vec<wire::Digest> {
-        self.store.aged(0..=255, at(before_ms)).unwrap()
+    fn list_older_than(&self, before_ms: i64) -> Vec<wire::Digest> {
+        self.store.list_older_than(0..=255, at(before_ms)).unwrap()
     }
 }
 
@@ -112,7 +112,7 @@ fn what_was_put_is_read_back_and_survives(shelf: &mut Shelf) {
 fn a_body_lies_there_once(shelf: &mut Shelf) {
     let first = shelf.put("same", 0);
     assert_eq!(shelf.put("same", 1), first);
-    assert_eq!(shelf.aged(9), [first]);
+    assert_eq!(shelf.list_older_than(9), [first]);
 }
 
 fn what_was_never_put_is_missing(shelf: &mut Shelf) {
@@ -145,17 +145,17 @@ fn a_body_ages_from_when_it_was_last_put(shelf: &mut Shelf) {
     // A clock that went back does not make it older again.
     shelf.put("renewed", 2_000);
     shelf.reopen();
-    assert_eq!(shelf.aged(1_000), []);
-    assert_eq!(shelf.aged(1_001), [old]);
-    assert_eq!(shelf.aged(5_000), [old]);
+    assert_eq!(shelf.list_older_than(1_000), []);
+    assert_eq!(shelf.list_older_than(1_001), [old]);
+    assert_eq!(shelf.list_older_than(5_000), [old]);
     let mut both = [old, renewed];
     both.sort();
-    assert_eq!(shelf.aged(5_001), both);
+    assert_eq!(shelf.list_older_than(5_001), both);
 }
 
 fn what_was_put_again_is_not_removed(shelf: &mut Shelf) {
     let digest = shelf.put("body", 1_000);
-    assert_eq!(shelf.aged(2_000), [digest]);
+    assert_eq!(shelf.list_older_than(2_000), [digest]);
     shelf.put("body", 3_000);
     shelf.store.remove(&digest, at(2_000)).unwrap();
     assert_eq!(shelf.read(&digest).as_deref(), Some("body"));
@@ -167,7 +167,7 @@ fn what_is_removed_is_gone_and_can_be_put_again(shelf: &mut Shelf) {
     shelf.store.remove(&digest, at(2_000)).unwrap();
     shelf.reopen();
     assert_eq!(shelf.read(&digest), None);
-    assert_eq!(shelf.aged(2_000), [other]);
+    assert_eq!(shelf.list_older_than(2_000), [other]);
     assert_eq!(shelf.put("body", 3_000), digest);
     assert_eq!(shelf.read(&digest).as_deref(), Some("body"));
 }
@@ -175,7 +175,7 @@ fn what_is_removed_is_gone_and_can_be_put_again(shelf: &mut Shelf) {
 fn buckets_divide_all_bodies(shelf: &mut Shelf) {
     let mut all: Vec<_> = (0..40).map(|n| shelf.put(&n.to_string(), 0)).collect();
     all.sort();
-    let find = |buckets| shelf.store.aged(buckets, at(1)).unwrap();
+    let find = |buckets| shelf.store.list_older_than(buckets, at(1)).unwrap();
     let (low, high) = (find(0..=99), find(100..=255));
     assert!(!low.is_empty() && !high.is_empty());
     assert_eq!([low, high].concat(), all);
@@ -199,5 +199,5 @@ fn one_body_can_be_put_by_many_at_once(shelf: &mut Shelf) {
         shelf.store.read(&digest_of(&body), 300_000),
         Ok(Found::Body(body))
     );
-    assert_eq!(shelf.aged(100).len(), 1);
+    assert_eq!(shelf.list_older_than(100).len(), 1);
 }

@@ -2,7 +2,7 @@
 //!
 //! Promises: a file appears under its name whole and durable, or not at all; a crash leaves at most a file without a
 //! name, gone at the next start. When a body was last put is the file's time of modification.
-//! Must not know: who else lives in the data directory; that there is one owner of it is the journal's lock.
+//! Must not know: what else is in the data directory; the journal's lock ensures that it has one owner.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -145,7 +145,7 @@ impl Blobs for FileBlobs {
         Ok(Found::Body(body))
     }
 
-    fn aged(
+    fn list_older_than(
         &self,
         buckets: RangeInclusive<u8>,
         before: Timestamp,
@@ -308,6 +308,6 @@ mod tests {
         let stranger = store.bucket(digest.as_bytes()[0]).join("notes.txt");
         fs::write(&stranger, b"mine").unwrap();
         let later = Timestamp(i64::MAX / 1_000_000);
-        assert_eq!(store.aged(0..=255, later), Ok(vec![digest]));
+        assert_eq!(store.list_older_than(0..=255, later), Ok(vec![digest]));
     }
 }

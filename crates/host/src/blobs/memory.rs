@@ -1,4 +1,4 @@
-//! Bodies in memory: for tests, for simulated crashes, and for hosts that keep nothing.
+//! Bodies in memory: for tests, for simulated crashes, and for hosts that store nothing.
 //!
 //! Promises: the same contract as on disk. Clones share their contents, so what a crashed host put can be found again.
 //! Must not know: files.
@@ -37,7 +37,7 @@ impl MemoryBlobs {
         self.store().disk_broken = false;
     }
 
-    /// Everything that is kept, in order.
+    /// All digests, in order.
     pub fn digests(&self) -> Vec<Digest> {
         self.store().bodies.keys().copied().collect()
     }
@@ -89,7 +89,7 @@ impl Blobs for MemoryBlobs {
         Ok(Found::Body(body.to_vec()))
     }
 
-    fn aged(
+    fn list_older_than(
         &self,
         buckets: RangeInclusive<u8>,
         before: Timestamp,

@@ -1,35 +1,35 @@
-//! The blob store: bodies that are too large for state, kept under the digest of what they hold (G-32).
+//! The blob store: bodies that are too large for state, stored under the digest of what they hold (G-32).
 //!
-//! Promises: a body that was put is on the disk before its digest is told, and is there once however often it is put;
-//! what is read is what was put, or an error that says it is not; a body is removed only if nobody put it since. What
+//! Promises: a body that was put is on the disk before its digest is returned, and is there once however often it is put;
+//! what is read is what was put, or an error; a body is removed only if nobody put it since. What
 //! is referred to is known by the journal alone. `contract` holds every store to it.
 //! Must not know: channels, turns, why a body was moved out.
 
 #[cfg(test)]
 mod contract;
 mod files;
-mod keep;
 mod memory;
 mod serve;
+mod store_bodies;
 
 pub use files::FileBlobs;
-pub use keep::compose;
 pub use memory::MemoryBlobs;
 pub use serve::fetch;
+pub use store_bodies::store_bodies;
 
 use std::ops::RangeInclusive;
 
 use sha2::{Digest as _, Sha256};
 use wire::{Digest, Timestamp};
 
-/// Why the store could not do what it was asked; the operator hears it.
+/// Why the store failed; the operator reads it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BlobError {
-    #[error("a body cannot be kept: {0}")]
+    #[error("a body cannot be stored: {0}")]
     Unwritable(String),
     #[error("content cannot be read: {0}")]
     Unreadable(String),
-    /// What lies there is not what was put.
+    /// The file does not hold what was put.
     #[error("the content {0} is damaged")]
     Damaged(Digest),
 }
@@ -47,14 +47,14 @@ pub enum Found {
 
 /// Where bodies lie. Every call may wait for a disk: never on a task's thread.
 pub trait Blobs: Send + Sync {
-    /// Keeps a body. One that is there already counts as put now: the collector spares it.
+    /// Stores a body. One that is there already counts as put now: the collector spares it.
     fn put(&self, body: &[u8], now: Timestamp) -> Result<Digest, BlobError>;
 
     /// The body under a digest, checked against it, if it has at most `bytes_max` bytes.
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError>;
 
     /// Bodies last put before a moment whose digest begins with one of these bytes, in order.
-    fn aged(
+    fn list_older_than(
         &self,
         buckets: RangeInclusive<u8>,
         before: Timestamp,

@@ -32,7 +32,7 @@ pub fn fetch(
 }
 
 /// Content as `resourceRead` answers it: in the encoding that was asked for if that is possible, otherwise as text if
-/// it is text and nobody said it is something else.
+/// it is text and no content type contradicts.
 fn encode(body: &[u8], wanted: Option<ContentEncoding>, content_type: Option<String>) -> Content {
     let text = match wanted {
         Some(ContentEncoding::Base64) => None,
@@ -59,7 +59,7 @@ fn base64_json(body: &[u8]) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// What the type says; without one, what holds no NUL may be text.
+/// By the content type; without one, what holds no NUL may be text.
 fn is_text(content_type: Option<&str>, body: &[u8]) -> bool {
     let Some(content_type) = content_type else {
         return !body.contains(&0);

@@ -17,7 +17,7 @@ use wire::{Digest, Timestamp};
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
-use crate::compose::{self, Known};
+use crate::compose::{self, KnownNames};
 use crate::journal::JournalThread;
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
@@ -82,7 +82,7 @@ impl Bodies {
         bodies: Vec<Body>,
     ) -> Result<Vec<(String, Digest)>, WorkFailed> {
         let clock = self.clock;
-        self.work(move |store| blobs::compose(store, bodies, clock.now()))
+        self.work(move |store| blobs::store_bodies(store, bodies, clock.now()))
             .await
     }
 
@@ -93,11 +93,11 @@ impl Bodies {
         self.work(move |store| {
             let found = catalogues.of(&compose.working_directories);
             let skills = found.skills.iter().filter(|skill| skill.is_for_users());
-            let known = Known {
+            let known = KnownNames {
                 catalogue: found.catalogue.clone(),
                 skills: skills.map(|skill| skill.name.clone()).collect(),
             };
-            compose::understand(store, &known, compose, clock.now())
+            compose::compose_message(store, &known, compose, clock.now())
         })
         .await
     }
@@ -140,7 +140,7 @@ impl Bodies {
         before: Timestamp,
         journal: &JournalThread,
     ) {
-        let aged = self.work(move |store| store.aged(buckets, before).map_err(failed));
+        let aged = self.work(move |store| store.list_older_than(buckets, before).map_err(failed));
         let Ok(aged) = aged.await else {
             return; // logged already; the next sweep tries again
         };

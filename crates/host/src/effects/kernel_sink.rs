@@ -18,8 +18,8 @@ use wire::published::state::ContentRef;
 use wire::rpc;
 
 use super::services::TurnServices;
-use crate::arrival::{Arrival, Arrivals};
-use crate::pace::{Pace, Patience};
+use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::pacer::{Pacer, SlowReaders};
 
 /// Events of one agent between two checks whether its watchers can follow.
 const EVENTS_PER_CHECK: u32 = 64;
@@ -29,11 +29,11 @@ const RECORDED_STRING_BYTES_MAX: usize = 64 * 1_024;
 
 /// Takes the events of one turn.
 pub(super) struct KernelSink {
-    arrivals: Arrivals,
+    arrivals: KernelQueue,
     services: TurnServices,
     run: RunId,
     turn: TurnRef,
-    pace: Arc<Pace>,
+    pace: Arc<Pacer>,
     /// Held while an event is handed over: that keeps them in order.
     throttle: Mutex<Throttle>,
 }
@@ -47,16 +47,16 @@ struct TurnRef {
 
 #[derive(Default)]
 struct Throttle {
-    patience: Patience,
+    patience: SlowReaders,
     events: u32,
 }
 
 impl KernelSink {
     pub fn new(
         turn: &TurnRun,
-        arrivals: Arrivals,
+        arrivals: KernelQueue,
         services: TurnServices,
-        pace: Arc<Pace>,
+        pace: Arc<Pacer>,
     ) -> Self {
         Self {
             arrivals,
@@ -78,12 +78,12 @@ impl EventReceiver for KernelSink {
     async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver> {
         let mut throttle = self.throttle.lock().await;
         if throttle.events.is_multiple_of(EVENTS_PER_CHECK) {
-            self.pace.wait(self.run, &mut throttle.patience).await;
+            self.pace.wait_for_readers(self.run, &mut throttle.patience).await;
         }
         throttle.events = throttle.events.wrapping_add(1);
         let event = self.services.bodies.detach_bodies(event).await;
         let run = self.run;
-        let input = Arrival::Input(Input::Agent { run, event });
+        let input = QueuedInput::Input(Input::Agent { run, event });
         self.arrivals.send(input).await.map_err(|_| TurnOver)
     }
 

@@ -30,18 +30,18 @@ pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use services::TurnServices;
 
-use crate::arrival::{Arrival, Arrivals};
 use crate::journal::JournalThread;
-use crate::pace::Pace;
+use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::pacer::Pacer;
 
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
-    pub arrivals: Arrivals,
+    pub arrivals: KernelQueue,
     pub journal: JournalThread,
     pub bodies: Bodies,
     pub agents: Vec<Arc<dyn Agent>>,
     completions: Completions,
-    pub pace: Arc<Pace>,
+    pub pace: Arc<Pacer>,
     pub services: TurnServices,
     runs: HashMap<RunId, Running>,
 }
@@ -54,7 +54,7 @@ struct Running {
 
 impl Effects {
     pub fn new(
-        arrivals: Arrivals,
+        arrivals: KernelQueue,
         journal: JournalThread,
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
@@ -187,7 +187,7 @@ impl Effects {
         self.runs.retain(|_, run| !run.task.is_finished());
         let agent = self.agent(&turn.provider);
         let run = turn.run;
-        self.pace.began(run);
+        self.pace.start_run(run);
         let replies = PendingReplies::default();
         let task = tokio::spawn(run_turn::run(
             agent,
@@ -215,7 +215,7 @@ impl Effects {
         if let Some(running) = self.runs.remove(&run) {
             running.task.abort();
         }
-        self.pace.ended(run);
+        self.pace.end_run(run);
     }
 
     fn agent(&self, provider: &str) -> Option<Arc<dyn Agent>> {
@@ -227,8 +227,8 @@ impl Effects {
 }
 
 /// Hands an input to the kernel. Nobody listens any more only when the host is going down.
-async fn send(arrivals: &Arrivals, input: Input) {
-    if arrivals.send(Arrival::Input(input)).await.is_err() {
+async fn send(arrivals: &KernelQueue, input: Input) {
+    if arrivals.send(QueuedInput::Input(input)).await.is_err() {
         tracing::debug!("an effect ended after the kernel did; its input is dropped");
     }
 }

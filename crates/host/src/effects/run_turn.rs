@@ -19,17 +19,17 @@ use super::kernel_sink::KernelSink;
 use super::messages::Messages;
 use super::services::TurnServices;
 use super::{history, send};
-use crate::arrival::Arrivals;
-use crate::pace::Pace;
+use crate::kernel_queue::KernelQueue;
+use crate::pacer::Pacer;
 
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
 pub(super) async fn run(
     agent: Option<Arc<dyn Agent>>,
     turn: TurnRun,
     replies: PendingReplies,
-    arrivals: Arrivals,
+    arrivals: KernelQueue,
     mut services: TurnServices,
-    pace: Arc<Pace>,
+    pace: Arc<Pacer>,
 ) {
     let run = turn.run;
     let Some(agent) = agent else {
@@ -56,7 +56,7 @@ pub(super) async fn run(
         }),
     };
     send(&arrivals, Input::Agent { run, event }).await;
-    pace.ended(run);
+    pace.end_run(run);
 }
 
 async fn play(

@@ -15,7 +15,7 @@ use crate::journal::Memory;
 struct House {
     effects: Effects,
     blobs: MemoryBlobs,
-    arrivals: mpsc::Receiver<Arrival>,
+    arrivals: mpsc::Receiver<QueuedInput>,
 }
 
 impl House {
@@ -58,7 +58,7 @@ impl House {
     /// What a run says next, checkpoints left out.
     async fn hears(&mut self) -> (RunId, AgentEvent) {
         loop {
-            let Some(Arrival::Input(Input::Agent { run, event })) = self.arrivals.recv().await
+            let Some(QueuedInput::Input(Input::Agent { run, event })) = self.arrivals.recv().await
             else {
                 unreachable!("only agents speak here");
             };

@@ -1,4 +1,4 @@
-//! A journal that fails on demand: every way a disk can let the host down, scripted.
+//! A journal that fails on demand, in every way a disk can fail.
 //!
 //! Promises: without a script it is the journal it wraps; each scripted fault happens once, in order, at an append.
 //! Must not know: which journal it wraps.
@@ -153,13 +153,13 @@ impl Journal for Faulty {
         self.inner.probe()
     }
 
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
         if self.faults.script().reads_broken {
             return Err(JournalError::Unreadable(
                 "the disk does not answer".to_owned(),
             ));
         }
-        self.inner.unreferred(digests)
+        self.inner.find_unreferenced(digests)
     }
 
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
@@ -186,8 +186,8 @@ impl JournalReader for FaultyReader {
     }
 }
 
-fn unwritable(words: &str) -> JournalError {
-    JournalError::Unwritable(words.to_owned())
+fn unwritable(reason: &str) -> JournalError {
+    JournalError::Unwritable(reason.to_owned())
 }
 
 #[cfg(test)]

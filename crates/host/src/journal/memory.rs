@@ -53,12 +53,12 @@ impl Journal for Memory {
         Ok(())
     }
 
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
         let store = self.store();
-        let unreferred = digests
+        let unreferenced = digests
             .iter()
             .filter(|digest| store.references_to(digest).next().is_none());
-        Ok(unreferred.copied().collect())
+        Ok(unreferenced.copied().collect())
     }
 
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {

@@ -1,14 +1,15 @@
-//! The journal: what was said is here first, and survives everything.
+//! The journal: every change is stored here before anybody sees it.
 //!
 //! Promises: a batch is written whole and durably or not at all; a question is answered with at least all that was
 //! committed when it was asked. `contract` holds every backend to it.
-//! Must not know: what an action means, who may do what, how anything is spoken.
+//! Must not know: what an action means, who may do what, how anything is sent.
 
 #[cfg(test)]
 mod contract;
 pub mod faulty;
 pub mod memory;
 mod page;
+mod queue;
 pub mod sqlite;
 pub mod thread;
 
@@ -23,7 +24,7 @@ pub use thread::{CommitStats, JournalThread};
 use kernel::{Answer, Batch, Boot, Query};
 use wire::Digest;
 
-/// Why the journal could not do what it was asked; the operator hears it.
+/// Why the journal failed; the operator reads it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// Nothing of the batch was written: a full or failing disk (G-15).
@@ -48,7 +49,7 @@ pub trait Journal: Send {
     /// A small write and its removal, to see whether the disk takes writes again.
     fn probe(&mut self) -> Result<(), JournalError>;
     /// Those of some content that nothing refers to. True until the next append.
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError>;
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError>;
     /// A reading side of its own, for another thread.
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError>;
 }

@@ -2,7 +2,7 @@
 //!
 //! Promises: a batch is one transaction, synced before `append` returns; after a refused write the journal is usable
 //! again as soon as the disk is. Opening costs the same however much the file holds.
-//! Must not know: what the bytes it keeps mean.
+//! Must not know: what the bytes it stores mean.
 
 mod archive;
 mod lock;
@@ -112,8 +112,8 @@ impl Journal for Sqlite {
         Ok(())
     }
 
-    fn unreferred(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
-        self.in_snapshot(|conn| references::unreferred(conn, digests))
+    fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
+        self.in_snapshot(|conn| references::find_unreferenced(conn, digests))
     }
 
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {

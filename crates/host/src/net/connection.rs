@@ -1,7 +1,7 @@
 //! One WebSocket connection: both halves in one task, from the upgrade to the last byte.
 //!
 //! Promises: a blocked write does not stop reading, nor a blocked reader writing; the close handshake is bounded by
-//! `CLOSE_WAIT_MS`; nothing said here names a token or content.
+//! `CLOSE_WAIT_MS`; no log line names a token or content.
 //! Must not know: what messages mean, who else is connected.
 
 use std::io;
@@ -14,72 +14,73 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::door::Door;
+use super::admission::Admission;
 use super::outbox::{CLOSE_WAIT_MS, Outbox, Urgency};
-use super::presence::Presence;
-use super::reader::{Pulse, ReadEnd, Reader};
+use super::reader::{Liveness, ReadEnd, Reader};
+use super::registration::PeerRegistration;
 use super::writer::Writer;
 use super::ws::frame::close;
-use crate::arrival::Arrivals;
+use crate::kernel_queue::KernelQueue;
 
 /// Serves an upgraded socket until it ends. `early` is what came behind the request's head.
 pub(crate) async fn run(
     mut socket: TcpStream,
     early: Vec<u8>,
-    door: &Door,
-    arrivals: Arrivals,
+    admission: &Admission,
+    queue: KernelQueue,
     stop: &CancellationToken,
 ) {
-    let limits = &door.limits;
+    let limits = &admission.limits;
     let outbox = Arc::new(Outbox::new(
         limits.outbox_frames_max,
         limits.outbox_bytes_max,
     ));
-    let Ok(mut presence) = Presence::join(arrivals, door.next_peer(), &outbox).await else {
-        return;
+    let registered = PeerRegistration::register(queue, admission.next_peer(), &outbox).await;
+    let Ok(mut registration) = registered else {
+        return; // the host is going down: the socket is closed by dropping it
     };
-    let peer = presence.peer();
+    let peer = registration.peer();
     tracing::debug!(peer = peer.0, "connected");
-    let last_word = converse(&socket, early, door, &outbox, &mut presence, stop).await;
+    let close_frame = run_halves(&socket, early, admission, &outbox, &mut registration, stop).await;
     tracing::debug!(peer = peer.0, code = outbox.ending_code(), "disconnected");
-    if last_word == LastWord::Said {
-        linger(&mut socket).await;
+    if close_frame == CloseFrame::Sent {
+        drain_until_closed(&mut socket).await;
     }
 }
 
 /// Whether the close frame was written.
 #[derive(Debug, PartialEq, Eq)]
-enum LastWord {
-    Said,
-    Unsaid,
+enum CloseFrame {
+    Sent,
+    NotSent,
 }
 
-async fn converse(
+async fn run_halves(
     socket: &TcpStream,
     early: Vec<u8>,
-    door: &Door,
+    admission: &Admission,
     outbox: &Outbox,
-    presence: &mut Presence,
+    registration: &mut PeerRegistration,
     stop: &CancellationToken,
-) -> LastWord {
-    let pulse = Pulse::new();
-    let pulse = &pulse;
+) -> CloseFrame {
+    let liveness = Liveness::new();
+    let liveness = &liveness;
     let mut reading = pin!(
         Reader {
             socket,
             outbox,
-            pulse,
-            door,
-            presence
+            liveness,
+            admission,
+            registration
         }
         .run(early)
     );
-    let fragment_bytes = door.limits.fragment_bytes;
+    let fragment_bytes = admission.limits.fragment_bytes;
     let mut writing = pin!(
         Writer {
             socket,
             outbox,
-            pulse,
+            liveness,
             fragment_bytes
         }
         .run()
@@ -93,31 +94,31 @@ async fn converse(
                 outbox.end(close::GOING_AWAY, reason, Urgency::AfterQueue);
             }
             end = &mut reading => return match end {
-                ReadEnd::Gone => LastWord::Unsaid,
-                ReadEnd::Closing => last_word(writing.await),
+                ReadEnd::Gone => CloseFrame::NotSent,
+                ReadEnd::Closing => close_frame(writing.await),
             },
             written = &mut writing => {
                 // Ends the reading too, if it was the socket that failed; what was read whole is still handed over.
                 outbox.end(close::GOING_AWAY, "", Urgency::AtOnce);
                 reading.await;
-                return last_word(written);
+                return close_frame(written);
             }
         }
     }
 }
 
-fn last_word(written: io::Result<()>) -> LastWord {
+fn close_frame(written: io::Result<()>) -> CloseFrame {
     if written.is_ok() {
-        LastWord::Said
+        CloseFrame::Sent
     } else {
-        LastWord::Unsaid
+        CloseFrame::NotSent
     }
 }
 
-/// Says that nothing more will come and waits for the other side's end: closing a socket with unread bytes resets it,
-/// and a reset can overtake the last word.
-pub(crate) async fn linger(socket: &mut TcpStream) {
-    let farewell = async {
+/// Shuts down the sending side and waits until the other side closes too: closing a socket with unread bytes resets it,
+/// and a reset can overtake the close frame.
+pub(crate) async fn drain_until_closed(socket: &mut TcpStream) {
+    let drained = async {
         socket.shutdown().await?;
         loop {
             socket.readable().await?;
@@ -129,8 +130,7 @@ pub(crate) async fn linger(socket: &mut TcpStream) {
             }
         }
     };
-    let _: Result<io::Result<()>, _> =
-        timeout(Duration::from_millis(CLOSE_WAIT_MS), farewell).await;
+    let _: Result<io::Result<()>, _> = timeout(Duration::from_millis(CLOSE_WAIT_MS), drained).await;
 }
 
 fn discard(socket: &TcpStream) -> io::Result<usize> {

@@ -1,7 +1,7 @@
-//! The HTTP request that opens a connection: who is let in, and what the others are told.
+//! The HTTP request that opens a connection: who is admitted, and what the others are answered.
 //!
 //! Promises: checks run in the order Host, Origin, token; tokens are compared in constant time and never repeated;
-//! no head panics, whatever its headers say.
+//! no head panics, whatever its headers hold.
 //! Must not know: sockets, WebSocket frames.
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,7 +12,7 @@ use httparse::Header;
 use sha1::{Digest, Sha1};
 use subtle::ConstantTimeEq;
 
-use super::door::Door;
+use super::admission::Admission;
 
 /// The longest request head that is read.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
@@ -83,7 +83,7 @@ pub fn switching_protocols(accept: &str) -> Vec<u8> {
 }
 
 /// Looks at what was read so far. `None`: the head is not complete. Otherwise its length and the verdict.
-pub fn decide(read: &[u8], door: &Door) -> Option<(usize, Verdict)> {
+pub fn decide(read: &[u8], admission: &Admission) -> Option<(usize, Verdict)> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let answer = |answer| Some((read.len(), Verdict::Answer(answer)));
@@ -96,7 +96,7 @@ pub fn decide(read: &[u8], door: &Door) -> Option<(usize, Verdict)> {
             answer(Answer::HEAD_TOO_LARGE)
         }
         Ok(httparse::Status::Complete(len)) => {
-            let verdict = judge(&request, door);
+            let verdict = check_request(&request, admission);
             Some((len, verdict.unwrap_or_else(Verdict::Answer)))
         }
         Err(httparse::Error::TooManyHeaders) => answer(Answer::HEAD_TOO_LARGE),
@@ -104,27 +104,30 @@ pub fn decide(read: &[u8], door: &Door) -> Option<(usize, Verdict)> {
     }
 }
 
-fn judge(request: &httparse::Request<'_, '_>, door: &Door) -> Result<Verdict, Answer> {
+fn check_request(
+    request: &httparse::Request<'_, '_>,
+    admission: &Admission,
+) -> Result<Verdict, Answer> {
     let headers = Headers(request.headers);
-    let host = check_host(&headers, door)?;
-    check_origin(&headers, host, door)?;
+    let host = check_host(&headers, admission)?;
+    check_origin(&headers, host, admission)?;
     let target = request.path.unwrap_or("/");
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_get = request.method == Some("GET");
     let method_not_allowed = Answer::new(405, "only GET is served here\n");
     if matches!(path, "/healthz" | "/readyz") {
-        return match (is_get, path == "/healthz" || door.is_ready()) {
+        return match (is_get, path == "/healthz" || admission.is_ready()) {
             (false, _) => Err(method_not_allowed),
             (true, true) => Err(Answer::OK),
             (true, false) => Err(Answer::NOT_READY),
         };
     }
-    check_token(&headers, query, door)?;
+    check_token(&headers, query, admission)?;
     if !is_get {
         return Err(method_not_allowed);
     }
     let accept = check_upgrade(&headers, request.version)?;
-    if door.is_ready() {
+    if admission.is_ready() {
         Ok(Verdict::Upgrade { accept })
     } else {
         Err(Answer::NOT_READY)
@@ -199,7 +202,7 @@ impl<'a> Authority<'a> {
 }
 
 /// A name that is not ours may be a page's own name pointed at this machine (DNS rebinding).
-fn check_host<'a>(headers: &Headers<'a>, door: &Door) -> Result<Authority<'a>, Answer> {
+fn check_host<'a>(headers: &Headers<'a>, admission: &Admission) -> Result<Authority<'a>, Answer> {
     let forbidden = Answer::new(403, "this Host is not allowed; see allowed_hosts\n");
     let text = match headers.one("Host") {
         Ok(Some(text)) => text,
@@ -212,12 +215,16 @@ fn check_host<'a>(headers: &Headers<'a>, door: &Door) -> Result<Authority<'a>, A
     };
     let allowed = host.is_ip_literal()
         || host.name.eq_ignore_ascii_case("localhost")
-        || door.allowed_hosts.iter().any(listed);
+        || admission.allowed_hosts.iter().any(listed);
     if allowed { Ok(host) } else { Err(forbidden) }
 }
 
 /// Browsers name the page that asks; programs name none (G-25).
-fn check_origin(headers: &Headers<'_>, host: Authority<'_>, door: &Door) -> Result<(), Answer> {
+fn check_origin(
+    headers: &Headers<'_>,
+    host: Authority<'_>,
+    admission: &Admission,
+) -> Result<(), Answer> {
     let forbidden = Answer::new(403, "this Origin is not allowed; see allowed_origins\n");
     let Some(origin) = headers
         .one("Origin")
@@ -226,7 +233,7 @@ fn check_origin(headers: &Headers<'_>, host: Authority<'_>, door: &Door) -> Resu
         return Ok(());
     };
     let listed = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin);
-    if door.allowed_origins.iter().any(listed) || is_same_place(origin, host) {
+    if admission.allowed_origins.iter().any(listed) || is_same_place(origin, host) {
         return Ok(());
     }
     Err(forbidden)
@@ -248,9 +255,9 @@ fn is_same_place(origin: &str, host: Authority<'_>) -> bool {
         && page.port.unwrap_or(default_port) == host.port.unwrap_or(default_port)
 }
 
-/// Every token that is shown must be the right one, so that two that contradict each other are refused.
-fn check_token(headers: &Headers<'_>, query: &str, door: &Door) -> Result<(), Answer> {
-    let Some(token) = &door.token else {
+/// Every token in the request must be the right one, so that two that contradict each other are refused.
+fn check_token(headers: &Headers<'_>, query: &str, admission: &Admission) -> Result<(), Answer> {
+    let Some(token) = &admission.token else {
         return Ok(());
     };
     let in_query = query
@@ -261,18 +268,18 @@ fn check_token(headers: &Headers<'_>, query: &str, door: &Door) -> Result<(), An
             _ => None,
         });
     let in_header = headers.all("Authorization").filter_map(|value| {
-        let (scheme, shown) = value.split_at_checked("Bearer ".len())?;
+        let (scheme, token) = value.split_at_checked("Bearer ".len())?;
         scheme
             .eq_ignore_ascii_case(b"Bearer ")
-            .then(|| shown.trim_ascii().to_vec())
+            .then(|| token.trim_ascii().to_vec())
     });
-    let mut shown_any = false;
+    let mut any = false;
     let mut all_right = true;
-    for shown in in_query.chain(in_header) {
-        shown_any = true;
-        all_right &= bool::from(shown.as_slice().ct_eq(token.as_bytes()));
+    for presented in in_query.chain(in_header) {
+        any = true;
+        all_right &= bool::from(presented.as_slice().ct_eq(token.as_bytes()));
     }
-    match (shown_any, all_right) {
+    match (any, all_right) {
         (true, true) => Ok(()),
         (true, false) => Err(Answer::new(401, "the token is not the right one\n")),
         (false, _) => {
@@ -310,7 +317,7 @@ fn check_upgrade(headers: &Headers<'_>, http_minor: Option<u8>) -> Result<String
     if !matches!(headers.one("Sec-WebSocket-Version"), Ok(Some("13"))) {
         return Err(Answer::new(
             426,
-            "only WebSocket version 13 is spoken here\n",
+            "only WebSocket version 13 is supported here\n",
         ));
     }
     let bad_key = Answer::new(400, "Sec-WebSocket-Key must be 16 bytes in base64\n");

@@ -1,6 +1,6 @@
 //! Tables of who is let in.
 
-use kernel::Limits;
+use crate::limits::ServerLimits;
 use proptest::prelude::*;
 
 use super::*;
@@ -8,9 +8,9 @@ use super::*;
 const UPGRADE: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
 
-fn door(token: Option<&str>) -> Door {
-    let door = Door::new(
-        Limits::default(),
+fn admission(token: Option<&str>) -> Admission {
+    let admission = Admission::new(
+        ServerLimits::default(),
         token.map(str::to_owned),
         vec!["agents.example".to_owned(), "proxy.example:8443".to_owned()],
         vec![
@@ -18,12 +18,12 @@ fn door(token: Option<&str>) -> Door {
             "vscode-file://vscode-app".to_owned(),
         ],
     );
-    door.set_ready(true);
-    door
+    admission.set_ready(true);
+    admission
 }
 
-fn status_of(head: &str, door: &Door) -> u16 {
-    match decide(head.as_bytes(), door) {
+fn status_of(head: &str, admission: &Admission) -> u16 {
+    match decide(head.as_bytes(), admission) {
         Some((len, Verdict::Upgrade { .. })) => {
             assert_eq!(len, head.len());
             101
@@ -37,7 +37,7 @@ fn status_of(head: &str, door: &Door) -> u16 {
 fn upgrade(target: &str, lines: &str) -> u16 {
     status_of(
         &format!("GET {target} HTTP/1.1\r\n{lines}{UPGRADE}\r\n"),
-        &door(Some("s3cret")),
+        &admission(Some("s3cret")),
     )
 }
 
@@ -85,7 +85,7 @@ fn tokens_come_by_query_or_header_and_must_not_contradict() {
         );
     }
     let head = format!("GET / HTTP/1.1\r\n{host}{UPGRADE}\r\n");
-    assert_eq!(status_of(&head, &door(None)), 101);
+    assert_eq!(status_of(&head, &admission(None)), 101);
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn origins_are_absent_ours_or_listed() {
 
 #[test]
 fn what_is_no_upgrade_is_told_so() {
-    let door = door(Some("s3cret"));
+    let admission = admission(Some("s3cret"));
     let ask = |method: &str, target: &str, rest: &str| {
         status_of(
             &format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{rest}\r\n"),
-            &door,
+            &admission,
         )
     };
     assert_eq!(ask("GET", "/?tkn=s3cret", ""), 426);
@@ -201,47 +201,50 @@ fn what_is_no_upgrade_is_told_so() {
     assert_eq!(ask("POST", "/", ""), 401);
     assert_eq!(ask("POST", "/healthz", ""), 405);
     let old = format!("GET /?tkn=s3cret HTTP/1.0\r\nHost: localhost\r\n{UPGRADE}\r\n");
-    assert_eq!(status_of(&old, &door), 426);
+    assert_eq!(status_of(&old, &admission), 426);
 }
 
 #[test]
 fn health_needs_no_token_and_readiness_is_told() {
-    let door = door(Some("s3cret"));
+    let admission = admission(Some("s3cret"));
     let head = |target| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert_eq!(status_of(&head("/healthz"), &door), 200);
-    assert_eq!(status_of(&head("/readyz"), &door), 200);
-    assert_eq!(status_of(&head("/healthz/"), &door), 401);
-    door.set_ready(false);
-    assert_eq!(status_of(&head("/healthz"), &door), 200);
-    assert_eq!(status_of(&head("/readyz?x"), &door), 503);
+    assert_eq!(status_of(&head("/healthz"), &admission), 200);
+    assert_eq!(status_of(&head("/readyz"), &admission), 200);
+    assert_eq!(status_of(&head("/healthz/"), &admission), 401);
+    admission.set_ready(false);
+    assert_eq!(status_of(&head("/healthz"), &admission), 200);
+    assert_eq!(status_of(&head("/readyz?x"), &admission), 503);
     let upgrade = format!("GET /?tkn=s3cret HTTP/1.1\r\nHost: localhost\r\n{UPGRADE}\r\n");
-    assert_eq!(status_of(&upgrade, &door), 503);
-    assert_eq!(status_of(&upgrade.replace("s3cret", "wrong"), &door), 401);
+    assert_eq!(status_of(&upgrade, &admission), 503);
+    assert_eq!(
+        status_of(&upgrade.replace("s3cret", "wrong"), &admission),
+        401
+    );
 }
 
 #[test]
 fn a_head_is_bounded_and_may_be_absurd() {
-    let door = door(None);
-    assert_eq!(decide(b"GET / HTTP/1.1\r\nHost: loc", &door), None);
-    assert_eq!(decide(b"", &door), None);
-    assert_eq!(status_of("\u{16}\u{3}\u{1}\u{2}", &door), 400);
-    assert_eq!(status_of("GET / HTTP/9.9\r\n\r\n", &door), 400);
+    let admission = admission(None);
+    assert_eq!(decide(b"GET / HTTP/1.1\r\nHost: loc", &admission), None);
+    assert_eq!(decide(b"", &admission), None);
+    assert_eq!(status_of("\u{16}\u{3}\u{1}\u{2}", &admission), 400);
+    assert_eq!(status_of("GET / HTTP/9.9\r\n\r\n", &admission), 400);
     let many = "X: y\r\n".repeat(HEADERS_MAX + 1);
     assert_eq!(
-        status_of(&format!("GET / HTTP/1.1\r\n{many}\r\n"), &door),
+        status_of(&format!("GET / HTTP/1.1\r\n{many}\r\n"), &admission),
         431
     );
     let long = "y".repeat(HEAD_BYTES_MAX);
     assert_eq!(
-        status_of(&format!("GET / HTTP/1.1\r\nX: {long}"), &door),
+        status_of(&format!("GET / HTTP/1.1\r\nX: {long}"), &admission),
         431
     );
     assert_eq!(
-        status_of(&format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n"), &door),
+        status_of(&format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n"), &admission),
         431
     );
     let absurd = b"GET / HTTP/1.1\r\nHost: \xFF\xFE\r\nOrigin: \xFF\r\n\r\n";
-    assert!(decide(absurd, &door).is_some());
+    assert!(decide(absurd, &admission).is_some());
 }
 
 #[test]
@@ -260,7 +263,7 @@ fn an_answer_has_its_length_and_closes() {
 proptest! {
     #[test]
     fn no_head_panics(head in prop::collection::vec(any::<u8>(), 0..600)) {
-        let _ = decide(&head, &door(Some("s3cret")));
+        let _ = decide(&head, &admission(Some("s3cret")));
     }
 
     #[test]

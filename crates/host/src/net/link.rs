@@ -2,13 +2,13 @@
 //!
 //! Promises: nothing here blocks; a reader that is too slow is cut instead of being waited for; dropping the last
 //! handle closes the connection once everything that was pushed is written.
-//! Must not know: sockets, what the frames say.
+//! Must not know: sockets, what the frames mean.
 
 use std::sync::Arc;
 
 use kernel::Frame;
 
-use super::outbox::{Outbox, Strain, Urgency};
+use super::outbox::{Backlog, Outbox, Urgency};
 use super::ws::frame::close;
 
 /// The way back to one peer.
@@ -45,14 +45,9 @@ impl Link {
             .end(code, reason.to_owned(), Urgency::AfterQueue);
     }
 
-    /// Closes the connection at once; what waits is dropped.
-    pub fn cut(&self, code: u16, reason: &str) {
-        self.outbox.end(code, reason.to_owned(), Urgency::AtOnce);
-    }
-
     /// Whether much waits for this peer, and whether it is the peer's own doing.
-    pub fn strain(&self) -> Option<Strain> {
-        self.outbox.strain()
+    pub fn backlog(&self) -> Option<Backlog> {
+        self.outbox.backlog()
     }
 
     /// The reader takes nothing more from the socket until [`Link::resume`].

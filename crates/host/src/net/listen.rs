@@ -1,8 +1,8 @@
-//! Accepts connections and keeps their tasks.
+//! Accepts connections and owns their tasks.
 //!
 //! Promises: handshakes and connections are bounded; a failing `accept` is tried again with pauses and never spins;
 //! `serve` returns only when every connection it accepted has ended.
-//! Must not know: HTTP, frames, what is said.
+//! Must not know: HTTP, frames, what messages mean.
 
 use std::io;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::door::Door;
+use super::admission::Admission;
 use super::outbox::CLOSE_WAIT_MS;
 use super::{connection, handshake};
-use crate::arrival::Arrivals;
+use crate::kernel_queue::KernelQueue;
 
-/// Sockets that have not said yet what they want; further ones wait in the system's backlog.
+/// Sockets whose request has not come yet; further ones wait in the system's backlog.
 const HANDSHAKES_MAX: usize = 512;
 const ACCEPT_PAUSE_MS: u64 = 10;
 const ACCEPT_PAUSE_MS_MAX: u64 = 1_000;
-/// What aborts a connection on the way down that does not keep its own deadlines: one for what is queued, one for
-/// the peer's answer.
+/// A connection that misses its own deadlines while the host stops is aborted after this: one deadline for what is
+/// queued, one for the peer's answer.
 const STOP_WAIT_MS: u64 = 2 * CLOSE_WAIT_MS + 500;
 
 /// Serves until `stop`; then no connection is accepted, and those that are open are closed with 1001 after the frames
-/// that were pushed to them. To hear of turns that end on the way down they must be pushed before `stop`: refuse
-/// newcomers until then with [`Door::set_ready`].
+/// that were pushed to them. Frames about turns that end while the host stops must be pushed before `stop`: refuse
+/// new connections until then with [`Admission::set_ready`].
 pub async fn serve(
     listener: TcpListener,
-    door: Arc<Door>,
-    arrivals: Arrivals,
+    admission: Arc<Admission>,
+    queue: KernelQueue,
     stop: CancellationToken,
 ) {
     let mut tasks = JoinSet::new();
@@ -50,12 +50,12 @@ pub async fn serve(
             (permit, accepted) = accept => match accepted {
                 Ok((socket, _)) => {
                     pause_ms = ACCEPT_PAUSE_MS;
-                    let (door, arrivals, stop) = (door.clone(), arrivals.clone(), stop.clone());
-                    tasks.spawn(attend(socket, door, arrivals, stop, permit.ok()));
+                    let (admission, queue, stop) = (admission.clone(), queue.clone(), stop.clone());
+                    tasks.spawn(serve_socket(socket, admission, queue, stop, permit.ok()));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, pause_ms, "cannot accept");
+                    tracing::warn!(%error, pause_ms, "cannot accept connections; trying again after a pause");
                     tokio::select! {
                         () = stop.cancelled() => break,
                         () = sleep(Duration::from_millis(pause_ms)) => {}
@@ -76,23 +76,24 @@ pub async fn serve(
 }
 
 /// One socket from its handshake to its end. `permit` is held during the handshake.
-async fn attend<P>(
+async fn serve_socket<P>(
     mut socket: TcpStream,
-    door: Arc<Door>,
-    arrivals: Arrivals,
+    admission: Arc<Admission>,
+    queue: KernelQueue,
     stop: CancellationToken,
     permit: P,
 ) {
     // Frames leave in batches of our own making: nothing is gained by waiting for more.
+    // Without the option it is only slower.
     let _ = socket.set_nodelay(true);
     let upgraded = tokio::select! {
         () = stop.cancelled() => None,
-        upgraded = handshake::greet(&mut socket, &door) => upgraded,
+        upgraded = handshake::perform(&mut socket, &admission) => upgraded,
     };
     drop(permit);
-    if let Some(handshake::Upgraded { place, early }) = upgraded {
-        connection::run(socket, early, &door, arrivals, &stop).await;
-        drop(place);
+    if let Some(handshake::Upgraded { slot, early }) = upgraded {
+        connection::run(socket, early, &admission, queue, &stop).await;
+        drop(slot);
     }
 }
 

@@ -1,24 +1,24 @@
 //! WebSocket and stdio: accept, authenticate, read, write.
 //!
-//! Promises: for each connection the kernel's task hears `Joined` first and `Disconnected` last, once each; a slow
+//! Promises: for each connection the kernel's task gets `Joined` first and `Disconnected` last, once each; a slow
 //! reader never delays another; an idle connection holds no buffer (ADR 0006).
 //! Must not know: what messages mean, why anything is allowed.
 
-mod chunk;
+mod admission;
 mod connection;
-mod door;
 mod handshake;
 pub mod http;
 mod link;
 mod listen;
 mod outbox;
-mod presence;
+mod read_buffer;
 mod reader;
+mod registration;
 pub mod stdio;
 mod writer;
 pub mod ws;
 
-pub use door::Door;
+pub use admission::Admission;
 pub use link::Link;
 pub use listen::serve;
-pub use outbox::Strain;
+pub use outbox::Backlog;

@@ -2,7 +2,7 @@
 //!
 //! Promises: first in, first out, always; what waits and what is being written together stay within the bounds; a
 //! push costs one short lock, and a wake only when the writer sleeps and has something new to do.
-//! Must not know: sockets, encodings, what the frames say.
+//! Must not know: sockets, encodings, what the frames mean.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use super::ws::frame::close;
 /// Frames and bytes the writer takes at a time; what it took counts against the bounds until it asks again.
 const TAKE_FRAMES_MAX: usize = 256;
 const TAKE_BYTES: usize = 256 * 1_024;
-/// How long a connection that is to end may take to write what is left and to hear the peer's answer.
+/// How long a connection that is to end may take to write what is left and to receive the peer's answer.
 pub(crate) const CLOSE_WAIT_MS: u64 = 2_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ struct Held {
 
 /// A connection with much waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Strain {
+pub struct Backlog {
     /// The socket takes nothing: it is the reader who is slow, not this machine.
     pub blocked: bool,
     /// Rises while the reader takes anything at all.
@@ -88,8 +88,8 @@ struct State {
     held: VecDeque<Held>,
     held_bytes: usize,
     /// Taken by the writer and perhaps not written yet.
-    flying_frames: usize,
-    flying_bytes: usize,
+    in_flight_frames: usize,
+    in_flight_bytes: usize,
     /// How often the writer came back for more.
     takes: u64,
     due: Due,
@@ -113,8 +113,8 @@ impl Outbox {
         let state = State {
             held: VecDeque::new(),
             held_bytes: 0,
-            flying_frames: 0,
-            flying_bytes: 0,
+            in_flight_frames: 0,
+            in_flight_bytes: 0,
             takes: 0,
             due: Due::Never,
             ping: false,
@@ -140,12 +140,12 @@ impl Outbox {
     pub fn push(&self, frames: impl IntoIterator<Item = (Frame, u32)>) {
         let mut state = self.lock();
         if state.ending.is_some() {
-            return;
+            return; // nothing is sent after the close frame
         }
         for (frame, window_ms) in frames {
             let bytes = frame.size_hint();
-            let waiting = state.held.len() + state.flying_frames;
-            let waiting_bytes = state.held_bytes + state.flying_bytes;
+            let waiting = state.held.len() + state.in_flight_frames;
+            let waiting_bytes = state.held_bytes + state.in_flight_bytes;
             // A single frame that nothing waits in front of is no sign of a slow reader, however large.
             let over = waiting >= self.frames_max
                 || (waiting > 0 && waiting_bytes.saturating_add(bytes) > self.bytes_max);
@@ -174,9 +174,9 @@ impl Outbox {
     pub fn end(&self, code: u16, reason: impl Into<Cow<'static, str>>, urgency: Urgency) {
         let mut state = self.lock();
         match &mut state.ending {
-            Some(ending) if ending.urgency == urgency => return,
+            Some(ending) if ending.urgency == urgency => return, // it ends already
             Some(ending) if urgency == Urgency::AtOnce => ending.urgency = urgency,
-            Some(_) => return,
+            Some(_) => return, // it ends sooner already
             None => {
                 let deadline = after_ms(CLOSE_WAIT_MS);
                 state.ending = Some(Ending {
@@ -202,13 +202,13 @@ impl Outbox {
     }
 
     /// Whether a quarter of the room is taken, and how far the writer has come.
-    pub fn strain(&self) -> Option<Strain> {
+    pub fn backlog(&self) -> Option<Backlog> {
         let state = self.lock();
-        let frames = state.held.len() + state.flying_frames;
-        let bytes = state.held_bytes + state.flying_bytes;
-        let strained = frames > self.frames_max / 4 || bytes > self.bytes_max / 4;
+        let frames = state.held.len() + state.in_flight_frames;
+        let bytes = state.held_bytes + state.in_flight_bytes;
+        let is_large = frames > self.frames_max / 4 || bytes > self.bytes_max / 4;
         let blocked = matches!(state.writer, WriterWaits::ForEnding(_));
-        (strained && state.ending.is_none()).then_some(Strain {
+        (is_large && state.ending.is_none()).then_some(Backlog {
             blocked,
             takes: state.takes,
         })
@@ -222,7 +222,7 @@ impl Outbox {
         wake(reader);
     }
 
-    /// A sign of life is wanted.
+    /// Sends a ping.
     pub fn ping(&self) {
         let mut state = self.lock();
         state.ping = true;
@@ -245,7 +245,7 @@ impl Outbox {
         if state.ending.is_some() {
             return Poll::Ready(MayRead::Stop);
         }
-        keep_waker(&mut state.reader, context);
+        store_waker(&mut state.reader, context);
         if state.paused {
             Poll::Pending
         } else {
@@ -268,8 +268,8 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Waits until something is due and takes it: frames go to the end of `frames`. Asking again says that what was
-    /// taken before is written. `timer` is the writer's, so that an idle connection keeps none.
+    /// Waits until something is due and takes it: frames go to the end of `frames`. Asking again means that what was
+    /// taken before is written. `timer` is the writer's, so that an idle connection holds none.
     pub fn poll_take(
         &self,
         context: &mut Context<'_>,
@@ -277,8 +277,8 @@ impl Outbox {
         timer: &mut Option<Pin<Box<Sleep>>>,
     ) -> Poll<Taken> {
         let mut state = self.lock();
-        state.flying_frames = 0;
-        state.flying_bytes = 0;
+        state.in_flight_frames = 0;
+        state.in_flight_bytes = 0;
         state.takes += 1;
         if let Due::At(at) = state.due {
             let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
@@ -319,18 +319,18 @@ impl State {
 
     fn take_frames(&mut self, frames: &mut Vec<Frame>) {
         frames.reserve_exact(self.held.len().min(TAKE_FRAMES_MAX));
-        while self.flying_frames < TAKE_FRAMES_MAX && self.flying_bytes < TAKE_BYTES {
+        while self.in_flight_frames < TAKE_FRAMES_MAX && self.in_flight_bytes < TAKE_BYTES {
             let Some(held) = self.held.pop_front() else {
-                break;
+                break; // all of it is taken
             };
             self.held_bytes -= held.bytes;
-            self.flying_frames += 1;
-            self.flying_bytes += held.bytes;
+            self.in_flight_frames += 1;
+            self.in_flight_bytes += held.bytes;
             frames.push(held.frame);
         }
         if self.held.is_empty() {
             self.due = Due::Never;
-            // A burst must not be paid for as long as the connection lives.
+            // The memory of a burst must not stay as long as the connection.
             self.held = VecDeque::new();
         }
     }
@@ -355,7 +355,7 @@ fn after_ms(ms: u64) -> Instant {
     Instant::now() + Duration::from_millis(ms)
 }
 
-fn keep_waker(slot: &mut Option<Waker>, context: &Context<'_>) {
+fn store_waker(slot: &mut Option<Waker>, context: &Context<'_>) {
     match slot {
         Some(waker) => waker.clone_from(context.waker()),
         None => *slot = Some(context.waker().clone()),

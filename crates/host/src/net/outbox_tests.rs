@@ -147,7 +147,7 @@ async fn closing_comes_after_the_queue_and_cutting_before_it() {
 
     let (link, outbox) = Link::detached(100, 1_000);
     link.push(text("dropped"), 0);
-    link.cut(1008, "superseded");
+    outbox.end(1008, "superseded", Urgency::AtOnce);
     let (frames, taken) = take(&outbox).await;
     assert!(frames.is_empty());
     assert_eq!(taken.ending.map(|ending| ending.code), Some(1008));
@@ -232,7 +232,7 @@ async fn only_a_sleeping_writer_with_something_to_do_is_woken() {
     link.push(text("g"), 20);
     link.push(text("h"), 30);
     assert_eq!(wakes(), 0, "the timer is set");
-    link.cut(1008, "");
+    outbox.end(1008, "", Urgency::AtOnce);
     assert_eq!(wakes(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! The reading half of a WebSocket connection: bytes to messages to inputs, pings to pongs, silence to a cut.
+//! The reading half of a WebSocket connection: bytes to messages to inputs, pings to pongs, silence to a disconnect.
 //!
 //! Promises: no buffer is held while nothing comes; what was read whole is handed over in order before the peer is
 //! reported gone; a kernel that is behind stops the reading of this socket only.
@@ -15,39 +15,39 @@ use kernel::{Input, PeerId};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 
-use super::door::Door;
+use super::admission::Admission;
 use super::outbox::{MayRead, Outbox, Urgency};
-use super::presence::{NobodyListens, Presence};
+use super::registration::{KernelGone, PeerRegistration};
 use super::ws::frame::{Decoder, Event, close};
 
 /// When the peer last showed that it is there. Shared by both halves.
-pub(crate) struct Pulse {
+pub(crate) struct Liveness {
     born: Instant,
     last_ms: AtomicU64,
     /// A ping and its pong can fall into one millisecond: whether anything came is counted, not timed.
-    beats: AtomicU64,
+    activities: AtomicU64,
 }
 
-impl Pulse {
+impl Liveness {
     pub fn new() -> Self {
         Self {
             born: Instant::now(),
             last_ms: AtomicU64::new(0),
-            beats: AtomicU64::new(0),
+            activities: AtomicU64::new(0),
         }
     }
 
-    pub fn beat(&self) {
+    pub fn record_activity(&self) {
         let ms = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(ms, Ordering::Relaxed);
-        self.beats.fetch_add(1, Ordering::Relaxed);
+        self.activities.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn beats(&self) -> u64 {
-        self.beats.load(Ordering::Relaxed)
+    fn activity_count(&self) -> u64 {
+        self.activities.load(Ordering::Relaxed)
     }
 
-    fn last(&self) -> Instant {
+    fn last_activity(&self) -> Instant {
         self.born + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
     }
 }
@@ -55,7 +55,7 @@ impl Pulse {
 /// How reading ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
-    /// The outbox knows the ending: the writer has a last word to say.
+    /// The outbox knows the ending: the writer has a close frame to send.
     Closing,
     /// Nobody is there any more.
     Gone,
@@ -71,32 +71,32 @@ enum Woke {
 pub(crate) struct Reader<'a> {
     pub socket: &'a TcpStream,
     pub outbox: &'a Outbox,
-    pub pulse: &'a Pulse,
-    pub door: &'a Door,
-    pub presence: &'a mut Presence,
+    pub liveness: &'a Liveness,
+    pub admission: &'a Admission,
+    pub registration: &'a mut PeerRegistration,
 }
 
 impl Reader<'_> {
     /// Reads until the connection ends and then reports the peer gone. `early` came with the request's head.
     pub async fn run(mut self, early: Vec<u8>) -> ReadEnd {
         let end = self.read(early).await;
-        self.presence.leave().await;
+        self.registration.unregister().await;
         end
     }
 
     async fn read(&mut self, early: Vec<u8>) -> ReadEnd {
-        let mut decoder = Decoder::new(self.door.limits.frame_in_bytes);
+        let mut decoder = Decoder::new(self.admission.limits.frame_in_bytes);
         if !early.is_empty()
-            && let Some(end) = self.take(&mut decoder, &early).await
+            && let Some(end) = self.decode(&mut decoder, &early).await
         {
             return end;
         }
         drop(early);
-        let quiet = match self.door.limits.keep_alive_ms {
+        let silence_max = match self.admission.limits.keep_alive_ms {
             0 => Duration::from_secs(86_400 * 365),
             ms => Duration::from_millis(ms),
         };
-        let mut alarm = pin!(sleep_until(self.pulse.last() + quiet));
+        let mut alarm = pin!(sleep_until(self.liveness.last_activity() + silence_max));
         let mut pinged: Option<(Instant, u64)> = None;
         let mut was_paused = false;
         loop {
@@ -110,8 +110,8 @@ impl Reader<'_> {
                     }
                 }
                 if std::mem::take(&mut was_paused) {
-                    // It was us who did not listen.
-                    self.pulse.beat();
+                    // The silence was ours: nothing was read while paused.
+                    self.liveness.record_activity();
                 }
                 match self.socket.poll_read_ready(context) {
                     Poll::Ready(Ok(())) => return Poll::Ready(Woke::Readable),
@@ -124,51 +124,54 @@ impl Reader<'_> {
                 Woke::Stop => return ReadEnd::Closing,
                 Woke::Gone => return ReadEnd::Gone,
                 Woke::Readable => {
-                    if let Some(end) = self.take_readable(&mut decoder).await {
+                    if let Some(end) = self.read_available(&mut decoder).await {
                         return end;
                     }
                 }
                 Woke::Silence => {
-                    let (now, last) = (Instant::now(), self.pulse.last());
-                    match pinged.filter(|(_, beats)| *beats == self.pulse.beats()) {
-                        Some((at, _)) if now >= at + quiet => {
+                    let (now, last) = (Instant::now(), self.liveness.last_activity());
+                    match pinged.filter(|(_, count)| *count == self.liveness.activity_count()) {
+                        Some((at, _)) if now >= at + silence_max => {
                             let reason = "no sign of life";
                             self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
                             return ReadEnd::Closing;
                         }
-                        Some((at, _)) => alarm.as_mut().reset(at + quiet),
-                        None if now >= last + quiet => {
+                        Some((at, _)) => alarm.as_mut().reset(at + silence_max),
+                        None if now >= last + silence_max => {
                             self.outbox.ping();
-                            pinged = Some((now, self.pulse.beats()));
-                            alarm.as_mut().reset(now + quiet);
+                            pinged = Some((now, self.liveness.activity_count()));
+                            alarm.as_mut().reset(now + silence_max);
                         }
-                        None => alarm.as_mut().reset(last + quiet),
+                        None => alarm.as_mut().reset(last + silence_max),
                     }
                 }
             }
         }
     }
 
-    async fn take_readable(&mut self, decoder: &mut Decoder) -> Option<ReadEnd> {
-        let mut chunk = self.door.chunks.lend();
-        let count = match self.socket.try_read(&mut chunk) {
+    async fn read_available(&mut self, decoder: &mut Decoder) -> Option<ReadEnd> {
+        let mut buffer = self.admission.read_buffers.take();
+        let count = match self.socket.try_read(&mut buffer) {
             Ok(0) => return Some(ReadEnd::Gone),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
             Err(_) => return Some(ReadEnd::Gone),
         };
-        self.pulse.beat();
-        self.take(decoder, &chunk[..count]).await
+        self.liveness.record_activity();
+        self.decode(decoder, &buffer[..count]).await
     }
 
-    async fn take(&mut self, decoder: &mut Decoder, mut bytes: &[u8]) -> Option<ReadEnd> {
+    async fn decode(&mut self, decoder: &mut Decoder, mut bytes: &[u8]) -> Option<ReadEnd> {
         loop {
             match decoder.next(&mut bytes) {
                 Ok(None) => return None,
                 Ok(Some(Event::Message(text))) => {
-                    let input =
-                        input_of(self.presence.peer(), text, self.door.limits.json_depth_max);
-                    if let Err(NobodyListens) = self.presence.say(input).await {
+                    let input = decode_input(
+                        self.registration.peer(),
+                        text,
+                        self.admission.limits.json_depth_max,
+                    );
+                    if let Err(KernelGone) = self.registration.send(input).await {
                         let reason = "the host is going down";
                         self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
                         return Some(ReadEnd::Closing);
@@ -182,7 +185,11 @@ impl Reader<'_> {
                     return Some(ReadEnd::Closing);
                 }
                 Err(fault) => {
-                    tracing::debug!(peer = self.presence.peer().0, code = fault.code, "fault");
+                    tracing::debug!(
+                        peer = self.registration.peer().0,
+                        code = fault.code,
+                        "closing: the peer broke the WebSocket protocol"
+                    );
                     self.outbox.end(fault.code, fault.reason, Urgency::AtOnce);
                     return Some(ReadEnd::Closing);
                 }
@@ -191,8 +198,8 @@ impl Reader<'_> {
     }
 }
 
-/// One text is one message, or something to be answered as none (H-002).
-pub(crate) fn input_of(peer: PeerId, text: String, json_depth_max: usize) -> Input {
+/// Decodes one text into one message, or into something to be refused as malformed (H-002).
+pub(crate) fn decode_input(peer: PeerId, text: String, json_depth_max: usize) -> Input {
     match wire::rpc::decode(&text, json_depth_max) {
         Ok(message) => Input::Received {
             peer,

@@ -1,7 +1,7 @@
 //! One client on standard input and output: one JSON-RPC message a line.
 //!
 //! Promises: no line in the output holds another; an input line over `frame_in_bytes` is answered and skipped, not
-//! kept; the end of the input is a graceful stop: what was asked before it is still answered (G-31).
+//! buffered; the end of the input is a graceful stop: what was asked before it is still answered (G-31).
 //! Must not know: what messages mean. There is no token here: who started the process is the client.
 
 use std::future::poll_fn;
@@ -17,38 +17,39 @@ use tokio_util::sync::CancellationToken;
 use wire::rpc::{Malformed, code};
 use wire::{Id, RpcError};
 
-use super::chunk::CHUNK_BYTES;
-use super::door::Door;
+use super::admission::Admission;
 use super::outbox::{MayRead, Outbox, Urgency};
-use super::presence::{NobodyListens, Presence};
-use super::reader::input_of;
+use super::read_buffer::READ_BUFFER_BYTES;
+use super::reader::decode_input;
+use super::registration::{KernelGone, PeerRegistration};
 use super::ws::frame::close;
-use crate::arrival::Arrivals;
+use crate::kernel_queue::KernelQueue;
 
 /// Serves the one client until its input ends, the host closes it or `stop`; then what was pushed to it is written,
 /// for at most `shutdown_ms`.
 pub async fn serve<R, W>(
     input: R,
     output: W,
-    door: &Door,
-    arrivals: Arrivals,
+    admission: &Admission,
+    queue: KernelQueue,
     stop: CancellationToken,
 ) where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let limits = &door.limits;
+    let limits = &admission.limits;
     let outbox = Arc::new(Outbox::new(
         limits.outbox_frames_max,
         limits.outbox_bytes_max,
     ));
-    let Ok(mut presence) = Presence::join(arrivals, door.next_peer(), &outbox).await else {
-        return;
+    let registered = PeerRegistration::register(queue, admission.next_peer(), &outbox).await;
+    let Ok(mut registration) = registered else {
+        return; // the host is going down
     };
     let mut writing = pin!(write(output, &outbox));
     let reading = async {
-        let read = read(input, door, &outbox, &presence).await;
-        presence.leave().await;
+        let read = read(input, admission, &outbox, &registration).await;
+        registration.unregister().await;
         read
     };
     tokio::select! {
@@ -58,8 +59,9 @@ pub async fn serve<R, W>(
         _ = reading => {}
         _ = &mut writing => return,
     }
-    presence.leave().await;
-    // The kernel's task lets go of its link when it hears of the end, and that ends the outbox behind the answers.
+    registration.unregister().await;
+    // The kernel's task drops its link when it learns of the end, and that ends the outbox behind the answers. A
+    // client that does not read them in time goes without.
     let _ = timeout(Duration::from_millis(limits.shutdown_ms), writing).await;
 }
 
@@ -83,14 +85,14 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Res
 
 async fn read<R: AsyncRead + Unpin>(
     mut input: R,
-    door: &Door,
+    admission: &Admission,
     outbox: &Outbox,
-    presence: &Presence,
-) -> Result<(), NobodyListens> {
-    let mut lines = Lines::new(door.limits.frame_in_bytes);
-    let mut chunk = vec![0; CHUNK_BYTES];
-    let take = async |line: Line| match line.into_input(presence.peer(), door) {
-        Some(input) => presence.say(input).await,
+    registration: &PeerRegistration,
+) -> Result<(), KernelGone> {
+    let mut lines = Lines::new(admission.limits.frame_in_bytes);
+    let mut chunk = vec![0; READ_BUFFER_BYTES];
+    let take = async |line: Line| match line.into_input(registration.peer(), admission) {
+        Some(input) => registration.send(input).await,
         None => Ok(()),
     };
     loop {
@@ -116,7 +118,7 @@ enum Line {
 
 impl Line {
     /// `None` for a line of nothing.
-    fn into_input(self, peer: PeerId, door: &Door) -> Option<Input> {
+    fn into_input(self, peer: PeerId, admission: &Admission) -> Option<Input> {
         let refuse = |code, message: String| {
             let malformed = Malformed {
                 id: Id::Null,
@@ -124,11 +126,11 @@ impl Line {
             };
             Some(Input::Malformed { peer, malformed })
         };
-        let limits = &door.limits;
+        let limits = &admission.limits;
         match self {
             Self::Whole(bytes) if bytes.trim_ascii().is_empty() => None,
             Self::Whole(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => Some(input_of(peer, text, limits.json_depth_max)),
+                Ok(text) => Some(decode_input(peer, text, limits.json_depth_max)),
                 Err(_) => refuse(code::PARSE_ERROR, "not UTF-8".to_owned()),
             },
             Self::TooLong => {
@@ -139,7 +141,7 @@ impl Line {
     }
 }
 
-/// Cuts bytes into lines and keeps at most one unfinished line within the bound.
+/// Cuts bytes into lines and buffers at most one unfinished line within the bound.
 struct Lines {
     bytes_max: usize,
     line: Vec<u8>,

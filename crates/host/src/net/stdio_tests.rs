@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use crate::limits::ServerLimits;
 use bytes::Bytes;
-use kernel::Limits;
 use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::arrival::Arrival;
+use crate::kernel_queue::QueuedInput;
 use crate::net::Link;
 
 struct World {
     stdin: DuplexStream,
     stdout: BufReader<DuplexStream>,
-    inbox: mpsc::Receiver<Arrival>,
+    inbox: mpsc::Receiver<QueuedInput>,
     link: Arc<Link>,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -24,16 +24,16 @@ struct World {
 async fn start(frame_in_bytes: usize) -> World {
     let (stdin, input) = duplex(64);
     let (output, stdout) = duplex(64);
-    let (arrivals, mut inbox) = mpsc::channel(1);
+    let (queue, mut inbox) = mpsc::channel(1);
     let stop = CancellationToken::new();
-    let limits = Limits {
+    let limits = ServerLimits {
         frame_in_bytes,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
-    let door = Door::new(limits, None, Vec::new(), Vec::new());
+    let admission = Admission::new(limits, None, Vec::new(), Vec::new());
     let stopping = stop.clone();
-    let task = tokio::spawn(async move { serve(input, output, &door, arrivals, stopping).await });
-    let Some(Arrival::Joined { link, .. }) = inbox.recv().await else {
+    let task = tokio::spawn(async move { serve(input, output, &admission, queue, stopping).await });
+    let Some(QueuedInput::Connected { link, .. }) = inbox.recv().await else {
         panic!("joins first")
     };
     World {
@@ -49,16 +49,16 @@ async fn start(frame_in_bytes: usize) -> World {
 impl World {
     async fn hears(&mut self) -> String {
         match self.inbox.recv().await {
-            Some(Arrival::Input(Input::Received { message, bytes, .. })) => {
+            Some(QueuedInput::Input(Input::Received { message, bytes, .. })) => {
                 let wire::Incoming::Notification { method, .. } = message else {
                     panic!()
                 };
                 format!("{method} {bytes}")
             }
-            Some(Arrival::Input(Input::Malformed { malformed, .. })) => {
+            Some(QueuedInput::Input(Input::Malformed { malformed, .. })) => {
                 malformed.error.code.to_string()
             }
-            Some(Arrival::Input(Input::Disconnected { .. })) => "gone".to_owned(),
+            Some(QueuedInput::Input(Input::Disconnected { .. })) => "gone".to_owned(),
             Some(_) => "?".to_owned(),
             None => "nothing".to_owned(),
         }
@@ -112,10 +112,10 @@ async fn a_line_over_the_bound_and_one_that_is_not_text_are_answered_and_skipped
             let mut heard = Vec::new();
             for _ in 0..3 {
                 heard.push(match world.inbox.recv().await {
-                    Some(Arrival::Input(Input::Malformed { malformed, .. })) => {
+                    Some(QueuedInput::Input(Input::Malformed { malformed, .. })) => {
                         malformed.error.code
                     }
-                    Some(Arrival::Input(Input::Received { .. })) => 0,
+                    Some(QueuedInput::Input(Input::Received { .. })) => 0,
                     _ => 1,
                 });
             }

@@ -2,7 +2,7 @@
 //!
 //! Promises: payloads are shared, not copied; a peer that does not read blocks only itself and, once its connection
 //! is to end, only until the ending's deadline; an idle connection holds no buffer.
-//! Must not know: what the frames say, who else gets them.
+//! Must not know: what the frames mean, who else gets them.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep_until};
 
 use super::outbox::{Ending, Outbox, Urgency};
-use super::reader::Pulse;
+use super::reader::Liveness;
 use super::ws::batch::Batch;
 
 /// Slices in one system call; the kernel takes up to 1,024, and this many cost little stack.
@@ -29,7 +29,7 @@ enum Woke {
 pub(crate) struct Writer<'a> {
     pub socket: &'a TcpStream,
     pub outbox: &'a Outbox,
-    pub pulse: &'a Pulse,
+    pub liveness: &'a Liveness,
     pub fragment_bytes: usize,
 }
 
@@ -99,12 +99,12 @@ impl Writer<'_> {
                 }
             });
             match woke.await? {
-                // Room came back, so the other side took bytes: it lives, however slowly.
-                Woke::Writable => self.pulse.beat(),
+                // The send buffer has room again, so the other side took bytes: it is there, however slow.
+                Woke::Writable => self.liveness.record_activity(),
                 Woke::TooLate => return Err(io::ErrorKind::TimedOut.into()),
                 Woke::Ending(found) => {
                     if found.urgency == Urgency::AtOnce {
-                        batch.keep_begun();
+                        batch.drop_unstarted_frames();
                         batch.put_close(found.code, &found.reason);
                         flushed = Flushed::Cut;
                     }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use host::arrival::Arrival;
-use kernel::{Frame, Input, LateBody, LateResponse, Limits};
+use host::ServerLimits;
+use host::kernel_queue::QueuedInput;
+use kernel::{Frame, Input, LateBody, LateResponse};
 
 use crate::support::{Host, text};
 
 #[tokio::test]
 async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
-    let limits = Limits {
+    let limits = ServerLimits {
         outbox_bytes_max: 1 << 20,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let mut host = Host::start(limits).await;
     let (mut stuck, stuck_peer, stuck_link) = host.client().await;
@@ -26,11 +27,11 @@ async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
         quick_link.push(frame, 0);
         assert!(quick.read_text().await.starts_with(&format!("{count} ")));
         count += 1;
-        if let Ok(arrival) = host.inbox.try_recv() {
-            break arrival;
+        if let Ok(item) = host.inbox.try_recv() {
+            break item;
         }
     };
-    assert!(matches!(cut, Arrival::Input(Input::Disconnected { peer }) if peer == stuck_peer));
+    assert!(matches!(cut, QueuedInput::Input(Input::Disconnected { peer }) if peer == stuck_peer));
     let mut next = 0;
     let close = loop {
         let (first, payload) = stuck.read().await;
@@ -52,7 +53,7 @@ async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
 
 #[tokio::test]
 async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
-    let mut host = Host::start(Limits::default()).await;
+    let mut host = Host::start(ServerLimits::default()).await;
     let (mut client, _, link) = host.client().await;
     let envelopes: Vec<Bytes> = (0..40_000)
         .map(|n| Bytes::from(format!(r#"{{"n":{n},"text":"{n:0>100}"}}"#)))
@@ -71,7 +72,7 @@ async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
     let mut kinds = Vec::new();
     while kinds.last().is_none_or(|first| first & 0x80 == 0) {
         let (first, payload) = client.read().await;
-        assert!(payload.len() <= Limits::default().fragment_bytes);
+        assert!(payload.len() <= ServerLimits::default().fragment_bytes);
         kinds.push(first);
         whole.extend(payload);
     }
@@ -86,9 +87,9 @@ async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
 
 #[tokio::test]
 async fn many_frames_of_all_sizes_and_windows_come_in_order() {
-    let mut host = Host::start(Limits {
+    let mut host = Host::start(ServerLimits {
         fragment_bytes: 5_000,
-        ..Limits::default()
+        ..ServerLimits::default()
     })
     .await;
     let (mut client, _, link) = host.client().await;

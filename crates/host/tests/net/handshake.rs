@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::Limits;
+use host::ServerLimits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -10,7 +10,7 @@ use crate::support::{Host, TOKEN, UPGRADE, ask};
 
 #[tokio::test]
 async fn each_request_gets_its_status() {
-    let host = Host::start(Limits::default()).await;
+    let host = Host::start(ServerLimits::default()).await;
     let addr = host.addr;
     let here = format!("Host: {addr}\r\n");
     for (request, headers, status) in [
@@ -62,12 +62,12 @@ async fn each_request_gets_its_status() {
             assert!(answer.contains("\r\nSec-WebSocket-Version: 13\r\n"));
         }
     }
-    assert_eq!(host.door.connections(), 0);
+    assert_eq!(host.admission.connections(), 0);
 }
 
 #[tokio::test]
 async fn an_origin_of_the_host_itself_is_let_in() {
-    let mut host = Host::start(Limits::default()).await;
+    let mut host = Host::start(ServerLimits::default()).await;
     let addr = host.addr;
     let mut socket = TcpStream::connect(addr).await.unwrap();
     let head = format!(
@@ -84,27 +84,27 @@ async fn an_origin_of_the_host_itself_is_let_in() {
 
 #[tokio::test]
 async fn while_not_ready_or_full_upgrades_are_refused() {
-    let mut host = Host::start(Limits {
+    let mut host = Host::start(ServerLimits {
         connections_max: 1,
-        ..Limits::default()
+        ..ServerLimits::default()
     })
     .await;
     let addr = host.addr;
     let upgrade = format!("GET /?tkn={TOKEN} HTTP/1.1\r\nHost: {addr}\r\n{UPGRADE}\r\n");
     let readyz = format!("GET /readyz HTTP/1.1\r\nHost: {addr}\r\n\r\n");
 
-    host.door.set_ready(false);
+    host.admission.set_ready(false);
     assert_eq!(ask(addr, &upgrade).await.0, 503);
     assert_eq!(ask(addr, &readyz).await.0, 503);
     assert_eq!(ask(addr, &readyz.replace("readyz", "healthz")).await.0, 200);
-    host.door.set_ready(true);
+    host.admission.set_ready(true);
 
     let (client, peer, _link) = host.client().await;
     assert_eq!(ask(addr, &upgrade).await.0, 503);
     assert_eq!(ask(addr, &readyz).await.0, 200, "the probes still answer");
     drop(client);
     host.hears_gone(peer).await;
-    while host.door.connections() > 0 {
+    while host.admission.connections() > 0 {
         tokio::task::yield_now().await;
     }
     host.client().await;
@@ -112,9 +112,9 @@ async fn while_not_ready_or_full_upgrades_are_refused() {
 
 #[tokio::test]
 async fn a_request_that_never_ends_is_given_up() {
-    let host = Host::start(Limits {
+    let host = Host::start(ServerLimits {
         handshake_timeout_ms: 5,
-        ..Limits::default()
+        ..ServerLimits::default()
     })
     .await;
     assert_eq!(ask(host.addr, "GET / HTTP/1.1\r\nHost: loc").await.0, 408);
@@ -122,7 +122,7 @@ async fn a_request_that_never_ends_is_given_up() {
 
 #[tokio::test]
 async fn a_stop_ends_unfinished_handshakes_at_once() {
-    let host = Host::start(Limits::default()).await;
+    let host = Host::start(ServerLimits::default()).await;
     let mut socket = TcpStream::connect(host.addr).await.unwrap();
     socket.write_all(b"GET / HT").await.unwrap();
     host.stop.cancel();

@@ -1,7 +1,7 @@
 //! Published clients use tungstenite: so does this one.
 
 use futures_util::{SinkExt, StreamExt};
-use kernel::Limits;
+use host::ServerLimits;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -12,9 +12,9 @@ use crate::support::{Host, TOKEN, notification, text};
 
 #[tokio::test]
 async fn tungstenite_talks_with_the_host() {
-    let limits = Limits {
+    let limits = ServerLimits {
         fragment_bytes: 64 * 1_024,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let mut host = Host::start(limits).await;
     let (mut client, _) = connect_async(host.url()).await.unwrap();
@@ -62,10 +62,10 @@ async fn tungstenite_talks_with_the_host() {
 
 #[tokio::test]
 async fn tungstenite_hears_why_it_is_closed() {
-    let mut host = Host::start(Limits::default()).await;
+    let mut host = Host::start(ServerLimits::default()).await;
     let (mut client, _) = connect_async(host.url()).await.unwrap();
     let (peer, link) = host.joined().await;
-    link.cut(1008, "another connection of this client");
+    link.close(1008, "another connection of this client");
     host.hears_gone(peer).await;
     let Message::Close(Some(frame)) = client.next().await.unwrap().unwrap() else {
         panic!()
@@ -77,7 +77,7 @@ async fn tungstenite_hears_why_it_is_closed() {
 
 #[tokio::test]
 async fn tungstenite_authenticates_by_header_and_hears_refusals() {
-    let mut host = Host::start(Limits::default()).await;
+    let mut host = Host::start(ServerLimits::default()).await;
     let bare = format!("ws://{}/", host.addr);
     let mut request = bare.as_str().into_client_request().unwrap();
     let bearer = format!("Bearer {TOKEN}").parse().unwrap();

@@ -1,15 +1,16 @@
 //! The WebSocket protocol as clients hear it.
 
-use kernel::{Input, Limits};
+use host::ServerLimits;
+use kernel::Input;
 use tokio::io::AsyncWriteExt;
 
 use crate::support::{Client, Host, masked, notification, text};
 
-fn small() -> Limits {
-    Limits {
+fn small() -> ServerLimits {
+    ServerLimits {
         frame_in_bytes: 1_000,
         json_depth_max: 8,
-        ..Limits::default()
+        ..ServerLimits::default()
     }
 }
 

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use host::arrival::Arrival;
+use host::ServerLimits;
+use host::kernel_queue::QueuedInput;
 use host::net::ws::frame::{Fin, Opcode, put_head};
-use host::net::{Door, Link, serve};
-use kernel::{Frame, Input, Limits, PeerId};
+use host::net::{Admission, Link, serve};
+use kernel::{Frame, Input, PeerId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -21,33 +22,33 @@ pub const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebS
 
 pub struct Host {
     pub addr: SocketAddr,
-    pub door: Arc<Door>,
-    pub inbox: mpsc::Receiver<Arrival>,
+    pub admission: Arc<Admission>,
+    pub inbox: mpsc::Receiver<QueuedInput>,
     pub stop: CancellationToken,
     pub task: JoinHandle<()>,
 }
 
 impl Host {
-    pub async fn start(limits: Limits) -> Self {
+    pub async fn start(limits: ServerLimits) -> Self {
         Self::start_with_inbox(limits, 64).await
     }
 
-    pub async fn start_with_inbox(limits: Limits, inputs_max: usize) -> Self {
+    pub async fn start_with_inbox(limits: ServerLimits, inputs_max: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let (arrivals, inbox) = mpsc::channel(inputs_max);
+        let (queue, inbox) = mpsc::channel(inputs_max);
         let stop = CancellationToken::new();
-        let door = Arc::new(Door::new(
+        let admission = Arc::new(Admission::new(
             limits,
             Some(TOKEN.to_owned()),
             Vec::new(),
             Vec::new(),
         ));
-        door.set_ready(true);
-        let task = tokio::spawn(serve(listener, door.clone(), arrivals, stop.clone()));
+        admission.set_ready(true);
+        let task = tokio::spawn(serve(listener, admission.clone(), queue, stop.clone()));
         Self {
             addr,
-            door,
+            admission,
             inbox,
             stop,
             task,
@@ -60,16 +61,16 @@ impl Host {
 
     pub async fn joined(&mut self) -> (PeerId, Arc<Link>) {
         match self.inbox.recv().await {
-            Some(Arrival::Joined { peer, link }) => (peer, link),
-            Some(Arrival::Input(input)) => panic!("expected a peer to join, not {input:?}"),
+            Some(QueuedInput::Connected { peer, link }) => (peer, link),
+            Some(QueuedInput::Input(input)) => panic!("expected a peer to join, not {input:?}"),
             None => panic!("nobody can join any more"),
         }
     }
 
     pub async fn input(&mut self) -> Input {
         match self.inbox.recv().await {
-            Some(Arrival::Input(input)) => input,
-            Some(Arrival::Joined { .. }) => panic!("expected an input, not a peer"),
+            Some(QueuedInput::Input(input)) => input,
+            Some(QueuedInput::Connected { .. }) => panic!("expected an input, not a peer"),
             None => panic!("nothing can come any more"),
         }
     }

@@ -106,7 +106,7 @@ pub(super) fn a_part_is_frozen_once(book: &mut Book) {
     assert_eq!(&part.json[..], STRANGE.as_bytes());
     assert_eq!(frozen.as_deref(), Some(&b"first"[..]));
     let journal = book.journal.as_mut().unwrap();
-    assert!(journal.unreferred(&[digest]).unwrap().is_empty());
+    assert!(journal.find_unreferenced(&[digest]).unwrap().is_empty());
 }
 
 pub(super) fn a_fork_finds_the_messages_of_the_turns_it_sees(book: &mut Book) {

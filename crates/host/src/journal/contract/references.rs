@@ -30,8 +30,13 @@ fn typed(channel: u64, name: u8, content_type: &str) -> Record {
 /// Which of the first ten are kept.
 fn kept(book: &mut Book) -> Vec<u8> {
     let all: Vec<Digest> = (0..10).map(digest).collect();
-    let unreferred = book.journal.as_mut().unwrap().unreferred(&all).unwrap();
-    let kept = all.iter().filter(|digest| !unreferred.contains(digest));
+    let unreferenced = book
+        .journal
+        .as_mut()
+        .unwrap()
+        .find_unreferenced(&all)
+        .unwrap();
+    let kept = all.iter().filter(|digest| !unreferenced.contains(digest));
     kept.map(|digest| digest.as_bytes()[0]).collect()
 }
 

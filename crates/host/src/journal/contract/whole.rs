@@ -54,9 +54,9 @@ pub(super) fn seq_never_goes_back_over_reopen(book: &mut Book) {
 }
 
 pub(super) fn duties_are_told_at_boot(book: &mut Book) {
-    let with = |duty, id, name, kind, parent| {
+    let with = |boot_work, id, name, kind, parent| {
         Record::Channel(ChannelRecord {
-            duty,
+            boot_work,
             ..channel(id, name, kind, parent)
         })
     };

@@ -127,7 +127,7 @@ impl Store {
         }
     }
 
-    /// What those who refer to some content say it is.
+    /// The content type that the references to some content give.
     pub(super) fn references_to(&self, digest: &Digest) -> impl Iterator<Item = &Option<String>> {
         let (first, last) = ((*digest, 0, None), (*digest, u64::MAX, Some(u64::MAX)));
         self.references

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kernel::{Batch, ChannelId, Record, Seq};
+use kernel::{Batch, ChannelId, ChannelRecord, FrozenRecord, Record, Seq};
 use wire::{ChannelUri, Timestamp};
 
 use super::{Channel, Range, Store, TurnRow};
@@ -73,40 +73,14 @@ impl Store {
             Record::MessageGone { id } => {
                 self.messages.remove(id);
             }
-            Record::Frozen(frozen) => {
-                let mut parts = self.messages.values().flat_map(|message| &message.parts);
-                if parts.any(|part| part.id == frozen.part_id) {
-                    let json = frozen.json.clone();
-                    self.frozen.entry(frozen.part_id.clone()).or_insert(json);
-                }
-                if let Some(digest) = frozen.digest {
-                    let key = (digest, frozen.chat.0, None);
-                    self.references.entry(key).or_default();
-                }
-            }
-            // Nobody looks into memory from outside.
-            Record::Lowered(_) => {}
-            Record::Channel(record) => {
-                let mut channel = Channel::of(record);
-                if let Some(before) = self.channels.get(&record.id.0) {
-                    channel.disposed_at = before.disposed_at;
-                    if before.is_live() {
-                        self.live.remove(&before.uri);
-                    }
-                }
-                if channel.is_live() {
-                    self.live.insert(record.uri.clone(), record.id.0);
-                }
-                self.channels.insert(record.id.0, channel);
-            }
+            Record::Frozen(frozen) => self.freeze(frozen),
+            Record::Channel(record) => self.put_channel(record),
             Record::Fork {
                 chat,
                 source,
                 through_n,
                 as_of,
-            } => {
-                self.fork(*chat, source.0, *through_n, *as_of);
-            }
+            } => self.fork(*chat, source.0, *through_n, *as_of),
             Record::Turn { chat, n, turn } => {
                 let row = TurnRow {
                     turn: Arc::clone(turn),
@@ -115,24 +89,15 @@ impl Store {
                 self.turns.insert((chat.0, *n), row);
             }
             Record::HideTurns { chat, from_n, at } => self.hide_turns(chat.0, *from_n, *at),
-            Record::Dispose { channel, at } => {
-                for (id, row) in &mut self.channels {
-                    if row.is_live() && (*id == channel.0 || row.parent == Some(channel.0)) {
-                        row.disposed_at = Some(*at);
-                        self.live.remove(&row.uri);
-                    }
-                }
-            }
+            Record::Dispose { channel, at } => self.dispose(channel.0, *at),
             Record::Reference {
                 channel,
                 turn,
                 digest,
                 content_type,
             } => {
-                let known = self
-                    .references
-                    .entry((*digest, channel.0, *turn))
-                    .or_default();
+                let key = (*digest, channel.0, *turn);
+                let known = self.references.entry(key).or_default();
                 if content_type.is_some() {
                     known.clone_from(content_type);
                 }
@@ -148,36 +113,28 @@ impl Store {
                 turn_id,
                 data: Some(data),
             } => {
-                self.checkpoints
-                    .insert(chat.0, (turn_id.clone(), data.clone()));
+                let checkpoint = (turn_id.clone(), data.clone());
+                self.checkpoints.insert(chat.0, checkpoint);
             }
             Record::Checkpoint {
                 chat,
                 turn_id,
                 data: None,
-            } => {
-                if self
-                    .checkpoints
-                    .get(&chat.0)
-                    .is_some_and(|(of, _)| of == turn_id)
-                {
-                    self.checkpoints.remove(&chat.0);
-                }
-            }
+            } => self.remove_checkpoint(chat.0, turn_id),
             Record::Client(client) => {
-                self.clients
-                    .insert(client.client_id.clone(), client.clone());
+                let id = client.client_id.clone();
+                self.clients.insert(id, client.clone());
             }
             Record::ClientGone { client_id } => self.forget_client(client_id),
             Record::Floor { client_id, floor } => {
-                self.floors
-                    .insert((client_id.clone(), floor.channel.clone()), floor.clone());
+                let key = (client_id.clone(), floor.channel.clone());
+                self.floors.insert(key, floor.clone());
             }
             Record::FloorGone { client_id, channel } => {
                 self.floors.remove(&(client_id.clone(), channel.clone()));
             }
-            // Nobody can look into the memory of another process.
-            Record::Render(_) => {}
+            // For inspection from another process only: it cannot look into memory.
+            Record::Lowered(_) | Record::Render(_) => {}
             Record::Trim { through } => self.trim(*through),
             Record::Sweep {
                 disposed_before,
@@ -187,6 +144,49 @@ impl Store {
                 self.sweep_channels(*disposed_before);
                 self.sweep_clients(*clients_before, *clients_max);
             }
+        }
+    }
+
+    fn freeze(&mut self, frozen: &FrozenRecord) {
+        let mut parts = self.messages.values().flat_map(|message| &message.parts);
+        if parts.any(|part| part.id == frozen.part_id) {
+            let json = frozen.json.clone();
+            self.frozen.entry(frozen.part_id.clone()).or_insert(json);
+        }
+        if let Some(digest) = frozen.digest {
+            let key = (digest, frozen.chat.0, None);
+            self.references.entry(key).or_default();
+        }
+    }
+
+    fn put_channel(&mut self, record: &ChannelRecord) {
+        let mut channel = Channel::of(record);
+        if let Some(before) = self.channels.get(&record.id.0) {
+            channel.disposed_at = before.disposed_at;
+            if before.is_live() {
+                self.live.remove(&before.uri);
+            }
+        }
+        if channel.is_live() {
+            self.live.insert(record.uri.clone(), record.id.0);
+        }
+        self.channels.insert(record.id.0, channel);
+    }
+
+    fn dispose(&mut self, channel: u64, at: Timestamp) {
+        for (id, row) in &mut self.channels {
+            if row.is_live() && (*id == channel || row.parent == Some(channel)) {
+                row.disposed_at = Some(at);
+                self.live.remove(&row.uri);
+            }
+        }
+    }
+
+    /// Only that of the same turn: a late removal must not take the checkpoint of the turn that came after.
+    fn remove_checkpoint(&mut self, chat: u64, turn_id: &str) {
+        let checkpoint = self.checkpoints.get(&chat);
+        if checkpoint.is_some_and(|(of, _)| of == turn_id) {
+            self.checkpoints.remove(&chat);
         }
     }
 

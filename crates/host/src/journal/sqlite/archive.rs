@@ -110,7 +110,7 @@ impl Archive {
         renders::of_chat(&self.conn, chat.id.0)
     }
 
-    /// What users said in a turn: the rows, with their parts as they are kept.
+    /// The messages of users in a turn: the rows, with their parts as they are stored.
     pub fn messages(&self, chat: &ArchivedChat, turn_id: &str) -> Result<Vec<Value>, JournalError> {
         let turn_ids = [turn_id.to_owned()];
         let found = messages::of_turns(&self.conn, chat.id, &turn_ids).map_err(unread)?;
@@ -124,7 +124,7 @@ impl Archive {
         found.into_iter().map(row).collect()
     }
 
-    /// What models were shown of a chat's messages, the oldest first.
+    /// A chat's messages as they were sent to models, the oldest first.
     pub fn lowered(&self, chat: &ArchivedChat) -> Result<Vec<ArchivedLowering>, JournalError> {
         messages::lowered_of(&self.conn, chat.id.0)
     }

@@ -1,7 +1,7 @@
 //! Messages and their parts: rows beside the turns they belong to (C-080, C-081), and what was seen of them (C-021, G-37).
 //!
 //! Promises: a part's JSON is what it was given as, to the byte; rows stay as long as a turn of theirs does.
-//! Must not know: what a part says.
+//! Must not know: what a part means.
 
 use bytes::Bytes;
 use kernel::{ChannelId, FrozenRecord, LoweredRecord, MessageRecord, PartRecord, StoredMessage};
@@ -13,7 +13,7 @@ use super::int;
 use super::write::run;
 use crate::journal::JournalError;
 
-/// What a model was shown of a turn's messages.
+/// A turn's messages as they were sent to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArchivedLowering {
     pub turn_id: String,
@@ -24,7 +24,7 @@ pub struct ArchivedLowering {
     pub diagnostics: Value,
 }
 
-/// Lowered messages that are kept of a chat (G-37).
+/// Lowered messages that are stored of a chat (G-37).
 const LOWERED_MAX: i64 = 50;
 
 pub(super) const OF_TURN: &str = "SELECT id, turn_id, metadata_json FROM chat_messages WHERE chat = ?1 AND turn_id = ?2 ORDER BY id";
@@ -212,7 +212,7 @@ fn with_parts(conn: &Connection, mut message: StoredMessage) -> Result<StoredMes
     Ok(message)
 }
 
-/// What models were shown in a chat, the oldest first.
+/// What was sent to models in a chat, the oldest first.
 pub(super) fn lowered_of(
     conn: &Connection,
     chat: u64,

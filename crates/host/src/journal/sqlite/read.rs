@@ -30,7 +30,7 @@ pub(super) const CHANNEL_BY_ID: &str =
 pub(super) const ACTIONS: &str =
     "SELECT seq, bytes FROM action WHERE channel = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
 
-/// What stood in the way of an answer, in words.
+/// Why a query has no answer, for the operator.
 #[derive(Debug)]
 pub(super) struct ReadError(String);
 
@@ -43,8 +43,8 @@ impl From<rusqlite::Error> for ReadError {
 }
 
 impl From<ReadError> for JournalError {
-    fn from(ReadError(words): ReadError) -> Self {
-        Self::Unreadable(words)
+    fn from(ReadError(reason): ReadError) -> Self {
+        Self::Unreadable(reason)
     }
 }
 

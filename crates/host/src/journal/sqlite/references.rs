@@ -1,4 +1,4 @@
-//! Who refers to content: rows that live and die with channels and their turns.
+//! Who refers to content: rows that are deleted with their channels and turns.
 //!
 //! Must not know: where content lies.
 
@@ -10,7 +10,7 @@ use super::int;
 use super::read::Read;
 use super::write::run;
 
-/// In the place of a turn: kept as long as the channel.
+/// Instead of a turn: stored as long as the channel.
 const OF_THE_CHANNEL: i64 = -1;
 
 pub(super) const REFERRED: &str = "SELECT 1 FROM reference WHERE digest = ?1 LIMIT 1";
@@ -58,15 +58,15 @@ pub(super) fn forget_channel(conn: &Connection, channel: i64, rows_max: i64) -> 
     Ok(i64::try_from(forgotten).unwrap_or(i64::MAX))
 }
 
-pub(super) fn unreferred(conn: &Connection, digests: &[Digest]) -> Read<Vec<Digest>> {
+pub(super) fn find_unreferenced(conn: &Connection, digests: &[Digest]) -> Read<Vec<Digest>> {
     let mut referred = conn.prepare_cached(REFERRED)?;
-    let mut unreferred = Vec::new();
+    let mut unreferenced = Vec::new();
     for digest in digests {
         if !referred.exists([&digest.as_bytes()[..]])? {
-            unreferred.push(*digest);
+            unreferenced.push(*digest);
         }
     }
-    Ok(unreferred)
+    Ok(unreferenced)
 }
 
 pub(super) fn content_type(conn: &Connection, digest: &Digest) -> Read<Option<String>> {

@@ -9,10 +9,10 @@ use super::int;
 use super::write::run;
 use crate::journal::JournalError;
 
-/// How many are kept of each chat.
+/// How many are stored of each chat.
 pub(super) const KEPT: i64 = 50;
 
-/// A render as it was kept.
+/// A render as it was stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArchivedRender {
     /// None at the start of a session.
@@ -113,12 +113,12 @@ pub(super) fn of_chat(conn: &Connection, chat: u64) -> Result<Vec<ArchivedRender
 
 fn ask_of(text: &str) -> Result<ArchivedAsk, JournalError> {
     let json: Value = parsed(text)?;
-    let words = |value: &Value| value.as_str().unwrap_or("").to_owned();
+    let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     let sections = json["sections"].as_array().into_iter().flatten();
     Ok(ArchivedAsk {
-        client_id: words(&json["clientId"]),
-        method: words(&json["method"]),
-        sections: sections.map(words).collect(),
+        client_id: text(&json["clientId"]),
+        method: text(&json["method"]),
+        sections: sections.map(text).collect(),
         ms: json["ms"].as_u64().unwrap_or(0),
         error: json["error"].as_i64(),
     })

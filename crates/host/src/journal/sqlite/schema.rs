@@ -15,7 +15,7 @@ pub(super) type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 /// written by any release walks the same way.
 pub(super) const MIGRATIONS: &[Migration] = &[format_1, format_2, format_3, format_4];
 
-/// "GRjl": tells a journal from any other SQLite file.
+/// "GRjl": distinguishes a journal from any other SQLite file.
 const APPLICATION_ID: i32 = 0x4752_6a6c;
 
 /// Brings the file to the last format of `chain`.
@@ -23,7 +23,7 @@ pub(super) fn migrate(conn: &mut Connection, chain: &[Migration]) -> Result<(), 
     let found = check(conn, chain.len())?;
     for (index, step) in chain.iter().enumerate().skip(found) {
         advance(conn, index + 1, *step).map_err(|error| {
-            JournalError::Unwritable(format!("making format {} of it: {error}", index + 1))
+            JournalError::Unwritable(format!("the journal could not be migrated to format {}: {error}; it is unchanged. Free some space and start again", index + 1))
         })?;
     }
     Ok(())
@@ -227,8 +227,8 @@ CREATE TABLE lowered (
 CREATE INDEX lowered_chat ON lowered (chat, id);
 ";
 
-/// Who refers to content. `turn` is -1 for what is kept as long as its channel. The table of format 1 that counted
-/// references was never written: a count cannot say whose they are, and so not when they end.
+/// Who refers to content. `turn` is -1 for what is stored as long as its channel. The table of format 1 that counted
+/// references was never written: a count does not show whose they are, and so not when they end.
 const FORMAT_2: &str = "
 DROP TABLE blobs;
 CREATE TABLE reference (

@@ -2,7 +2,7 @@
 //!
 //! Promises: one sweep is bounded work, the next goes on where it stopped; a turn stays as long as a fork refers to
 //! it, whatever became of its own chat.
-//! Must not know: how long anything is kept.
+//! Must not know: how long anything is retained.
 
 use rusqlite::{Connection, Result, params};
 
@@ -116,10 +116,10 @@ fn bury(conn: &Connection, channel: i64) -> Result<()> {
 
 pub(super) fn clients(conn: &Connection, seen_before: i64, clients_max: u32) -> Result<()> {
     forget(conn, STALE_CLIENTS, [seen_before, SWEEP_CLIENTS_MAX])?;
-    let kept: i64 = conn
+    let stored: i64 = conn
         .prepare_cached("SELECT count(*) FROM client")?
         .query_row([], |row| row.get(0))?;
-    let over = (kept - i64::from(clients_max)).clamp(0, SWEEP_CLIENTS_MAX);
+    let over = (stored - i64::from(clients_max)).clamp(0, SWEEP_CLIENTS_MAX);
     forget(conn, OLDEST_CLIENTS, [over])
 }
 

@@ -176,7 +176,7 @@ fn a_journal_of_format_1_is_opened_with_all_it_holds() {
     let records = vec![reference];
     let seq = Seq(8);
     journal.append(&Batch { seq, records }).unwrap();
-    assert_eq!(journal.unreferred(&[digest]), Ok(vec![]));
+    assert_eq!(journal.find_unreferenced(&[digest]), Ok(vec![]));
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! Must not know: when to commit.
 
 use kernel::{
-    Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, Record, Seq, SummaryRecord,
+    Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, FrozenRecord, Record, Seq,
+    SummaryRecord,
 };
-use rusqlite::{Connection, Result, ToSql, params};
+use rusqlite::{Connection, Result, Statement, ToSql, params};
 use wire::state::Turn;
 
 use super::{int, messages, references, renders, sweep};
@@ -29,16 +30,7 @@ pub(super) fn batch(conn: &Connection, batch: &Batch) -> Result<()> {
     // Almost every record of a busy host is an action: its statement is looked up once for the batch.
     let mut insert_action = conn.prepare_cached(INSERT_ACTION)?;
     for record in &batch.records {
-        match record {
-            Record::Action {
-                seq,
-                channel,
-                envelope,
-            } => {
-                insert_action.execute(params![int(channel.0), int(seq.0), &envelope[..]])?;
-            }
-            other => write(conn, other)?,
-        }
+        write(conn, record, &mut insert_action)?;
     }
     run(
         conn,
@@ -47,27 +39,20 @@ pub(super) fn batch(conn: &Connection, batch: &Batch) -> Result<()> {
     )
 }
 
-fn write(conn: &Connection, record: &Record) -> Result<()> {
+fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) -> Result<()> {
     match record {
         Record::Action {
             seq,
             channel,
             envelope,
-        } => run(
-            conn,
-            INSERT_ACTION,
-            &[&int(channel.0), &int(seq.0), &&envelope[..]],
-        ),
+        } => {
+            insert_action.execute(params![int(channel.0), int(seq.0), &envelope[..]])?;
+            Ok(())
+        }
         Record::Message(message) => messages::put(conn, message),
         Record::MessageStarted { id, turn_id } => messages::started(conn, id, turn_id),
         Record::MessageGone { id } => messages::forget(conn, id),
-        Record::Frozen(frozen) => {
-            messages::freeze(conn, frozen)?;
-            match &frozen.digest {
-                Some(digest) => references::put(conn, frozen.chat, None, digest, None),
-                None => Ok(()),
-            }
-        }
+        Record::Frozen(frozen) => freeze(conn, frozen),
         Record::Lowered(lowered) => messages::lowered(conn, lowered),
         Record::Channel(channel) => put_channel(conn, channel),
         Record::Fork {
@@ -94,22 +79,8 @@ fn write(conn: &Connection, record: &Record) -> Result<()> {
         Record::Checkpoint {
             chat,
             turn_id,
-            data: Some(data),
-        } => run(
-            conn,
-            "INSERT OR REPLACE INTO checkpoint (chat, turn_id, data) VALUES (?1, ?2, ?3)",
-            &[&int(chat.0), turn_id, &&data[..]],
-        ),
-        // Only its own turn's: a late removal must not take the checkpoint of the turn that came after.
-        Record::Checkpoint {
-            chat,
-            turn_id,
-            data: None,
-        } => run(
-            conn,
-            "DELETE FROM checkpoint WHERE chat = ?1 AND turn_id = ?2",
-            &[&int(chat.0), turn_id],
-        ),
+            data,
+        } => put_checkpoint(conn, *chat, turn_id, data.as_deref()),
         Record::Client(client) => put_client(conn, client),
         Record::ClientGone { client_id } => forget_client(conn, client_id),
         Record::Floor { client_id, floor } => put_floor(conn, client_id, floor),
@@ -128,6 +99,36 @@ fn write(conn: &Connection, record: &Record) -> Result<()> {
             sweep::channels(conn, disposed_before.0)?;
             sweep::clients(conn, clients_before.0, *clients_max)
         }
+    }
+}
+
+fn freeze(conn: &Connection, frozen: &FrozenRecord) -> Result<()> {
+    messages::freeze(conn, frozen)?;
+    match &frozen.digest {
+        Some(digest) => references::put(conn, frozen.chat, None, digest, None),
+        None => Ok(()),
+    }
+}
+
+/// Without data it is removed, but only that of the same turn: a late removal must not take the checkpoint of the turn
+/// that came after.
+fn put_checkpoint(
+    conn: &Connection,
+    chat: ChannelId,
+    turn_id: &str,
+    data: Option<&[u8]>,
+) -> Result<()> {
+    match data {
+        Some(data) => run(
+            conn,
+            "INSERT OR REPLACE INTO checkpoint (chat, turn_id, data) VALUES (?1, ?2, ?3)",
+            &[&int(chat.0), &turn_id, &data],
+        ),
+        None => run(
+            conn,
+            "DELETE FROM checkpoint WHERE chat = ?1 AND turn_id = ?2",
+            &[&int(chat.0), &turn_id],
+        ),
     }
 }
 

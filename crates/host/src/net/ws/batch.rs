@@ -2,7 +2,7 @@
 //!
 //! Promises: a payload above `COPY_BYTES_MAX` is never copied; bytes leave in the order they were put; a batch can be
 //! cut short at the end of the frame that has begun to leave, so that a close frame may follow.
-//! Must not know: sockets, what the messages say.
+//! Must not know: sockets, what the messages mean.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -67,7 +67,10 @@ impl Batch {
             let mut wanted = len;
             while wanted > 0 {
                 if piece.is_empty() {
-                    let Some(next) = pieces.next() else { break };
+                    let Some(next) = pieces.next() else {
+                        debug_assert!(false, "`left` counts the bytes of all pieces");
+                        break;
+                    };
                     piece = next;
                     continue;
                 }
@@ -98,7 +101,7 @@ impl Batch {
         self.ends.push_back(self.put);
     }
 
-    /// Fills `slices` with what is to be written next and says how many it filled.
+    /// Fills `slices` with what is to be written next and returns how many it filled.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         for (slot, part) in slices.iter_mut().zip(&self.parts) {
@@ -116,6 +119,7 @@ impl Batch {
         self.left = self.left.saturating_sub(count);
         while count > 0 {
             let Some(part) = self.parts.front_mut() else {
+                debug_assert!(false, "more was written than was put");
                 break;
             };
             if count >= part.len() {
@@ -138,7 +142,7 @@ impl Batch {
 
     /// Drops every frame that has not begun to leave. A close frame may come between fragments, so what remains is
     /// at most one fragment.
-    pub fn keep_begun(&mut self) {
+    pub fn drop_unstarted_frames(&mut self) {
         let written = self.put - self.left;
         let end = match self.ends.iter().find(|&&end| end >= written) {
             Some(&end) if written > 0 => end,
@@ -297,7 +301,7 @@ mod tests {
                 batch.put_message(vec![Bytes::from(text.clone())], usize::MAX);
             }
             let mut out = drain(&mut batch, written);
-            batch.keep_begun();
+            batch.drop_unstarted_frames();
             batch.put_close(1008, "no");
             out.extend(drain(&mut batch, usize::MAX));
             let frames = frames(&out);

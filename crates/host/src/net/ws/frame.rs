@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Close codes of RFC 6455, section 7.4.1, as far as the host says them.
+/// Close codes of RFC 6455, section 7.4.1, as far as the host sends them.
 pub mod close {
     pub const NORMAL: u16 = 1000;
     pub const GOING_AWAY: u16 = 1001;
@@ -22,7 +22,7 @@ pub mod close {
 pub const CONTROL_BYTES_MAX: usize = 125;
 /// Two bytes, eight of extended length, four of mask.
 const HEAD_BYTES_MAX: usize = 14;
-/// What is set aside on the word of a frame's head alone; beyond it memory follows the bytes that really came.
+/// What is allocated because a frame's head announces it; beyond it memory follows the bytes that really came.
 const TRUSTED_BYTES: usize = 16 * 1_024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub enum Fin {
     Last,
 }
 
-/// What a client said.
+/// What a client sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A whole message; a binary one that holds UTF-8 is taken like a text (H-003).

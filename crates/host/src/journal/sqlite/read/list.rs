@@ -1,6 +1,6 @@
 //! The session list, the sessions that may be swept, and what reconnect needs of a client.
 //!
-//! Must not know: what a summary says.
+//! Must not know: what a summary means.
 
 use kernel::{ChannelId, ClientRecord, FloorRecord, Seq, SummaryRecord};
 use rusqlite::{Connection, Row};

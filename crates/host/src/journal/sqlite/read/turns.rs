@@ -71,7 +71,7 @@ pub(super) fn before(
 const CONTEXT_TURNS: &str = "SELECT n, id, outcome, size, body FROM turn
      WHERE channel = ?1 AND n <= ?2 ORDER BY n DESC";
 
-/// The newest turns of a chat through a number, shown there or not.
+/// The newest turns of a chat through a number, visible there or not.
 pub(super) fn context(
     conn: &Connection,
     chat: ChannelId,

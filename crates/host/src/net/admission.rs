@@ -1,30 +1,32 @@
-//! What every connection passes: the limits, the token, who may come from where, how many are inside.
+//! Admission of connections: their limits, the token, permitted hosts and origins, how many are open.
 //!
-//! Promises: never more than `connections_max` inside; a peer id is never used twice.
+//! Promises: never more than `connections_max` are open; a peer id is never used twice.
 //! Must not know: HTTP, sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use kernel::{Limits, PeerId};
+use kernel::PeerId;
 
-use super::chunk::Chunks;
+use super::read_buffer::ReadBufferPool;
+use crate::limits::ServerLimits;
 
-pub struct Door {
-    pub(crate) limits: Limits,
+/// What decides about every connection.
+pub struct Admission {
+    pub(crate) limits: ServerLimits,
     pub(crate) token: Option<String>,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
-    pub(crate) chunks: Arc<Chunks>,
+    pub(crate) read_buffers: Arc<ReadBufferPool>,
     ready: AtomicBool,
     connections: AtomicUsize,
     last_peer: AtomicU64,
 }
 
-impl Door {
-    /// Closed until [`Door::set_ready`]. Without a token everyone who reaches the address may come in.
+impl Admission {
+    /// Admits nobody until [`Admission::set_ready`]. Without a token everyone who reaches the address is admitted.
     pub fn new(
-        limits: Limits,
+        limits: ServerLimits,
         token: Option<String>,
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,
@@ -34,7 +36,7 @@ impl Door {
             token,
             allowed_hosts,
             allowed_origins,
-            chunks: Arc::default(),
+            read_buffers: Arc::default(),
             ready: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             last_peer: AtomicU64::new(0),
@@ -59,25 +61,27 @@ impl Door {
         PeerId(self.last_peer.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// A place inside, unless `connections_max` are taken.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Place> {
+    /// Takes a slot for a connection, unless `connections_max` are taken.
+    pub(crate) fn try_admit(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let max = self.limits.connections_max;
         self.connections
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
                 (count < max).then_some(count + 1)
             })
             .ok()?;
-        Some(Place { door: self.clone() })
+        Some(ConnectionSlot {
+            admission: self.clone(),
+        })
     }
 }
 
 /// One of `connections_max`; free again when dropped.
-pub(crate) struct Place {
-    door: Arc<Door>,
+pub(crate) struct ConnectionSlot {
+    admission: Arc<Admission>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.door.connections.fetch_sub(1, Ordering::Relaxed);
+        self.admission.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }

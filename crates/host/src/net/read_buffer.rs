@@ -1,55 +1,55 @@
-//! Read buffers, lent for as long as what was read is being looked at.
+//! A pool of read buffers, each taken for as long as what was read is being decoded.
 //!
-//! Promises: a connection that waits for bytes holds none; at most `CHUNKS_IDLE_MAX` lie unused.
-//! Must not know: who borrows.
+//! Promises: a connection that waits for bytes holds none; at most `IDLE_BUFFERS_MAX` lie unused.
+//! Must not know: who reads.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is read from a socket at a time.
-pub(crate) const CHUNK_BYTES: usize = 16 * 1_024;
-const CHUNKS_IDLE_MAX: usize = 16;
+pub(crate) const READ_BUFFER_BYTES: usize = 16 * 1_024;
+const IDLE_BUFFERS_MAX: usize = 16;
 
 #[derive(Default)]
-pub(crate) struct Chunks {
+pub(crate) struct ReadBufferPool {
     idle: Mutex<Vec<Box<[u8]>>>,
 }
 
 /// One buffer; goes back when dropped.
-pub(crate) struct Chunk {
-    home: Arc<Chunks>,
+pub(crate) struct ReadBuffer {
+    pool: Arc<ReadBufferPool>,
     bytes: Box<[u8]>,
 }
 
-impl Chunks {
-    pub fn lend(self: &Arc<Self>) -> Chunk {
+impl ReadBufferPool {
+    pub fn take(self: &Arc<Self>) -> ReadBuffer {
         let idle = self
             .idle
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop();
-        let bytes = idle.unwrap_or_else(|| vec![0; CHUNK_BYTES].into_boxed_slice());
-        Chunk {
-            home: self.clone(),
+        let bytes = idle.unwrap_or_else(|| vec![0; READ_BUFFER_BYTES].into_boxed_slice());
+        ReadBuffer {
+            pool: self.clone(),
             bytes,
         }
     }
 }
 
-impl Drop for Chunk {
+impl Drop for ReadBuffer {
     fn drop(&mut self) {
         let mut idle = self
-            .home
+            .pool
             .idle
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < CHUNKS_IDLE_MAX {
+        if idle.len() < IDLE_BUFFERS_MAX {
             idle.push(std::mem::take(&mut self.bytes));
         }
     }
 }
 
-impl Deref for Chunk {
+impl Deref for ReadBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -57,7 +57,7 @@ impl Deref for Chunk {
     }
 }
 
-impl DerefMut for Chunk {
+impl DerefMut for ReadBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }

@@ -1,4 +1,7 @@
-//! The token and the endpoint file: how local clients find the host and are let in. Both readable by their owner only.
+//! The token and the endpoint file: how local clients find the host and are admitted.
+//!
+//! Promises: both files are readable by their owner only; the endpoint file is there while the host serves.
+//! Must not know: who connects.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,7 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use crate::config::TokenChoice;
-use crate::run::ServeError;
+use crate::server::ServeError;
 
 const TOKEN_FILE: &str = "token";
 const ENDPOINT_FILE: &str = "endpoint.json";
@@ -24,15 +27,18 @@ pub struct Endpoint {
     pub version: String,
 }
 
-/// The token to ask for: read, or made on the first start.
-pub fn token(choice: &TokenChoice, data: &Path) -> Result<Option<String>, ServeError> {
+/// The token that clients must present: read from its file, or created on the first start.
+pub fn load_or_create_token(
+    choice: &TokenChoice,
+    data: &Path,
+) -> Result<Option<String>, ServeError> {
     match choice {
         TokenChoice::None => Ok(None),
         TokenChoice::File(path) => read_token(path).map(Some),
         TokenChoice::InDataDir => {
             let path = data.join(TOKEN_FILE);
             if path.exists() {
-                make_private(&path).map_err(|error| ServeError::Token {
+                restrict_permissions(&path).map_err(|error| ServeError::Token {
                     path: path.clone(),
                     message: error.to_string(),
                 })?;
@@ -41,7 +47,7 @@ pub fn token(choice: &TokenChoice, data: &Path) -> Result<Option<String>, ServeE
             let mut bytes = [0u8; 32];
             getrandom::fill(&mut bytes).map_err(|error| ServeError::Token {
                 path: path.clone(),
-                message: format!("no randomness to be had: {error}"),
+                message: format!("the system gives no random bytes: {error}"),
             })?;
             let token = URL_SAFE_NO_PAD.encode(bytes);
             write_private(&path, format!("{token}\n").as_bytes()).map_err(|error| {
@@ -88,17 +94,19 @@ impl EndpointFile {
 impl Drop for EndpointFile {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.0) {
-            tracing::warn!(%error, "the endpoint file could not be removed");
+            tracing::warn!(%error, "the endpoint file could not be removed; clients may try to connect to a host that is gone");
         }
     }
 }
 
-/// A token that others could read is none: its file is put right before it is used.
-fn make_private(path: &Path) -> std::io::Result<()> {
+/// Others must not be able to read the token: the mode of its file is corrected before it is used.
+fn restrict_permissions(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(path)?.permissions().mode();
     if mode & 0o077 != 0 {
-        tracing::warn!("the token file was readable by others; it is not any more");
+        tracing::warn!(
+            "the token file was readable by others; its mode is now 0600. Replace the token if others use this machine"
+        );
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     }
     Ok(())

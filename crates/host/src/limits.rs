@@ -1,0 +1,115 @@
+//! Bounds of sockets and of the loop around the kernel, and the `[limits]` table of the settings file, which holds these
+//! and the kernel's.
+//!
+//! Promises: a file written by any earlier release loads; an unknown key is refused by name.
+//! Must not know: what the kernel's bounds mean.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+const MIB: usize = 1_024 * 1_024;
+
+/// Keys that earlier releases wrote and nothing reads any more. They are accepted, so that files with them still load.
+const RETIRED_KEYS: &[&str] = &["reverse_request_timeout_ms"];
+
+kernel::limits_table! {
+    /// Bounds and periods that the kernel never reads.
+    pub struct ServerLimits {
+        /// Largest message taken from a client: attachments travel inline up to this.
+        frame_in_bytes: usize = 32 * MIB, 1_024..;
+        /// Deepest JSON nesting taken: recursion is bounded before anything is built.
+        json_depth_max: usize = 128, 16..=1_024;
+        /// Connections at once.
+        connections_max: usize = 4_096, 1..;
+        /// Messages above this leave in WebSocket fragments.
+        fragment_bytes: usize = MIB, 1_024..;
+        /// Frames that may wait for one slow reader before it is cut.
+        outbox_frames_max: usize = 8_192, 16..;
+        /// Bytes that may wait for one slow reader before it is cut.
+        outbox_bytes_max: usize = 64 * MIB, 65_536..;
+        /// Inputs that may wait for the kernel; sources wait when it is full.
+        inputs_max: usize = 4_096, 1..;
+        /// Inputs taken into one journal transaction.
+        batch_inputs_max: usize = 512, 1..;
+        /// How long a connection may take to send its HTTP request.
+        handshake_timeout_ms: u64 = 10_000, 10..;
+        /// Keep-alive: a silent connection is pinged after this, and cut after twice this without a sign of life.
+        keep_alive_ms: u64 = 30_000, ..;
+        /// How long `SIGTERM` waits for turns and readers (5 s in all by contract).
+        shutdown_ms: u64 = 4_000, 10..=4_000;
+    }
+}
+
+/// The whole `[limits]` table.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Limits {
+    #[serde(flatten)]
+    pub server: ServerLimits,
+    #[serde(flatten)]
+    pub kernel: kernel::Limits,
+}
+
+impl Limits {
+    /// Names the first limit with which a host could not work.
+    pub fn check(&self) -> Result<(), String> {
+        self.server.check()?;
+        self.kernel.check()
+    }
+}
+
+/// Written by hand because serde cannot flatten two structs that both refuse unknown keys.
+impl<'de> Deserialize<'de> for Limits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let table = toml::Table::deserialize(deserializer)?;
+        let (mut server, mut kernel) = (toml::Table::new(), toml::Table::new());
+        for (key, value) in table {
+            if RETIRED_KEYS.contains(&key.as_str()) {
+                tracing::warn!(key, "this setting has no effect any more and is ignored");
+            } else if ServerLimits::KEYS.contains(&key.as_str()) {
+                server.insert(key, value);
+            } else {
+                // The kernel's table refuses by name what belongs to neither.
+                kernel.insert(key, value);
+            }
+        }
+        Ok(Self {
+            server: server.try_into().map_err(D::Error::custom)?,
+            kernel: kernel.try_into().map_err(D::Error::custom)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_belongs_to_two_tables() {
+        let mut keys = [ServerLimits::KEYS, kernel::Limits::KEYS, RETIRED_KEYS].concat();
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), count);
+    }
+
+    #[test]
+    fn one_table_of_the_file_sets_bounds_of_both() {
+        let text = "connections_max = 3\nclients_max = 4\nreverse_request_timeout_ms = 5\n";
+        let limits: Limits = toml::from_str(text).unwrap();
+        assert_eq!(limits.server.connections_max, 3);
+        assert_eq!(limits.kernel.clients_max, 4);
+        let again: Limits = toml::from_str(&toml::to_string(&limits).unwrap()).unwrap();
+        assert_eq!(again, limits);
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_and_one_out_of_range_are_named() {
+        let wrong = toml::from_str::<Limits>("inputs_max = \"many\"\n").unwrap_err();
+        assert!(wrong.to_string().contains("inputs_max"), "{wrong}");
+        let limits: Limits = toml::from_str("shutdown_ms = 9000\n").unwrap();
+        assert_eq!(
+            limits.check().unwrap_err(),
+            "limits.shutdown_ms must be at most 4000"
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! What a host needs before it serves, made from its configuration: workspace roots, agents, facts for the kernel, stores.
+//!
+//! Promises: whatever the operator got wrong is an error that names the setting; nothing is listening yet.
+//! Must not know: connections, the loop.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_api::Agent;
+use agents::{NativeAgent, Script, ScriptedAgent};
+use compositor::lower::CapabilityMap;
+use kernel::{AgentFacts, HostFacts};
+use serde_json::json;
+use wire::ext::system_message_transform::SystemMessageSection;
+
+use crate::blobs::{Blobs, FileBlobs, MemoryBlobs};
+use crate::config::{Config, JournalChoice, Model};
+use crate::journal::{Journal, Memory, Sqlite};
+use crate::server::{ServeError, VERSION};
+
+/// What the loop is started with.
+pub(crate) struct Parts {
+    pub agents: Vec<Arc<dyn Agent>>,
+    pub facts: HostFacts,
+    /// Where copies of attachments are made for tools.
+    pub staging: PathBuf,
+    pub journal: Box<dyn Journal>,
+    pub blobs: Arc<dyn Blobs>,
+}
+
+impl Parts {
+    /// Makes all of them from the configuration and takes the lock of the data directory.
+    pub fn prepare(config: &Config) -> Result<Self, ServeError> {
+        let roots = resolve_roots(config)?;
+        let staging = make_staging_directory(config)?;
+        let agents = create_agents(config, &roots, &staging)?;
+        let facts = collect_host_facts(config, &agents, roots)?;
+        Ok(Self {
+            agents,
+            facts,
+            staging,
+            // Before the blobs: its lock says that nobody else uses the directory.
+            journal: open_journal(config)?,
+            blobs: open_blobs(config)?,
+        })
+    }
+}
+
+fn make_staging_directory(config: &Config) -> Result<PathBuf, ServeError> {
+    let problem = |error: std::io::Error| ServeError::Data {
+        path: config.data.clone(),
+        message: error.to_string(),
+    };
+    let staging = config.data.join("staged");
+    make_private_directory(&staging).map_err(problem)?;
+    std::path::absolute(staging).map_err(problem)
+}
+
+/// What targets and models accept: what is built in, and the operator's file over it.
+fn load_capabilities(config: &Config) -> Result<CapabilityMap, ServeError> {
+    let built_in = CapabilityMap::built_in();
+    let Some(path) = &config.capabilities else {
+        return Ok(built_in);
+    };
+    let bad = |message: String| ServeError::Capabilities(format!("{}: {message}", path.display()));
+    let text = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
+    let over = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
+    built_in.with(&over).map_err(|error| bad(error.to_string()))
+}
+
+fn create_agents(
+    config: &Config,
+    roots: &[String],
+    staging: &Path,
+) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
+    let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
+    let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
+    if !config.models.is_empty() {
+        hide_environment(&config.models);
+        let native = NativeAgent::new(config.models.clone());
+        let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
+        let native = native
+            .with_roots(roots.clone())
+            .with_readable_directory(staging.to_owned())
+            .with_capabilities(load_capabilities(config)?);
+        agents.push(Arc::new(native));
+    }
+    if !config.scripted {
+        if agents.is_empty() {
+            tracing::warn!("no agent is configured: sessions can be read, but none can be created");
+        }
+        return Ok(agents);
+    }
+    let scripted = match &config.script {
+        None => ScriptedAgent::builtin(),
+        Some(path) => {
+            let script = Script::load(path);
+            ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
+        }
+    };
+    agents.push(Arc::new(scripted.with_roots(roots)));
+    Ok(agents)
+}
+
+/// Commands that an agent runs belong to the same user: without this they could read the host's environment, and the
+/// keys of models in it, from `/proc`.
+fn hide_environment(models: &[Model]) {
+    if models.iter().all(|model| model.key_env.is_none()) {
+        return; // there is nothing in it to hide
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    {
+        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read the keys of models from it");
+    }
+}
+
+/// Paths that working directories must lie in, the default one first.
+fn resolve_roots(config: &Config) -> Result<Vec<String>, ServeError> {
+    let mut roots = config.workspaces.clone();
+    if roots.is_empty() {
+        roots.push(PathBuf::from("."));
+        // A home directory that does not exist is no reason not to serve.
+        roots.extend(
+            std::env::var_os("HOME")
+                .map(PathBuf::from)
+                .filter(|home| home.is_dir()),
+        );
+    }
+    let mut paths = Vec::new();
+    for root in &roots {
+        let problem = |message: String| ServeError::Workspace {
+            path: root.clone(),
+            message,
+        };
+        let real = std::fs::canonicalize(root).map_err(|error| problem(error.to_string()))?;
+        // Resolved, and as the user spells it: a home directory may be reached through a link.
+        let spelled = std::path::absolute(root).map_err(|error| problem(error.to_string()))?;
+        for path in [real, spelled] {
+            let text = path
+                .to_str()
+                .ok_or_else(|| problem("is not valid UTF-8".to_owned()))?;
+            let text = text.trim_end_matches("/.").to_owned();
+            if !paths.contains(&text) {
+                paths.push(text);
+            }
+        }
+    }
+    Ok(paths)
+}
+
+fn collect_host_facts(
+    config: &Config,
+    agents: &[Arc<dyn Agent>],
+    roots: Vec<String>,
+) -> Result<HostFacts, ServeError> {
+    let listed = agents.iter().flat_map(|agent| agent.info().sections);
+    let listed: BTreeSet<String> = listed.map(|section| section.id).collect();
+    // A misspelt name would leave a section readable that the operator wanted restricted.
+    let mut restricted_ids = config.restricted_sections.iter();
+    if let Some(unknown) = restricted_ids.find(|id| !agents.is_empty() && !listed.contains(*id)) {
+        return Err(ServeError::Section {
+            id: unknown.clone(),
+            known: listed.into_iter().collect::<Vec<_>>().join(", "),
+        });
+    }
+    let facts = agents
+        .iter()
+        .map(|agent| (agent.info(), agent.needs_history()))
+        .map(|(info, needs_history)| AgentFacts {
+            provider: info.provider.clone(),
+            info: info.to_wire(),
+            config_schema: info.config_schema,
+            default_model: info.default_model,
+            needs_history,
+            sections: mark_restricted(info.sections, &config.restricted_sections),
+        });
+    Ok(HostFacts {
+        agents: facts.collect(),
+        default_directory: roots.first().map(wire::file_uri::uri_of),
+        roots,
+        version: VERSION.to_owned(),
+        config_schema: json!({"type": "object", "properties": {"logLevel": {
+            "type": "string",
+            "title": "Log level",
+            "description": "How much the host writes to its log.",
+            "enum": ["error", "warn", "info", "debug"],
+            "default": "info",
+        }}}),
+        config_values: [("logLevel".to_owned(), json!("info"))]
+            .into_iter()
+            .collect(),
+    })
+}
+
+/// The sections as they are published: the content of a restricted one never leaves the host.
+fn mark_restricted(
+    mut sections: Vec<SystemMessageSection>,
+    ids: &[String],
+) -> Vec<SystemMessageSection> {
+    for section in &mut sections {
+        section.restricted = ids.contains(&section.id).then_some(true);
+    }
+    sections
+}
+
+fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {
+    make_private_directory(&config.data).map_err(|error| ServeError::Data {
+        path: config.data.clone(),
+        message: error.to_string(),
+    })?;
+    Ok(match config.journal {
+        JournalChoice::Sqlite => Box::new(Sqlite::open(&config.data)?),
+        JournalChoice::Memory => Box::new(Memory::new()),
+    })
+}
+
+fn open_blobs(config: &Config) -> Result<Arc<dyn Blobs>, ServeError> {
+    Ok(match config.journal {
+        JournalChoice::Sqlite => Arc::new(FileBlobs::open(&config.data)?),
+        JournalChoice::Memory => Arc::new(MemoryBlobs::new()),
+    })
+}
+
+fn make_private_directory(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+/// Asks a model's server whether it is there, accepts the key and has the model.
+pub async fn check_model(model: &Model) -> Result<(), String> {
+    let endpoint = model.endpoint().map_err(|error| error.to_string())?;
+    let names = agents::provider::list_models(&endpoint)
+        .await
+        .map_err(|error| error.to_string())?;
+    let name = model.server_name();
+    // Some servers list a name with a tag that they do not ask for.
+    let known = names
+        .iter()
+        .any(|known| known == name || known.strip_suffix(":latest") == Some(name));
+    match known {
+        true => Ok(()),
+        false => Err(format!(
+            "the server has no model `{name}`; it has: {}",
+            names.join(", ")
+        )),
+    }
+}
