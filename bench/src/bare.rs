@@ -17,9 +17,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use host::arrival::Arrival;
-use host::net::{Door, Link};
-use kernel::{Frame, Input, Limits, PeerId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -28,6 +25,7 @@ use wire::{ChannelUri, Id, Incoming, Origin, action, rpc};
 
 use crate::dial::{STAMP_BYTES, Stamp};
 use crate::disk::{Rows, Scan};
+use crate::host_api::net::{self, Admission, Arrival, Frame, Input, Limits, Link, PeerId};
 use crate::relay::Relay;
 use crate::schedule::{Stream, next_push};
 
@@ -96,13 +94,13 @@ async fn serve(options: BareOptions) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("ws://{}/", listener.local_addr()?);
     let (arrivals, inbox) = mpsc::channel(limits.inputs_max);
-    let door = Arc::new(Door::new(limits, None, Vec::new(), Vec::new()));
-    door.set_ready(true);
+    let admission = Arc::new(Admission::new(limits, None, Vec::new(), Vec::new()));
+    admission.set_ready(true);
     let bare = Bare::new(options)?;
     // Like the kernel's: a task among the connections'.
     let consumer = tokio::spawn(bare.run(inbox));
     println!("{}", json!({"url": url}));
-    host::net::serve(listener, door, arrivals, CancellationToken::new()).await;
+    net::serve(listener, admission, arrivals, CancellationToken::new()).await;
     consumer.await?;
     Ok(())
 }

@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use host::net::Link;
-use kernel::Frame;
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 
+use crate::host_api::net::{Frame, Link};
 use crate::lab::MODEL;
 
 pub struct Relay {

@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use host::journal::{Journal, Sqlite};
-use kernel::{Batch, ChannelId, ChannelRecord, Duty, Head, Kind, Record, Seq, SummaryRecord};
 use serde_json::{Value, json};
 use wire::state::{ChatState, ChatSummary, RootState, SessionState, Turn, status};
 use wire::{Action, ChannelUri, Object, Timestamp, action, rpc};
 
 use crate::dial;
+use crate::host_api::journal::{
+    Batch, ChannelFields, ChannelId, Head, Journal, Kind, Record, Seq, Sqlite, SummaryRecord,
+    channel_record,
+};
 
 /// Records in one transaction.
 const BATCH_RECORDS: usize = 20_000;
@@ -162,17 +164,16 @@ impl Seeder {
         head: Head,
         private: Vec<u8>,
     ) -> Result<()> {
-        let record = ChannelRecord {
+        let fields = ChannelFields {
             id: ChannelId(id),
             uri: uri.clone(),
             kind,
             parent,
             head,
             head_seq: Seq(self.seq),
-            duty: Duty::default(),
-            private: private.into(),
+            private,
         };
-        self.put(Record::Channel(record), 1_024)
+        self.put(channel_record(fields), 1_024)
     }
 
     fn put(&mut self, record: Record, bytes: usize) -> Result<()> {

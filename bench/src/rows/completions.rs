@@ -4,13 +4,12 @@
 use std::hint::black_box;
 use std::sync::OnceLock;
 
-use agents::catalogue::{Discovered, discover};
-use agents::complete::{Kind, Paths, propose};
 use anyhow::{Result, ensure};
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{median_of, values};
+use crate::host_api::completion::{Discovered, Kind, Paths, discover, propose};
 use crate::lab::Lab;
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
@@ -120,7 +119,7 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
             format!("{area}/part{}/{name}", at / (AREAS.len() * NAMES.len()))
         };
         let names: Vec<String> = (0..PATHS).map(name).collect();
-        let mut paths = Paths::new(vec!["/work".to_owned()]);
+        let mut paths = Paths::new(vec!["/project".to_owned()]);
         for name in &names {
             assert!(paths.push(0, name, Kind::File), "there is room for all");
         }

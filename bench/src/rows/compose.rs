@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use compositor::compose::{Composed, InlineRoom};
-use compositor::lower::{Capabilities, Target, lower};
-use compositor::resolve::{FileRead, PictureLimits, Sources, WhyUnavailable};
-use compositor::{Catalogue, Input, Part, Surroundings, compose};
 use serde_json::{Value, json};
 use wire::Object;
 
 use super::{median_of, values};
+use crate::host_api::compositor::{
+    Capabilities, Catalogue, Composed, FileRead, InlineRoom, Input, Part, PictureLimits, Sources,
+    Surroundings, Target, WhyUnavailable, compose, lower,
+};
 use crate::lab::Lab;
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;

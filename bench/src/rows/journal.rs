@@ -12,13 +12,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use bytes::Bytes;
-use host::journal::{Journal, JournalThread, Sqlite};
-use kernel::{Batch, ChannelId, Record, Seq};
 use rusqlite::{Connection, TransactionBehavior, params};
 use wire::{Action, ChannelUri, action};
 
 use super::{median_of, values};
 use crate::dial;
+use crate::host_api::journal::{Batch, ChannelId, Journal, JournalThread, Record, Seq, Sqlite};
 use crate::lab::{JournalKind, Lab};
 use crate::measure::{now_ns, spread};
 use crate::stage::{DELTA_BYTES, Load, Loaded, Subject};

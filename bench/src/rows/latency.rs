@@ -13,14 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use host::journal::{Journal, Sqlite};
-use kernel::{Batch, ChannelId, ChannelRecord, Duty, Head, Kind, Record, Seq};
 use serde_json::json;
 use wire::state::{ChatState, status};
 use wire::{Action, ChannelUri, Timestamp, action};
 
 use super::{median_of, values};
 use crate::dial::{self, Stamp};
+use crate::host_api::journal::{
+    Batch, ChannelFields, ChannelId, Head, Journal, Kind, Record, Seq, Sqlite, channel_record,
+};
 use crate::lab::Lab;
 use crate::measure::{now_ns, percentile, spread};
 use crate::stage::{Crowd, Stage, Subject, Watchers};
@@ -154,16 +155,15 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
     let moment = Timestamp(1_750_000_000_000).to_rfc3339();
     let mut state = ChatState::new(chat.as_str(), "New session", status::IDLE, moment);
     state.draft = Some(draft);
-    let head = ChannelRecord {
+    let head = channel_record(ChannelFields {
         id: ChannelId(2),
         uri: chat.clone(),
         kind: Kind::Chat,
         parent: Some(ChannelId(1)),
         head: Head::Chat(Arc::new(state)),
         head_seq: seq,
-        duty: Duty::default(),
-        private: b"{}".to_vec().into(),
-    };
+        private: b"{}".to_vec(),
+    });
     let action = Record::Action {
         seq,
         channel: ChannelId(2),
@@ -171,6 +171,6 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
     };
     Batch {
         seq,
-        records: vec![action, Record::Channel(head)],
+        records: vec![action, head],
     }
 }

@@ -8,15 +8,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use agents::prompt::{
-    CustomInstructions, EnvironmentContext, Git, GitHead, Identity, InstructionFile, Prompt,
-    Section, ToolInstructions,
-};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{median_of, values};
 use crate::dial;
+use crate::host_api::prompt::{Section, example};
 use crate::lab::{HostSetup, JournalKind, Lab};
 use crate::measure::{now_ns, percentile, spread};
 use crate::socket::Socket;
@@ -76,37 +73,6 @@ fn worked(work: Work, times: u32) -> f64 {
 
 fn joined(sections: &[Section]) -> String {
     sections.iter().map(|section| &*section.content).collect()
-}
-
-fn example() -> Prompt {
-    let text = "Use tabs. Test what you change. ".repeat(64);
-    Prompt {
-        identity: Identity {
-            name: "Greenroom".to_owned(),
-        },
-        environment_context: EnvironmentContext {
-            directories: vec!["/home/user/project".to_owned()],
-            os: "linux".to_owned(),
-            date: "2026-11-15".to_owned(),
-            git: Some(Git {
-                head: GitHead::Branch("main".to_owned()),
-                under_way: None,
-            }),
-        },
-        tool_instructions: ToolInstructions {
-            tools: ["read", "list", "grep", "write", "edit", "bash"]
-                .map(str::to_owned)
-                .to_vec(),
-            skills: Vec::new(),
-        },
-        custom_instructions: CustomInstructions {
-            files: vec![InstructionFile {
-                path: "AGENTS.md".to_owned(),
-                text,
-            }],
-        },
-        ..Prompt::default()
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
