@@ -23,9 +23,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::{ChannelUri, Id, Incoming, Origin, action, rpc};
 
-use crate::dial::{STAMP_BYTES, Stamp};
 use crate::disk::{Rows, Scan};
 use crate::host_api::net::{self, Admission, Arrival, Frame, Input, Limits, Link, PeerId};
+use crate::protocol::{STAMP_BYTES, Stamp};
 use crate::relay::Relay;
 use crate::schedule::{Stream, next_push};
 

@@ -9,8 +9,8 @@ use reqwest::header::CONTENT_TYPE;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 
+use crate::harness::MODEL;
 use crate::host_api::net::{Frame, Link};
-use crate::lab::MODEL;
 
 pub struct Relay {
     client: Client,

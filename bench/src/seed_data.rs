@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use wire::state::{ChatState, ChatSummary, RootState, SessionState, Turn, status};
 use wire::{Action, ChannelUri, Object, Timestamp, action, rpc};
 
-use crate::dial;
 use crate::host_api::journal::{
     Batch, ChannelFields, ChannelId, Head, Journal, Kind, Record, Seq, Sqlite, SummaryRecord,
     channel_record,
 };
+use crate::protocol;
 
 /// Records in one transaction.
 const BATCH_RECORDS: usize = 20_000;
@@ -64,7 +64,7 @@ impl Seeder {
 
     pub fn session(&mut self, name: &str, shape: Shape) -> Result<Seeded> {
         let session = format!("scripted:/{name}");
-        let chat = dial::chat_of(&session);
+        let chat = protocol::chat_of(&session);
         let (session_uri, chat_uri) = (ChannelUri::parse(&session)?, ChannelUri::parse(&chat)?);
         let (session_id, chat_id) = (self.next(), self.next());
         let modified = Timestamp(PAST_MS + i64::try_from(self.seq)?);
