@@ -94,6 +94,12 @@ impl Ledger {
         }
     }
 
+    /// URIs of the channels that are in the journal.
+    pub fn live_channels(&self) -> BTreeSet<String> {
+        let there = |uri: &&String| !self.is_gone(uri, self.seq);
+        self.channels.keys().filter(there).cloned().collect()
+    }
+
     /// Sessions that the last batch touched, themselves or by their chats.
     pub fn touched_sessions(&self) -> BTreeSet<String> {
         let session_of = |uri: &String| {

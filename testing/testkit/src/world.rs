@@ -17,6 +17,7 @@ use wire::Timestamp;
 
 use crate::chance::Chance;
 use crate::client::Client;
+use crate::connections::Connections;
 use crate::ledger::Ledger;
 use crate::link::Link;
 use crate::model::{Models, Played};
@@ -74,6 +75,7 @@ pub struct World {
     pub kill_at: Option<Kill>,
     pub chance: Chance,
     pub ledger: Ledger,
+    pub(crate) connections: Connections,
     /// Questions to the journal so far.
     pub reads: Vec<kernel::Query>,
     pub closed: Vec<(usize, CloseReason)>,
@@ -116,6 +118,7 @@ impl World {
             kill_at: None,
             chance: Chance::new(seed),
             ledger: Ledger::default(),
+            connections: Connections::default(),
             reads: Vec::new(),
             closed: Vec::new(),
             windows: BTreeMap::new(),
@@ -162,6 +165,7 @@ impl World {
     pub fn kill(&mut self) {
         self.say(|| "host dies".to_owned());
         self.kernel = None;
+        self.connections = Connections::default();
         self.kill_at = None;
         self.queue.clear();
         self.agenda.clear();
@@ -195,6 +199,7 @@ impl World {
             let (Some(input), Some(kernel)) = (self.queue.pop_front(), self.kernel.as_mut()) else {
                 break;
             };
+            self.connections.note_input(&input);
             outputs.push(kernel.step(input, self.now));
         }
         self.release(outputs);
@@ -252,6 +257,12 @@ impl World {
                 self.say(|| format!("batch fails: {text}"));
                 if let Some(kernel) = self.kernel.as_mut() {
                     let instead = kernel.rolled_back(outputs, &text);
+                    self.note_frames(&instead);
+                    for different in self.rollback_differences() {
+                        self.ledger.violations.push(format!(
+                            "after a failed write, against a fresh start: {different}"
+                        ));
+                    }
                     self.speak_and_act(vec![instead], Spoken::ThenActs);
                 }
             }
@@ -263,6 +274,8 @@ impl World {
         for output in outputs {
             for outgoing in output.frames {
                 let bytes = outgoing.frame.to_bytes();
+                self.connections
+                    .note_frame(outgoing.peer, &bytes, self.ledger.seq);
                 self.mix(outgoing.peer.0, &bytes);
                 if let Some(link) = self.links.get_mut(&outgoing.peer) {
                     link.to_client.push_back((bytes, outgoing.window_ms));
@@ -284,6 +297,14 @@ impl World {
         }
         for effect in effects {
             self.act(effect);
+        }
+    }
+
+    fn note_frames(&mut self, output: &Output) {
+        let seq = self.ledger.seq;
+        for outgoing in &output.frames {
+            let frame = outgoing.frame.to_bytes();
+            self.connections.note_frame(outgoing.peer, &frame, seq);
         }
     }
 
