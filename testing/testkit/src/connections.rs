@@ -36,9 +36,16 @@ struct Watched {
 #[derive(Debug, Default)]
 pub struct Connections {
     peers: BTreeMap<PeerId, Connection>,
+    /// How each client last subscribed to each channel: a reconnect asks for the same without saying it again.
+    subscribed: BTreeMap<(String, String), Value>,
 }
 
 impl Connections {
+    /// The host is gone, and every connection with it. What clients subscribed to is in the journal.
+    pub fn lose_all(&mut self) {
+        self.peers.clear();
+    }
+
     /// Notes what the kernel is about to hear.
     pub fn note_input(&mut self, input: &Input) {
         match input {
@@ -74,8 +81,30 @@ impl Connections {
             return; // a refused request changes nothing
         };
         connection.note_answer(&method, params, result, seq);
+        self.remember_params(peer, &method);
         if matches!(method.as_str(), "initialize" | "reconnect") {
             self.end_older_connections(peer);
+        }
+    }
+
+    /// Fills in what a reconnect did not say, and notes what anything else did.
+    fn remember_params(&mut self, peer: PeerId, method: &str) {
+        let Some(connection) = self.peers.get_mut(&peer) else {
+            return; // no answer is noted for a connection that is gone
+        };
+        let client = connection
+            .admitted
+            .as_ref()
+            .map(|params| &params["clientId"]);
+        let client = client.and_then(Value::as_str).unwrap_or("").to_owned();
+        for (channel, watched) in &mut connection.watched {
+            let key = (client.clone(), channel.clone());
+            match self.subscribed.get(&key) {
+                Some(params) if method == "reconnect" => watched.params = params.clone(),
+                _ => {
+                    self.subscribed.insert(key, watched.params.clone());
+                }
+            }
         }
     }
 

@@ -165,7 +165,7 @@ impl World {
     pub fn kill(&mut self) {
         self.say(|| "host dies".to_owned());
         self.kernel = None;
-        self.connections = Connections::default();
+        self.connections.lose_all();
         self.kill_at = None;
         self.queue.clear();
         self.agenda.clear();
