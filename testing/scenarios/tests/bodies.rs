@@ -3,12 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testkit::{Kill, Person, ROOT, Scenario};
+use testkit::{Kill, ROOT, Scenario, ScenarioClient};
 
 const MIB: usize = 1_024 * 1_024;
 
-fn reads(person: &Person, uri: &str) -> Result<Value, Value> {
-    person.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
+fn reads(client: &ScenarioClient, uri: &str) -> Result<Value, Value> {
+    client.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
 }
 
 /// A host that forgets quickly.
@@ -21,12 +21,12 @@ fn forgetful() -> Scenario {
 }
 
 /// Something is written, the grace of everything put so far passes, and the collector comes all the way round.
-fn is_swept(s: &mut Scenario, person: &Person) {
+fn is_swept(s: &mut Scenario, client: &ScenarioClient) {
     s.advances_ms(61_000);
     let title = json!(s.look().now.0.to_string());
-    person
+    client
         .tries(
-            &person.session(),
+            &client.session(),
             json!({"type": "session/titleChanged", "title": title}),
         )
         .unwrap();
@@ -50,20 +50,20 @@ fn message_with(attachments: &[Value]) -> Value {
     json!({"text": "look", "origin": {"kind": "user"}, "attachments": attachments})
 }
 
-fn turn_with(person: &Person, turn: &str, attachments: &[Value]) -> Value {
-    let mut action = person.turn_started(turn, "");
+fn turn_with(client: &ScenarioClient, turn: &str, attachments: &[Value]) -> Value {
+    let mut action = client.turn_started(turn, "");
     action["message"] = message_with(attachments);
     action
 }
 
 /// The attachments of the latest turn, by what they are and what they hold.
-fn attachments(person: &Person) -> Vec<(String, usize)> {
-    let turn = person.latest_turn();
+fn attachments(client: &ScenarioClient) -> Vec<(String, usize)> {
+    let turn = client.latest_turn();
     let all = turn["message"]["attachments"].as_array().cloned();
     let told = |attachment: &Value| match attachment["data"].as_str() {
         Some(data) => ("embedded".to_owned(), STANDARD.decode(data).unwrap().len()),
         None => {
-            let read = reads(person, attachment["uri"].as_str().unwrap()).unwrap();
+            let read = reads(client, attachment["uri"].as_str().unwrap()).unwrap();
             let data = read["data"].as_str().unwrap();
             let data = match read["encoding"].as_str() {
                 Some("base64") => STANDARD.decode(data).unwrap(),

@@ -2,8 +2,8 @@
 
 use kernel::AgentReply;
 use serde_json::{Value, json};
-use testkit::waiting::message;
-use testkit::{Person, Scenario};
+use testkit::pending_messages::message;
+use testkit::{Scenario, ScenarioClient};
 
 /// Results that agents were told, in order.
 fn ended(s: &Scenario) -> Vec<Value> {
@@ -19,8 +19,8 @@ fn ended(s: &Scenario) -> Vec<Value> {
     ended.collect()
 }
 
-fn owner_of(person: &Person) -> Value {
-    person.calls().last().unwrap()["contributor"]["clientId"].clone()
+fn owner_of(client: &ScenarioClient) -> Value {
+    client.calls().last().unwrap()["contributor"]["clientId"].clone()
 }
 
 // H-196, H-221
@@ -76,10 +76,10 @@ fn nobody_but_its_owner_reports_for_a_clients_tool() {
     let content = bob.about(&call, "chat/toolCallContentChanged", shown.clone());
     assert!(bob.tries(&ann.chat(), content).is_err());
     let denied = json!({"approved": false, "reason": "denied"});
-    for person in [&ann, &bob] {
-        let denial = person.about(&call, "chat/toolCallConfirmed", denied.clone());
+    for client in [&ann, &bob] {
+        let denial = client.about(&call, "chat/toolCallConfirmed", denied.clone());
         assert!(
-            person.tries(&ann.chat(), denial).is_err(),
+            client.tries(&ann.chat(), denial).is_err(),
             "H-199: it runs already"
         );
     }
@@ -171,9 +171,9 @@ fn the_client_that_started_the_turn_is_preferred() {
     ann.offers(&["open"]).unwrap();
     bob.offers(&["open"]).unwrap();
     cem.offers(&[]).unwrap();
-    for (person, owner) in [(&bob, "bob"), (&ann, "ann")] {
+    for (client, owner) in [(&bob, "bob"), (&ann, "ann")] {
         s.model().calls_client("open");
-        person.says("open it");
+        client.says("open it");
         assert_eq!(owner_of(&ann), owner);
         let owner = if owner == "bob" { &bob } else { &ann };
         owner.completes_tool("done").unwrap();
@@ -184,13 +184,13 @@ fn the_client_that_started_the_turn_is_preferred() {
     let owner = if owner_of(&ann) == "ann" { &ann } else { &bob };
     owner.completes_tool("done").unwrap();
     // A turn from the queue is of the one who put it there (G-35).
-    for (person, owner) in [(&bob, "bob"), (&ann, "ann")] {
+    for (client, owner) in [(&bob, "bob"), (&ann, "ann")] {
         s.model().calls_client("open");
-        let mut action = person.pending_set("queued", owner, "open it");
+        let mut action = client.pending_set("queued", owner, "open it");
         action["message"] = message("open it");
-        person.tries(&ann.chat(), action).unwrap();
+        client.tries(&ann.chat(), action).unwrap();
         assert_eq!(owner_of(&ann), owner);
-        person.completes_tool("done").unwrap();
+        client.completes_tool("done").unwrap();
     }
     s.all_agree();
 }

@@ -2,7 +2,7 @@
 
 use host::blobs::Blobs;
 use serde_json::{Value, json};
-use testkit::{Person, ROOT, Scenario};
+use testkit::{ROOT, Scenario, ScenarioClient};
 
 /// Puts a body into the host's store behind its back.
 fn kept(s: &Scenario, body: &[u8]) -> String {
@@ -10,8 +10,8 @@ fn kept(s: &Scenario, body: &[u8]) -> String {
     world.blobs.put(body, world.now).unwrap().uri()
 }
 
-fn reads(person: &Person, uri: &str) -> Result<Value, Value> {
-    person.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
+fn reads(client: &ScenarioClient, uri: &str) -> Result<Value, Value> {
+    client.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
 }
 
 // H-252
@@ -134,12 +134,12 @@ fn forgetful() -> Scenario {
 }
 
 /// Something is written, the grace of everything put so far passes, and the collector comes all the way round.
-fn is_swept(s: &mut Scenario, person: &Person) {
+fn is_swept(s: &mut Scenario, client: &ScenarioClient) {
     s.advances_ms(61_000);
     let title = json!(s.look().now.0.to_string());
-    person
+    client
         .tries(
-            &person.session(),
+            &client.session(),
             json!({"type": "session/titleChanged", "title": title}),
         )
         .unwrap();
@@ -157,8 +157,8 @@ fn message(uri: &str) -> Value {
     json!({"text": "look", "origin": {"kind": "user"}, "attachments": [attachment]})
 }
 
-fn turn_about(person: &Person, turn: &str, uri: &str) -> Value {
-    let mut action = person.turn_started(turn, "");
+fn turn_about(client: &ScenarioClient, turn: &str, uri: &str) -> Value {
+    let mut action = client.turn_started(turn, "");
     action["message"] = message(uri);
     action
 }

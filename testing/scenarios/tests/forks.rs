@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use testkit::facts::FORKLESS;
-use testkit::waiting::message;
-use testkit::{Kill, Person, Scenario};
+use testkit::pending_messages::message;
+use testkit::{Kill, Scenario, ScenarioClient};
 
 const F: &str = "ahp-chat:/fork";
 const G: &str = "ahp-chat:/fork2";
 
-fn history(ann: &Person, turns: usize) -> Vec<String> {
+fn history(ann: &ScenarioClient, turns: usize) -> Vec<String> {
     (0..turns).map(|n| ann.says(&format!("m{n}"))).collect()
 }
 

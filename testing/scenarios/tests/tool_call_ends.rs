@@ -2,10 +2,10 @@
 
 use kernel::{AgentReply, TurnEvent};
 use serde_json::{Value, json};
-use testkit::{Kill, Person, Scenario, Script, Tool};
+use testkit::{Kill, Scenario, ScenarioClient, Script, Tool};
 
-fn status_of(person: &Person) -> u64 {
-    person.sees(&person.chat())["status"].as_u64().unwrap() & 31
+fn status_of(client: &ScenarioClient) -> u64 {
+    client.sees(&client.chat())["status"].as_u64().unwrap() & 31
 }
 
 fn decisions(s: &Scenario) -> Vec<bool> {

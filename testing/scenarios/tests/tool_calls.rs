@@ -3,10 +3,10 @@
 use kernel::AgentReply;
 use serde_json::{Value, json};
 use testkit::script::Question;
-use testkit::{Person, Scenario, Tool};
+use testkit::{Scenario, ScenarioClient, Tool};
 
-fn status_of(person: &Person) -> u64 {
-    person.sees(&person.chat())["status"].as_u64().unwrap() & 31
+fn status_of(client: &ScenarioClient) -> u64 {
+    client.sees(&client.chat())["status"].as_u64().unwrap() & 31
 }
 
 fn decisions(s: &Scenario) -> Vec<bool> {
@@ -184,11 +184,11 @@ fn of_two_confirmations_the_first_one_counts() {
         let bob = s.client("bob").joins(&ann);
         s.model().asks_tool("shell", "ls");
         ann.says("list");
-        let decision = |person: &Person, approved: bool| {
-            let call = person.call_that_is("pending-confirmation");
+        let decision = |client: &ScenarioClient, approved: bool| {
+            let call = client.call_that_is("pending-confirmation");
             let fields =
                 json!({"approved": approved, "confirmed": "user-action", "reason": "denied"});
-            person.about(&call, "chat/toolCallConfirmed", fields)
+            client.about(&call, "chat/toolCallConfirmed", fields)
         };
         let one = ann.dispatches(&ann.chat(), decision(&ann, first));
         let two = bob.dispatches(&ann.chat(), decision(&bob, second));

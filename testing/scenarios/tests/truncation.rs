@@ -1,17 +1,17 @@
 //! Truncation: history that is cut for everyone, whatever part of it they see.
 
 use serde_json::{Value, json};
-use testkit::{Kill, Person, Scenario};
+use testkit::{Kill, Scenario, ScenarioClient};
 
 /// Turns, told one after the other; their ids.
-fn history(ann: &Person, turns: usize) -> Vec<String> {
+fn history(ann: &ScenarioClient, turns: usize) -> Vec<String> {
     (0..turns).map(|n| ann.says(&format!("m{n}"))).collect()
 }
 
 /// Envelopes of the chat that came since the last time.
-fn chat_envelopes(person: &Person) -> Vec<Value> {
-    let chat = person.chat();
-    let envelopes = person.with(|client| std::mem::take(&mut client.envelopes));
+fn chat_envelopes(client: &ScenarioClient) -> Vec<Value> {
+    let chat = client.chat();
+    let envelopes = client.with(|client| std::mem::take(&mut client.envelopes));
     let of_chat = envelopes
         .into_iter()
         .filter(|envelope| envelope["channel"] == chat.as_str());
@@ -161,8 +161,8 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
     let cem = s.client("cem").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     cem.watches_turns(&ann.chat(), 8);
-    for person in [&ann, &bob, &cem] {
-        chat_envelopes(person);
+    for client in [&ann, &bob, &cem] {
+        chat_envelopes(client);
     }
     ann.truncates(&turns[5]).unwrap();
     let kinds = |envelopes: &[Value]| -> Vec<String> {
@@ -179,8 +179,8 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
     assert_eq!(ids, [&turns[3], &turns[4], &turns[5]]);
     assert!(bobs[0]["action"].get("turnsNextCursor").is_some());
     assert!(bobs[0].get("origin").is_none());
-    for person in [&ann, &cem] {
-        assert_eq!(kinds(&chat_envelopes(person)), ["chat/truncated"]);
+    for client in [&ann, &cem] {
+        assert_eq!(kinds(&chat_envelopes(client)), ["chat/truncated"]);
     }
     assert_eq!(bob.turns(), turns[3..6]);
     assert_eq!(cem.turns(), turns[2..6]);
@@ -255,9 +255,9 @@ fn a_page_uses_a_seq_that_nobody_else_gets() {
     let turns = history(&ann, 6);
     let bob = s.client("bob").joins(&ann);
     let cem = s.client("cem").joins(&ann);
-    for person in [&bob, &cem] {
-        person.watches_turns(&ann.chat(), 1);
-        chat_envelopes(person);
+    for client in [&bob, &cem] {
+        client.watches_turns(&ann.chat(), 1);
+        chat_envelopes(client);
     }
     ann.truncates(&turns[2]).unwrap();
     let seq = |envelope: &Value| envelope["serverSeq"].as_u64().unwrap();
@@ -270,8 +270,8 @@ fn a_page_uses_a_seq_that_nobody_else_gets() {
     assert!(seqs.iter().all(|seq| *seq <= top));
     s.host_restarts();
     assert!(s.look().kernel().seq().0 >= top);
-    for person in [&ann, &bob, &cem] {
-        person.reconnects();
+    for client in [&ann, &bob, &cem] {
+        client.reconnects();
     }
     s.all_agree();
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use kernel::{AgentReply, TurnEvent, Worker};
 use serde_json::{Value, json};
 use testkit::script::Question;
-use testkit::{Kill, Person, Scenario, Script};
+use testkit::{Kill, Scenario, ScenarioClient, Script};
 
 fn ended(s: &Scenario) -> Vec<Value> {
     let world = s.look();
@@ -20,8 +20,8 @@ fn ended(s: &Scenario) -> Vec<Value> {
 }
 
 /// The worker's URI, from the latest call of the chat.
-fn worker_of(person: &Person) -> String {
-    let call = person.calls().last().cloned().unwrap();
+fn worker_of(client: &ScenarioClient) -> String {
+    let call = client.calls().last().cloned().unwrap();
     let content = call["content"].as_array().cloned().unwrap_or_default();
     let link = content.iter().find(|content| content["type"] == "subagent");
     let link = link.unwrap_or_else(|| panic!("no worker in {call}"));

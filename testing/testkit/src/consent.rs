@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::person::Person;
+use crate::scenario_client::ScenarioClient;
 
-impl Person {
+impl ScenarioClient {
     /// The parts of the running turn of its chat, as this client sees them.
     pub fn running_parts(&self) -> Vec<Value> {
         let chat = self.sees(&self.chat());

@@ -3,7 +3,7 @@
 use kernel::{ToolStart, TurnEvent};
 use serde_json::{Value, json};
 
-use crate::script::{Beat, Question, Script};
+use crate::script::{Question, Script, ScriptStep};
 
 /// A call to be made.
 #[derive(Debug, Clone)]
@@ -146,12 +146,12 @@ impl Tool {
     }
 
     fn work(&self, call: u64, input: String, mut script: Script) -> Script {
-        script = script.beat(Beat::Runs { call, input });
+        script = script.step(ScriptStep::Runs { call, input });
         for content in &self.updates {
             let content = content.as_array().cloned().unwrap_or_default();
             script = script.says(TurnEvent::ToolContent { call, content });
         }
-        script = script.beat(Beat::Reports {
+        script = script.step(ScriptStep::Reports {
             call,
             result: self.result.clone(),
             review: self.review,

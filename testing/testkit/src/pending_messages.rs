@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::person::Person;
+use crate::scenario_client::ScenarioClient;
 
 /// A user's message.
 pub fn message(text: &str) -> Value {
     json!({"text": text, "origin": {"kind": "user"}})
 }
 
-impl Person {
+impl ScenarioClient {
     pub fn pending_set(&self, kind: &str, id: &str, text: &str) -> Value {
         json!({"type": "chat/pendingMessageSet", "kind": kind, "id": id, "message": message(text)})
     }
