@@ -9,7 +9,7 @@ use std::time::Duration;
 use client::{Connection, Envelope, Events, Mirror, Target};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::{Answer, ModelServer};
+use testkit::{Answer, Call, ModelServer};
 use tokio::time::timeout;
 use wire::ChannelUri;
 
@@ -434,6 +434,23 @@ pub fn calls_of(turn: &Value) -> Vec<Value> {
 pub fn parts_of(turn: &Value, kind: &str) -> Vec<Value> {
     let parts = turn["responseParts"].as_array().into_iter().flatten();
     parts.filter(|part| part["kind"] == kind).cloned().collect()
+}
+
+/// The last error of a turn that ended in one.
+pub fn error_of(turn: &Value) -> Value {
+    assert_eq!(turn["state"], "error", "{turn:#}");
+    let errors = parts_of(turn, "error");
+    errors.last().expect("an error part").clone()
+}
+
+/// A call of the shell tool.
+pub fn bash(command: &str) -> Call {
+    Call::new("call_bash", "bash", &json!({"command": command}))
+}
+
+/// An answer without tool calls: the turn ends with it.
+pub fn ends() -> Answer {
+    Answer::says(["done"])
 }
 
 /// What was said in the parts of a kind.

@@ -1,27 +1,12 @@
 //! The native agent at its edges: long outputs, endless circles, several chats at once, strange places.
 
 use conformance::native::{
-    ChatClient, NativeHarness, SESSION, calls_of, messages, parts_of, said_in, script_of,
+    ChatClient, NativeHarness, SESSION, bash, calls_of, ends, error_of, messages, said_in,
+    script_of,
 };
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
-
-fn bash(command: &str) -> Call {
-    Call::new("call_bash", "bash", &json!({"command": command}))
-}
-
-fn ends() -> Answer {
-    Answer::says(["done"])
-}
-
-fn error_of(turn: &Value) -> Value {
-    assert_eq!(turn["state"], "error", "{turn:#}");
-    parts_of(turn, "error")
-        .last()
-        .expect("an error part")
-        .clone()
-}
 
 #[tokio::test]
 async fn a_long_output_is_told_in_part_and_kept_whole() {

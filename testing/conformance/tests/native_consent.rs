@@ -1,21 +1,13 @@
 //! Nothing is edited or run without a word: who is asked, with what to choose from, and what is remembered.
 
-use conformance::native::{NativeHarness, SESSION, calls_of, script_of};
+use conformance::native::{NativeHarness, SESSION, bash, calls_of, ends, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
-fn bash(command: &str) -> Call {
-    Call::new("call_bash", "bash", &json!({"command": command}))
-}
-
 fn edit(path: &str, old: &str, new: &str) -> Call {
     let edits = json!([{"old_text": old, "new_text": new}]);
     Call::new("call_edit", "edit", &json!({"path": path, "edits": edits}))
-}
-
-fn ends() -> Answer {
-    Answer::says(["done"])
 }
 
 /// What became of the calls of the last turn.

@@ -3,14 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use conformance::native::{NativeHarness, calls_of, parts_of, said_in, script_of};
+use conformance::native::{NativeHarness, bash, calls_of, error_of, said_in, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
-
-fn bash(command: &str) -> Call {
-    Call::new("call_bash", "bash", &json!({"command": command}))
-}
 
 fn read(path: &str) -> Call {
     Call::new("call_read", "read", &json!({"path": path}))
@@ -159,15 +155,6 @@ async fn a_truncate_of_a_running_turn_stops_it_like_a_cancel() {
         user: anew
     "#]]
     .assert_eq(&script_of(&harness.last_messages()));
-}
-
-/// The error that a turn ended with.
-fn error_of(turn: &Value) -> Value {
-    assert_eq!(turn["state"], "error", "{turn:#}");
-    parts_of(turn, "error")
-        .last()
-        .expect("an error part")
-        .clone()
 }
 
 #[tokio::test]

@@ -1,22 +1,9 @@
 //! Models and their servers do what they like: unknown tools, broken input, overload, nonsense.
 
-use conformance::native::{NativeHarness, calls_of, parts_of, said_in, script_of};
+use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, said_in, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
-
-fn ends() -> Answer {
-    Answer::says(["done"])
-}
-
-/// The error that a turn ended with.
-fn error_of(turn: &Value) -> Value {
-    assert_eq!(turn["state"], "error", "{turn:#}");
-    parts_of(turn, "error")
-        .last()
-        .expect("an error part")
-        .clone()
-}
 
 fn results_of(turn: &Value) -> Vec<String> {
     let result = |call: &Value| {

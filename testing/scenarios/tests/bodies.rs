@@ -7,37 +7,6 @@ use testkit::{Kill, ROOT, Scenario, ScenarioClient};
 
 const MIB: usize = 1_024 * 1_024;
 
-fn reads(client: &ScenarioClient, uri: &str) -> Result<Value, Value> {
-    client.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
-}
-
-/// A host that forgets quickly.
-fn forgetful() -> Scenario {
-    Scenario::with(|limits| {
-        limits.sweep_ms = 1_000;
-        limits.blob_grace_s = 60;
-        limits.retention_disposed_s = 120;
-    })
-}
-
-/// Something is written, the grace of everything put so far passes, and the collector comes all the way round.
-fn is_swept(s: &mut Scenario, client: &ScenarioClient) {
-    s.advances_ms(61_000);
-    let title = json!(s.look().now.0.to_string());
-    client
-        .tries(
-            &client.session(),
-            json!({"type": "session/titleChanged", "title": title}),
-        )
-        .unwrap();
-    s.advances_in_steps(10_000, 1_000);
-}
-
-fn is_there(s: &Scenario, uri: &str) -> bool {
-    let digests = s.look().blobs.digests();
-    digests.iter().any(|digest| digest.uri() == uri)
-}
-
 fn embedded(body: &[u8]) -> Value {
     json!({
         "type": "embeddedResource", "label": "a file", "contentType": "application/x-own",
@@ -63,7 +32,9 @@ fn attachments(client: &ScenarioClient) -> Vec<(String, usize)> {
     let told = |attachment: &Value| match attachment["data"].as_str() {
         Some(data) => ("embedded".to_owned(), STANDARD.decode(data).unwrap().len()),
         None => {
-            let read = reads(client, attachment["uri"].as_str().unwrap()).unwrap();
+            let read = client
+                .reads_resource(attachment["uri"].as_str().unwrap())
+                .unwrap();
             let data = read["data"].as_str().unwrap();
             let data = match read["encoding"].as_str() {
                 Some("base64") => STANDARD.decode(data).unwrap(),
@@ -105,7 +76,7 @@ fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
     );
     assert_eq!(bob.latest_turn()["message"]["attachments"][0], expected);
     assert_eq!(s.look().models.asked[0].message["attachments"][0], expected);
-    let read = reads(&bob, &digest.uri()).unwrap();
+    let read = bob.reads_resource(&digest.uri()).unwrap();
     assert_eq!(read["contentType"], "application/x-own");
     assert_eq!(
         STANDARD.decode(read["data"].as_str().unwrap()).unwrap(),
@@ -114,7 +85,10 @@ fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
-    assert_eq!(reads(&bob, &digest.uri()).unwrap()["encoding"], "base64");
+    assert_eq!(
+        bob.reads_resource(&digest.uri()).unwrap()["encoding"],
+        "base64"
+    );
     s.all_agree();
 }
 
@@ -309,19 +283,19 @@ fn a_body_that_cannot_be_kept_is_refused_and_later_taken() {
 // House, prepare
 #[test]
 fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let body = vec![7; MIB + 1];
     s.host_dies_at(Kill::AfterCompose);
     ann.dispatches(&ann.chat(), turn_with(&ann, "t1", &[embedded(&body)]));
     s.settles();
     let uri = host::blobs::digest_of(&body).uri();
-    assert!(!s.look().is_up() && is_there(&s, &uri));
+    assert!(!s.look().is_up() && s.has_body(&uri));
     s.host_restarts();
     ann.reconnects();
     assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &uri));
+    s.collects_bodies(&ann);
+    assert!(!s.has_body(&uri));
     // And once recorded it stays, however the host dies.
     for (turn, point) in [("t2", Kill::BeforeSpeak), ("t3", Kill::BeforeAct)] {
         s.host_dies_at(point);
@@ -329,8 +303,8 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
         s.settles();
         s.host_restarts();
         ann.reconnects();
-        is_swept(&mut s, &ann);
-        assert!(is_there(&s, &uri), "{point:?}");
+        s.collects_bodies(&ann);
+        assert!(s.has_body(&uri), "{point:?}");
     }
     s.all_agree();
 }
@@ -390,7 +364,9 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
         (&shown[1]["contentType"], &shown[1]["sizeHint"]),
         (&json!("text/plain"), &json!(200_000))
     );
-    let read = reads(&ann, shown[1]["uri"].as_str().unwrap()).unwrap();
+    let read = ann
+        .reads_resource(shown[1]["uri"].as_str().unwrap())
+        .unwrap();
     assert_eq!(
         (read["data"].as_str(), &read["encoding"]),
         (Some(long.as_str()), &json!("utf-8"))
@@ -401,7 +377,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
 // G-32
 #[test]
 fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let long = "line\n".repeat(40_000);
     let result = json!({"success": true, "pastTenseMessage": "Ran",
@@ -414,15 +390,17 @@ fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
         )
         .reports(1, result);
     ann.says("go");
-    is_swept(&mut s, &ann);
+    s.collects_bodies(&ann);
     s.host_restarts();
     ann.reconnects();
-    is_swept(&mut s, &ann);
+    s.collects_bodies(&ann);
     let turn = ann.latest_turn();
     assert!(turn.to_string().len() < 10_000);
     let content = &turn["responseParts"][0]["toolCall"]["content"];
     assert_eq!(content[0]["text"], &long[..4_096]);
-    let read = reads(&ann, content[1]["uri"].as_str().unwrap()).unwrap();
+    let read = ann
+        .reads_resource(content[1]["uri"].as_str().unwrap())
+        .unwrap();
     assert_eq!(read["data"], long);
     s.all_agree();
 }

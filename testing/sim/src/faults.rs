@@ -12,7 +12,7 @@ impl Simulation {
         let peer = self.rng.pick(&peers).copied();
         match (self.rng.below(12), peer) {
             (0..=2, Some(peer)) => {
-                // A cut: some of what was on the way still connect_client, the tail is lost.
+                // A cut: some of what was on the way still arrives, the tail is lost.
                 for _ in 0..self.rng.below(6) {
                     self.world.carry_to_client(peer);
                 }

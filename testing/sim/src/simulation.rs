@@ -184,7 +184,7 @@ impl Simulation {
         }
     }
 
-    /// Everything that is on its way connect_client, and what it causes with it.
+    /// Everything that is on its way arrives, and what it causes with it.
     fn deliver_everything(&mut self) {
         let peers: Vec<_> = self.world.links.keys().copied().collect();
         for peer in &peers {

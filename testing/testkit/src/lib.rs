@@ -6,6 +6,7 @@
 //! for tests of what talks to real servers.
 
 pub mod blocks;
+mod bodies;
 pub mod chats;
 pub mod checker;
 pub mod client;

@@ -58,6 +58,11 @@ impl ScenarioClient {
         turns.map(text).collect()
     }
 
+    /// Starts so many turns, one after the other; their ids.
+    pub fn says_messages(&self, count: usize) -> Vec<String> {
+        (0..count).map(|n| self.says(&format!("m{n}"))).collect()
+    }
+
     /// Ids of the turns that this client sees in its chat, the running one left out.
     pub fn turns(&self) -> Vec<String> {
         let turns = self.sees(&self.chat())["turns"].as_array().cloned();
