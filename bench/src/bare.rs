@@ -169,7 +169,7 @@ impl Bare {
                 Incoming::Request { id, method, params } => {
                     self.answer(peer, &id, &method, &params)
                 }
-                Incoming::Notification { params, .. } => self.hear(&params),
+                Incoming::Notification { params, .. } => self.take_action(&params),
                 Incoming::Response { .. } => {}
             },
             Arrival::Input(_) => {}
@@ -212,7 +212,7 @@ impl Bare {
     }
 
     /// A dispatched action: a turn that streams, or a stamped draft.
-    fn hear(&mut self, params: &Value) {
+    fn take_action(&mut self, params: &Value) {
         let action = &params["action"];
         if let Some(text) = action["message"]["text"].as_str() {
             match &self.relay {

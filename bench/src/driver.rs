@@ -1,5 +1,5 @@
-//! A server, somebody who drives it, and those who watch: what most rows need, the same for the host and for the
-//! bare server.
+//! A client that drives a server, and those who watch it: what most rows need, the same for the host and for the bare
+//! server.
 
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ impl Driver {
     }
 }
 
-/// How a options watches.
+/// How watchers watch.
 #[derive(Debug, Clone)]
 pub struct WatcherOptions {
     pub count: usize,
@@ -175,6 +175,17 @@ pub struct WatcherOptions {
     pub apart: bool,
     pub name: &'static str,
     pub read_bytes: usize,
+}
+
+impl WatcherOptions {
+    /// So many watchers of frames that carry stamps.
+    pub fn stamped(count: usize) -> Self {
+        Self {
+            count,
+            stamped: true,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for WatcherOptions {
@@ -318,7 +329,7 @@ impl Load {
         self.measure(&driver, &mut watchers)
     }
 
-    /// How long a stream must be for [`Load::measured`].
+    /// How long a stream must be for [`Load::measure`].
     pub fn deltas(self) -> Result<u64> {
         let length = WARM_UP * 2 + self.seconds;
         Ok(u64::try_from(length.as_millis())? / self.every_ms)

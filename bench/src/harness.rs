@@ -202,7 +202,7 @@ impl Harness {
         }
         let log = self.fresh("log");
         let server = Server::start(&self.greenroom, &arguments, Some(data.to_owned()), log)?;
-        self.cleanup.tell(&server.pid().to_string())?;
+        self.cleanup.send_line(&server.pid().to_string())?;
         Ok(server)
     }
 
@@ -224,7 +224,7 @@ impl Harness {
         Ok((process, port.context("a model server without a port")?))
     }
 
-    /// This program again, as somebody who watches, asks or opens.
+    /// This program again, in another role: watching, requesting or opening.
     pub fn child(&mut self, arguments: &[String]) -> Result<Process> {
         let log = self.fresh("log");
         Process::start(&self.bench, arguments, log)

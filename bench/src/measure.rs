@@ -131,7 +131,7 @@ pub fn percentile(values: &[f64], percent: f64) -> f64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// "from - to" of the rounds, for the eye.
+/// The least and the most of the rounds.
 pub fn spread(values: &[f64]) -> String {
     format!(
         "{:.3}-{:.3}",

@@ -14,7 +14,7 @@ use crate::protocol;
 
 const READ_BYTES: usize = 256 * 1_024;
 /// Longer than anything here takes: a server that is silent for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Socket {
     stream: TcpStream,
@@ -26,7 +26,7 @@ impl Socket {
     pub fn connect(address: &str) -> Result<Self> {
         let mut stream = TcpStream::connect(address).context("cannot connect")?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
         stream.write_all(protocol::upgrade(address).as_bytes())?;
         let mut head = Vec::new();
         while protocol::head_end(&head).is_none() {

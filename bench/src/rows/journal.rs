@@ -5,7 +5,8 @@
 //! Throughput: how many deltas a second the host's journal (its thread, its queue, its tables) commits with FULL
 //! durability, one batch after the other, in batches as large as that host was seen to make; against plain SQLite
 //! with FULL durability on one table of the same shape, the same rows, the same batches, in a plain loop. Opening and
-//! closing are not time_drafts. Told beside: the same journal without its thread, called in place. It is the journal alone: the 1,000/s of the load are what the agent offers, not what the journal could take. `peak` shows
+//! closing are not timed. A note has the same journal without its thread, called in place. It is the journal alone: the
+//! 1,000/s of the load are what the agent offers, not what the journal could take. `peak` shows
 //! how much the whole host delivers.
 
 use std::path::Path;

@@ -18,7 +18,7 @@ use wire::state::{ChatState, status};
 use wire::{Action, ChannelUri, Timestamp, action};
 
 use super::{median_of, values};
-use crate::driver::{Driver, Subject, WatcherOptions, Watchers};
+use crate::driver::{Driver, Subject, WATCHERS, WatcherOptions, Watchers};
 use crate::harness::Harness;
 use crate::host_api::journal::{
     Batch, ChannelFields, ChannelId, Head, Journal, Kind, Record, Seq, Sqlite, channel_record,
@@ -102,14 +102,7 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 
 fn measure_echoes(harness: &mut Harness, subject: Subject, count: u32) -> Result<Percentiles> {
     let mut driver = Driver::on(subject.start(harness)?)?;
-    let mut watchers = Watchers::join(
-        harness,
-        &driver,
-        &WatcherOptions {
-            stamped: true,
-            ..WatcherOptions::default()
-        },
-    )?;
+    let mut watchers = Watchers::join(harness, &driver, &WatcherOptions::stamped(WATCHERS))?;
     time_drafts(&mut driver, &mut watchers, count)
 }
 

@@ -1,5 +1,5 @@
 //! The first page of 50 of `listSessions`: 10,000 stored sessions against 100. Both subjects are the host; the figure
-//! is its CPU, the time a client waits is told beside.
+//! is its CPU, the time a client waits stands in a note.
 
 use anyhow::{Result, bail};
 use serde_json::json;

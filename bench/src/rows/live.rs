@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::latency::{EVERY, Percentiles, time_drafts};
 use super::{median_of, values};
-use crate::driver::{Driver, Subject, WatcherOptions, Watchers};
+use crate::driver::{Driver, Subject, WATCHERS, WatcherOptions, Watchers};
 use crate::harness::{Harness, HostSetup};
 use crate::measure::spread;
 use crate::rows::open::{CHAT_BYTES, big_chat};
@@ -63,14 +63,7 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<LiveResult> {
         }
     };
     let mut driver = Driver::on(server)?;
-    let mut watchers = Watchers::join(
-        harness,
-        &driver,
-        &WatcherOptions {
-            stamped: true,
-            ..WatcherOptions::default()
-        },
-    )?;
+    let mut watchers = Watchers::join(harness, &driver, &WatcherOptions::stamped(WATCHERS))?;
     let mut opener = harness.child(&[
         "opener".to_owned(),
         format!("--address={}", driver.server.address),
@@ -78,7 +71,7 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<LiveResult> {
         format!("--every-ms={OPEN_EVERY_MS}"),
     ])?;
     opener.line()?;
-    opener.tell("go")?;
+    opener.send_line("go")?;
     let seconds = harness.seconds(4.0);
     let count = u32::try_from(seconds.as_millis() / EVERY.as_millis())?;
     let percentiles = time_drafts(&mut driver, &mut watchers, count)?;

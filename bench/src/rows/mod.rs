@@ -1,4 +1,4 @@
-//! The rows of the table, one file each, and what they share: who is who among the results of a shuffled run.
+//! The rows of the table, one file each, and what they share: the values of one subject among the results of a shuffled run.
 
 mod attach;
 mod completions;

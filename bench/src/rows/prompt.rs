@@ -196,7 +196,7 @@ enum Kind {
     Other,
 }
 
-/// Told by how a message begins: none is parsed that need not be.
+/// Known by how a message begins: none is parsed that need not be.
 fn kind_of(message: &[u8]) -> Kind {
     let has = |text: &[u8]| {
         let head = &message[..message.len().min(400)];

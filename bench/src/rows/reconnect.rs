@@ -5,7 +5,7 @@
 //! times as long, of the same chat. Connections are made before the measuring begins; the restarted host has just
 //! become ready and has nothing in memory.
 //!
-//! A floor with one scan for all clients together would be lower; it is told beside.
+//! A floor with one scan for all clients together would be lower; it stands in a note.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -95,11 +95,7 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 /// The longest wait in milliseconds, for each way to be refused.
 fn measure(harness: &mut Harness, subject: Subject) -> Result<[f64; 3]> {
     let mut driver = Driver::on(subject.start(harness)?)?;
-    let options = WatcherOptions {
-        count: WATCHERS,
-        stamped: true,
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions::stamped(WATCHERS);
     let mut watchers = Watchers::join(harness, &driver, &options)?;
     let mut sender = Sender::join(&driver.server.address)?;
     let count = u32::try_from(harness.seconds(1.5).as_millis() / EVERY.as_millis())?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::latency::{EVERY, Percentiles};
 use super::{median_of, values};
-use crate::driver::{Driver, WatcherOptions, Watchers};
+use crate::driver::{Driver, WATCHERS, WatcherOptions, Watchers};
 use crate::harness::{Harness, HostSetup};
 use crate::measure::{Cpu, Peak, rss_anon_kib, spread};
 use crate::protocol;
@@ -19,7 +19,7 @@ use crate::socket::Socket;
 use crate::table::Figure;
 
 const CALLS: usize = 200;
-/// How often a result repeats the word it is told.
+/// How often a result repeats the word it is given.
 const REPEATED: usize = 100;
 const WORD_BYTES: usize = 10_486; // 1 MiB in all
 const NUMBER_BYTES: usize = 8;
@@ -108,10 +108,7 @@ fn relayed(harness: &mut Harness, output: Output) -> Result<ResultsRun> {
         ..HostSetup::SHIPPED
     };
     let mut driver = Driver::on(harness.host(&data, setup)?)?;
-    let options = WatcherOptions {
-        stamped: true,
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions::stamped(WATCHERS);
     let mut watchers = Watchers::join(harness, &driver, &options)?;
     let mut printer = Socket::join(&driver.server.address, "printer")?;
     printer.request(3, "createSession", &json!({"channel": SESSION}))?;
@@ -172,10 +169,10 @@ fn check(printer: &mut Socket, chat: &str, output: Output) -> Result<()> {
     ensure!(parts.len() == CALLS, "{} calls in the turn", parts.len());
     for part in parts {
         let content = &part["toolCall"]["content"];
-        let kept = content[1]["sizeHint"].as_u64();
+        let stored = content[1]["sizeHint"].as_u64();
         let bytes = (NUMBER_BYTES + WORD_BYTES * REPEATED) as u64;
         let expected = (output == Output::Large).then_some(bytes);
-        ensure!(kept == expected, "a result of {kept:?} bytes");
+        ensure!(stored == expected, "a result of {stored:?} bytes");
     }
     Ok(())
 }

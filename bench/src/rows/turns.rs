@@ -1,5 +1,5 @@
 //! A hundred turns at once: the host's anonymous memory, and how long a piece takes from the model server's write to its
-//! watcher. Told, not judged; beside it the bare relay with as many streams.
+//! watcher. It has no bound; beside it the bare relay with as many streams.
 //!
 //! Each turn is in a session of its own, has one watcher and streams 20 pieces a second. Pieces carry the moment of
 //! their sending; those of the first second are left out. Memory is the most that was seen, every 100 ms.
@@ -38,7 +38,7 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             spread(&values(&results, Subject::Bare, value)),
         )
     };
-    let told = |what: &str, unit, value: fn(&TurnsResult) -> f64| {
+    let reported = |what: &str, unit, value: fn(&TurnsResult) -> f64| {
         Figure::reported(
             what,
             unit,
@@ -48,7 +48,7 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
         .note(rounds(value))
     };
     Ok(vec![
-        told("100 turns at once, 20 pieces/s each: RssAnon", "KiB", |t| {
+        reported("100 turns at once, 20 pieces/s each: RssAnon", "KiB", |t| {
             t.kib[1]
         })
         .note(format!(
@@ -56,7 +56,7 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             of(Subject::HOST, |t| t.kib[0]),
             of(Subject::Bare, |t| t.kib[0]),
         )),
-        told("the same, from the model to the watcher, p99", "us", |t| {
+        reported("the same, from the model to the watcher, p99", "us", |t| {
             t.percentiles.p99
         })
         .note(format!(
@@ -70,7 +70,7 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 }
 
 fn measure(harness: &mut Harness, subject: Subject) -> Result<TurnsResult> {
-    // Stamps are numbered from the start of a model server: each driver has its own.
+    // Stamps are numbered from the start of a model server: each run has its own.
     let (_model, port) = harness.model_server()?;
     let mut driver = Driver::with(subject.start_with_model(harness, port)?, "native", TURNS)?;
     let options = WatcherOptions {

@@ -80,11 +80,7 @@ fn measure(harness: &mut Harness, (subject, case): (Subject, Case)) -> Result<Pe
     // Stamps are numbered from the start of a model server: each run has its own.
     let (_model, port) = harness.model_server()?;
     let mut driver = Driver::with(subject.start_with_model(harness, port)?, "native", 1)?;
-    let options = WatcherOptions {
-        count: WATCHERS,
-        stamped: true,
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions::stamped(WATCHERS);
     let mut watchers = Watchers::join(harness, &driver, &options)?;
     let warm_up = usize::try_from(WARM_UP_MS / case.every_ms)?;
     let length = harness.seconds(2.0);

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testkit::{Kill, ROOT, Scenario, ScenarioClient};
+use testkit::{Kill, Scenario, ScenarioClient};
 
 const MIB: usize = 1_024 * 1_024;
 

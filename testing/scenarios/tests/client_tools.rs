@@ -1,6 +1,5 @@
 //! Tools that clients offer: who is called, who may answer, and what happens if nobody does (G-07).
 
-use kernel::AgentReply;
 use serde_json::{Value, json};
 use testkit::pending_messages::message;
 use testkit::{Scenario, ScenarioClient};

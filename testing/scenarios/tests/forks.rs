@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::facts::FORKLESS;
 use testkit::pending_messages::message;
-use testkit::{Kill, Scenario, ScenarioClient};
+use testkit::{Kill, Scenario};
 
 const F: &str = "ahp-chat:/fork";
 const G: &str = "ahp-chat:/fork2";

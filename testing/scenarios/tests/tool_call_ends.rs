@@ -1,8 +1,8 @@
 //! Tool calls that do not go as planned: stopped, late, misreported, interrupted; nothing runs that should not.
 
-use kernel::{AgentReply, TurnEvent};
+use kernel::TurnEvent;
 use serde_json::{Value, json};
-use testkit::{Kill, Scenario, ScenarioClient, Script, Tool};
+use testkit::{Kill, Scenario, Script, Tool};
 
 // VS Code dialect 11: stop while a confirmation is pending is cancel, then approve
 #[test]

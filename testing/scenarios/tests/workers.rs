@@ -1,8 +1,8 @@
 //! Workers: chats that a tool call starts, watched by people, talked to by nobody.
 
 use bytes::Bytes;
-use kernel::{AgentReply, TurnEvent, Worker};
-use serde_json::{Value, json};
+use kernel::{TurnEvent, Worker};
+use serde_json::json;
 use testkit::script::Question;
 use testkit::{Kill, Scenario, ScenarioClient, Script};
 
