@@ -8,11 +8,11 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// While it lives, this thread and the server's are apart. Start no process meanwhile: it would stay with the driver.
-pub struct Apart {
+pub struct SeparateProcessors {
     before: Option<CpuSet>,
 }
 
-impl Apart {
+impl SeparateProcessors {
     /// With a single processor nothing can be done, and nothing is.
     pub fn from(server: u32) -> Result<Self> {
         let before = sched_getaffinity(None)?;
@@ -40,7 +40,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for SeparateProcessors {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             // The set was in force before: it can be again.

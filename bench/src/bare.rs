@@ -17,17 +17,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use host::kernel_queue::QueuedInput;
-use host::net::{Admission, Link};
-use kernel::{Frame, Input, PeerId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::{ChannelUri, Id, Incoming, Origin, action, rpc};
 
-use crate::dial::{STAMP_BYTES, Stamp};
 use crate::disk::{Rows, Scan};
+use crate::host_api::net::{self, Admission, Arrival, Frame, Input, Limits, Link, PeerId};
+use crate::protocol::{STAMP_BYTES, Stamp};
 use crate::relay::Relay;
 use crate::schedule::{Stream, next_push};
 
@@ -102,7 +100,7 @@ async fn serve(options: BareOptions) -> Result<()> {
     // Like the kernel's: a task among the connections'.
     let consumer = tokio::spawn(bare.run(inbox));
     println!("{}", json!({"url": url}));
-    host::net::serve(listener, admission, arrivals, CancellationToken::new()).await;
+    net::serve(listener, admission, arrivals, CancellationToken::new()).await;
     consumer.await?;
     Ok(())
 }
@@ -171,7 +169,7 @@ impl Bare {
                 Incoming::Request { id, method, params } => {
                     self.answer(peer, &id, &method, &params)
                 }
-                Incoming::Notification { params, .. } => self.hear(&params),
+                Incoming::Notification { params, .. } => self.take_action(&params),
                 Incoming::Response { .. } => {}
             },
             QueuedInput::Input(_) => {}
@@ -214,7 +212,7 @@ impl Bare {
     }
 
     /// A dispatched action: a turn that streams, or a stamped draft.
-    fn hear(&mut self, params: &Value) {
+    fn take_action(&mut self, params: &Value) {
         let action = &params["action"];
         if let Some(text) = action["message"]["text"].as_str() {
             match &self.relay {

@@ -1,11 +1,11 @@
 //! Finds the messages in a server's WebSocket bytes without copying what nobody wants to look at.
 //!
-//! Promises: counts are exact over any way of cutting the bytes; of each message at most `keep_max` bytes are kept.
+//! Promises: counts are exact over any way of cutting the bytes; of each message at most `keep_max` bytes are held.
 //! Must not know: sockets, what messages mean.
 
 /// What went by.
 pub enum Seen<'a> {
-    /// A whole message: its beginning, as far as it is kept, and its length.
+    /// A whole message: its beginning, as far as it is held, and its length.
     Message {
         head: &'a [u8],
         bytes: usize,
@@ -23,7 +23,7 @@ pub struct Scanner {
     opcode: u8,
     /// Payload bytes of the frame that have not come yet.
     left: usize,
-    kept: Vec<u8>,
+    head: Vec<u8>,
     message_bytes: usize,
 }
 
@@ -43,7 +43,7 @@ impl Scanner {
             fin: false,
             opcode: 0,
             left: 0,
-            kept: Vec::new(),
+            head: Vec::new(),
             message_bytes: 0,
         }
     }
@@ -78,18 +78,18 @@ impl Scanner {
                     bytes: now.len(),
                 });
             } else {
-                let room = self.keep_max.saturating_sub(self.kept.len());
-                self.kept.extend_from_slice(&now[..now.len().min(room)]);
+                let room = self.keep_max.saturating_sub(self.head.len());
+                self.head.extend_from_slice(&now[..now.len().min(room)]);
                 self.message_bytes += now.len();
                 if self.left > 0 {
                     return;
                 }
                 if self.fin {
                     on(Seen::Message {
-                        head: &self.kept,
+                        head: &self.head,
                         bytes: self.message_bytes,
                     });
-                    self.kept.clear();
+                    self.head.clear();
                     self.message_bytes = 0;
                 }
             }

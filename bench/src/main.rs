@@ -1,88 +1,100 @@
-//! `cargo run --release -p bench [name...]`: what ARCHITECTURE.md quotes, each figure beside its floor from the same
-//! shuffled run.
+//! `cargo run --release -p bench`: the figures of the host, each beside its floor from the same shuffled run.
 //!
 //! The host is the real `greenroom` binary, started as a process of its own on a data directory on disk; watchers
 //! and openers are other processes (this program again, under names that `--help` does not show). Figures are
-//! medians over rounds; in each round every subject runs once, in an order that seeded dice decide.
+//! medians over rounds; in each round every subject runs once, in an order that a seeded generator decides.
+//!
+//! Two versions are compared by `--json FILE` with the one and `--beside FILE` with the other.
 
 mod affinity;
 mod bare;
-mod burst;
-mod dial;
+mod cleanup;
 mod disk;
+mod driver;
 mod frames;
-mod guard;
-mod lab;
+mod harness;
+mod host_api;
 mod measure;
 mod model_server;
-mod opener;
+mod opening_client;
 mod process;
+mod protocol;
 mod relay;
+mod report;
+mod requesting_clients;
 mod rows;
 mod schedule;
 mod seed_data;
 mod socket;
-mod stage;
 mod table;
 mod watcher;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde_json::json;
 
-use crate::lab::Lab;
+use crate::harness::Harness;
+use crate::report::{FailedRow, Report};
 use crate::rows::ROWS;
 
 /// Measures the host against what its work costs at least.
 #[derive(Debug, Parser)]
 #[command(name = "bench", args_conflicts_with_subcommands = true)]
 struct Cli {
-    /// Rows to measure; all if none is named
-    names: Vec<String>,
+    /// Rows to measure, separated by commas; all if none is named
+    #[arg(long, value_delimiter = ',', value_name = "ROWS")]
+    only: Vec<String>,
     /// Show the names of the rows
     #[arg(long)]
     list: bool,
     /// Fewer and shorter rounds: to see that it works, not to quote
     #[arg(long)]
     quick: bool,
-    /// One JSON object with all figures instead of the table
-    #[arg(long)]
-    json: bool,
+    /// Write all figures to this file as one JSON object
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Print these figures, written by `--json`, beside those of this run
+    #[arg(long, value_name = "FILE")]
+    beside: Option<PathBuf>,
+    /// The host to measure, instead of the one beside this program
+    #[arg(long, value_name = "PROGRAM")]
+    greenroom: Option<PathBuf>,
     /// Decides the order of subjects
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(subcommand)]
-    helper: Option<Helper>,
+    child: Option<ChildRole>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Helper {
+enum ChildRole {
     #[command(name = "bare-server", hide = true)]
     Bare(bare::BareOptions),
     #[command(name = "watchers", hide = true)]
     Watch(watcher::WatchOptions),
     #[command(name = "askers", hide = true)]
-    Burst(burst::BurstOptions),
-    #[command(name = "guard", hide = true)]
-    Guard(guard::GuardOptions),
+    Burst(requesting_clients::RequestOptions),
+    #[command(name = "cleanup", hide = true)]
+    Cleanup(cleanup::CleanupOptions),
     #[command(name = "model-server", hide = true)]
     Model,
     #[command(name = "opener", hide = true)]
-    Open(opener::OpenOptions),
+    Open(opening_client::OpenOptions),
 }
 
 fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    match cli.helper {
-        Some(Helper::Bare(options)) => bare::run(options)?,
-        Some(Helper::Watch(options)) => watcher::run(&options)?,
-        Some(Helper::Burst(options)) => burst::run(&options)?,
-        Some(Helper::Guard(options)) => guard::run(&options)?,
-        Some(Helper::Model) => model_server::run()?,
-        Some(Helper::Open(options)) => opener::run(&options)?,
+    match cli.child {
+        Some(ChildRole::Bare(options)) => bare::run(options)?,
+        Some(ChildRole::Watch(options)) => watcher::run(&options)?,
+        Some(ChildRole::Burst(options)) => requesting_clients::run(&options)?,
+        Some(ChildRole::Cleanup(options)) => cleanup::run(&options)?,
+        Some(ChildRole::Model) => model_server::run()?,
+        Some(ChildRole::Open(options)) => opening_client::run(&options)?,
         None if cli.list => {
             for row in ROWS {
                 println!("{:<16} {}", row.name, row.what);
@@ -93,46 +105,51 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails if a figure misses what it must reach, or a row could not be measured.
+/// Fails if a figure misses its bound, or a row could not be measured.
 fn measure(cli: &Cli) -> Result<ExitCode> {
-    for name in &cli.names {
+    for name in &cli.only {
         if !ROWS.iter().any(|row| row.name == name) {
             bail!("there is no row `{name}`; --list shows them");
         }
     }
+    // Read first: a run of many minutes must not end in a file that is not there.
+    let before = cli.beside.as_deref().map(report::read).transpose()?;
     raise_file_limit()?;
-    let mut lab = Lab::open(cli.quick, cli.seed)?;
-    let wanted = |name: &str| cli.names.is_empty() || cli.names.iter().any(|wanted| wanted == name);
-    let (mut figures, mut failed) = (Vec::new(), Vec::new());
-    for row in ROWS.iter().filter(|row| wanted(row.name)) {
+    let mut harness = Harness::open(cli.greenroom.as_deref(), cli.quick, cli.seed)?;
+    let selected = |name: &str| cli.only.is_empty() || cli.only.iter().any(|only| only == name);
+    let mut report = Report::new(cli.quick);
+    for row in ROWS.iter().filter(|row| selected(row.name)) {
         eprintln!("{}: {}", row.name, row.what);
-        match (row.run)(&mut lab) {
-            Ok(more) => {
-                eprintln!("{}", table::text(&more));
-                figures.extend(more);
+        let began = Instant::now();
+        let result = (row.run)(&mut harness);
+        let seconds = began.elapsed().as_secs_f64();
+        match result {
+            Ok(figures) => {
+                eprintln!("{}({seconds:.0} s)\n", table::markdown(&figures));
+                report.figures.extend(figures);
             }
             Err(error) => {
                 eprintln!("{} could not be measured: {error:#}\n", row.name);
-                failed.push(json!({"row": row.name, "error": format!("{error:#}")}));
+                report.failed.push(FailedRow {
+                    row: row.name.to_owned(),
+                    error: format!("{error:#}"),
+                });
             }
         }
     }
-    let passed = failed.is_empty() && figures.iter().all(|figure| figure.ok != Some(false));
-    if cli.json {
-        println!(
-            "{}",
-            json!({"figures": figures, "failed": failed, "quick": cli.quick})
-        );
-    } else {
-        println!("{}", table::text(&figures));
-        for row in &failed {
-            println!("not measured: {} ({})", row["row"], row["error"]);
-        }
+    if let Some(path) = &cli.json {
+        report::write(path, &report)?;
     }
-    Ok(if passed {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    match &before {
+        Some(before) => println!("{}", table::beside(&before.figures, &report.figures)),
+        None => println!("{}", table::markdown(&report.figures)),
+    }
+    for failed in &report.failed {
+        println!("not measured: {} ({})", failed.row, failed.error);
+    }
+    Ok(match report.has_passed() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Instruments: a clock that processes share, CPU and memory of another process, medians, seeded dice.
+//! Instruments: a clock that processes share, CPU and memory of another process, medians, a seeded generator.
 //!
 //! CPU is user plus system time of all threads of a process, as `/proc/PID/stat` defines it, but read from the
 //! threads' `schedstat`: the same account in nanoseconds instead of ticks of 10 ms. A thread that has ended is not in
@@ -18,6 +18,13 @@ const TICK_NS: u64 = 10_000_000;
 pub fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// CPU time this thread has used.
+pub fn thread_cpu_ns() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    u64::try_from(used.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(used.tv_nsec).unwrap_or(0)
 }
 
 /// CPU time a process has used, and how much of it in the journal's writing thread.
@@ -124,7 +131,7 @@ pub fn percentile(values: &[f64], percent: f64) -> f64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// "from - to" of the rounds, for the eye.
+/// The least and the most of the rounds.
 pub fn spread(values: &[f64]) -> String {
     format!(
         "{:.3}-{:.3}",
@@ -134,14 +141,14 @@ pub fn spread(values: &[f64]) -> String {
 }
 
 /// A small seeded generator (SplitMix64): the order of subjects differs from round to round and can be had again.
-pub struct Dice(u64);
+pub struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    fn roll(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -151,7 +158,7 @@ impl Dice {
 
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            let other = usize::try_from(self.roll() % (last as u64 + 1)).unwrap_or(0);
+            let other = usize::try_from(self.next() % (last as u64 + 1)).unwrap_or(0);
             items.swap(last, other);
         }
     }
@@ -210,7 +217,7 @@ mod tests {
     fn the_same_seed_gives_the_same_order() {
         let order = |seed| {
             let mut items: Vec<u32> = (0..20).collect();
-            Dice::new(seed).shuffle(&mut items);
+            SeededRng::new(seed).shuffle(&mut items);
             items
         };
         assert_eq!(order(7), order(7));

@@ -16,9 +16,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, interval_at};
 
-use crate::dial::{self, STAMP_BYTES, Stamp};
-use crate::lab::MODEL;
+use crate::harness::MODEL;
 use crate::measure::now_ns;
+use crate::protocol::{self, STAMP_BYTES, Stamp};
 use crate::watcher::commands;
 
 const HEAD: &[u8] =
@@ -81,7 +81,7 @@ async fn answer_all(mut stream: TcpStream, shared: &Shared) -> Result<()> {
 /// The body of the next request; `None` if there is none.
 async fn next_body(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Result<Option<Vec<u8>>> {
     loop {
-        if let Some(start) = dial::head_end(unread) {
+        if let Some(start) = protocol::head_end(unread) {
             let head = String::from_utf8_lossy(&unread[..start]).to_ascii_lowercase();
             let length = head
                 .lines()

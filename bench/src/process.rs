@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::measure::now_ns;
 
 /// How long a process may take to say a line.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A child that speaks in lines.
 pub struct Process {
@@ -61,7 +61,7 @@ impl Process {
 
     /// The next line it says, as JSON.
     pub fn line(&mut self) -> Result<Value> {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(LINE_TIMEOUT) {
             Ok(line) => serde_json::from_str(&line).with_context(|| format!("not JSON: {line}")),
             Err(_) => {
                 let words = std::fs::read_to_string(&self.log).unwrap_or_default();
@@ -73,7 +73,7 @@ impl Process {
         }
     }
 
-    pub fn tell(&mut self, line: &str) -> Result<()> {
+    pub fn send_line(&mut self, line: &str) -> Result<()> {
         let stdin = self
             .stdin
             .as_mut()
@@ -82,7 +82,7 @@ impl Process {
     }
 
     pub fn ask(&mut self, line: &str) -> Result<Value> {
-        self.tell(line)?;
+        self.send_line(line)?;
         self.line()
     }
 }

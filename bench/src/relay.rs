@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use host::net::Link;
-use kernel::Frame;
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 
-use crate::lab::MODEL;
+use crate::harness::MODEL;
+use crate::host_api::net::{Frame, Link};
 
 pub struct Relay {
     client: Client,

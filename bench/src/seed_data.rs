@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use host::journal::{Journal, Sqlite};
-use kernel::{Batch, ChannelId, ChannelRecord, BootWork, Head, Kind, Record, Seq, SummaryRecord};
 use serde_json::{Value, json};
 use wire::state::{ChatState, ChatSummary, RootState, SessionState, Turn, status};
 use wire::{Action, ChannelUri, Object, Timestamp, action, rpc};
 
-use crate::dial;
+use crate::host_api::journal::{
+    Batch, ChannelFields, ChannelId, Head, Journal, Kind, Record, Seq, Sqlite, SummaryRecord,
+    channel_record,
+};
+use crate::protocol;
 
 /// Records in one transaction.
 const BATCH_RECORDS: usize = 20_000;
@@ -62,7 +64,7 @@ impl Seeder {
 
     pub fn session(&mut self, name: &str, shape: Shape) -> Result<Seeded> {
         let session = format!("scripted:/{name}");
-        let chat = dial::chat_of(&session);
+        let chat = protocol::chat_of(&session);
         let (session_uri, chat_uri) = (ChannelUri::parse(&session)?, ChannelUri::parse(&chat)?);
         let (session_id, chat_id) = (self.next(), self.next());
         let modified = Timestamp(PAST_MS + i64::try_from(self.seq)?);
@@ -162,17 +164,16 @@ impl Seeder {
         head: Head,
         private: Vec<u8>,
     ) -> Result<()> {
-        let record = ChannelRecord {
+        let fields = ChannelFields {
             id: ChannelId(id),
             uri: uri.clone(),
             kind,
             parent,
             head,
             head_seq: Seq(self.seq),
-            boot_work: BootWork::default(),
-            private: private.into(),
+            private,
         };
-        self.put(Record::Channel(record), 1_024)
+        self.put(channel_record(fields), 1_024)
     }
 
     fn put(&mut self, record: Record, bytes: usize) -> Result<()> {

@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::dial;
 use crate::frames::{Scanner, Seen};
+use crate::protocol;
 
 const READ_BYTES: usize = 256 * 1_024;
 /// Longer than anything here takes: a server that is silent for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Socket {
     stream: TcpStream,
@@ -26,10 +26,10 @@ impl Socket {
     pub fn connect(address: &str) -> Result<Self> {
         let mut stream = TcpStream::connect(address).context("cannot connect")?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(dial::upgrade(address).as_bytes())?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        stream.write_all(protocol::upgrade(address).as_bytes())?;
         let mut head = Vec::new();
-        while dial::head_end(&head).is_none() {
+        while protocol::head_end(&head).is_none() {
             let mut byte = [0];
             stream
                 .read_exact(&mut byte)
@@ -52,18 +52,18 @@ impl Socket {
     /// Connects and introduces itself.
     pub fn join(address: &str, client_id: &str) -> Result<Self> {
         let mut socket = Self::connect(address)?;
-        socket.send(&dial::initialize(client_id, &[]))?;
-        socket.answer(dial::HELLO_ID)?;
+        socket.send(&protocol::initialize(client_id, &[]))?;
+        socket.answer(protocol::HELLO_ID)?;
         Ok(socket)
     }
 
     pub fn send(&mut self, text: &str) -> Result<()> {
-        Ok(self.stream.write_all(&dial::frame(text))?)
+        Ok(self.stream.write_all(&protocol::frame(text))?)
     }
 
     /// The result of a request; what else comes meanwhile is dropped.
     pub fn request(&mut self, id: u32, method: &str, params: &Value) -> Result<Value> {
-        self.send(&dial::request(id, method, params))?;
+        self.send(&protocol::request(id, method, params))?;
         self.answer(id)
     }
 
@@ -84,16 +84,16 @@ impl Socket {
         Ok(answer["result"].take())
     }
 
-    /// Sends a request with [`dial::ASK_ID`] and says how large its answer was; the answer is read and discarded.
+    /// Sends a request with [`protocol::ASK_ID`] and says how large its answer was; the answer is read and discarded.
     pub fn ask_and_discard(&mut self, text: &str) -> Result<usize> {
         self.send(text)?;
         self.scanner.keep(256);
         let mut size = None;
         let mut failed = false;
         self.read_until(|head, bytes| {
-            if head.starts_with(dial::ANSWERED) {
+            if head.starts_with(protocol::ANSWERED) {
                 size = Some(bytes);
-                failed = head[dial::ANSWERED.len()..].starts_with(br#""error""#);
+                failed = head[protocol::ANSWERED.len()..].starts_with(br#""error""#);
             }
             size.is_some()
         })?;
@@ -117,7 +117,7 @@ impl Socket {
                 Seen::Close => closed = true,
             });
             if std::mem::take(&mut pinged) {
-                self.stream.write_all(dial::PONG)?;
+                self.stream.write_all(protocol::PONG)?;
             }
             if count == 0 || closed {
                 bail!("the server closed the connection");
@@ -154,7 +154,7 @@ impl Socket {
                 Seen::Close => closed = true,
             });
             if std::mem::take(&mut pinged) {
-                self.stream.write_all(dial::PONG)?;
+                self.stream.write_all(protocol::PONG)?;
             }
             if (count == 0 || closed) && !done {
                 bail!("the server closed the connection");

@@ -1,53 +1,56 @@
-//! What was measured, beside its floor and what it must reach.
+//! What was measured, beside its floor and its bound, and how that is printed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figure {
     pub what: String,
-    pub unit: &'static str,
+    pub unit: String,
+    #[serde(deserialize_with = "number_or_null")]
     pub figure: f64,
+    #[serde(deserialize_with = "number_or_null")]
     pub floor: f64,
+    #[serde(deserialize_with = "number_or_null")]
     pub ratio: f64,
-    pub must: String,
-    /// `None`: told for information, nothing is demanded.
+    pub bound: String,
+    /// `None`: reported for information, it has no bound.
     pub ok: Option<bool>,
     pub notes: Vec<String>,
 }
 
 impl Figure {
-    fn new(what: &str, unit: &'static str, figure: f64, floor: f64) -> Self {
+    fn new(what: &str, unit: &str, figure: f64, floor: f64) -> Self {
         Self {
             what: what.to_owned(),
-            unit,
+            unit: unit.to_owned(),
             figure,
             floor,
             ratio: figure / floor,
-            must: String::new(),
+            bound: String::new(),
             ok: None,
             notes: Vec::new(),
         }
     }
 
-    /// For information: nothing is demanded.
-    pub fn told(what: &str, unit: &'static str, figure: f64, floor: f64) -> Self {
+    /// For information: it has no bound.
+    pub fn reported(what: &str, unit: &str, figure: f64, floor: f64) -> Self {
         Self::new(what, unit, figure, floor)
     }
 
     /// At most `factor` times the floor.
-    pub fn at_most(what: &str, unit: &'static str, figure: f64, floor: f64, factor: f64) -> Self {
+    pub fn at_most(what: &str, unit: &str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);
         Self {
-            must: format!("<= {factor} x"),
+            bound: format!("<= {factor} x"),
             ok: Some(new.ratio <= factor),
             ..new
         }
     }
 
-    pub fn at_least(what: &str, unit: &'static str, figure: f64, floor: f64, factor: f64) -> Self {
+    pub fn at_least(what: &str, unit: &str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);
         Self {
-            must: format!(">= {factor} x"),
+            bound: format!(">= {factor} x"),
             ok: Some(new.ratio >= factor),
             ..new
         }
@@ -56,16 +59,15 @@ impl Figure {
     /// At most `bound`, which `words` explain.
     pub fn within(
         what: &str,
-        unit: &'static str,
+        unit: &str,
         figure: f64,
         floor: f64,
         bound: f64,
         words: &str,
     ) -> Self {
         let new = Self::new(what, unit, figure, floor);
-        let must = format!("<= {} ({words})", quantity(bound, unit));
         Self {
-            must,
+            bound: format!("<= {} ({words})", quantity(bound, unit)),
             ok: Some(figure <= bound),
             ..new
         }
@@ -89,57 +91,94 @@ fn quantity(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {unit}").trim_end().to_owned()
 }
 
-/// The table as text, columns aligned; notes stand below their line.
-pub fn text(figures: &[Figure]) -> String {
-    let head = ["what", "figure", "floor", "ratio", "must", "ok?"].map(str::to_owned);
-    let cells = figures.iter().map(|figure| {
-        let ok = match figure.ok {
-            Some(true) => "yes",
-            Some(false) => "NO",
-            None => "",
-        };
-        let ratio = if figure.ratio.is_finite() {
-            format!("{:.2}", figure.ratio)
-        } else {
-            String::new()
-        };
-        [
-            figure.what.clone(),
-            quantity(figure.figure, figure.unit),
-            quantity(figure.floor, figure.unit),
-            ratio,
-            figure.must.clone(),
-            ok.to_owned(),
-        ]
-    });
-    let rows: Vec<[String; 6]> = [head].into_iter().chain(cells).collect();
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
+/// One line of a Markdown table.
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn head(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    line(&names) + &format!("|{}\n", "---|".repeat(names.len()))
+}
+
+fn ratio(ratio: f64) -> String {
+    match ratio.is_finite() {
+        true => format!("{ratio:.2}"),
+        false => String::new(),
+    }
+}
+
+fn verdict(ok: Option<bool>) -> String {
+    let text = match ok {
+        Some(true) => "yes",
+        Some(false) => "**NO**",
+        None => "",
     };
-    let widths: Vec<usize> = (0..6).map(width).collect();
-    let mut text = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        let line: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        text.push_str(line.join(" | ").trim_end());
-        text.push('\n');
-        if number == 0 {
-            let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-            text.push_str(&rule.join("-|-"));
-            text.push('\n');
-        } else {
-            for note in &figures[number - 1].notes {
-                text.push_str(&format!("    {note}\n"));
-            }
+    text.to_owned()
+}
+
+/// A Markdown table, and below it the notes of its figures.
+pub fn markdown(figures: &[Figure]) -> String {
+    let mut text = head(&["what", "figure", "floor", "ratio", "bound", "ok"]);
+    for figure in figures {
+        text.push_str(&line(&[
+            figure.what.clone(),
+            quantity(figure.figure, &figure.unit),
+            quantity(figure.floor, &figure.unit),
+            ratio(figure.ratio),
+            figure.bound.clone(),
+            verdict(figure.ok),
+        ]));
+    }
+    text.push('\n');
+    for figure in figures {
+        for note in &figure.notes {
+            text.push_str(&format!("- {}: {note}\n", figure.what));
         }
     }
     text
+}
+
+/// A Markdown table of two runs. The last ratio is that of the ratios: what changed beyond what the machine did.
+pub fn beside(before: &[Figure], after: &[Figure]) -> String {
+    let mut text = head(&[
+        "what",
+        "before",
+        "floor",
+        "ratio",
+        "after",
+        "floor",
+        "ratio",
+        "after / before",
+        "bound",
+        "ok",
+    ]);
+    for figure in after {
+        let earlier = before.iter().find(|earlier| earlier.what == figure.what);
+        let of = |value: fn(&Figure) -> f64| earlier.map_or(f64::NAN, value);
+        text.push_str(&line(&[
+            figure.what.clone(),
+            quantity(of(|earlier| earlier.figure), &figure.unit),
+            quantity(of(|earlier| earlier.floor), &figure.unit),
+            ratio(of(|earlier| earlier.ratio)),
+            quantity(figure.figure, &figure.unit),
+            quantity(figure.floor, &figure.unit),
+            ratio(figure.ratio),
+            ratio(figure.ratio / of(|earlier| earlier.ratio)),
+            figure.bound.clone(),
+            verdict(figure.ok),
+        ]));
+    }
+    let gone = |figure: &&Figure| !after.iter().any(|later| later.what == figure.what);
+    for figure in before.iter().filter(gone) {
+        text.push_str(&format!("\n- only before: {}", figure.what));
+    }
+    text
+}
+
+/// JSON has no word for what is not a number: it is written as `null`.
+fn number_or_null<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 #[cfg(test)]
@@ -159,5 +198,21 @@ mod tests {
             Figure::within("a", "ms", f64::NAN, 1.0, 6.0, "").ok,
             Some(false)
         );
+    }
+
+    #[test]
+    fn two_runs_are_compared_by_their_ratios() {
+        let before = [Figure::reported("a", "us", 3.0, 1.0)];
+        let after = [
+            Figure::at_most("a", "us", 4.0, 2.0, 2.0),
+            Figure::reported("b", "us", 1.0, 1.0),
+        ];
+        let text = beside(&before, &after);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[2],
+            "| a | 3.00 us | 1.00 us | 3.00 | 4.00 us | 2.00 us | 2.00 | 0.67 | <= 2 x | yes |"
+        );
+        assert!(lines[3].starts_with("| b | - | - |  | 1.00 us"));
     }
 }

@@ -16,12 +16,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 
-use crate::dial::{self, STAMP_BYTES, Stamp};
 use crate::frames::{Scanner, Seen};
 use crate::measure::now_ns;
+use crate::protocol::{self, STAMP_BYTES, Stamp};
 
 const READ_BYTES: usize = 64 * 1_024;
-/// What is looked at of a message, where something is looked for: a host may tell several pieces in one frame.
+/// What is looked at of a message, where something is looked for: a host may send several pieces in one frame.
 const LOOK_BYTES: usize = 16 * 1_024;
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
@@ -132,13 +132,15 @@ pub async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
         .await
         .context("cannot connect")?;
     stream.set_nodelay(true)?;
-    stream.write_all(dial::upgrade(address).as_bytes()).await?;
+    stream
+        .write_all(protocol::upgrade(address).as_bytes())
+        .await?;
     let mut head = Vec::with_capacity(1_024);
     loop {
         if stream.read_buf(&mut head).await? == 0 {
             bail!("no answer to the upgrade");
         }
-        if let Some(end) = dial::head_end(&head) {
+        if let Some(end) = protocol::head_end(&head) {
             if !head.starts_with(b"HTTP/1.1 101") {
                 bail!("the upgrade was refused");
             }
@@ -150,15 +152,15 @@ pub async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
 async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result<()> {
     let (mut stream, early) = connect(&options.address).await?;
     let root = if options.root {
-        vec![dial::root()]
+        vec![protocol::root()]
     } else {
         Vec::new()
     };
-    let mut hello = dial::frame(&dial::initialize(
+    let mut hello = protocol::frame(&protocol::initialize(
         &format!("{}{number}", options.name),
         &root,
     ));
-    hello.extend(dial::frame(&dial::subscribe(
+    hello.extend(protocol::frame(&protocol::subscribe(
         &options.channels[number % options.channels.len()],
         None,
         options.window_ms,
@@ -171,7 +173,7 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
     loop {
         let (mut closed, mut pinged, mut frames, mut bytes) = (false, false, 0, 0);
         scanner.feed(&buffer, |seen| match seen {
-            Seen::Message { head, .. } if !joined => joined = head.starts_with(dial::ANSWERED),
+            Seen::Message { head, .. } if !joined => joined = head.starts_with(protocol::ANSWERED),
             Seen::Message { head, bytes: size } => {
                 let count = match &options.word {
                     _ if options.stamped => shared.stamp(head, &mut stamp_at),
@@ -199,7 +201,7 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
             return Ok(());
         }
         if pinged {
-            stream.write_all(dial::PONG).await?;
+            stream.write_all(protocol::PONG).await?;
         }
         buffer.resize(options.read_bytes, 0);
         let count = stream.read(&mut buffer).await?;

@@ -1,7 +1,9 @@
-//! What attachments cost: the way of 1 MiB from a message to the blob store, beside a plain write of the same bytes that
-//! is synced; and the memory of a host while ten clients send it 20 MiB each.
+//! What attachments cost: the way of 1 MiB from a message to the blob store, beside what cannot be left out: the same
+//! bytes decoded, hashed once, written and synced, one after the other; and the memory of a host while ten clients send
+//! it 20 MiB each.
 
 use std::fs::File;
+use std::hint::black_box;
 use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,17 +11,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use host::blobs::FileBlobs;
-use host::compose::{KnownNames, compose_message};
-use kernel::Compose;
 use serde_json::{Value, json};
-use wire::Timestamp;
+use sha2::{Digest as _, Sha256};
 
 use super::{median_of, values};
-use crate::dial;
-use crate::lab::{HostSetup, Lab};
+use crate::harness::{Harness, HostSetup};
+use crate::host_api::messages::MessageStore;
 use crate::measure::{Peak, median, rss_anon_kib, spread};
 use crate::process::Server;
+use crate::protocol;
 use crate::socket::Socket;
 use crate::table::Figure;
 
@@ -31,39 +31,55 @@ const CLIENTS: usize = 10;
 const SENT_BYTES: usize = 20 * 1_048_576;
 
 /// How long a host may take to answer for all that was sent to it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TURN_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Attached,
-    Written,
+    Plain,
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let ways = lab.shuffled(&[Way::Attached, Way::Written], way)?;
-    let us = |value: &f64| *value;
-    let spreads = [Way::Attached, Way::Written].map(|way| spread(&values(&ways, way, us)));
+/// The median microseconds of a body.
+#[derive(Debug, Clone, Copy)]
+struct Timed {
+    whole: f64,
+    /// Of the plain way: decoding, hashing, writing and syncing.
+    steps: [f64; 3],
+}
+
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[Way::Attached, Way::Plain], measure)?;
+    let whole = |timed: &Timed| timed.whole;
+    let rounds = |way| spread(&values(&results, way, whole));
+    let step = |index: usize| median_of(&results, Way::Plain, |timed: &Timed| timed.steps[index]);
     Ok(vec![
         Figure::at_most(
-            "1 MiB attached, decoded, named and kept",
+            "1 MiB attached, against decoding, hashing, writing and syncing",
             "us",
-            median_of(&ways, Way::Attached, us),
-            median_of(&ways, Way::Written, us),
-            2.0,
+            median_of(&results, Way::Attached, whole),
+            median_of(&results, Way::Plain, whole),
+            1.4,
         )
         .note(format!(
-            "rounds: attached {}, written and synced {}",
-            spreads[0], spreads[1]
+            "decoding {:.0} us, hashing {:.0} us, writing and syncing {:.0} us",
+            step(0),
+            step(1),
+            step(2),
+        ))
+        .note(format!(
+            "rounds: attached {}, plain {}",
+            rounds(Way::Attached),
+            rounds(Way::Plain)
         )),
     ])
 }
 
-pub fn memory(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let sent = lab.shuffled(&[()], |lab, ()| sent(lab))?;
-    let grown: Vec<f64> = sent.into_iter().map(|(_, mib)| mib).collect();
+pub fn memory(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[()], |harness, ()| measure_memory(harness))?;
+    let grown: Vec<f64> = results.into_iter().map(|(_, mib)| mib).collect();
     let all_mib = (CLIENTS * SENT_BYTES) as f64 / 1_048_576.0;
     Ok(vec![
-        Figure::told(
+        Figure::reported(
             "memory added while ten clients send 20 MiB each",
             "MiB",
             median(&grown),
@@ -95,53 +111,58 @@ fn attachment(body: &[u8]) -> Value {
     })
 }
 
-/// The median microseconds of a body.
-fn way(lab: &mut Lab, way: Way) -> Result<f64> {
-    let data = lab.directory()?;
-    let store = FileBlobs::open(&data)?;
-    let known = KnownNames::default();
-    let mut each = Vec::new();
+fn measure(harness: &mut Harness, way: Way) -> Result<Timed> {
+    let data = harness.directory()?;
+    let store = MessageStore::open(&data)?;
+    let (mut whole, mut steps) = (Vec::new(), [const { Vec::new() }; 3]);
     for number in 0..BODIES {
-        let body = body(number, BODY_BYTES);
-        let us = match way {
+        let attachment = attachment(&body(number, BODY_BYTES));
+        match way {
             Way::Attached => {
-                let message = json!({"text": "", "attachments": [attachment(&body)]});
-                let Value::Object(message) = message else {
-                    continue;
-                };
-                let compose = Compose {
-                    message,
-                    detached: Vec::new(),
-                    working_directories: Vec::new(),
-                    each_bytes: BODY_BYTES - 1,
-                    left_bytes: 20 * BODY_BYTES,
-                };
+                let message = json!({"text": "", "attachments": [attachment]});
+                let message = message.as_object().cloned().unwrap_or_default();
                 let began = Instant::now();
-                let understood = compose_message(&store, &known, compose, Timestamp(0));
-                let us = began.elapsed().as_secs_f64() * 1e6;
-                let understood = understood.map_err(|failed| anyhow!(failed.0))?;
-                ensure!(understood.inline_bytes == 0, "a body stayed in its message");
-                us
+                store.compose(message, BODY_BYTES - 1)?;
+                whole.push(began.elapsed().as_secs_f64() * 1e6);
             }
-            Way::Written => written(&data.join(format!("plain-{number}")), &body)?,
-        };
-        each.push(us);
+            Way::Plain => {
+                let text = attachment["data"].as_str().context("no data")?;
+                let times = store_plainly(&data.join(format!("plain-{number}")), text)?;
+                whole.push(times.iter().sum());
+                for (step, us) in steps.iter_mut().zip(times) {
+                    step.push(us);
+                }
+            }
+        }
     }
-    Ok(median(&each))
+    Ok(Timed {
+        whole: median(&whole),
+        steps: steps.map(|step| median(&step)),
+    })
 }
 
-fn written(path: &Path, body: &[u8]) -> Result<f64> {
-    let began = Instant::now();
+/// The microseconds of decoding, of hashing, and of writing and syncing.
+fn store_plainly(path: &Path, text: &str) -> Result<[f64; 3]> {
+    let mut began = Instant::now();
+    let mut lap = || {
+        let us = began.elapsed().as_secs_f64() * 1e6;
+        began = Instant::now();
+        us
+    };
+    let body = STANDARD.decode(text)?;
+    let decoded = lap();
+    black_box(Sha256::digest(&body));
+    let hashed = lap();
     let mut file = File::create(path)?;
-    file.write_all(body)?;
+    file.write_all(&body)?;
     file.sync_all()?;
-    Ok(began.elapsed().as_secs_f64() * 1e6)
+    Ok([decoded, hashed, lap()])
 }
 
 /// MiB that were added at most to what the host had before.
-fn sent(lab: &mut Lab) -> Result<f64> {
-    let data = lab.directory()?;
-    let server = lab.host(&data, HostSetup::SHIPPED)?;
+fn measure_memory(harness: &mut Harness) -> Result<f64> {
+    let data = harness.directory()?;
+    let server = harness.host(&data, HostSetup::SHIPPED)?;
     let mut clients = Vec::new();
     for number in 0..CLIENTS {
         clients.push(Client::join(&server, number)?);
@@ -150,7 +171,7 @@ fn sent(lab: &mut Lab) -> Result<f64> {
     let memory = Peak::of(server.pid());
     let sending: Vec<_> = clients
         .into_iter()
-        .map(|client| std::thread::spawn(move || client.sends()))
+        .map(|client| std::thread::spawn(move || client.send()))
         .collect();
     for client in sending {
         let sent = client.join().map_err(|_| anyhow!("a client died"))?;
@@ -177,8 +198,9 @@ impl Client {
         socket.request(3, "createSession", &json!({"channel": session}))?;
         let onlooker = Socket::join(&server.address, &format!("onlooker-{number}"))?;
         let body = body(number as u64, SENT_BYTES);
-        let chat = dial::chat_of(&session);
-        let frame = dial::turn_started_with(&chat, 1, "turn-1", "see", json!([attachment(&body)]));
+        let chat = protocol::chat_of(&session);
+        let frame =
+            protocol::turn_started_with(&chat, 1, "turn-1", "see", json!([attachment(&body)]));
         Ok(Self {
             socket,
             onlooker,
@@ -188,9 +210,9 @@ impl Client {
     }
 
     /// Until the turn is there and over.
-    fn sends(mut self) -> Result<()> {
+    fn send(mut self) -> Result<()> {
         self.socket.send(&self.frame)?;
-        let (began, chat) = (Instant::now(), dial::chat_of(&self.session));
+        let (began, chat) = (Instant::now(), protocol::chat_of(&self.session));
         loop {
             let answer = self
                 .onlooker
@@ -199,7 +221,10 @@ impl Client {
             if turns.as_array().is_some_and(|turns| turns.len() == 1) {
                 return Ok(());
             }
-            ensure!(began.elapsed() < PATIENCE, "the turn is not over in time");
+            ensure!(
+                began.elapsed() < TURN_TIMEOUT,
+                "the turn is not over in time"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }

@@ -4,14 +4,13 @@
 use std::hint::black_box;
 use std::sync::OnceLock;
 
-use agents::catalogue::{Discovered, discover};
-use agents::complete::{Kind, Paths, propose};
 use anyhow::{Result, ensure};
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{median_of, values};
-use crate::lab::Lab;
+use crate::harness::Harness;
+use crate::host_api::completion::{Discovered, Kind, Paths, discover, propose};
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
 
@@ -51,8 +50,8 @@ enum Subject {
     Matcher,
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let results = lab.shuffled(&[Subject::Completion, Subject::Matcher], measured)?;
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[Subject::Completion, Subject::Matcher], measure)?;
     let cost = |cost: &f64| *cost;
     let figure = Figure::at_most(
         "a completion over 100,000 paths, against a bare matcher's pass",
@@ -69,8 +68,8 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     ))])
 }
 
-fn measured(lab: &mut Lab, subject: Subject) -> Result<f64> {
-    let times = if lab.quick { 2 } else { 10 };
+fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
+    let times = if harness.quick { 2 } else { 10 };
     let (names, paths, found) = subjects();
     let start = now_ns();
     for _ in 0..times {
@@ -120,7 +119,7 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
             format!("{area}/part{}/{name}", at / (AREAS.len() * NAMES.len()))
         };
         let names: Vec<String> = (0..PATHS).map(name).collect();
-        let mut paths = Paths::new(vec!["/work".to_owned()]);
+        let mut paths = Paths::new(vec!["/project".to_owned()]);
         for name in &names {
             assert!(paths.push(0, name, Kind::File), "there is room for all");
         }

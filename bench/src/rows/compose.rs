@@ -2,22 +2,22 @@
 //!
 //! All of it is computing: files and bodies lie in memory. The floor is what any host pays to write those parts down
 //! once; composing and lowering each look at every byte of them (base64 is decoded and checked, types are sniffed,
-//! fences are measured), so a few times that is what there is to reach.
+//! fences are measure), so a few times that is what there is to reach.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use compositor::compose::{Composed, InlineRoom};
-use compositor::lower::{Capabilities, Target, lower};
-use compositor::resolve::{FileRead, PictureLimits, Sources, WhyUnavailable};
-use compositor::{Catalogue, Input, Part, Surroundings, compose};
 use serde_json::{Value, json};
 use wire::Object;
 
 use super::{median_of, values};
-use crate::lab::Lab;
+use crate::harness::Harness;
+use crate::host_api::compositor::{
+    Capabilities, Catalogue, Composed, FileRead, InlineRoom, Input, Part, PictureLimits, Sources,
+    Surroundings, Target, WhyUnavailable, compose, lower,
+};
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
 
@@ -33,14 +33,14 @@ enum Subject {
     Json,
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     use Subject::{Anthropic, Compose, Json, OpenaiChat};
-    let results = lab.shuffled(&[Compose, Anthropic, OpenaiChat, Json], measured)?;
+    let results = harness.shuffled(&[Compose, Anthropic, OpenaiChat, Json], measure)?;
     let cost = |cost: &f64| *cost;
     let of = |subject| median_of(&results, subject, cost);
     let both = of(Compose) + of(OpenaiChat);
     let rounds = |subject| spread(&values(&results, subject, cost));
-    let figure = Figure::told(
+    let figure = Figure::reported(
         "a message of 50 parts composed and lowered, against writing it as JSON",
         "us",
         both,
@@ -56,8 +56,8 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
 }
 
 /// Microseconds for one message.
-fn measured(lab: &mut Lab, subject: Subject) -> Result<f64> {
-    let times: u32 = if lab.quick { 100 } else { 500 };
+fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
+    let times: u32 = if harness.quick { 100 } else { 500 };
     let message = message();
     let composed = composed(message.clone())?;
     if composed.parts.len() != PARTS {

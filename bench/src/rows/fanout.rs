@@ -3,41 +3,41 @@
 use anyhow::Result;
 
 use super::{median_of, values};
-use crate::lab::Lab;
+use crate::driver::{Load, LoadResult, Subject};
+use crate::harness::Harness;
 use crate::measure::spread;
-use crate::stage::{Load, Loaded, Subject};
 use crate::table::Figure;
 
 const SUBJECTS: [Subject; 2] = [Subject::HOST, Subject::Bare];
 
-pub fn steady(lab: &mut Lab) -> Result<Vec<Figure>> {
+pub fn steady(harness: &mut Harness) -> Result<Vec<Figure>> {
     let load = Load {
         every_ms: 5,
         window_ms: None,
-        seconds: lab.seconds(3.0),
+        seconds: harness.seconds(2.0),
     };
-    let results = lab.shuffled(&SUBJECTS, |lab, subject| load.run(lab, subject))?;
+    let results = harness.shuffled(&SUBJECTS, |harness, subject| load.run(harness, subject))?;
     Ok(vec![figure(
         "CPU per delivered delta, 100 watchers, 200/s",
         &results,
     )])
 }
 
-pub fn windowed(lab: &mut Lab) -> Result<Vec<Figure>> {
+pub fn windowed(harness: &mut Harness) -> Result<Vec<Figure>> {
     let load = Load {
         every_ms: 1,
         window_ms: Some(5),
-        seconds: lab.seconds(3.0),
+        seconds: harness.seconds(2.0),
     };
-    let results = lab.shuffled(&SUBJECTS, |lab, subject| load.run(lab, subject))?;
+    let results = harness.shuffled(&SUBJECTS, |harness, subject| load.run(harness, subject))?;
     Ok(vec![figure(
         "CPU per delivered delta, 1,000/s, 5 ms window",
         &results,
     )])
 }
 
-fn figure(what: &str, results: &[(Subject, Loaded)]) -> Figure {
-    let cost = |loaded: &Loaded| loaded.us_per_frame;
+fn figure(what: &str, results: &[(Subject, LoadResult)]) -> Figure {
+    let cost = |loaded: &LoadResult| loaded.us_per_frame;
     let host = median_of(results, Subject::HOST, cost);
     let bare = median_of(results, Subject::Bare, cost);
     Figure::at_most(what, "us", host, bare, 1.5)

@@ -5,23 +5,23 @@
 //! Throughput: how many deltas a second the host's journal (its thread, its queue, its tables) commits with FULL
 //! durability, one batch after the other, in batches as large as that host was seen to make; against plain SQLite
 //! with FULL durability on one table of the same shape, the same rows, the same batches, in a plain loop. Opening and
-//! closing are not timed. Told beside: the same journal without its thread, called in place. It is the journal alone: the 1,000/s of the load are what the agent offers, not what the journal could take. `peak` shows
+//! closing are not timed. A note has the same journal without its thread, called in place. It is the journal alone: the
+//! 1,000/s of the load are what the agent offers, not what the journal could take. `peak` shows
 //! how much the whole host delivers.
 
 use std::path::Path;
 
 use anyhow::Result;
 use bytes::Bytes;
-use host::journal::{Journal, JournalThread, Sqlite};
-use kernel::{Batch, ChannelId, Record, Seq};
 use rusqlite::{Connection, TransactionBehavior, params};
 use wire::{Action, ChannelUri, action};
 
 use super::{median_of, values};
-use crate::dial;
-use crate::lab::{JournalKind, Lab};
+use crate::driver::{DELTA_BYTES, Load, LoadResult, Subject};
+use crate::harness::{Harness, JournalKind};
+use crate::host_api::journal::{Batch, ChannelId, Journal, JournalThread, Record, Seq, Sqlite};
 use crate::measure::{now_ns, spread};
-use crate::stage::{DELTA_BYTES, Load, Loaded, Subject};
+use crate::protocol;
 use crate::table::Figure;
 
 const OFF: Subject = Subject::Host(JournalKind::Memory);
@@ -33,14 +33,16 @@ enum Writer {
     PlainSqlite,
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let load = Load {
         every_ms: 1,
         window_ms: Some(5),
-        seconds: lab.seconds(3.0),
+        seconds: harness.seconds(2.0),
     };
-    let results = lab.shuffled(&[Subject::HOST, OFF], |lab, subject| load.run(lab, subject))?;
-    let cost = |loaded: &Loaded| loaded.us_per_frame;
+    let results = harness.shuffled(&[Subject::HOST, OFF], |harness, subject| {
+        load.run(harness, subject)
+    })?;
+    let cost = |loaded: &LoadResult| loaded.us_per_frame;
     let batch = median_of(&results, Subject::HOST, |loaded| loaded.batch);
     let cpu = Figure::at_most(
         "journal on, 1,000/s, 5 ms window: CPU against journal off",
@@ -59,19 +61,19 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
         spread(&values(&results, Subject::HOST, cost)),
         spread(&values(&results, OFF, cost)),
     ));
-    Ok(vec![cpu, throughput(lab, batch)?])
+    Ok(vec![cpu, throughput(harness, batch)?])
 }
 
-fn throughput(lab: &mut Lab, batch: f64) -> Result<Figure> {
+fn throughput(harness: &mut Harness, batch: f64) -> Result<Figure> {
     let rows = if batch.is_finite() {
         batch.round().max(1.0) as u64
     } else {
         1
     };
-    let commits: u64 = if lab.quick { 300 } else { 1_500 };
+    let commits: u64 = if harness.quick { 300 } else { 1_500 };
     let writers = [Writer::Journal, Writer::InPlace, Writer::PlainSqlite];
-    let results = lab.shuffled(&writers, |lab, writer| {
-        let data = lab.directory()?;
+    let results = harness.shuffled(&writers, |harness, writer| {
+        let data = harness.directory()?;
         let ns = match writer {
             Writer::Journal => through_the_journal(&data, rows, commits)?,
             Writer::InPlace => in_place(&data, rows, commits)?,
@@ -117,7 +119,7 @@ fn envelope(chat: &ChannelUri, seq: u64) -> Bytes {
 
 fn chat() -> Result<ChannelUri> {
     let session = "scripted:/01900000-0000-7000-8000-000000000001";
-    Ok(ChannelUri::parse(&dial::chat_of(session))?)
+    Ok(ChannelUri::parse(&protocol::chat_of(session))?)
 }
 
 /// Nanoseconds for all commits.
@@ -151,28 +153,50 @@ fn in_place(data: &Path, rows: u64, commits: u64) -> Result<u64> {
 }
 
 fn through_plain_sqlite(data: &Path, rows: u64, commits: u64) -> Result<u64> {
-    let chat = chat()?;
-    let mut conn = Connection::open(data.join("plain.sqlite"))?;
-    conn.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-         CREATE TABLE action (
-             channel INTEGER NOT NULL, seq INTEGER NOT NULL, bytes BLOB NOT NULL,
-             PRIMARY KEY (channel, seq)
-         ) WITHOUT ROWID;",
-    )?;
+    let mut sqlite = PlainSqlite::open(data)?;
     let began = now_ns();
-    let mut seq = 0_i64;
     for _ in 0..commits {
-        let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        sqlite.commit(rows)?;
+    }
+    Ok(now_ns() - began)
+}
+
+/// One table of the shape of the journal's actions, with FULL durability and nothing around it.
+pub struct PlainSqlite {
+    conn: Connection,
+    chat: ChannelUri,
+    seq: u64,
+}
+
+impl PlainSqlite {
+    pub fn open(data: &Path) -> Result<Self> {
+        let conn = Connection::open(data.join("plain.sqlite"))?;
+        conn.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+             CREATE TABLE action (
+                 channel INTEGER NOT NULL, seq INTEGER NOT NULL, bytes BLOB NOT NULL,
+                 PRIMARY KEY (channel, seq)
+             ) WITHOUT ROWID;",
+        )?;
+        Ok(Self {
+            conn,
+            chat: chat()?,
+            seq: 0,
+        })
+    }
+
+    /// So many deltas in one transaction.
+    pub fn commit(&mut self, rows: u64) -> Result<()> {
+        let behavior = TransactionBehavior::Immediate;
+        let tx = self.conn.transaction_with_behavior(behavior)?;
         let sql = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";
         let mut insert = tx.prepare_cached(sql)?;
         for _ in 0..rows {
-            seq += 1;
-            let envelope = envelope(&chat, u64::try_from(seq)?);
-            insert.execute(params![1, seq, &envelope[..]])?;
+            self.seq += 1;
+            let envelope = envelope(&self.chat, self.seq);
+            insert.execute(params![1, i64::try_from(self.seq)?, &envelope[..]])?;
         }
         drop(insert);
-        tx.commit()?;
+        Ok(tx.commit()?)
     }
-    Ok(now_ns() - began)
 }

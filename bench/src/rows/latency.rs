@@ -13,17 +13,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use host::journal::{Journal, Sqlite};
-use kernel::{Batch, ChannelId, ChannelRecord, BootWork, Head, Kind, Record, Seq};
 use serde_json::json;
 use wire::state::{ChatState, status};
 use wire::{Action, ChannelUri, Timestamp, action};
 
 use super::{median_of, values};
-use crate::dial::{self, Stamp};
-use crate::lab::Lab;
+use crate::driver::{Driver, Subject, WATCHERS, WatcherOptions, Watchers};
+use crate::harness::Harness;
+use crate::host_api::journal::{
+    Batch, ChannelFields, ChannelId, Head, Journal, Kind, Record, Seq, Sqlite, channel_record,
+};
 use crate::measure::{now_ns, percentile, spread};
-use crate::stage::{Crowd, Stage, Subject, Watchers};
+use crate::protocol::{self, Stamp};
 use crate::table::Figure;
 
 pub const EVERY: Duration = Duration::from_millis(5);
@@ -36,12 +37,12 @@ enum Timed {
 
 /// Percentiles of one round, in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Tiles {
+pub struct Percentiles {
     pub p50: f64,
     pub p99: f64,
 }
 
-impl Tiles {
+impl Percentiles {
     pub fn of(values: &[f64]) -> Self {
         Self {
             p50: percentile(values, 50.0),
@@ -50,36 +51,37 @@ impl Tiles {
     }
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let subjects = [
         Timed::Of(Subject::HOST),
         Timed::Of(Subject::Bare),
         Timed::Commit,
     ];
-    let results = lab.shuffled(&subjects, |lab, who| {
-        let count = u32::try_from(lab.seconds(5.0).as_millis() / EVERY.as_millis())?;
+    let results = harness.shuffled(&subjects, |harness, who| {
+        let count = u32::try_from(harness.seconds(3.0).as_millis() / EVERY.as_millis())?;
         match who {
-            Timed::Of(subject) => echoes(lab, subject, count),
-            Timed::Commit => commits(lab, count),
+            Timed::Of(subject) => measure_echoes(harness, subject, count),
+            Timed::Commit => commits(harness, count),
         }
     })?;
-    let of = |who, value: fn(&Tiles) -> f64| median_of(&results, who, value);
-    let figure = |what: &str, value: fn(&Tiles) -> f64, factor: f64, times: f64, words: &str| {
-        let (host, bare) = (
-            of(Timed::Of(Subject::HOST), value),
-            of(Timed::Of(Subject::Bare), value),
-        );
-        let commit = of(Timed::Commit, value);
-        let bound = factor * bare + times * commit;
-        Figure::within(what, "us", host, bare, bound, words)
-            .note(format!("a commit: {commit:.0} us"))
-            .note(format!(
-                "rounds: host {}, bare {}, commit {}",
-                spread(&values(&results, Timed::Of(Subject::HOST), value)),
-                spread(&values(&results, Timed::Of(Subject::Bare), value)),
-                spread(&values(&results, Timed::Commit, value)),
-            ))
-    };
+    let of = |who, value: fn(&Percentiles) -> f64| median_of(&results, who, value);
+    let figure =
+        |what: &str, value: fn(&Percentiles) -> f64, factor: f64, times: f64, words: &str| {
+            let (host, bare) = (
+                of(Timed::Of(Subject::HOST), value),
+                of(Timed::Of(Subject::Bare), value),
+            );
+            let commit = of(Timed::Commit, value);
+            let bound = factor * bare + times * commit;
+            Figure::within(what, "us", host, bare, bound, words)
+                .note(format!("a commit: {commit:.0} us"))
+                .note(format!(
+                    "rounds: host {}, bare {}, commit {}",
+                    spread(&values(&results, Timed::Of(Subject::HOST), value)),
+                    spread(&values(&results, Timed::Of(Subject::Bare), value)),
+                    spread(&values(&results, Timed::Commit, value)),
+                ))
+        };
     Ok(vec![
         figure(
             "latency to the last of 100, p50",
@@ -98,33 +100,30 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     ])
 }
 
-fn echoes(lab: &mut Lab, subject: Subject, count: u32) -> Result<Tiles> {
-    let mut stage = Stage::on(subject.start(lab)?)?;
-    let mut watchers = Watchers::join(
-        lab,
-        &stage,
-        &Crowd {
-            stamped: true,
-            ..Crowd::default()
-        },
-    )?;
-    timed(&mut stage, &mut watchers, count)
+fn measure_echoes(harness: &mut Harness, subject: Subject, count: u32) -> Result<Percentiles> {
+    let mut driver = Driver::on(subject.start(harness)?)?;
+    let mut watchers = Watchers::join(harness, &driver, &WatcherOptions::stamped(WATCHERS))?;
+    time_drafts(&mut driver, &mut watchers, count)
 }
 
 /// Sends stamped drafts and says when the last watcher had each, leaving out the first half second.
-pub fn timed(stage: &mut Stage, watchers: &mut Watchers, count: u32) -> Result<Tiles> {
+pub fn time_drafts(
+    driver: &mut Driver,
+    watchers: &mut Watchers,
+    count: u32,
+) -> Result<Percentiles> {
     watchers.mark(100)?;
-    stage.stamp(100, EVERY)?;
+    driver.stamp(100, EVERY)?;
     watchers.wait()?;
     watchers.mark(u64::from(count))?;
-    stage.stamp(count, EVERY)?;
+    driver.stamp(count, EVERY)?;
     watchers.wait()?;
-    Ok(Tiles::of(&watchers.latencies_us()?))
+    Ok(Percentiles::of(&watchers.latencies_us()?))
 }
 
-fn commits(lab: &mut Lab, count: u32) -> Result<Tiles> {
-    let mut journal = Sqlite::open(&lab.directory()?).context("a journal of its own")?;
-    let chat = ChannelUri::parse(&dial::chat_of(
+fn commits(harness: &mut Harness, count: u32) -> Result<Percentiles> {
+    let mut journal = Sqlite::open(&harness.directory()?).context("a journal of its own")?;
+    let chat = ChannelUri::parse(&protocol::chat_of(
         "scripted:/01900000-0000-7000-8000-000000000001",
     ))?;
     let mut times = Vec::new();
@@ -137,7 +136,7 @@ fn commits(lab: &mut Lab, count: u32) -> Result<Tiles> {
         journal.append(&batch)?;
         times.push((now_ns() - before) as f64 / 1_000.0);
     }
-    Ok(Tiles::of(&times))
+    Ok(Percentiles::of(&times))
 }
 
 /// What the host records for a draft.
@@ -154,16 +153,15 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
     let moment = Timestamp(1_750_000_000_000).to_rfc3339();
     let mut state = ChatState::new(chat.as_str(), "New session", status::IDLE, moment);
     state.draft = Some(draft);
-    let head = ChannelRecord {
+    let head = channel_record(ChannelFields {
         id: ChannelId(2),
         uri: chat.clone(),
         kind: Kind::Chat,
         parent: Some(ChannelId(1)),
         head: Head::Chat(Arc::new(state)),
         head_seq: seq,
-        boot_work: BootWork::default(),
-        private: b"{}".to_vec().into(),
-    };
+        private: b"{}".to_vec(),
+    });
     let action = Record::Action {
         seq,
         channel: ChannelId(2),
@@ -171,6 +169,6 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
     };
     Batch {
         seq,
-        records: vec![action, Record::Channel(head)],
+        records: vec![action, head],
     }
 }

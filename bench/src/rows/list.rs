@@ -1,13 +1,13 @@
 //! The first page of 50 of `listSessions`: 10,000 stored sessions against 100. Both subjects are the host; the figure
-//! is its CPU, the time a client waits is told beside.
+//! is its CPU, the time a client waits stands in a note.
 
 use anyhow::{Result, bail};
 use serde_json::json;
 
 use super::{median_of, values};
-use crate::dial;
-use crate::lab::{HostSetup, Lab};
+use crate::harness::{Harness, HostSetup};
 use crate::measure::{Cpu, median, now_ns, spread};
+use crate::protocol;
 use crate::socket::Socket;
 use crate::table::Figure;
 
@@ -20,8 +20,8 @@ struct Listed {
     wait_us: f64,
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let results = lab.shuffled(&[FEW, MANY], measured)?;
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[FEW, MANY], measure)?;
     let of = |sessions, value: fn(&Listed) -> f64| median_of(&results, sessions, value);
     let cpu = |listed: &Listed| listed.cpu_us;
     let what = "first page of `listSessions`, 10,000 stored against 100";
@@ -41,17 +41,17 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     ])
 }
 
-fn measured(lab: &mut Lab, sessions: u32) -> Result<Listed> {
-    let data = lab.sessions(sessions)?;
-    let server = lab.host(&data, HostSetup::SHIPPED)?;
+fn measure(harness: &mut Harness, sessions: u32) -> Result<Listed> {
+    let data = harness.sessions(sessions)?;
+    let server = harness.host(&data, HostSetup::SHIPPED)?;
     let mut socket = Socket::join(&server.address, "lister")?;
-    let params = json!({"channel": dial::root(), "limit": PAGE});
+    let params = json!({"channel": protocol::root(), "limit": PAGE});
     let page = socket.request(3, "listSessions", &params)?;
     if page["items"].as_array().map(Vec::len) != Some(PAGE as usize) {
         bail!("the page does not hold {PAGE} sessions");
     }
-    let request = dial::request(dial::ASK_ID, "listSessions", &params);
-    let calls = if lab.quick { 100 } else { 300 };
+    let request = protocol::request(protocol::ASK_ID, "listSessions", &params);
+    let calls = if harness.quick { 100 } else { 300 };
     for _ in 0..20 {
         socket.ask_and_discard(&request)?;
     }

@@ -5,39 +5,39 @@
 
 use anyhow::Result;
 
-use super::latency::{EVERY, Tiles, timed};
+use super::latency::{EVERY, Percentiles, time_drafts};
 use super::{median_of, values};
-use crate::lab::{HostSetup, Lab};
+use crate::driver::{Driver, Subject, WATCHERS, WatcherOptions, Watchers};
+use crate::harness::{Harness, HostSetup};
 use crate::measure::spread;
 use crate::rows::open::{CHAT_BYTES, big_chat};
 use crate::seed_data::Seeded;
-use crate::stage::{Crowd, Stage, Subject, Watchers};
 use crate::table::Figure;
 
 const OPEN_EVERY_MS: u64 = 100;
 
-struct Lived {
-    tiles: Tiles,
+struct LiveResult {
+    percentiles: Percentiles,
     opened_per_s: f64,
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let results = lab.shuffled(&[Subject::HOST, Subject::Bare], measured)?;
-    let of = |subject, value: fn(&Lived) -> f64| median_of(&results, subject, value);
-    let p99 = |lived: &Lived| lived.tiles.p99;
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[Subject::HOST, Subject::Bare], measure)?;
+    let of = |subject, value: fn(&LiveResult) -> f64| median_of(&results, subject, value);
+    let p99 = |lived: &LiveResult| lived.percentiles.p99;
     let figure = Figure::at_most(
         "p99 while others open 5 MB, 10 a second",
         "us",
         of(Subject::HOST, p99),
         of(Subject::Bare, p99),
-        1.5,
+        1.3,
     );
     Ok(vec![
         figure
             .note(format!(
                 "p50: host {:.0} us, bare {:.0} us; openings a second: {:.1}, {:.1}",
-                of(Subject::HOST, |lived| lived.tiles.p50),
-                of(Subject::Bare, |lived| lived.tiles.p50),
+                of(Subject::HOST, |lived| lived.percentiles.p50),
+                of(Subject::Bare, |lived| lived.percentiles.p50),
                 of(Subject::HOST, |lived| lived.opened_per_s),
                 of(Subject::Bare, |lived| lived.opened_per_s),
             ))
@@ -49,43 +49,36 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     ])
 }
 
-fn measured(lab: &mut Lab, subject: Subject) -> Result<Lived> {
+fn measure(harness: &mut Harness, subject: Subject) -> Result<LiveResult> {
     let (server, big) = match subject {
         Subject::Host(_) => {
-            let data = lab.directory()?;
+            let data = harness.directory()?;
             let Seeded { chat, .. } = big_chat(&data)?;
-            (lab.host(&data, HostSetup::SHIPPED)?, chat)
+            (harness.host(&data, HostSetup::SHIPPED)?, chat)
         }
         Subject::Bare => {
             let chat = "ahp-chat:/big".to_owned();
             let options = [format!("--big-bytes={CHAT_BYTES}"), format!("--big={chat}")];
-            (lab.bare(&options)?, chat)
+            (harness.bare(&options)?, chat)
         }
     };
-    let mut stage = Stage::on(server)?;
-    let mut watchers = Watchers::join(
-        lab,
-        &stage,
-        &Crowd {
-            stamped: true,
-            ..Crowd::default()
-        },
-    )?;
-    let mut opener = lab.helper(&[
+    let mut driver = Driver::on(server)?;
+    let mut watchers = Watchers::join(harness, &driver, &WatcherOptions::stamped(WATCHERS))?;
+    let mut opener = harness.child(&[
         "opener".to_owned(),
-        format!("--address={}", stage.server.address),
+        format!("--address={}", driver.server.address),
         format!("--channel={big}"),
         format!("--every-ms={OPEN_EVERY_MS}"),
     ])?;
     opener.line()?;
-    opener.tell("go")?;
-    let seconds = lab.seconds(5.0);
+    opener.send_line("go")?;
+    let seconds = harness.seconds(4.0);
     let count = u32::try_from(seconds.as_millis() / EVERY.as_millis())?;
-    let tiles = timed(&mut stage, &mut watchers, count)?;
+    let percentiles = time_drafts(&mut driver, &mut watchers, count)?;
     let opened = opener.ask("enough")?["opened"].as_f64().unwrap_or(0.0);
     // The warm-up of the drafts is half a second in which there are openings too.
-    Ok(Lived {
-        tiles,
+    Ok(LiveResult {
+        percentiles,
         opened_per_s: opened / (seconds.as_secs_f64() + 0.5),
     })
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::lab::{HostSetup, Lab};
+use crate::driver::{Driver, WatcherOptions, Watchers};
+use crate::harness::{Harness, HostSetup};
 use crate::measure::{median, rss_anon_kib, spread};
-use crate::stage::{Crowd, Stage, Watchers};
 use crate::table::Figure;
 
 const SESSIONS: u32 = 10_000;
@@ -20,10 +20,10 @@ const DELTAS: u64 = 2_000;
 const IDLE_MS: u64 = 1_000;
 const UNTIL_GONE: Duration = Duration::from_millis(2_500);
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let after_start = repeated(lab, started)?;
-    let per_watcher = repeated(lab, watched)?;
-    let turns = repeated(lab, turned)?;
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let after_start = repeated(harness, started)?;
+    let per_watcher = repeated(harness, watched)?;
+    let turns = repeated(harness, turned)?;
     let column = |rounds: &[[f64; 2]], n: usize| -> Vec<f64> {
         rounds.iter().map(|round| round[n]).collect()
     };
@@ -63,14 +63,17 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     ])
 }
 
-fn repeated(lab: &mut Lab, run: fn(&mut Lab) -> Result<[f64; 2]>) -> Result<Vec<[f64; 2]>> {
-    let results = lab.shuffled(&[()], |lab, ()| run(lab))?;
+fn repeated(
+    harness: &mut Harness,
+    run: fn(&mut Harness) -> Result<[f64; 2]>,
+) -> Result<Vec<[f64; 2]>> {
+    let results = harness.shuffled(&[()], |harness, ()| run(harness))?;
     Ok(results.into_iter().map(|(_, value)| value).collect())
 }
 
-fn started(lab: &mut Lab) -> Result<[f64; 2]> {
-    let data = lab.sessions(SESSIONS)?;
-    let server = lab.host(&data, HostSetup::SHIPPED)?;
+fn started(harness: &mut Harness) -> Result<[f64; 2]> {
+    let data = harness.sessions(SESSIONS)?;
+    let server = harness.host(&data, HostSetup::SHIPPED)?;
     std::thread::sleep(Duration::from_millis(300));
     let kib = rss_anon_kib(server.pid())? as f64;
     server.stop()?;
@@ -78,61 +81,61 @@ fn started(lab: &mut Lab) -> Result<[f64; 2]> {
 }
 
 /// KiB a watcher: after a stream to all of them, or after they joined, whichever is more; and after they joined.
-fn watched(lab: &mut Lab) -> Result<[f64; 2]> {
-    let data = lab.directory()?;
-    let mut stage = Stage::on(lab.host(&data, HostSetup::SHIPPED)?)?;
-    let one = Crowd {
+fn watched(harness: &mut Harness) -> Result<[f64; 2]> {
+    let data = harness.directory()?;
+    let mut driver = Driver::on(harness.host(&data, HostSetup::SHIPPED)?)?;
+    let one = WatcherOptions {
         count: 1,
         root: true,
         name: "first",
-        ..Crowd::default()
+        ..WatcherOptions::default()
     };
-    let mut first = Watchers::join(lab, &stage, &one)?;
+    let mut first = Watchers::join(harness, &driver, &one)?;
     first.mark(103)?;
-    stage.stream(100, 0)?;
+    driver.stream(100, 0)?;
     first.wait()?;
-    let before = rss_anon_kib(stage.server.pid())?;
-    let crowd = Crowd {
+    let before = rss_anon_kib(driver.server.pid())?;
+    let options = WatcherOptions {
         count: MANY,
         root: true,
         read_bytes: 4_096,
-        ..Crowd::default()
+        ..WatcherOptions::default()
     };
-    let mut watchers = Watchers::join(lab, &stage, &crowd)?;
+    let mut watchers = Watchers::join(harness, &driver, &options)?;
     std::thread::sleep(Duration::from_millis(500));
     let each = |now: u64| now.saturating_sub(before) as f64 / MANY as f64;
-    let idle = each(rss_anon_kib(stage.server.pid())?);
+    let idle = each(rss_anon_kib(driver.server.pid())?);
     watchers.mark(103)?;
-    stage.stream(100, 5)?;
+    driver.stream(100, 5)?;
     watchers.wait()?;
     std::thread::sleep(Duration::from_millis(500));
-    let used = each(rss_anon_kib(stage.server.pid())?);
+    let used = each(rss_anon_kib(driver.server.pid())?);
     Ok([used.max(idle), idle])
 }
 
 /// KiB after one turn and after twenty more, each time with the chat gone from memory.
-fn turned(lab: &mut Lab) -> Result<[f64; 2]> {
-    let data = lab.directory()?;
+fn turned(harness: &mut Harness) -> Result<[f64; 2]> {
+    let data = harness.directory()?;
     let setup = HostSetup {
         idle_ms: Some(IDLE_MS),
         ..HostSetup::SHIPPED
     };
-    let mut stage = Stage::on(lab.host(&data, setup)?)?;
-    let crowd = Crowd {
+    let mut driver = Driver::on(harness.host(&data, setup)?)?;
+    let options = WatcherOptions {
         count: 1,
         window_ms: Some(5),
-        ..Crowd::default()
+        ..WatcherOptions::default()
     };
-    let mut turns = |stage: &mut Stage, count: u32| -> Result<f64> {
-        let mut watchers = Watchers::join(lab, stage, &crowd)?;
+    let mut turns = |driver: &mut Driver, count: u32| -> Result<f64> {
+        let mut watchers = Watchers::join(harness, driver, &options)?;
         for _ in 0..count {
             watchers.mark(DELTAS + 3)?;
-            stage.stream(DELTAS, 0)?;
+            driver.stream(DELTAS, 0)?;
             watchers.wait()?;
         }
         drop(watchers);
         std::thread::sleep(UNTIL_GONE);
-        Ok(rss_anon_kib(stage.server.pid())? as f64)
+        Ok(rss_anon_kib(driver.server.pid())? as f64)
     };
-    Ok([turns(&mut stage, 1)?, turns(&mut stage, TURNS)?])
+    Ok([turns(&mut driver, 1)?, turns(&mut driver, TURNS)?])
 }

@@ -1,4 +1,4 @@
-//! The rows of the table, one file each, and what they share: who is who among the results of a shuffled run.
+//! The rows of the table, one file each, and what they share: the values of one subject among the results of a shuffled run.
 
 mod attach;
 mod completions;
@@ -8,6 +8,7 @@ mod journal;
 mod latency;
 mod list;
 mod live;
+mod lone;
 mod memory;
 mod model;
 mod open;
@@ -15,20 +16,22 @@ mod part;
 mod peak;
 pub mod prompt;
 mod reconnect;
+mod refused;
 pub mod results;
 mod start;
 mod turns;
 mod view;
+mod words;
 
 use anyhow::Result;
 
-use crate::lab::Lab;
+use crate::harness::Harness;
 use crate::table::Figure;
 
 pub struct Row {
     pub name: &'static str,
     pub what: &'static str,
-    pub run: fn(&mut Lab) -> Result<Vec<Figure>>,
+    pub run: fn(&mut Harness) -> Result<Vec<Figure>>,
 }
 
 pub const ROWS: &[Row] = &[
@@ -108,6 +111,21 @@ pub const ROWS: &[Row] = &[
         run: model::run,
     },
     Row {
+        name: "words",
+        what: "latency of a model's words to 50 watchers, against a bare HTTP relay",
+        run: words::run,
+    },
+    Row {
+        name: "lone",
+        what: "CPU that the journal adds to a delta that comes alone",
+        run: lone::run,
+    },
+    Row {
+        name: "refused",
+        what: "what others wait while an action of 16 MiB is refused",
+        run: refused::run,
+    },
+    Row {
         name: "completions",
         what: "a completion over 100,000 paths, against a bare matcher's pass",
         run: completions::run,
@@ -134,7 +152,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "attach",
-        what: "1 MiB attached against write and sync",
+        what: "1 MiB attached, against decoding, hashing, writing and syncing it",
         run: attach::run,
     },
     Row {

@@ -3,25 +3,23 @@
 //!
 //! The model server sends pieces of 16 bytes, about four tokens. The host decodes, decides, records with full durability
 //! and encodes; the relay reads with the same HTTP library and hands each piece on as it is, through the same WebSocket
-//! code. The host tells pieces that follow each other within 16 ms in one frame and one commit; what is counted are the
-//! pieces that reached the watchers, not the frames. Of commits the relay knows nothing; the host without a journal on
-//! disk tells how much of the cost they are.
+//! code. The host may send several pieces in one frame and one commit; what is counted are the pieces that reached the
+//! watchers, not the frames. The relay commits nothing; what a commit costs is in the row `lone`.
 
 use anyhow::Result;
 
 use super::{median_of, values};
-use crate::lab::{JournalKind, Lab};
+use crate::driver::{Driver, Load, LoadResult, Subject, WatcherOptions, Watchers};
+use crate::harness::Harness;
 use crate::measure::spread;
-use crate::stage::{Crowd, Load, Loaded, Stage, Subject, Watchers};
 use crate::table::Figure;
 
 const PIECE_BYTES: u64 = 16;
 const PIECE_TOKENS: f64 = 4.0;
-/// A word of which each piece has one: the host may tell several pieces in one frame, and pieces are what is counted.
+/// A word of which each piece has one: the host may send several pieces in one frame, and pieces are what is counted.
 const PIECE_WORD: &str = "quick";
 /// Without a pause: pieces at the beginning and at the end that are not measured.
 const APART: u64 = 2_000;
-const IN_MEMORY: Subject = Subject::Host(JournalKind::Memory);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Case {
@@ -67,37 +65,36 @@ const CASES: [Case; 5] = [
 /// Who is measured, and how.
 type Who = (Subject, Case);
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let (_model, port) = lab.model_server()?;
-    let seconds = lab.seconds(3.0);
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let (_model, port) = harness.model_server()?;
+    let seconds = harness.seconds(2.0);
     let subjects = CASES
         .iter()
-        .flat_map(|case| [Subject::HOST, IN_MEMORY, Subject::Bare].map(|subject| (subject, *case)));
+        .flat_map(|case| [Subject::HOST, Subject::Bare].map(|subject| (subject, *case)));
     let subjects: Vec<Who> = subjects.collect();
-    let results = lab.shuffled(&subjects, |lab, (subject, case)| {
+    let results = harness.shuffled(&subjects, |harness, (subject, case)| {
         let load = Load {
             every_ms: case.every_ms,
             window_ms: case.window_ms,
             seconds,
         };
-        measured(lab, (subject, case), port, load)
+        measure(harness, (subject, case), port, load)
     })?;
     Ok(CASES.iter().map(|case| figure(*case, &results)).collect())
 }
 
-fn figure(case: Case, results: &[(Who, Loaded)]) -> Figure {
+fn figure(case: Case, results: &[(Who, LoadResult)]) -> Figure {
     // What was delivered to several watchers was one piece.
-    let cost = |loaded: &Loaded| loaded.us_per_frame * case.watchers as f64;
-    let of = |subject, value: &dyn Fn(&Loaded) -> f64| median_of(results, (subject, case), value);
+    let cost = |loaded: &LoadResult| loaded.us_per_frame * case.watchers as f64;
+    let of =
+        |subject, value: &dyn Fn(&LoadResult) -> f64| median_of(results, (subject, case), value);
     let (host, bare) = (of(Subject::HOST, &cost), of(Subject::Bare, &cost));
     let rounds = |subject| spread(&values(results, (subject, case), cost));
-    let in_memory = of(IN_MEMORY, &cost);
     Figure::at_most(case.what, "us", host, bare, 2.0)
         .note(format!(
-            "a token: host {:.1} us, bare {:.1} us; without a journal on disk {in_memory:.1} us a piece, {:.2} x",
+            "a token: host {:.1} us, bare {:.1} us",
             host / PIECE_TOKENS,
             bare / PIECE_TOKENS,
-            in_memory / bare,
         ))
         .note(format!(
             "journal {:.0} % of the host's CPU, {:.1} pieces a commit",
@@ -118,27 +115,32 @@ fn figure(case: Case, results: &[(Who, Loaded)]) -> Figure {
         ))
 }
 
-fn measured(lab: &mut Lab, (subject, case): Who, port: u16, load: Load) -> Result<Loaded> {
-    let mut stage = Stage::with(subject.start_with_model(lab, port)?, "native", 1)?;
-    let crowd = Crowd {
+fn measure(
+    harness: &mut Harness,
+    (subject, case): Who,
+    port: u16,
+    load: Load,
+) -> Result<LoadResult> {
+    let mut driver = Driver::with(subject.start_with_model(harness, port)?, "native", 1)?;
+    let options = WatcherOptions {
         count: case.watchers,
         window_ms: case.window_ms,
         word: Some(PIECE_WORD),
-        ..Crowd::default()
+        ..WatcherOptions::default()
     };
-    let mut watchers = Watchers::join(lab, &stage, &crowd)?;
+    let mut watchers = Watchers::join(harness, &driver, &options)?;
     let every_ms = case.every_ms;
     if every_ms > 0 {
         let pieces = load.deltas()?;
-        stage.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
-        return load.measured(&stage, &mut watchers);
+        driver.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
+        return load.measure(&driver, &mut watchers);
     }
-    let measured = if lab.quick { 10_000 } else { 30_000 };
+    let measured = if harness.quick { 10_000 } else { 30_000 };
     let pieces = measured + 2 * APART;
     watchers.mark(APART)?;
-    stage.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
+    driver.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
     watchers.wait()?;
-    Loaded::during(&stage, &mut watchers, |watchers| {
+    LoadResult::measure_during(&driver, &mut watchers, |watchers| {
         watchers.mark(measured)?;
         watchers.wait().map(drop)
     })

@@ -13,11 +13,11 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::{median_of, values};
-use crate::affinity::Apart;
-use crate::dial;
-use crate::lab::{HostSetup, Lab};
+use crate::affinity::SeparateProcessors;
+use crate::harness::{Harness, HostSetup};
 use crate::measure::{Cpu, median, rss_anon_kib, spread};
 use crate::process::Server;
+use crate::protocol;
 use crate::seed_data::{Seeded, Seeder, Shape};
 use crate::socket::Socket;
 use crate::table::Figure;
@@ -52,11 +52,13 @@ pub fn big_chat(data: &Path) -> Result<Seeded> {
     Ok(seeded)
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let data = lab.directory()?;
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let data = harness.directory()?;
     let seeded = big_chat(&data)?;
     let subjects = [Opened::Warm, Opened::Cached, Opened::Cold, Opened::FromRows];
-    let results = lab.shuffled(&subjects, |lab, who| measured(lab, who, &data, &seeded))?;
+    let results = harness.shuffled(&subjects, |harness, who| {
+        measure(harness, who, &data, &seeded)
+    })?;
     let figure = |what: &str, host: Opened, floor: Opened| {
         let (cost, least) = (|us: &f64| *us, |us: &f64| *us);
         let figures = (
@@ -79,27 +81,27 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
         Opened::Cold,
         Opened::FromRows,
     );
-    Ok(vec![warm, cold, at_once(lab, &data, &seeded)?])
+    Ok(vec![warm, cold, at_once(harness, &data, &seeded)?])
 }
 
 /// Microseconds of CPU for one opening.
-fn measured(lab: &mut Lab, who: Opened, data: &Path, seeded: &Seeded) -> Result<f64> {
+fn measure(harness: &mut Harness, who: Opened, data: &Path, seeded: &Seeded) -> Result<f64> {
     let big = format!("--big={}", seeded.chat);
     let setup = HostSetup {
         idle_ms: (who == Opened::Cold).then_some(IDLE_MS),
         ..HostSetup::SHIPPED
     };
     let server = match who {
-        Opened::Warm | Opened::Cold => lab.host(data, setup)?,
-        Opened::Cached => lab.bare(&[format!("--big-bytes={CHAT_BYTES}"), big])?,
+        Opened::Warm | Opened::Cold => harness.host(data, setup)?,
+        Opened::Cached => harness.bare(&[format!("--big-bytes={CHAT_BYTES}"), big])?,
         Opened::FromRows => {
             let rows = format!("--rows={}", data.display());
-            lab.bare(&[rows, format!("--chat-id={}", seeded.chat_id), big])?
+            harness.bare(&[rows, format!("--chat-id={}", seeded.chat_id), big])?
         }
     };
     let (count, pause) = match who {
-        Opened::Warm | Opened::Cached => (if lab.quick { 20 } else { 60 }, Duration::ZERO),
-        Opened::Cold | Opened::FromRows => (if lab.quick { 5 } else { 12 }, UNTIL_COLD),
+        Opened::Warm | Opened::Cached => (if harness.quick { 20 } else { 60 }, Duration::ZERO),
+        Opened::Cold | Opened::FromRows => (if harness.quick { 5 } else { 12 }, UNTIL_COLD),
     };
     openings(&server, &seeded.chat, None, count, pause, CHAT_BYTES)
 }
@@ -114,9 +116,9 @@ pub fn openings(
     pause: Duration,
     bytes_least: usize,
 ) -> Result<f64> {
-    let _apart = Apart::from(server.pid())?;
+    let _apart = SeparateProcessors::from(server.pid())?;
     let mut socket = Socket::join(&server.address, "opener")?;
-    let request = dial::subscribe(chat, view_turns, None);
+    let request = protocol::subscribe(chat, view_turns, None);
     let mut open = || -> Result<()> {
         let bytes = socket.ask_and_discard(&request)?;
         if bytes < bytes_least {
@@ -153,18 +155,21 @@ pub fn openings(
 }
 
 /// The most memory that fifty openings of a cold chat at the same moment add, in KiB.
-fn at_once(lab: &mut Lab, data: &Path, seeded: &Seeded) -> Result<Figure> {
-    let results = lab.shuffled(&[()], |lab, ()| {
-        let server = lab.host(data, HostSetup::SHIPPED)?;
+fn at_once(harness: &mut Harness, data: &Path, seeded: &Seeded) -> Result<Figure> {
+    let results = harness.shuffled(&[()], |harness, ()| {
+        let server = harness.host(data, HostSetup::SHIPPED)?;
         let pid = server.pid();
-        let mut crowd = lab.helper(&[
+        let mut options = harness.child(&[
             "askers".to_owned(),
             format!("--address={}", server.address),
             format!("--count={AT_ONCE}"),
             "--name=o".to_owned(),
-            format!("--request={}", dial::subscribe(&seeded.chat, None, None)),
+            format!(
+                "--request={}",
+                protocol::subscribe(&seeded.chat, None, None)
+            ),
         ])?;
-        crowd.line()?;
+        options.line()?;
         let before = rss_anon_kib(pid)?;
         let (over, most) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| -> Result<()> {
@@ -174,7 +179,7 @@ fn at_once(lab: &mut Lab, data: &Path, seeded: &Seeded) -> Result<Figure> {
                     std::thread::sleep(Duration::from_micros(500));
                 }
             });
-            let answered = crowd.ask("go");
+            let answered = options.ask("go");
             over.store(true, Ordering::Release);
             answered.map(|_| ())
         })?;

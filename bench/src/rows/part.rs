@@ -8,17 +8,17 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{median_of, values};
-use crate::lab::Lab;
+use crate::driver::{DELTA_BYTES, Driver, Subject, WatcherOptions, Watchers};
+use crate::harness::Harness;
 use crate::measure::{Cpu, spread};
-use crate::stage::{Crowd, DELTA_BYTES, Stage, Subject, Watchers};
 use crate::table::Figure;
 
 /// Parts before the one the deltas go into.
 const FEW: u64 = 9;
 const MANY: u64 = 9_999;
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let results = lab.shuffled(&[FEW, MANY], measured)?;
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[FEW, MANY], measure)?;
     let cost = |cost: &f64| *cost;
     let figure = Figure::at_most(
         "delta into the 10,000th part, against the 10th",
@@ -34,25 +34,25 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     ))])
 }
 
-fn measured(lab: &mut Lab, parts: u64) -> Result<f64> {
-    let deltas: u64 = if lab.quick { 10_000 } else { 30_000 };
-    let mut stage = Stage::on(Subject::HOST.start(lab)?)?;
-    let crowd = Crowd {
+fn measure(harness: &mut Harness, parts: u64) -> Result<f64> {
+    let deltas: u64 = if harness.quick { 10_000 } else { 30_000 };
+    let mut driver = Driver::on(Subject::HOST.start(harness)?)?;
+    let options = WatcherOptions {
         count: 1,
         window_ms: Some(5),
-        ..Crowd::default()
+        ..WatcherOptions::default()
     };
-    let mut watchers = Watchers::join(lab, &stage, &crowd)?;
+    let mut watchers = Watchers::join(harness, &driver, &options)?;
     // The beginning of the turn, and the parts; then the script waits.
     watchers.mark(1 + parts)?;
-    stage.say(&format!("parts {parts} {deltas} {DELTA_BYTES}"))?;
+    driver.say(&format!("parts {parts} {deltas} {DELTA_BYTES}"))?;
     watchers.wait()?;
     // The part the deltas go into, and the deltas; then the script waits again, so that the end of the turn, which
     // may cost what the turn holds, is not in the figure.
     watchers.mark(1 + deltas)?;
     std::thread::sleep(Duration::from_millis(200));
-    let before = Cpu::of(stage.server.pid())?;
+    let before = Cpu::of(driver.server.pid())?;
     watchers.wait()?;
-    let used = Cpu::of(stage.server.pid())?.since(before);
+    let used = Cpu::of(driver.server.pid())?.since(before);
     Ok(used.total_ns as f64 / 1_000.0 / deltas as f64)
 }

@@ -8,17 +8,14 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use agent_api::Section;
-use agents::prompt::{
-    CustomInstructions, EnvironmentContext, Git, GitHead, InstructionFile, Prompt, ToolInstructions,
-};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{median_of, values};
-use crate::dial;
-use crate::lab::{HostSetup, JournalKind, Lab};
+use crate::harness::{Harness, HostSetup, JournalKind};
+use crate::host_api::prompt::{Section, example};
 use crate::measure::{now_ns, percentile, spread};
+use crate::protocol;
 use crate::socket::Socket;
 use crate::table::Figure;
 
@@ -41,9 +38,9 @@ enum Work {
     Joined,
 }
 
-pub fn render(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let results = lab.shuffled(&[Work::Joined, Work::Rendered], |lab, work| {
-        let times = if lab.quick { 20_000 } else { 100_000 };
+pub fn render(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[Work::Joined, Work::Rendered], |harness, work| {
+        let times = if harness.quick { 20_000 } else { 100_000 };
         Ok(worked(work, times))
     })?;
     let cost = |ns: &f64| *ns;
@@ -78,35 +75,6 @@ fn joined(sections: &[Section]) -> String {
     sections.iter().map(|section| &*section.content).collect()
 }
 
-fn example() -> Prompt {
-    let text = "Use tabs. Test what you change. ".repeat(64);
-    Prompt {
-        agent_name: "Greenroom".to_owned(),
-        environment_context: EnvironmentContext {
-            directories: vec!["/home/user/project".to_owned()],
-            os: "linux".to_owned(),
-            date: "2026-11-15".to_owned(),
-            git: Some(Git {
-                head: GitHead::Branch("main".to_owned()),
-                under_way: None,
-            }),
-        },
-        tool_instructions: ToolInstructions {
-            tools: ["read", "list", "grep", "write", "edit", "bash"]
-                .map(str::to_owned)
-                .to_vec(),
-            skills: Vec::new(),
-        },
-        custom_instructions: CustomInstructions {
-            files: vec![InstructionFile {
-                path: "AGENTS.md".to_owned(),
-                text,
-            }],
-        },
-        ..Prompt::default()
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Nobody,
@@ -119,18 +87,18 @@ struct Timed {
     pings: Vec<f64>,
 }
 
-pub fn transform(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let results = lab.shuffled(&[Asked::Nobody, Asked::Client], measured)?;
+pub fn transform(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[Asked::Nobody, Asked::Client], measure)?;
     let at = |asked, percent| {
-        median_of(&results, asked, |timed: &Timed| {
-            percentile(&timed.renders, percent)
+        median_of(&results, asked, |time_drafts: &Timed| {
+            percentile(&time_drafts.renders, percent)
         })
     };
     let pings = |percent| {
         let both = [Asked::Nobody, Asked::Client];
         let pings = both.map(|asked| {
-            median_of(&results, asked, |timed: &Timed| {
-                percentile(&timed.pings, percent)
+            median_of(&results, asked, |time_drafts: &Timed| {
+                percentile(&time_drafts.pings, percent)
             })
         });
         (pings[0] + pings[1]) / 2.0
@@ -152,14 +120,14 @@ pub fn transform(lab: &mut Lab) -> Result<Vec<Figure>> {
     ])
 }
 
-fn measured(lab: &mut Lab, asked: Asked) -> Result<Timed> {
-    let data = lab.directory()?;
+fn measure(harness: &mut Harness, asked: Asked) -> Result<Timed> {
+    let data = harness.directory()?;
     let setup = HostSetup {
         journal: JournalKind::Memory,
         script: "prompts.json",
         ..HostSetup::SHIPPED
     };
-    let server = lab.host(&data, setup)?;
+    let server = harness.host(&data, setup)?;
     let mut socket = Socket::join(&server.address, CLIENT)?;
     let mut entry = json!({"clientId": CLIENT, "tools": []});
     if asked == Asked::Client {
@@ -167,10 +135,10 @@ fn measured(lab: &mut Lab, asked: Asked) -> Result<Timed> {
     }
     let params = json!({"channel": SESSION, "activeClient": entry});
     socket.request(3, "createSession", &params)?;
-    let chat = dial::chat_of(SESSION);
+    let chat = protocol::chat_of(SESSION);
     socket.request(4, "subscribe", &json!({"channel": chat}))?;
     let pings = pinged(&mut socket)?;
-    socket.send(&dial::turn_started(&chat, 1, "renders", "go"))?;
+    socket.send(&protocol::turn_started(&chat, 1, "renders", "go"))?;
     let mut moments: Vec<u64> = Vec::with_capacity(RENDERS);
     let (mut transforms, mut over) = (0, false);
     while !over {
@@ -207,7 +175,11 @@ fn measured(lab: &mut Lab, asked: Asked) -> Result<Timed> {
 }
 
 fn pinged(socket: &mut Socket) -> Result<Vec<f64>> {
-    let ping = dial::request(dial::ASK_ID, "ping", &json!({"channel": dial::root()}));
+    let ping = protocol::request(
+        protocol::ASK_ID,
+        "ping",
+        &json!({"channel": protocol::root()}),
+    );
     let mut times = Vec::with_capacity(RENDERS);
     for _ in 0..RENDERS {
         let began = now_ns();
@@ -224,7 +196,7 @@ enum Kind {
     Other,
 }
 
-/// Told by how a message begins: none is parsed that need not be.
+/// Known by how a message begins: none is parsed that need not be.
 fn kind_of(message: &[u8]) -> Kind {
     let has = |text: &[u8]| {
         let head = &message[..message.len().min(400)];

@@ -5,7 +5,7 @@
 //! times as long, of the same chat. Connections are made before the measuring begins; the restarted host has just
 //! become ready and has nothing in memory.
 //!
-//! A floor with one scan for all clients together would be lower; it is told beside.
+//! A floor with one scan for all clients together would be lower; it stands in a note.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::{median_of, values};
-use crate::dial;
-use crate::lab::{HostSetup, Lab};
+use crate::driver::{Driver, WATCHERS, WatcherOptions, Watchers};
+use crate::harness::{Harness, HostSetup};
 use crate::measure::{Cpu, median, spread};
 use crate::process::Server;
+use crate::protocol;
 use crate::seed_data::{Seeder, Shape};
-use crate::stage::{Crowd, Stage, WATCHERS, Watchers};
 use crate::table::Figure;
 
 const MISSED: u64 = 1_000;
@@ -58,18 +58,18 @@ struct Pasts {
     reply_bytes: usize,
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let mut pasts = Pasts {
         tails: Vec::new(),
         stopped: Vec::new(),
         reply_bytes: 0,
     };
     for log in [SHORT_LOG, LONG_LOG] {
-        let (past, server) = prepare(lab, log)?;
-        let reply = come_back(lab, &past, &server)?.reply_bytes;
+        let (past, server) = prepare(harness, log)?;
+        let reply = come_back(harness, &past, &server)?.reply_bytes;
         pasts.reply_bytes = reply as usize;
         pasts.tails.push((log, past, server));
-        let (past, server) = prepare(lab, log)?;
+        let (past, server) = prepare(harness, log)?;
         drop(server);
         pasts.stopped.push((log, past));
     }
@@ -81,10 +81,10 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
         Who::Cached,
         Who::Scanned,
     ];
-    let results = lab.shuffled(&subjects, |lab, who| {
+    let results = harness.shuffled(&subjects, |harness, who| {
         let mut backs = Vec::new();
         for _ in 0..BURSTS {
-            backs.push(pasts.once(lab, who)?);
+            backs.push(pasts.once(harness, who)?);
         }
         let of = |value: fn(&Back) -> f64| median(&backs.iter().map(value).collect::<Vec<_>>());
         Ok(Back {
@@ -96,29 +96,29 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
 }
 
 impl Pasts {
-    fn once(&self, lab: &mut Lab, who: Who) -> Result<Back> {
+    fn once(&self, harness: &mut Harness, who: Who) -> Result<Back> {
         let stopped = |log: u32| self.stopped.iter().find(|past| past.0 == log);
         match who {
             Who::Tail(log) => {
                 let tail = self.tails.iter().find(|tail| tail.0 == log);
                 let (_, past, server) = tail.context("no such log")?;
-                come_back(lab, past, server)
+                come_back(harness, past, server)
             }
             Who::Restarted(log) => {
                 let (_, past) = stopped(log).context("no such log")?;
-                let server = lab.host(&past.data, HostSetup::SHIPPED)?;
-                come_back(lab, past, &server)
+                let server = harness.host(&past.data, HostSetup::SHIPPED)?;
+                come_back(harness, past, &server)
             }
             Who::Cached => {
                 let (_, past) = stopped(SHORT_LOG).context("no such log")?;
-                let server = lab.bare(&[format!("--replay-bytes={}", self.reply_bytes)])?;
-                come_back(lab, past, &server)
+                let server = harness.bare(&[format!("--replay-bytes={}", self.reply_bytes)])?;
+                come_back(harness, past, &server)
             }
             Who::Scanned => {
                 let (_, past) = stopped(SHORT_LOG).context("no such log")?;
                 let scan = format!("--scan={}", past.data.display());
-                let server = lab.bare(&[scan, format!("--chat-id={}", past.chat_id)])?;
-                come_back(lab, past, &server)
+                let server = harness.bare(&[scan, format!("--chat-id={}", past.chat_id)])?;
+                come_back(harness, past, &server)
             }
         }
     }
@@ -167,8 +167,8 @@ fn figures(results: &[(Who, Back)]) -> Vec<Figure> {
 }
 
 /// A chat with a log; 100 clients watch it and leave; then a turn of 1,000 actions happens without them.
-fn prepare(lab: &mut Lab, log: u32) -> Result<(Past, Server)> {
-    let data = lab.directory()?;
+fn prepare(harness: &mut Harness, log: u32) -> Result<(Past, Server)> {
+    let data = harness.directory()?;
     let mut seeder = Seeder::open(&data)?;
     let seeded = seeder.session(
         "past",
@@ -179,26 +179,26 @@ fn prepare(lab: &mut Lab, log: u32) -> Result<(Past, Server)> {
         },
     )?;
     seeder.finish()?;
-    let server = lab.host(&data, HostSetup::SHIPPED)?;
-    let mut stage = Stage::of(server, &seeded.chat)?;
-    let crowd = Crowd {
+    let server = harness.host(&data, HostSetup::SHIPPED)?;
+    let mut driver = Driver::of(server, &seeded.chat)?;
+    let options = WatcherOptions {
         root: true,
         name: "r",
-        ..Crowd::default()
+        ..WatcherOptions::default()
     };
-    drop(Watchers::join(lab, &stage, &crowd)?);
-    let last_seen = stage.seq()?;
+    drop(Watchers::join(harness, &driver, &options)?);
+    let last_seen = driver.seq()?;
     let mut witness = Watchers::join(
-        lab,
-        &stage,
-        &Crowd {
+        harness,
+        &driver,
+        &WatcherOptions {
             count: 1,
-            ..Crowd::default()
+            ..WatcherOptions::default()
         },
     )?;
     witness.mark(MISSED)?;
     // The turn, its part, and its end are actions too.
-    stage.stream(MISSED - 3, 0)?;
+    driver.stream(MISSED - 3, 0)?;
     witness.wait()?;
     let past = Past {
         data,
@@ -206,24 +206,24 @@ fn prepare(lab: &mut Lab, log: u32) -> Result<(Past, Server)> {
         chat_id: seeded.chat_id,
         last_seen,
     };
-    Ok((past, stage.server))
+    Ok((past, driver.server))
 }
 
-fn come_back(lab: &mut Lab, past: &Past, server: &Server) -> Result<Back> {
-    let subscriptions = [dial::root(), past.chat.clone()];
-    let mut crowd = lab.helper(&[
+fn come_back(harness: &mut Harness, past: &Past, server: &Server) -> Result<Back> {
+    let subscriptions = [protocol::root(), past.chat.clone()];
+    let mut options = harness.child(&[
         "askers".to_owned(),
         format!("--address={}", server.address),
         format!("--count={WATCHERS}"),
         format!(
             "--request={}",
-            dial::reconnect("r{n}", past.last_seen, &subscriptions)
+            protocol::reconnect("r{n}", past.last_seen, &subscriptions)
         ),
     ])?;
-    crowd.line()?;
+    options.line()?;
     std::thread::sleep(Duration::from_millis(50));
     let before = Cpu::of(server.pid())?;
-    let answer = crowd.ask("go")?;
+    let answer = options.ask("go")?;
     std::thread::sleep(Duration::from_millis(10));
     let used = Cpu::of(server.pid())?.since(before);
     let replays = answer["replays"].as_u64();
@@ -231,7 +231,7 @@ fn come_back(lab: &mut Lab, past: &Past, server: &Server) -> Result<Back> {
         bail!("{replays:?} of {WATCHERS} reconnects were answered by a replay");
     }
     let bytes = answer["bytes"].as_f64().unwrap_or(0.0) / WATCHERS as f64;
-    drop(crowd);
+    drop(options);
     // The host hears that they are gone before they come again.
     std::thread::sleep(Duration::from_millis(200));
     Ok(Back {

@@ -9,17 +9,17 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::latency::{EVERY, Tiles};
+use super::latency::{EVERY, Percentiles};
 use super::{median_of, values};
-use crate::dial;
-use crate::lab::{HostSetup, Lab};
+use crate::driver::{Driver, WATCHERS, WatcherOptions, Watchers};
+use crate::harness::{Harness, HostSetup};
 use crate::measure::{Cpu, Peak, rss_anon_kib, spread};
+use crate::protocol;
 use crate::socket::Socket;
-use crate::stage::{Crowd, Stage, Watchers};
 use crate::table::Figure;
 
 const CALLS: usize = 200;
-/// How often a result repeats the word it is told.
+/// How often a result repeats the word it is given.
 const REPEATED: usize = 100;
 const WORD_BYTES: usize = 10_486; // 1 MiB in all
 const NUMBER_BYTES: usize = 8;
@@ -33,8 +33,8 @@ enum Output {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Relayed {
-    tiles: Tiles,
+struct ResultsRun {
+    percentiles: Percentiles,
     /// The most that was added to the memory the host had before.
     grown_mib: f64,
     seconds: f64,
@@ -43,7 +43,7 @@ struct Relayed {
 }
 
 /// One of its figures.
-type Look = fn(&Relayed) -> f64;
+type Look = fn(&ResultsRun) -> f64;
 
 /// What the agent plays: `print WORD MS` makes so many calls, one every so many milliseconds.
 pub fn script() -> String {
@@ -59,8 +59,8 @@ pub fn script() -> String {
     json!({"scenes": [{"when": r"^print (\w+) (\d+)$", "steps": steps}]}).to_string()
 }
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let results = lab.shuffled(&[Output::Large, Output::Small], relayed)?;
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let results = harness.shuffled(&[Output::Large, Output::Small], relayed)?;
     let of = |output, value: Look| median_of(&results, output, value);
     let rounds = |value: Look| {
         let (large, small) = (
@@ -70,7 +70,7 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
         format!("rounds: large {large}, small {small}")
     };
     let grown: Look = |relayed| relayed.grown_mib;
-    let p99: Look = |relayed| relayed.tiles.p99;
+    let p99: Look = |relayed| relayed.percentiles.p99;
     Ok(vec![
         Figure::within(
             "memory added by 200 results of 1 MB",
@@ -90,8 +90,8 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
         )
         .note(format!(
             "p50: large {:.0} us, small {:.0} us; a turn took {:.1} s, {:.1} s; CPU {:.0} ms, {:.0} ms",
-            of(Output::Large, |relayed| relayed.tiles.p50),
-            of(Output::Small, |relayed| relayed.tiles.p50),
+            of(Output::Large, |relayed| relayed.percentiles.p50),
+            of(Output::Small, |relayed| relayed.percentiles.p50),
             of(Output::Large, |relayed| relayed.seconds),
             of(Output::Small, |relayed| relayed.seconds),
             of(Output::Large, |relayed| relayed.cpu_ms),
@@ -101,50 +101,50 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     ])
 }
 
-fn relayed(lab: &mut Lab, output: Output) -> Result<Relayed> {
-    let data = lab.directory()?;
+fn relayed(harness: &mut Harness, output: Output) -> Result<ResultsRun> {
+    let data = harness.directory()?;
     let setup = HostSetup {
         script: "results.json",
         ..HostSetup::SHIPPED
     };
-    let mut stage = Stage::on(lab.host(&data, setup)?)?;
-    let crowd = Crowd {
-        stamped: true,
-        ..Crowd::default()
-    };
-    let mut watchers = Watchers::join(lab, &stage, &crowd)?;
-    let mut printer = Socket::join(&stage.server.address, "printer")?;
+    let mut driver = Driver::on(harness.host(&data, setup)?)?;
+    let options = WatcherOptions::stamped(WATCHERS);
+    let mut watchers = Watchers::join(harness, &driver, &options)?;
+    let mut printer = Socket::join(&driver.server.address, "printer")?;
     printer.request(3, "createSession", &json!({"channel": SESSION}))?;
     watchers.mark(100)?;
-    stage.stamp(100, EVERY)?;
+    driver.stamp(100, EVERY)?;
     watchers.wait()?;
 
-    let length = lab.seconds(6.0);
-    let before = rss_anon_kib(stage.server.pid())?;
-    let memory = Peak::of(stage.server.pid());
+    let length = harness.seconds(4.0);
+    let before = rss_anon_kib(driver.server.pid())?;
+    let memory = Peak::of(driver.server.pid());
     let word = match output {
         Output::Large => "x".repeat(WORD_BYTES),
         Output::Small => "x".to_owned(),
     };
     let every_ms = length.as_millis() / CALLS as u128;
-    let (chat, text) = (dial::chat_of(SESSION), format!("print {word} {every_ms}"));
-    let (began, cpu) = (std::time::Instant::now(), Cpu::of(stage.server.pid())?);
-    printer.send(&dial::turn_started(&chat, 1, "turn-1", &text))?;
+    let (chat, text) = (
+        protocol::chat_of(SESSION),
+        format!("print {word} {every_ms}"),
+    );
+    let (began, cpu) = (std::time::Instant::now(), Cpu::of(driver.server.pid())?);
+    printer.send(&protocol::turn_started(&chat, 1, "turn-1", &text))?;
     // Drafts end before the turn does: all of them are sent while results come.
     let count = u32::try_from(length.as_millis() / EVERY.as_millis())?;
     watchers.mark(u64::from(count))?;
-    stage.stamp(count, EVERY)?;
+    driver.stamp(count, EVERY)?;
     watchers.wait()?;
-    let tiles = Tiles::of(&watchers.latencies_us()?);
+    let percentiles = Percentiles::of(&watchers.latencies_us()?);
     while is_running(&mut printer)? {
         std::thread::sleep(Duration::from_millis(50));
     }
     let seconds = began.elapsed().as_secs_f64();
-    let cpu = Cpu::of(stage.server.pid())?.since(cpu);
+    let cpu = Cpu::of(driver.server.pid())?.since(cpu);
     let grown_mib = memory.kib().saturating_sub(before) as f64 / 1_024.0;
     check(&mut printer, &chat, output)?;
-    Ok(Relayed {
-        tiles,
+    Ok(ResultsRun {
+        percentiles,
         grown_mib,
         seconds,
         cpu_ms: cpu.total_ns as f64 / 1e6,
@@ -152,7 +152,7 @@ fn relayed(lab: &mut Lab, output: Output) -> Result<Relayed> {
 }
 
 fn is_running(printer: &mut Socket) -> Result<bool> {
-    let list = printer.request(4, "listSessions", &json!({"channel": dial::root()}))?;
+    let list = printer.request(4, "listSessions", &json!({"channel": protocol::root()}))?;
     let items = list["items"].as_array().cloned().unwrap_or_default();
     let status = items
         .iter()
@@ -169,10 +169,10 @@ fn check(printer: &mut Socket, chat: &str, output: Output) -> Result<()> {
     ensure!(parts.len() == CALLS, "{} calls in the turn", parts.len());
     for part in parts {
         let content = &part["toolCall"]["content"];
-        let kept = content[1]["sizeHint"].as_u64();
+        let stored = content[1]["sizeHint"].as_u64();
         let bytes = (NUMBER_BYTES + WORD_BYTES * REPEATED) as u64;
         let expected = (output == Output::Large).then_some(bytes);
-        ensure!(kept == expected, "a result of {kept:?} bytes");
+        ensure!(stored == expected, "a result of {stored:?} bytes");
     }
     Ok(())
 }

@@ -5,21 +5,24 @@
 use anyhow::Result;
 
 use super::{median_of, values};
-use crate::lab::{HostSetup, Lab};
+use crate::harness::{Harness, HostSetup};
 use crate::measure::{median, spread};
 use crate::table::Figure;
 
 const NONE: u32 = 0;
 const MANY: u32 = 10_000;
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let starts = if lab.quick { 3 } else { 7 };
-    let data = [(NONE, lab.sessions(NONE)?), (MANY, lab.sessions(MANY)?)];
-    let results = lab.shuffled(&[NONE, MANY], |lab, sessions| {
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let starts = if harness.quick { 3 } else { 7 };
+    let data = [
+        (NONE, harness.sessions(NONE)?),
+        (MANY, harness.sessions(MANY)?),
+    ];
+    let results = harness.shuffled(&[NONE, MANY], |harness, sessions| {
         let mut times = Vec::new();
         for (_, data) in data.iter().filter(|(held, _)| *held == sessions) {
             for _ in 0..starts {
-                let server = lab.host(data, HostSetup::SHIPPED)?;
+                let server = harness.host(data, HostSetup::SHIPPED)?;
                 times.push(server.ready_after_ns as f64 / 1e6);
                 server.stop()?;
             }

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::open::openings;
 use super::{median_of, values};
-use crate::lab::{HostSetup, Lab};
+use crate::harness::{Harness, HostSetup};
 use crate::measure::spread;
 use crate::seed_data::{Seeder, Shape};
 use crate::table::Figure;
@@ -19,8 +19,8 @@ const VIEW: u32 = 20;
 const IDLE_MS: u64 = 100;
 const UNTIL_COLD: Duration = Duration::from_millis(220);
 
-pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
-    let data = lab.directory()?;
+pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+    let data = harness.directory()?;
     let mut seeder = Seeder::open(&data)?;
     let shape = |turns| Shape {
         turns,
@@ -30,20 +30,20 @@ pub fn run(lab: &mut Lab) -> Result<Vec<Figure>> {
     let short = seeder.session("short", shape(SHORT))?;
     let long = seeder.session("long-", shape(LONG))?;
     seeder.finish()?;
-    let server = lab.host(
+    let server = harness.host(
         &data,
         HostSetup {
             idle_ms: Some(IDLE_MS),
             ..HostSetup::SHIPPED
         },
     )?;
-    let results = lab.shuffled(&[SHORT, LONG], |lab, turns| {
+    let results = harness.shuffled(&[SHORT, LONG], |harness, turns| {
         let chat = if turns == SHORT {
             &short.chat
         } else {
             &long.chat
         };
-        let count = if lab.quick { 8 } else { 20 };
+        let count = if harness.quick { 8 } else { 20 };
         let least = VIEW as usize * TURN_BYTES;
         openings(&server, chat, Some(VIEW), count, UNTIL_COLD, least)
     })?;

@@ -6,7 +6,7 @@ mod running;
 use std::process::{Command, Output};
 
 use client::Target;
-use conformance::stage::Person;
+use conformance::native::ChatClient;
 use serde_json::{Value, json};
 use testkit::{Answer, Gate, ModelServer};
 
@@ -32,12 +32,12 @@ async fn start(server: &ModelServer) -> Host {
     started.await.unwrap()
 }
 
-async fn arrives(host: &Host) -> Person {
+async fn arrives(host: &Host) -> ChatClient {
     let target = Target {
         url: host.ready["url"].as_str().unwrap().to_owned(),
         token: host.ready["token"].as_str().map(str::to_owned),
     };
-    let mut ann = Person::arrives_at(&target, "ann").await;
+    let mut ann = ChatClient::arrives_at(&target, "ann").await;
     let work = host.data.path().canonicalize().unwrap();
     ann.creates_session(SESSION, &work, json!({})).await;
     ann
@@ -54,7 +54,7 @@ async fn shown(command: Command) -> Value {
 }
 
 /// Says three things: a mention, a command and a picture; the turns' ids.
-async fn talks(ann: &mut Person, server: &ModelServer) -> [String; 3] {
+async fn talks(ann: &mut ChatClient, server: &ModelServer) -> [String; 3] {
     server.answers(["Seen.", "Hello!", "A cat."].map(|answer| Answer::says([answer])));
     let mentions = ann.says("see @file:a.txt and @file:gone.txt").await;
     ann.turn_over().await;

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use client::Target;
-use conformance::stage::{Person, calls_of, messages, parts_of, script_of};
+use conformance::native::{ChatClient, calls_of, messages, parts_of, script_of};
 use expect_test::expect;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -44,13 +44,13 @@ fn verb(host: &Host, arguments: &[&str]) -> Command {
     command
 }
 
-async fn arrives(host: &Host) -> Person {
+async fn arrives(host: &Host) -> ChatClient {
     let ready = &host.ready;
     let target = Target {
         url: ready["url"].as_str().unwrap().to_owned(),
         token: ready["token"].as_str().map(str::to_owned),
     };
-    Person::arrives_at(&target, "ann").await
+    ChatClient::arrives_at(&target, "ann").await
 }
 
 const SESSION: &str = "native:/binary";
@@ -234,7 +234,7 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
         url: ready["url"].as_str().unwrap().to_owned(),
         token: None,
     };
-    let mut ann = Person::arrives_at(&target, "ann").await;
+    let mut ann = ChatClient::arrives_at(&target, "ann").await;
     let work = data.path().canonicalize().unwrap();
     ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
         .await;

@@ -97,10 +97,6 @@ impl Log {
         self.floor = self.committed_floor;
         self.tail.cut_back(self.committed);
     }
-
-    pub fn digest(&self) -> serde_json::Value {
-        serde_json::json!({"seq": self.seq.0, "floor": self.floor.0})
-    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,10 @@ pub(crate) enum Purpose {
 }
 
 impl Requests {
+    pub fn count(&self) -> usize {
+        self.out.len()
+    }
+
     pub fn count_of(&self, peer: PeerId) -> usize {
         let out = self.out.values();
         out.filter(|request| request.peer == peer).count()

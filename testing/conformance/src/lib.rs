@@ -1,6 +1,6 @@
 //! A real host on a real socket, for clients that somebody else wrote.
 
-pub mod stage;
+pub mod native;
 
 use std::path::{Path, PathBuf};
 

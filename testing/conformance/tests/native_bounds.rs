@@ -1,34 +1,19 @@
 //! The native agent at its edges: long outputs, endless circles, several chats at once, strange places.
 
-use conformance::stage::{
-    Person, SESSION, Stage, calls_of, messages, parts_of, said_in, script_of,
+use conformance::native::{
+    ChatClient, NativeHarness, SESSION, bash, calls_of, ends, error_of, messages, said_in,
+    script_of,
 };
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
-fn bash(command: &str) -> Call {
-    Call::new("call_bash", "bash", &json!({"command": command}))
-}
-
-fn ends() -> Answer {
-    Answer::says(["done"])
-}
-
-fn error_of(turn: &Value) -> Value {
-    assert_eq!(turn["state"], "error", "{turn:#}");
-    parts_of(turn, "error")
-        .last()
-        .expect("an error part")
-        .clone()
-}
-
 #[tokio::test]
 async fn a_long_output_is_told_in_part_and_kept_whole() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let answers = [Answer::calls([bash("seq 1 100000")]), ends()];
-    let turn = stage.talk("count", answers).await;
-    let told = stage.last_results().remove(0);
+    let turn = harness.talk("count", answers).await;
+    let told = harness.last_results().remove(0);
     assert!(
         told.len() < 64 * 1_024,
         "{} bytes for the model",
@@ -39,11 +24,11 @@ async fn a_long_output_is_told_in_part_and_kept_whole() {
     let content = call["content"].as_array().unwrap();
     let whole = content.iter().find(|block| block["type"] == "resource");
     let whole = whole.unwrap_or_else(|| panic!("{call:#}"));
-    let whole = stage.ann.reads(&whole["uri"]).await;
+    let whole = harness.ann.reads(&whole["uri"]).await;
     let lines: Vec<&str> = whole.lines().collect();
     assert_eq!((lines[0], lines[99_999]), ("1", "100000"));
-    stage.talk("again", [ends()]).await;
-    let again = stage.last_results().remove(0);
+    harness.talk("again", [ends()]).await;
+    let again = harness.last_results().remove(0);
     assert_eq!(
         again, told,
         "later turns hold what the model was told, no more"
@@ -52,25 +37,25 @@ async fn a_long_output_is_told_in_part_and_kept_whole() {
 
 #[tokio::test]
 async fn a_model_that_goes_in_circles_is_stopped_and_may_go_on() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let circle = || Answer::calls([Call::new("c", "list", &json!({}))]);
-    let turn = stage
+    let turn = harness
         .talk("go", std::iter::repeat_with(circle).take(100))
         .await;
     let error = error_of(&turn);
     assert_eq!(error["resumable"], true);
-    assert_eq!(stage.model.requests().len(), 100);
-    stage.model.answers([ends()]);
-    stage.ann.resumes(&turn).await;
+    assert_eq!(harness.model.requests().len(), 100);
+    harness.model.answers([ends()]);
+    harness.ann.resumes(&turn).await;
     let over = |chat: &Value| chat["turns"][0]["state"] == "complete";
-    stage.ann.until("it goes on", over).await;
-    assert_eq!(stage.last_messages().len(), 1 + 200);
+    harness.ann.until("it goes on", over).await;
+    assert_eq!(harness.last_messages().len(), 1 + 200);
 }
 
 #[tokio::test]
 async fn edits_of_one_round_are_made_one_after_the_other() {
-    let mut stage = Stage::set_with(json!({"permissions": "accept-edits"})).await;
-    stage.write("a.txt", "one two three\n");
+    let mut harness = NativeHarness::start_with(json!({"permissions": "accept-edits"})).await;
+    harness.write("a.txt", "one two three\n");
     let edit = |id: &str, old: &str, new: &str| {
         let edits = json!([{"old_text": old, "new_text": new}]);
         Call::new(id, "edit", &json!({"path": "a.txt", "edits": edits}))
@@ -81,14 +66,14 @@ async fn edits_of_one_round_are_made_one_after_the_other() {
         edit("2", "two", "2"),
         edit("3", "three", "3"),
     ];
-    let turn = stage
+    let turn = harness
         .talk("go", [Answer::calls([read]), Answer::calls(edits), ends()])
         .await;
     let success: Vec<Value> = calls_of(&turn)[1..]
         .iter()
         .map(|call| call["success"].clone())
         .collect();
-    let text = stage.read("a.txt");
+    let text = harness.read("a.txt");
     // Whatever is said to have worked is in the file, and nothing else is.
     for (made, success) in [("1", &success[0]), ("2", &success[1]), ("3", &success[2])] {
         assert_eq!(text.contains(made), *success == true, "{text} {success:?}");
@@ -98,34 +83,34 @@ async fn edits_of_one_round_are_made_one_after_the_other() {
 
 #[tokio::test]
 async fn what_is_approved_in_two_chats_at_once_is_approved_in_both() {
-    let mut stage = Stage::set().await;
-    let mut bob = Person::arrives(stage.host(), "bob").await;
+    let mut harness = NativeHarness::start().await;
+    let mut bob = ChatClient::arrives(harness.host(), "bob").await;
     let params = json!({"channel": SESSION, "chat": "ahp-chat:/second"});
     bob.connection.request("createChat", params).await.unwrap();
     bob.enters(SESSION, "ahp-chat:/second").await;
     let (one, two) = ("echo one", "echo two");
-    stage
+    harness
         .model
         .answers_to("from ann", [Answer::calls([bash(one)])]);
-    stage
+    harness
         .model
         .answers_to("from bob", [Answer::calls([bash(two)])]);
-    stage.model.answers([ends(), ends()]);
-    stage.ann.says("from ann").await;
+    harness.model.answers([ends(), ends()]);
+    harness.ann.says("from ann").await;
     bob.says("from bob").await;
     // Both ask before anything is remembered.
-    stage.ann.asked().await;
+    harness.ann.asked().await;
     bob.asked().await;
     let choice = json!({"selectedOptionId": "approve-session"});
-    stage.ann.decides(choice.clone()).await;
-    stage.ann.turn_over().await;
+    harness.ann.decides(choice.clone()).await;
+    harness.ann.turn_over().await;
     bob.decides(choice).await;
     bob.turn_over().await;
     let both = [
         Call::new("1", "bash", &json!({"command": one})),
         Call::new("2", "bash", &json!({"command": two})),
     ];
-    let turn = stage.talk("both", [Answer::calls(both), ends()]).await;
+    let turn = harness.talk("both", [Answer::calls(both), ends()]).await;
     let confirmed: Vec<Value> = calls_of(&turn)
         .iter()
         .map(|call| call["confirmed"].clone())
@@ -135,19 +120,19 @@ async fn what_is_approved_in_two_chats_at_once_is_approved_in_both() {
 
 #[tokio::test]
 async fn a_stream_cut_in_the_middle_of_a_call_runs_nothing_of_it() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let begins = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
         "function": {"name": "bash", "arguments": "{\"command\": \"touch made"}}]});
-    let turn = stage
+    let turn = harness
         .talk("go", [Answer::says(["So:"]).delta(&begins).cuts()])
         .await;
     assert_eq!(error_of(&turn)["resumable"], true);
-    assert!(!stage.work().join("made").exists());
-    stage.model.answers([ends()]);
-    stage.ann.resumes(&turn).await;
+    assert!(!harness.work().join("made").exists());
+    harness.model.answers([ends()]);
+    harness.ann.resumes(&turn).await;
     let over = |chat: &Value| chat["turns"][0]["state"] == "complete";
-    stage.ann.until("it goes on", over).await;
-    let messages = stage.last_messages();
+    harness.ann.until("it goes on", over).await;
+    let messages = harness.last_messages();
     expect![[r#"
         user: go
         assistant: So:
@@ -158,27 +143,27 @@ async fn a_stream_cut_in_the_middle_of_a_call_runs_nothing_of_it() {
 
 #[tokio::test]
 async fn settings_of_a_message_reach_the_model_and_strange_ones_do_not() {
-    let mut stage = Stage::set_up(json!({}), |model| {
+    let mut harness = NativeHarness::start_with_model(json!({}), |model| {
         model.settings =
             Some(json!({"temperature": {"type": "number", "minimum": 0, "maximum": 2}}));
     })
     .await;
-    stage.model.answers([ends()]);
+    harness.model.answers([ends()]);
     let model = json!({"id": "echo", "config": {"temperature": 0.5}});
-    stage.ann.says_to("hi", model).await;
-    stage.ann.turn_over().await;
-    assert_eq!(stage.model.requests()[0].json()["temperature"], 0.5);
+    harness.ann.says_to("hi", model).await;
+    harness.ann.turn_over().await;
+    assert_eq!(harness.model.requests()[0].json()["temperature"], 0.5);
     let model = json!({"id": "echo", "config": {"temperature": "hot"}});
-    stage.ann.says_to("hi", model).await;
-    let reason = stage.ann.refused().await;
+    harness.ann.says_to("hi", model).await;
+    let reason = harness.ann.refused().await;
     assert!(reason.contains("`temperature`"), "{reason}");
-    stage.model.answers([ends()]);
+    harness.model.answers([ends()]);
     let strange =
         json!({"messages": [], "model": "other", "logit_bias": {"1": 100}, "max_tokens": 1});
     let model = json!({"id": "echo", "config": strange});
-    stage.ann.says_to("hi", model).await;
-    stage.ann.turn_over().await;
-    let body = stage.model.requests()[1].json();
+    harness.ann.says_to("hi", model).await;
+    harness.ann.turn_over().await;
+    let body = harness.model.requests()[1].json();
     assert_eq!((&body["model"], messages(&body).len()), (&json!("echo"), 3));
     assert!(
         body.get("logit_bias").is_none() && body.get("max_tokens").is_none(),
@@ -188,12 +173,12 @@ async fn settings_of_a_message_reach_the_model_and_strange_ones_do_not() {
 
 #[tokio::test]
 async fn a_working_directory_that_is_gone_is_an_error_with_words() {
-    let mut stage = Stage::set().await;
-    std::fs::remove_dir_all(stage.work()).unwrap();
+    let mut harness = NativeHarness::start().await;
+    std::fs::remove_dir_all(harness.work()).unwrap();
     let list = Call::new("l", "list", &json!({}));
-    stage.model.answers([Answer::calls([list]), ends()]);
-    stage.ann.says("look").await;
-    let turn = stage.ann.turn_over().await;
+    harness.model.answers([Answer::calls([list]), ends()]);
+    harness.ann.says("look").await;
+    let turn = harness.ann.turn_over().await;
     let told = turn.to_string();
     assert!(told.contains("work"), "{turn:#}");
     assert!(
@@ -204,16 +189,16 @@ async fn a_working_directory_that_is_gone_is_an_error_with_words() {
 
 #[tokio::test]
 async fn a_second_person_decides_for_the_first_and_both_see_the_same() {
-    let mut stage = Stage::set().await;
-    let chat = stage.ann.chat.clone();
-    let mut bob = Person::arrives(stage.host(), "bob").await;
+    let mut harness = NativeHarness::start().await;
+    let chat = harness.ann.chat.clone();
+    let mut bob = ChatClient::arrives(harness.host(), "bob").await;
     bob.enters(SESSION, chat.as_str()).await;
-    stage
+    harness
         .model
         .answers([Answer::calls([bash("echo hi")]), ends()]);
-    stage.ann.says("go").await;
+    harness.ann.says("go").await;
     bob.decides(json!({})).await;
-    let turn = stage.ann.turn_over().await;
+    let turn = harness.ann.turn_over().await;
     let same = bob
         .until("it is over", |chat| {
             chat["activeTurn"].is_null() && chat["turns"][0]["state"] == "complete"
@@ -224,7 +209,7 @@ async fn a_second_person_decides_for_the_first_and_both_see_the_same() {
 
 #[tokio::test]
 async fn input_is_told_while_it_streams_also_if_it_is_long_and_split_badly() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let content = "äöü€🦀\"\\\n".repeat(500);
     let gate = Gate::new();
     let write = Call::new(
@@ -233,26 +218,26 @@ async fn input_is_told_while_it_streams_also_if_it_is_long_and_split_badly() {
         &json!({"path": "long.txt", "content": content}),
     );
     let answer = Answer::calls([write]).split_at_every_byte().waits(&gate);
-    stage.model.answers([answer, ends()]);
-    stage.ann.says("write").await;
+    harness.model.answers([answer, ends()]);
+    harness.ann.says("write").await;
     gate.reached().await;
     gate.open();
-    stage.ann.turn_over().await;
-    assert_eq!(stage.read("long.txt"), content);
+    harness.ann.turn_over().await;
+    assert_eq!(harness.read("long.txt"), content);
 }
 
 #[tokio::test]
 async fn text_around_calls_stays_where_it_was() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let list = || Call::new("l", "list", &json!({}));
     let answer = Answer::says(["before"])
         .then_calls([list()])
         .then_says(["after"]);
-    let turn = stage.talk("go", [answer, ends()]).await;
+    let turn = harness.talk("go", [answer, ends()]).await;
     assert_eq!(said_in(&turn, "markdown"), ["before", "after", "done"]);
-    let second = messages(&stage.model.requests()[1].json());
+    let second = messages(&harness.model.requests()[1].json());
     assert_eq!(second[1]["content"], "beforeafter");
-    stage.talk("again", [ends()]).await;
+    harness.talk("again", [ends()]).await;
     expect![[r#"
         user: go
         assistant: before [list {}]
@@ -260,5 +245,5 @@ async fn text_around_calls_stays_where_it_was() {
         assistant: afterdone
         user: again
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
+    .assert_eq(&script_of(&harness.last_messages()));
 }

@@ -1,21 +1,13 @@
 //! Nothing is edited or run without a word: who is asked, with what to choose from, and what is remembered.
 
-use conformance::stage::{SESSION, Stage, calls_of, script_of};
+use conformance::native::{NativeHarness, SESSION, bash, calls_of, ends, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
-fn bash(command: &str) -> Call {
-    Call::new("call_bash", "bash", &json!({"command": command}))
-}
-
 fn edit(path: &str, old: &str, new: &str) -> Call {
     let edits = json!([{"old_text": old, "new_text": new}]);
     Call::new("call_edit", "edit", &json!({"path": path, "edits": edits}))
-}
-
-fn ends() -> Answer {
-    Answer::says(["done"])
 }
 
 /// What became of the calls of the last turn.
@@ -33,23 +25,25 @@ fn statuses(turn: &Value) -> Vec<String> {
 }
 
 /// Lets the model make a call that nobody is asked about; the turn.
-async fn unasked(stage: &mut Stage, call: Call) -> Value {
-    stage.talk("unasked", [Answer::calls([call]), ends()]).await
+async fn unasked(harness: &mut NativeHarness, call: Call) -> Value {
+    harness
+        .talk("unasked", [Answer::calls([call]), ends()])
+        .await
 }
 
 /// Lets the model make a call that is asked about, and approves it; the turn.
-async fn approved(stage: &mut Stage, call: Call, more: Value) -> Value {
-    stage.model.answers([Answer::calls([call]), ends()]);
-    stage.ann.says("asked").await;
-    stage.ann.decides(more).await;
-    stage.ann.turn_over().await
+async fn approved(harness: &mut NativeHarness, call: Call, more: Value) -> Value {
+    harness.model.answers([Answer::calls([call]), ends()]);
+    harness.ann.says("asked").await;
+    harness.ann.decides(more).await;
+    harness.ann.turn_over().await
 }
 
-async fn sets_permissions(stage: &mut Stage, mode: &str) {
+async fn sets_permissions(harness: &mut NativeHarness, mode: &str) {
     let config = json!({"type": "session/configChanged", "config": {"permissions": mode}});
-    stage.ann.does_in(SESSION, config).await;
+    harness.ann.does_in(SESSION, config).await;
     let mode = mode.to_owned();
-    stage
+    harness
         .ann
         .until_session(SESSION, move |state| {
             state["config"]["values"]["permissions"] == mode.as_str()
@@ -59,16 +53,16 @@ async fn sets_permissions(stage: &mut Stage, mode: &str) {
 
 #[tokio::test]
 async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\ntwo\n");
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\ntwo\n");
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
-    stage.model.answers([
+    harness.model.answers([
         Answer::calls([read]),
         Answer::calls([edit("a.txt", "two", "2")]),
         ends(),
     ]);
-    stage.ann.says("change it").await;
-    let asked = stage.ann.asked().await;
+    harness.ann.says("change it").await;
+    let asked = harness.ann.asked().await;
     let kinds: Vec<[&Value; 2]> = asked["options"]
         .as_array()
         .unwrap()
@@ -85,94 +79,102 @@ async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
     );
     assert_eq!(asked["editable"], true);
     let preview = asked["edits"]["items"][0].clone();
-    let before = stage.ann.reads(&preview["before"]["content"]["uri"]).await;
-    let after = stage.ann.reads(&preview["after"]["content"]["uri"]).await;
+    let before = harness
+        .ann
+        .reads(&preview["before"]["content"]["uri"])
+        .await;
+    let after = harness.ann.reads(&preview["after"]["content"]["uri"]).await;
     assert_eq!(
         (before.as_str(), after.as_str()),
         ("one\ntwo\n", "one\n2\n")
     );
     assert_eq!(
-        stage.read("a.txt"),
+        harness.read("a.txt"),
         "one\ntwo\n",
         "not before it is allowed"
     );
     let choice = json!({"selectedOptionId": "approve"});
-    stage.ann.decides_about(&asked, choice).await;
-    let turn = stage.ann.turn_over().await;
-    assert_eq!(stage.read("a.txt"), "one\n2\n");
+    harness.ann.decides_about(&asked, choice).await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(harness.read("a.txt"), "one\n2\n");
     let done = calls_of(&turn)[1].clone();
     let content = done["content"].as_array().unwrap().iter();
     let edits: Vec<&Value> = content
         .filter(|block| block["type"] == "fileEdit")
         .collect();
     assert_eq!(edits.len(), 1, "{done:#}");
-    let after = stage.ann.reads(&edits[0]["after"]["content"]["uri"]).await;
+    let after = harness
+        .ann
+        .reads(&edits[0]["after"]["content"]["uri"])
+        .await;
     assert_eq!(after, "one\n2\n");
     // Once is once.
-    stage
+    harness
         .model
         .answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
-    stage.ann.says("again").await;
-    stage
+    harness.ann.says("again").await;
+    harness
         .ann
         .decides(json!({"approved": false, "reason": "denied"}))
         .await;
-    stage.ann.turn_over().await;
-    assert_eq!(stage.read("a.txt"), "one\n2\n");
+    harness.ann.turn_over().await;
+    assert_eq!(harness.read("a.txt"), "one\n2\n");
 }
 
 #[tokio::test]
 async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_but_another_is() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let choice = json!({"selectedOptionId": "approve-session"});
-    approved(&mut stage, bash("echo one"), choice).await;
-    let turn = unasked(&mut stage, bash("echo one")).await;
+    approved(&mut harness, bash("echo one"), choice).await;
+    let turn = unasked(&mut harness, bash("echo one")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
-    stage.restart().await;
-    let turn = unasked(&mut stage, bash("echo one")).await;
+    harness.restart().await;
+    let turn = unasked(&mut harness, bash("echo one")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
     for other in ["echo one; echo two", "echo one ", "echo  one"] {
-        stage.model.answers([Answer::calls([bash(other)]), ends()]);
-        stage.ann.says(other).await;
-        stage
+        harness
+            .model
+            .answers([Answer::calls([bash(other)]), ends()]);
+        harness.ann.says(other).await;
+        harness
             .ann
             .decides(json!({"approved": false, "reason": "denied"}))
             .await;
-        let turn = stage.ann.turn_over().await;
+        let turn = harness.ann.turn_over().await;
         assert_eq!(calls_of(&turn)[0]["status"], "cancelled", "{other}");
     }
     // What is approved in one session means nothing in the next.
-    let work = stage.work();
-    stage
+    let work = harness.work();
+    harness
         .ann
         .creates_session("native:/other", &work, json!({}))
         .await;
-    stage
+    harness
         .model
         .answers([Answer::calls([bash("echo one")]), ends()]);
-    stage.ann.says("elsewhere").await;
-    stage.ann.decides(json!({})).await;
-    stage.ann.turn_over().await;
+    harness.ann.says("elsewhere").await;
+    harness.ann.decides(json!({})).await;
+    harness.ann.turn_over().await;
 }
 
 #[tokio::test]
 async fn a_denial_reaches_the_model_with_what_to_do_instead() {
-    let mut stage = Stage::set().await;
-    stage
+    let mut harness = NativeHarness::start().await;
+    harness
         .model
         .answers([Answer::calls([bash("rm -r .")]), ends()]);
-    stage.ann.says("tidy up").await;
+    harness.ann.says("tidy up").await;
     let suggestion = json!({"text": "use git clean -n", "origin": {"kind": "user"}});
     let denial = json!({"approved": false, "reason": "denied", "selectedOptionId": "deny", "userSuggestion": suggestion});
-    stage.ann.decides(denial).await;
-    stage.ann.turn_over().await;
+    harness.ann.decides(denial).await;
+    harness.ann.turn_over().await;
     expect![[r#"
         user: tidy up
         assistant: - [bash {"command":"rm -r ."}]
         tool: The user denied this call and says instead: use git clean -n
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
-    stage.talk("and now?", [ends()]).await;
+    .assert_eq(&script_of(&harness.last_messages()));
+    harness.talk("and now?", [ends()]).await;
     expect![[r#"
         user: tidy up
         assistant: - [bash {"command":"rm -r ."}]
@@ -180,108 +182,108 @@ async fn a_denial_reaches_the_model_with_what_to_do_instead() {
         assistant: done
         user: and now?
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
+    .assert_eq(&script_of(&harness.last_messages()));
 }
 
 #[tokio::test]
 async fn what_was_edited_is_what_runs() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let edited = json!({"command": "echo mine > made.txt; cat made.txt"}).to_string();
     let turn = approved(
-        &mut stage,
+        &mut harness,
         bash("touch theirs.txt"),
         json!({"editedToolInput": edited}),
     )
     .await;
-    assert_eq!(stage.read("made.txt"), "mine\n");
-    assert!(!stage.work().join("theirs.txt").exists());
+    assert_eq!(harness.read("made.txt"), "mine\n");
+    assert!(!harness.work().join("theirs.txt").exists());
     assert_eq!(calls_of(&turn)[0]["toolInput"], edited);
-    let results = stage.last_results();
+    let results = harness.last_results();
     assert!(results[0].contains("mine"), "{results:?}");
 }
 
 #[tokio::test]
 async fn an_input_that_was_edited_into_nonsense_runs_nothing() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     for edited in ["{", "[]", "{\"command\": 7}"] {
         let turn = approved(
-            &mut stage,
+            &mut harness,
             bash("touch theirs.txt"),
             json!({"editedToolInput": edited}),
         )
         .await;
         assert_eq!(calls_of(&turn)[0]["success"], false, "{edited}");
     }
-    assert!(!stage.work().join("theirs.txt").exists());
+    assert!(!harness.work().join("theirs.txt").exists());
 }
 
 #[tokio::test]
 async fn who_edits_a_command_and_approves_it_for_the_session_approved_the_edited_one() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let edited = json!({"command": "echo harmless"}).to_string();
     let choice = json!({"editedToolInput": edited, "selectedOptionId": "approve-session"});
-    approved(&mut stage, bash("touch harm.txt"), choice).await;
-    stage
+    approved(&mut harness, bash("touch harm.txt"), choice).await;
+    harness
         .model
         .answers([Answer::calls([bash("touch harm.txt")]), ends()]);
-    stage.ann.says("the first again").await;
-    stage
+    harness.ann.says("the first again").await;
+    harness
         .ann
         .decides(json!({"approved": false, "reason": "denied"}))
         .await;
-    stage.ann.turn_over().await;
-    assert!(!stage.work().join("harm.txt").exists());
-    let turn = unasked(&mut stage, bash("echo harmless")).await;
+    harness.ann.turn_over().await;
+    assert!(!harness.work().join("harm.txt").exists());
+    let turn = unasked(&mut harness, bash("echo harmless")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
 }
 
 #[tokio::test]
 async fn a_file_that_changed_while_its_edit_was_asked_about_is_not_overwritten() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
     let write = Call::new(
         "w",
         "write",
         &json!({"path": "a.txt", "content": "theirs\n"}),
     );
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
-    stage
+    harness
         .model
         .answers([Answer::calls([read]), Answer::calls([write]), ends()]);
-    stage.ann.says("write it").await;
-    let asked = stage.ann.asked().await;
-    stage.write("a.txt", "mine, meanwhile\n");
-    stage.ann.decides_about(&asked, json!({})).await;
-    let turn = stage.ann.turn_over().await;
-    assert_eq!(stage.read("a.txt"), "mine, meanwhile\n");
+    harness.ann.says("write it").await;
+    let asked = harness.ann.asked().await;
+    harness.write("a.txt", "mine, meanwhile\n");
+    harness.ann.decides_about(&asked, json!({})).await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(harness.read("a.txt"), "mine, meanwhile\n");
     assert_eq!(calls_of(&turn)[1]["success"], false);
 }
 
 #[tokio::test]
 async fn accepting_edits_edits_but_asks_before_it_runs() {
-    let mut stage = Stage::set_with(json!({"permissions": "accept-edits"})).await;
+    let mut harness = NativeHarness::start_with(json!({"permissions": "accept-edits"})).await;
     let write = Call::new(
         "w",
         "write",
         &json!({"path": "new.txt", "content": "made\n"}),
     );
-    let turn = unasked(&mut stage, write).await;
+    let turn = unasked(&mut harness, write).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
-    assert_eq!(stage.read("new.txt"), "made\n");
-    let turn = approved(&mut stage, bash("echo hi"), json!({})).await;
+    assert_eq!(harness.read("new.txt"), "made\n");
+    let turn = approved(&mut harness, bash("echo hi"), json!({})).await;
     assert_eq!(statuses(&turn), ["completed user-action true"]);
 }
 
 #[tokio::test]
 async fn read_only_reads_and_refuses_the_rest_without_asking() {
-    let mut stage = Stage::set_with(json!({"permissions": "read-only"})).await;
-    stage.write("a.txt", "one\n");
+    let mut harness = NativeHarness::start_with(json!({"permissions": "read-only"})).await;
+    harness.write("a.txt", "one\n");
     let calls = [
         Call::new("r", "read", &json!({"path": "a.txt"})),
         Call::new("w", "write", &json!({"path": "b.txt", "content": "x"})),
         bash("touch c.txt"),
     ];
-    let turn = stage
+    let turn = harness
         .talk("do it all", [Answer::calls(calls), ends()])
         .await;
     let success: Vec<Value> = calls_of(&turn)
@@ -289,52 +291,52 @@ async fn read_only_reads_and_refuses_the_rest_without_asking() {
         .map(|call| call["success"].clone())
         .collect();
     assert_eq!(success, [true, false, false]);
-    assert!(!stage.work().join("b.txt").exists() && !stage.work().join("c.txt").exists());
-    let results = stage.last_results();
+    assert!(!harness.work().join("b.txt").exists() && !harness.work().join("c.txt").exists());
+    let results = harness.last_results();
     assert!(results[1].contains("read only") && results[2].contains("read only"));
-    let system = stage.model.requests()[0].json()["messages"][0].to_string();
+    let system = harness.model.requests()[0].json()["messages"][0].to_string();
     assert!(system.contains("read only"), "{system}");
 }
 
 #[tokio::test]
 async fn the_mode_can_be_changed_in_mid_session_and_is_kept() {
-    let mut stage = Stage::set().await;
-    sets_permissions(&mut stage, "full-access").await;
-    let turn = unasked(&mut stage, bash("touch free.txt")).await;
+    let mut harness = NativeHarness::start().await;
+    sets_permissions(&mut harness, "full-access").await;
+    let turn = unasked(&mut harness, bash("touch free.txt")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
-    assert!(stage.work().join("free.txt").exists());
-    stage.restart().await;
-    let turn = unasked(&mut stage, bash("touch free2.txt")).await;
+    assert!(harness.work().join("free.txt").exists());
+    harness.restart().await;
+    let turn = unasked(&mut harness, bash("touch free2.txt")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
-    sets_permissions(&mut stage, "ask").await;
-    let turn = approved(&mut stage, bash("echo x"), json!({})).await;
+    sets_permissions(&mut harness, "ask").await;
+    let turn = approved(&mut harness, bash("echo x"), json!({})).await;
     assert_eq!(statuses(&turn), ["completed user-action true"]);
     let nonsense = json!({"type": "session/configChanged", "config": {"permissions": "root"}});
-    stage.ann.does_in(SESSION, nonsense).await;
-    stage.ann.refused().await;
+    harness.ann.does_in(SESSION, nonsense).await;
+    harness.ann.refused().await;
 }
 
 #[tokio::test]
 async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let gates = [Gate::new(), Gate::new()];
-    stage.model.answers([
+    harness.model.answers([
         Answer::calls([bash("touch first")]),
         Answer::calls([bash("touch second")]).waits(&gates[0]),
         Answer::calls([bash("touch third")]).waits(&gates[1]),
         ends(),
     ]);
-    stage.ann.says("all of them").await;
+    harness.ann.says("all of them").await;
     gates[0].reached().await;
-    sets_permissions(&mut stage, "read-only").await;
+    sets_permissions(&mut harness, "read-only").await;
     gates[0].open();
     gates[1].reached().await;
-    let system = stage.model.requests()[2].json()["messages"][0].to_string();
+    let system = harness.model.requests()[2].json()["messages"][0].to_string();
     assert!(system.contains("read only"), "the model is told: {system}");
-    sets_permissions(&mut stage, "ask").await;
+    sets_permissions(&mut harness, "ask").await;
     gates[1].open();
-    stage.ann.decides(json!({})).await;
-    let turn = stage.ann.turn_over().await;
+    harness.ann.decides(json!({})).await;
+    let turn = harness.ann.turn_over().await;
     assert_eq!(
         statuses(&turn),
         [
@@ -343,7 +345,7 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
             "completed user-action true"
         ]
     );
-    let made = |name: &str| stage.work().join(name).exists();
+    let made = |name: &str| harness.work().join(name).exists();
     assert_eq!(
         [made("first"), made("second"), made("third")],
         [true, false, true]
@@ -352,23 +354,23 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
 
 #[tokio::test]
 async fn what_was_asked_before_a_session_became_read_only_is_not_done_after() {
-    let mut stage = Stage::set().await;
-    stage
+    let mut harness = NativeHarness::start().await;
+    harness
         .model
         .answers([Answer::calls([bash("touch made")]), ends()]);
-    stage.ann.says("go").await;
-    let asked = stage.ann.asked().await;
-    sets_permissions(&mut stage, "read-only").await;
-    stage.ann.decides_about(&asked, json!({})).await;
-    let turn = stage.ann.turn_over().await;
+    harness.ann.says("go").await;
+    let asked = harness.ann.asked().await;
+    sets_permissions(&mut harness, "read-only").await;
+    harness.ann.decides_about(&asked, json!({})).await;
+    let turn = harness.ann.turn_over().await;
     assert_eq!(statuses(&turn), ["completed user-action false"]);
-    assert!(!stage.work().join("made").exists());
-    assert!(stage.last_results()[0].contains("read only"));
+    assert!(!harness.work().join("made").exists());
+    assert!(harness.last_results()[0].contains("read only"));
 }
 
 #[tokio::test]
 async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let calls = [
         Call::new(
             "x",
@@ -377,9 +379,9 @@ async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time(
         ),
         Call::new("y", "bash", &json!({"command": "touch made"})),
     ];
-    stage.model.answers([Answer::calls(calls), ends()]);
-    stage.ann.says("go").await;
-    stage
+    harness.model.answers([Answer::calls(calls), ends()]);
+    harness.ann.says("go").await;
+    harness
         .ann
         .until("the first runs", |chat| {
             let calls = calls_of(&chat["activeTurn"]);
@@ -388,63 +390,63 @@ async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time(
                 .is_some_and(|call| call["content"].to_string().contains("begun"))
         })
         .await;
-    sets_permissions(&mut stage, "read-only").await;
-    stage.write("go", "");
-    let turn = stage.ann.turn_over().await;
+    sets_permissions(&mut harness, "read-only").await;
+    harness.write("go", "");
+    let turn = harness.ann.turn_over().await;
     assert_eq!(
         statuses(&turn),
         ["completed setting true", "completed not-needed false"]
     );
-    assert!(!stage.work().join("made").exists());
+    assert!(!harness.work().join("made").exists());
 }
 
 #[tokio::test]
 async fn two_edits_of_one_file_that_were_both_approved_are_both_made() {
     for order in [[0, 1], [1, 0]] {
-        let mut stage = Stage::set().await;
-        stage.write("a.txt", "one\ntwo\n");
+        let mut harness = NativeHarness::start().await;
+        harness.write("a.txt", "one\ntwo\n");
         let edits = |id: &str, old: &str, new: &str| {
             let edits = json!([{"old_text": old, "new_text": new}]);
             Call::new(id, "edit", &json!({"path": "a.txt", "edits": edits}))
         };
         let calls = [edits("x", "one", "1"), edits("y", "two", "2")];
-        stage.model.answers([Answer::calls(calls), ends()]);
-        stage.ann.says("both").await;
-        let chat = stage.ann.until("both ask", both_ask).await;
+        harness.model.answers([Answer::calls(calls), ends()]);
+        harness.ann.says("both").await;
+        let chat = harness.ann.until("both ask", both_ask).await;
         let both = calls_of(&chat["activeTurn"]);
         for index in order {
-            stage.ann.decides_about(&both[index], json!({})).await;
+            harness.ann.decides_about(&both[index], json!({})).await;
         }
-        let turn = stage.ann.turn_over().await;
+        let turn = harness.ann.turn_over().await;
         assert_eq!(
             statuses(&turn),
             ["completed user-action true", "completed user-action true"],
             "{:?}",
-            stage.last_results()
+            harness.last_results()
         );
-        assert_eq!(stage.read("a.txt"), "1\n2\n");
+        assert_eq!(harness.read("a.txt"), "1\n2\n");
     }
 }
 
 #[tokio::test]
 async fn edits_that_collide_are_made_once_and_the_model_is_told_why() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
     let edits = |id: &str, new: &str| {
         let edits = json!([{"old_text": "one", "new_text": new}]);
         Call::new(id, "edit", &json!({"path": "a.txt", "edits": edits}))
     };
     // The last one is the first once more, word for word.
     let calls = [edits("x", "1"), edits("y", "eins"), edits("z", "1")];
-    stage.model.answers([Answer::calls(calls), ends()]);
-    stage.ann.says("all").await;
-    let chat = stage.ann.until("all ask", |chat| asking(chat) == 3).await;
+    harness.model.answers([Answer::calls(calls), ends()]);
+    harness.ann.says("all").await;
+    let chat = harness.ann.until("all ask", |chat| asking(chat) == 3).await;
     for call in calls_of(&chat["activeTurn"]) {
-        stage.ann.decides_about(&call, json!({})).await;
+        harness.ann.decides_about(&call, json!({})).await;
     }
-    stage.ann.turn_over().await;
-    assert_eq!(stage.read("a.txt"), "1\n");
-    let results = stage.last_results();
+    harness.ann.turn_over().await;
+    assert_eq!(harness.read("a.txt"), "1\n");
+    let results = harness.last_results();
     assert!(results[0].starts_with("Edited a.txt"), "{results:?}");
     for result in &results[1..] {
         assert!(result.contains("Nothing was changed"), "{results:?}");
@@ -464,21 +466,21 @@ fn both_ask(chat: &Value) -> bool {
 
 #[tokio::test]
 async fn calls_that_ask_at_the_same_time_are_decided_one_by_one() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let calls = [
         Call::new("x", "bash", &json!({"command": "touch x"})),
         Call::new("y", "bash", &json!({"command": "touch y"})),
     ];
-    stage.model.answers([Answer::calls(calls), ends()]);
-    stage.ann.says("both").await;
-    stage.ann.until("both ask", both_ask).await;
-    let both = calls_of(&stage.ann.sees()["activeTurn"]);
-    stage.ann.decides_about(&both[1], json!({})).await;
+    harness.model.answers([Answer::calls(calls), ends()]);
+    harness.ann.says("both").await;
+    harness.ann.until("both ask", both_ask).await;
+    let both = calls_of(&harness.ann.sees()["activeTurn"]);
+    harness.ann.decides_about(&both[1], json!({})).await;
     let denial = json!({"approved": false, "reason": "denied"});
-    stage.ann.decides_about(&both[0], denial).await;
-    stage.ann.turn_over().await;
-    assert!(!stage.work().join("x").exists() && stage.work().join("y").exists());
-    let messages = stage.last_messages();
+    harness.ann.decides_about(&both[0], denial).await;
+    harness.ann.turn_over().await;
+    assert!(!harness.work().join("x").exists() && harness.work().join("y").exists());
+    let messages = harness.last_messages();
     let ids: Vec<&Value> = messages
         .iter()
         .filter_map(|message| message.get("tool_call_id"))

@@ -1,17 +1,19 @@
 //! A whole conversation with the native agent: what the model is sent, and what people see of its answers.
 
-use conformance::stage::{SESSION, Stage, calls_of, messages, parts_of, said_in, script_of};
+use conformance::native::{
+    NativeHarness, SESSION, calls_of, messages, parts_of, said_in, script_of,
+};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
 #[tokio::test]
 async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
-    stage.write("b.txt", "two\n");
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
+    harness.write("b.txt", "two\n");
     let gate = Gate::new();
-    stage.model.answers([
+    harness.model.answers([
         Answer::thinks(["hm", "m"])
             .then_says(["Let me ", "look."])
             .then_calls([
@@ -23,10 +25,10 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
             .with_usage(100, 20),
         Answer::says(["One and ", "two."]).with_usage(150, 7),
     ]);
-    stage.ann.says("What is in the files?").await;
+    harness.ann.says("What is in the files?").await;
     gate.reached().await;
     // All of it is there before the answer is over: the input too.
-    let chat = stage
+    let chat = harness
         .ann
         .until("the calls stream", |chat| {
             let calls = calls_of(&chat["activeTurn"]);
@@ -46,7 +48,7 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
             .all(|call| call["status"] == "streaming")
     );
     gate.open();
-    let turn = stage.ann.turn_over().await;
+    let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete");
     assert_eq!(said_in(&turn, "markdown"), ["Let me look.", "One and two."]);
     let kinds: Vec<&Value> = turn["responseParts"]
@@ -65,7 +67,7 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
     }
     let usage = json!({"model": "echo", "inputTokens": 250, "outputTokens": 27});
     assert_eq!(turn["usage"], usage);
-    let requests = stage.model.requests();
+    let requests = harness.model.requests();
     assert_eq!(requests.len(), 2);
     let (first, second) = (requests[0].json(), requests[1].json());
     assert_eq!(
@@ -116,7 +118,7 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
     .assert_eq(&serde_json::to_string_pretty(&messages(&second)).unwrap());
     let system = first["messages"][0]["content"].as_str().unwrap();
     assert!(
-        system.contains(&stage.work().display().to_string()),
+        system.contains(&harness.work().display().to_string()),
         "{system}"
     );
     let names: Vec<&str> = first["tools"]
@@ -130,46 +132,46 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
 
 #[tokio::test]
 async fn a_session_is_named_after_its_first_message() {
-    let mut stage = Stage::set().await;
-    stage
+    let mut harness = NativeHarness::start().await;
+    harness
         .talk("\n  Fix the tests \nplease", [Answer::says(["ok"])])
         .await;
     let titled = |state: &Value| state["title"] == "Fix the tests";
-    stage.ann.until_session(SESSION, titled).await;
-    stage.talk("another", [Answer::says(["ok"])]).await;
-    assert!(titled(&stage.ann.sees_session(SESSION)));
+    harness.ann.until_session(SESSION, titled).await;
+    harness.talk("another", [Answer::says(["ok"])]).await;
+    assert!(titled(&harness.ann.sees_session(SESSION)));
 }
 
 #[tokio::test]
 async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
     let gate = Gate::new();
     let read = || Call::new("x", "read", &json!({"path": "a.txt"}));
-    stage.model.answers([
+    harness.model.answers([
         Answer::calls([read()]).waits(&gate),
         Answer::calls([read()]),
         Answer::says(["done"]),
         Answer::says(["and this"]),
     ]);
-    stage.ann.says("go").await;
+    harness.ann.says("go").await;
     gate.reached().await;
-    stage.ann.leaves_word("queued", "q", "then that").await;
-    stage.ann.leaves_word("steering", "s", "no, left").await;
-    stage
+    harness.ann.leaves_word("queued", "q", "then that").await;
+    harness.ann.leaves_word("steering", "s", "no, left").await;
+    harness
         .ann
         .until("both wait", |chat| {
             chat["steeringMessage"]["id"] == "s" && chat["queuedMessages"][0]["id"] == "q"
         })
         .await;
     gate.open();
-    stage
+    harness
         .ann
         .until("two turns", |chat| {
             chat["activeTurn"].is_null() && chat["turns"].as_array().unwrap().len() == 2
         })
         .await;
-    let chat = stage.ann.sees();
+    let chat = harness.ann.sees();
     assert!(
         chat["steeringMessage"].is_null() && chat["queuedMessages"].is_null(),
         "{chat:#}"
@@ -181,7 +183,7 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
         ["Said in between: no, left"],
         "people find it too"
     );
-    let requests = stage.model.requests();
+    let requests = harness.model.requests();
     let script = |number: usize| script_of(&messages(&requests[number].json()));
     expect![[r#"
         user: go
@@ -211,21 +213,21 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
 
 #[tokio::test]
 async fn a_message_may_name_its_model_but_no_strange_one() {
-    let mut stage = Stage::set().await;
-    stage.ann.says_to("hi", json!({"id": "gpt-9"})).await;
-    let reason = stage.ann.refused().await;
+    let mut harness = NativeHarness::start().await;
+    harness.ann.says_to("hi", json!({"id": "gpt-9"})).await;
+    let reason = harness.ann.refused().await;
     assert!(reason.contains("no model with this id"), "{reason}");
-    assert_eq!(stage.model.requests().len(), 0);
-    stage.model.answers([Answer::says(["hello"])]);
-    stage.ann.says_to("hi", json!({"id": "echo"})).await;
-    let turn = stage.ann.turn_over().await;
+    assert_eq!(harness.model.requests().len(), 0);
+    harness.model.answers([Answer::says(["hello"])]);
+    harness.ann.says_to("hi", json!({"id": "echo"})).await;
+    let turn = harness.ann.turn_over().await;
     assert_eq!(said_in(&turn, "markdown"), ["hello"]);
     assert_eq!(turn["message"]["model"]["id"], "echo");
 }
 
 #[tokio::test]
 async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_recorded() {
-    let mut stage = Stage::set_up(json!({}), |model| {
+    let mut harness = NativeHarness::start_with_model(json!({}), |model| {
         model.settings = Some(json!({
             "temperature": {"type": "number", "minimum": 0, "maximum": 2},
             "effort": {"type": "string", "enum": ["low", "high"]},
@@ -241,19 +243,19 @@ async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_reco
         (json!({"effort": "some"}), "`effort` must be one of"),
     ] {
         let model = json!({"id": "echo", "config": bad});
-        stage.ann.says_to("hi", model).await;
-        let reason = stage.ann.refused().await;
+        harness.ann.says_to("hi", model).await;
+        let reason = harness.ann.refused().await;
         assert!(reason.contains(why), "{reason}");
     }
-    assert_eq!(stage.model.requests().len(), 0);
-    stage.model.answers([Answer::says(["hello"])]);
+    assert_eq!(harness.model.requests().len(), 0);
+    harness.model.answers([Answer::says(["hello"])]);
     let told = json!({"temperature": 0.5, "seed": 7, "effort": "low"});
     let model = json!({"id": "echo", "config": told});
-    stage.ann.says_to("hi", model).await;
-    let turn = stage.ann.turn_over().await;
+    harness.ann.says_to("hi", model).await;
+    let turn = harness.ann.turn_over().await;
     let used = json!({"temperature": 0.5, "effort": "low"});
     assert_eq!(turn["message"]["model"]["config"], used);
-    let asked = stage.model.requests()[0].json();
+    let asked = harness.model.requests()[0].json();
     assert_eq!(
         (&asked["temperature"], &asked["effort"], &asked["seed"]),
         (&json!(0.5), &json!("low"), &Value::Null)
@@ -262,7 +264,7 @@ async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_reco
 
 #[tokio::test]
 async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
-    let mut stage = Stage::set_up(json!({}), |model| {
+    let mut harness = NativeHarness::start_with_model(json!({}), |model| {
         model.tools = Some(false);
         model.output_tokens = Some(77);
         model.model = Some("vendor/echo-7b".to_owned());
@@ -272,8 +274,8 @@ async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
     })
     .await;
     let answer = Answer::says(["cut"]).finishes("length").without_usage();
-    let turn = stage.talk("hi", [answer]).await;
-    let requests = stage.model.requests();
+    let turn = harness.talk("hi", [answer]).await;
+    let requests = harness.model.requests();
     let body = requests[0].json();
     assert_eq!(body["model"], "vendor/echo-7b");
     assert!(body.get("tools").is_none(), "{body:#}");

@@ -3,14 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use conformance::stage::{Stage, calls_of, parts_of, said_in, script_of};
+use conformance::native::{NativeHarness, bash, calls_of, error_of, said_in, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
-
-fn bash(command: &str) -> Call {
-    Call::new("call_bash", "bash", &json!({"command": command}))
-}
 
 fn read(path: &str) -> Call {
     Call::new("call_read", "read", &json!({"path": path}))
@@ -58,10 +54,10 @@ fn shown(chat: &Value) -> String {
 
 #[tokio::test]
 async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
-    stage.model.answers([Answer::calls([bash(TREE)])]);
-    stage.ann.says("run").await;
-    let chat = stage
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    harness.model.answers([Answer::calls([bash(TREE)])]);
+    harness.ann.says("run").await;
+    let chat = harness
         .ann
         .until("the command runs", |chat| {
             let text = shown(chat);
@@ -70,14 +66,14 @@ async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
         .await;
     let pids = pids(&shown(&chat));
     assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
-    stage.ann.cancels().await;
-    let turn = stage.ann.turn_over().await;
+    harness.ann.cancels().await;
+    let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "cancelled");
     assert_eq!(calls_of(&turn)[0]["status"], "cancelled");
     all_die(&pids).await;
-    assert_eq!(stage.model.requests().len(), 1, "nobody asks on");
-    stage.talk("and now?", [Answer::says(["ok"])]).await;
-    let sent = script_of(&stage.last_messages()).replace(TREE, "TREE");
+    assert_eq!(harness.model.requests().len(), 1, "nobody asks on");
+    harness.talk("and now?", [Answer::says(["ok"])]).await;
+    let sent = script_of(&harness.last_messages()).replace(TREE, "TREE");
     expect![[r#"
         user: run
         assistant: - [bash {"command":"TREE"}]
@@ -89,121 +85,113 @@ async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
 
 #[tokio::test]
 async fn a_cancel_in_mid_stream_aborts_the_request() {
-    let mut stage = Stage::set().await;
-    stage.model.answers([Answer::says_forever("la ")]);
-    stage.ann.says("sing").await;
-    stage
+    let mut harness = NativeHarness::start().await;
+    harness.model.answers([Answer::says_forever("la ")]);
+    harness.ann.says("sing").await;
+    harness
         .ann
         .until("it sings", |chat| {
             chat["activeTurn"].to_string().contains("la la")
         })
         .await;
-    stage.ann.cancels().await;
-    let turn = stage.ann.turn_over().await;
+    harness.ann.cancels().await;
+    let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "cancelled");
-    stage.model.abandoned(1).await;
+    harness.model.abandoned(1).await;
 }
 
 #[tokio::test]
 async fn a_cancel_before_the_first_word_aborts_the_request() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let never = Gate::new();
-    stage
+    harness
         .model
         .answers([Answer::says(["x"]).begins_after(&never)]);
-    stage.ann.says("hello?").await;
-    stage.model.asked(1).await;
-    stage
+    harness.ann.says("hello?").await;
+    harness.model.asked(1).await;
+    harness
         .ann
         .until("it runs", |chat| !chat["activeTurn"].is_null())
         .await;
-    stage.ann.cancels().await;
-    assert_eq!(stage.ann.turn_over().await["state"], "cancelled");
-    stage.model.abandoned(1).await;
+    harness.ann.cancels().await;
+    assert_eq!(harness.ann.turn_over().await["state"], "cancelled");
+    harness.model.abandoned(1).await;
 }
 
 #[tokio::test]
 async fn a_cancel_while_a_call_asks_runs_nothing() {
-    let mut stage = Stage::set().await;
-    stage.model.answers([Answer::calls([bash("touch made")])]);
-    stage.ann.says("run").await;
-    stage.ann.asked().await;
-    stage.ann.cancels().await;
-    let turn = stage.ann.turn_over().await;
+    let mut harness = NativeHarness::start().await;
+    harness.model.answers([Answer::calls([bash("touch made")])]);
+    harness.ann.says("run").await;
+    harness.ann.asked().await;
+    harness.ann.cancels().await;
+    let turn = harness.ann.turn_over().await;
     assert_eq!(
         (&turn["state"], &calls_of(&turn)[0]["status"]),
         (&json!("cancelled"), &json!("cancelled"))
     );
-    assert!(!stage.work().join("made").exists());
-    assert_eq!(stage.model.requests().len(), 1);
+    assert!(!harness.work().join("made").exists());
+    assert_eq!(harness.model.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn a_truncate_of_a_running_turn_stops_it_like_a_cancel() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
-    stage.model.answers([Answer::calls([bash(TREE)])]);
-    stage.ann.says("run").await;
-    let chat = stage
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    harness.model.answers([Answer::calls([bash(TREE)])]);
+    harness.ann.says("run").await;
+    let chat = harness
         .ann
         .until("the command runs", |chat| pids(&shown(chat)).len() == 3)
         .await;
     let pids = pids(&shown(&chat));
-    stage.ann.does(json!({"type": "chat/truncated"})).await;
-    stage
+    harness.ann.does(json!({"type": "chat/truncated"})).await;
+    harness
         .ann
         .until("nothing is left", |chat| chat["activeTurn"].is_null())
         .await;
     all_die(&pids).await;
-    stage.talk("anew", [Answer::says(["ok"])]).await;
+    harness.talk("anew", [Answer::says(["ok"])]).await;
     expect![[r#"
         user: anew
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
-}
-
-/// The error that a turn ended with.
-fn error_of(turn: &Value) -> Value {
-    assert_eq!(turn["state"], "error", "{turn:#}");
-    parts_of(turn, "error")
-        .last()
-        .expect("an error part")
-        .clone()
+    .assert_eq(&script_of(&harness.last_messages()));
 }
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_resumed_where_it_stopped() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
     let gate = Gate::new();
     let answers = [
         Answer::calls([read("a.txt")]).waits(&gate),
         Answer::calls([read("a.txt")]),
         Answer::says(["The file ", "says"]).cuts(),
     ];
-    stage.model.answers(answers);
-    stage.ann.says("go").await;
+    harness.model.answers(answers);
+    harness.ann.says("go").await;
     gate.reached().await;
-    stage.ann.leaves_word("steering", "s", "in German").await;
-    stage
+    harness.ann.leaves_word("steering", "s", "in German").await;
+    harness
         .ann
         .until("it waits", |chat| chat["steeringMessage"]["id"] == "s")
         .await;
     gate.open();
-    let turn = stage.ann.turn_over().await;
+    let turn = harness.ann.turn_over().await;
     let error = error_of(&turn);
     assert_eq!(error["resumable"], true, "{error:#}");
     assert_eq!(said_in(&turn, "markdown"), ["The file says"]);
-    stage.model.answers([
+    harness.model.answers([
         Answer::says([" eins."]).then_calls([read("a.txt")]),
         Answer::says(["Done."]),
     ]);
-    stage.ann.resumes(&turn).await;
-    stage
+    harness.ann.resumes(&turn).await;
+    harness
         .ann
         .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
         .await;
-    let requests = stage.model.requests();
-    let script = |number: usize| script_of(&conformance::stage::messages(&requests[number].json()));
+    let requests = harness.model.requests();
+    let script =
+        |number: usize| script_of(&conformance::native::messages(&requests[number].json()));
     expect![[r#"
         user: go
         assistant: - [read {"path":"a.txt"}]
@@ -237,14 +225,14 @@ async fn a_stream_that_breaks_off_is_resumed_where_it_stopped() {
 
 #[tokio::test]
 async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
-    stage.write("a.txt", "one\n");
-    stage.model.answers([
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    harness.write("a.txt", "one\n");
+    harness.model.answers([
         Answer::says(["First."]).then_calls([read("a.txt")]),
         Answer::calls([bash(TREE)]),
     ]);
-    stage.ann.says("go").await;
-    let chat = stage
+    harness.ann.says("go").await;
+    let chat = harness
         .ann
         .until("the command runs", |chat| {
             let calls = calls_of(&chat["activeTurn"]);
@@ -257,18 +245,18 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
     let call = calls_of(&chat["activeTurn"])[1].clone();
     let pids = pids(call["content"][0]["text"].as_str().unwrap());
     assert_eq!(pids.len(), 3);
-    stage.restart().await;
+    harness.restart().await;
     all_die(&pids).await;
-    let chat = stage.ann.sees();
+    let chat = harness.ann.sees();
     let turn = chat["turns"][0].clone();
     assert_eq!(error_of(&turn)["resumable"], true);
-    stage.model.answers([Answer::says(["Again."])]);
-    stage.ann.resumes(&turn).await;
-    stage
+    harness.model.answers([Answer::says(["Again."])]);
+    harness.ann.resumes(&turn).await;
+    harness
         .ann
         .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
         .await;
-    let sent = script_of(&stage.last_messages()).replace(TREE, "TREE");
+    let sent = script_of(&harness.last_messages()).replace(TREE, "TREE");
     expect![[r#"
         user: go
         assistant: First. [read {"path":"a.txt"}]
@@ -282,25 +270,25 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
 
 #[tokio::test]
 async fn a_turn_that_dies_while_it_asks_asks_anew_if_the_model_still_wants_it() {
-    let mut stage = Stage::set().await;
-    stage.model.answers([Answer::calls([bash("touch made")])]);
-    stage.ann.says("go").await;
-    let asked = stage.ann.asked().await;
-    stage.restart().await;
-    let turn = stage.ann.sees()["turns"][0].clone();
+    let mut harness = NativeHarness::start().await;
+    harness.model.answers([Answer::calls([bash("touch made")])]);
+    harness.ann.says("go").await;
+    let asked = harness.ann.asked().await;
+    harness.restart().await;
+    let turn = harness.ann.sees()["turns"][0].clone();
     assert_eq!(error_of(&turn)["resumable"], true);
     assert_ne!(calls_of(&turn)[0]["status"], "pending-confirmation");
-    stage
+    harness
         .model
         .answers([Answer::calls([bash("touch made")]), Answer::says(["ok"])]);
-    stage.ann.resumes(&turn).await;
-    let again = stage.ann.decides(json!({})).await;
+    harness.ann.resumes(&turn).await;
+    let again = harness.ann.decides(json!({})).await;
     assert_ne!(asked["toolCallId"], again["toolCallId"]);
-    stage
+    harness
         .ann
         .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
         .await;
-    assert!(stage.work().join("made").exists());
+    assert!(harness.work().join("made").exists());
     expect![[r#"
         user: go
         assistant: - [bash {"command":"touch made"}]
@@ -309,5 +297,5 @@ async fn a_turn_that_dies_while_it_asks_asks_anew_if_the_model_still_wants_it() 
         tool: [no output]
         [exit code 0]
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
+    .assert_eq(&script_of(&harness.last_messages()));
 }

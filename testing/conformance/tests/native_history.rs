@@ -1,6 +1,6 @@
 //! What the model is reminded of: earlier turns, as they are now, in this chat and in those made from it.
 
-use conformance::stage::{SESSION, Stage, messages, script_of};
+use conformance::native::{NativeHarness, SESSION, messages, script_of};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
@@ -10,32 +10,32 @@ fn reads(path: &str) -> Call {
 }
 
 /// The first turn of all that follow: a call, its result and a word.
-async fn begun() -> Stage {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
+async fn begun() -> NativeHarness {
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
     let answers = [
         Answer::says(["Looking."]).then_calls([reads("a.txt")]),
         Answer::says(["It says one."]),
     ];
-    stage.talk("first", answers).await;
-    stage
+    harness.talk("first", answers).await;
+    harness
 }
 
 /// What the model is sent when Ann says something now.
-async fn is_sent(stage: &mut Stage, text: &str, expected: &Expect) {
-    stage.talk(text, [Answer::says(["ok"])]).await;
-    expected.assert_eq(&script_of(&stage.last_messages()));
+async fn is_sent(harness: &mut NativeHarness, text: &str, expected: &Expect) {
+    harness.talk(text, [Answer::says(["ok"])]).await;
+    expected.assert_eq(&script_of(&harness.last_messages()));
 }
 
-fn turn_ids(stage: &Stage) -> Vec<Value> {
-    let chat = stage.ann.sees();
+fn turn_ids(harness: &NativeHarness) -> Vec<Value> {
+    let chat = harness.ann.sees();
     let turns = chat["turns"].as_array().unwrap().iter();
     turns.map(|turn| turn["id"].clone()).collect()
 }
 
 #[tokio::test]
 async fn the_next_turn_holds_the_last_ones_words_and_results_also_after_a_restart() {
-    let mut stage = begun().await;
+    let mut harness = begun().await;
     let second = expect![[r#"
         user: first
         assistant: Looking. [read {"path":"a.txt"}]
@@ -44,8 +44,8 @@ async fn the_next_turn_holds_the_last_ones_words_and_results_also_after_a_restar
         assistant: It says one.
         user: second
     "#]];
-    is_sent(&mut stage, "second", &second).await;
-    let requests = stage.model.requests();
+    is_sent(&mut harness, "second", &second).await;
+    let requests = harness.model.requests();
     let ids = |body: &Value| {
         let messages = messages(body);
         (
@@ -55,9 +55,9 @@ async fn the_next_turn_holds_the_last_ones_words_and_results_also_after_a_restar
     };
     let (called, answered) = ids(&requests[2].json());
     assert_eq!(called, answered, "every call has its result");
-    stage.restart().await;
+    harness.restart().await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "third",
         &expect![[r#"
         user: first
@@ -75,13 +75,13 @@ async fn the_next_turn_holds_the_last_ones_words_and_results_also_after_a_restar
 
 #[tokio::test]
 async fn truncation_rewinds_what_the_model_sees() {
-    let mut stage = begun().await;
-    stage.talk("second", [Answer::says(["two"])]).await;
-    let first = turn_ids(&stage)[0].clone();
+    let mut harness = begun().await;
+    harness.talk("second", [Answer::says(["two"])]).await;
+    let first = turn_ids(&harness)[0].clone();
     let cut = json!({"type": "chat/truncated", "turnId": first});
-    stage.ann.does(cut).await;
+    harness.ann.does(cut).await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "instead",
         &expect![[r#"
         user: first
@@ -93,18 +93,18 @@ async fn truncation_rewinds_what_the_model_sees() {
     "#]],
     )
     .await;
-    stage.ann.does(json!({"type": "chat/truncated"})).await;
+    harness.ann.does(json!({"type": "chat/truncated"})).await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "anew",
         &expect![[r#"
         user: anew
     "#]],
     )
     .await;
-    stage.restart().await;
+    harness.restart().await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "again",
         &expect![[r#"
         user: anew
@@ -117,14 +117,14 @@ async fn truncation_rewinds_what_the_model_sees() {
 
 #[tokio::test]
 async fn a_fork_knows_what_was_said_until_then_and_goes_its_own_way() {
-    let mut stage = begun().await;
-    stage.talk("second", [Answer::says(["two"])]).await;
-    let main = stage.ann.chat.clone();
-    let first = turn_ids(&stage)[0].clone();
+    let mut harness = begun().await;
+    harness.talk("second", [Answer::says(["two"])]).await;
+    let main = harness.ann.chat.clone();
+    let first = turn_ids(&harness)[0].clone();
     let source = json!({"kind": "fork", "chat": main.as_str(), "turnId": first});
-    stage.ann.opens_chat("ahp-chat:/fork", source).await;
+    harness.ann.opens_chat("ahp-chat:/fork", source).await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "in the fork",
         &expect![[r#"
         user: first
@@ -136,9 +136,9 @@ async fn a_fork_knows_what_was_said_until_then_and_goes_its_own_way() {
     "#]],
     )
     .await;
-    stage.ann.enters(SESSION, main.as_str()).await;
+    harness.ann.enters(SESSION, main.as_str()).await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "at home",
         &expect![[r#"
         user: first
@@ -152,10 +152,10 @@ async fn a_fork_knows_what_was_said_until_then_and_goes_its_own_way() {
     "#]],
     )
     .await;
-    stage.restart().await;
-    stage.ann.enters(SESSION, "ahp-chat:/fork").await;
+    harness.restart().await;
+    harness.ann.enters(SESSION, "ahp-chat:/fork").await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "back in the fork",
         &expect![[r#"
         user: first
@@ -173,23 +173,23 @@ async fn a_fork_knows_what_was_said_until_then_and_goes_its_own_way() {
 
 #[tokio::test]
 async fn a_side_chat_knows_what_is_being_said_and_says_nothing_back() {
-    let mut stage = begun().await;
-    let main = stage.ann.chat.clone();
+    let mut harness = begun().await;
+    let main = harness.ann.chat.clone();
     let gate = Gate::new();
     let hangs = Answer::says(["I am just ", "about to"]).waits(&gate);
-    stage.model.answers_to("hang on", [hangs]);
-    let running = stage.ann.says("hang on").await;
-    stage
+    harness.model.answers_to("hang on", [hangs]);
+    let running = harness.ann.says("hang on").await;
+    harness
         .ann
         .until("the half sentence", |chat| {
             chat["activeTurn"].to_string().contains("about to")
         })
         .await;
     let source = json!({"kind": "sideChat", "chat": main.as_str(), "turnId": running});
-    stage.ann.opens_chat("ahp-chat:/side", source).await;
-    stage.model.answers_to("aside", [Answer::says(["ok"])]);
-    stage.ann.says("aside").await;
-    stage.ann.turn_over().await;
+    harness.ann.opens_chat("ahp-chat:/side", source).await;
+    harness.model.answers_to("aside", [Answer::says(["ok"])]);
+    harness.ann.says("aside").await;
+    harness.ann.turn_over().await;
     expect![[r#"
         user: first
         assistant: Looking. [read {"path":"a.txt"}]
@@ -200,13 +200,13 @@ async fn a_side_chat_knows_what_is_being_said_and_says_nothing_back() {
         assistant: I am just about to
         user: aside
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
-    stage.ann.enters(SESSION, main.as_str()).await;
+    .assert_eq(&script_of(&harness.last_messages()));
+    harness.ann.enters(SESSION, main.as_str()).await;
     gate.open();
     let idle = |chat: &Value| chat["activeTurn"].is_null();
-    stage.ann.until("the turn ends", idle).await;
+    harness.ann.until("the turn ends", idle).await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "at home",
         &expect![[r#"
         user: first
@@ -220,10 +220,10 @@ async fn a_side_chat_knows_what_is_being_said_and_says_nothing_back() {
     "#]],
     )
     .await;
-    stage.restart().await;
-    stage.ann.enters(SESSION, "ahp-chat:/side").await;
+    harness.restart().await;
+    harness.ann.enters(SESSION, "ahp-chat:/side").await;
     is_sent(
-        &mut stage,
+        &mut harness,
         "again aside",
         &expect![[r#"
         user: first
@@ -243,12 +243,13 @@ async fn a_side_chat_knows_what_is_being_said_and_says_nothing_back() {
 
 #[tokio::test]
 async fn a_small_model_is_reminded_of_the_newest_only() {
-    let mut stage = Stage::set_up(json!({}), |model| model.context_tokens = Some(400)).await;
+    let mut harness =
+        NativeHarness::start_with_model(json!({}), |model| model.context_tokens = Some(400)).await;
     let long = "x".repeat(500);
     for text in ["one", "two", "three"] {
-        stage.talk(text, [Answer::says([long.as_str()])]).await;
+        harness.talk(text, [Answer::says([long.as_str()])]).await;
     }
-    let sent = script_of(&stage.last_messages()).replace(&long, "…");
+    let sent = script_of(&harness.last_messages()).replace(&long, "…");
     expect![[r#"
         user: two
         assistant: …

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use conformance::stage::{Stage, calls_of, messages, said_in, script_of};
+use conformance::native::{NativeHarness, calls_of, messages, said_in, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
@@ -14,27 +14,27 @@ fn picture() -> Value {
     json!([{"type": "embeddedResource", "label": "p.png", "contentType": "image/png", "data": PICTURE}])
 }
 
-fn put(stage: &Stage, path: &str, text: &str) {
-    let path = stage.work().join(path);
+fn put(harness: &NativeHarness, path: &str, text: &str) {
+    let path = harness.work().join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// Ann says something with attachments, the model answers with these; the turn once it is over.
 async fn shows(
-    stage: &mut Stage,
+    harness: &mut NativeHarness,
     text: &str,
     attachments: Value,
     answers: impl IntoIterator<Item = Answer>,
 ) -> Value {
-    stage.model.answers(answers);
-    stage.ann.says_with(text, attachments).await;
-    stage.ann.turn_over().await
+    harness.model.answers(answers);
+    harness.ann.says_with(text, attachments).await;
+    harness.ann.turn_over().await
 }
 
 /// The system's message of the last request.
-fn system(stage: &Stage) -> String {
-    let body = stage.model.requests().last().unwrap().json();
+fn system(harness: &NativeHarness) -> String {
+    let body = harness.model.requests().last().unwrap().json();
     let all = body["messages"].as_array().unwrap();
     let system = all.iter().find(|message| message["role"] == "system");
     system.unwrap()["content"].as_str().unwrap().to_owned()
@@ -43,9 +43,9 @@ fn system(stage: &Stage) -> String {
 // C-037: native blocks are made at the provider's door
 #[tokio::test]
 async fn a_picture_goes_as_a_picture_and_stays_one() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let turn = shows(
-        &mut stage,
+        &mut harness,
         "what is it?",
         picture(),
         [Answer::says(["A cat."])],
@@ -56,23 +56,23 @@ async fn a_picture_goes_as_a_picture_and_stays_one() {
         {"type": "text", "text": "what is it?"},
         {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PICTURE}")}},
     ]);
-    assert_eq!(stage.last_messages()[0]["content"], expected);
-    stage.restart().await;
-    stage.talk("sure?", [Answer::says(["Yes."])]).await;
-    assert_eq!(stage.last_messages()[0]["content"], expected);
+    assert_eq!(harness.last_messages()[0]["content"], expected);
+    harness.restart().await;
+    harness.talk("sure?", [Answer::says(["Yes."])]).await;
+    assert_eq!(harness.last_messages()[0]["content"], expected);
 }
 
 /// A server that does not take the picture gets it described, once and for all of this turn.
 async fn is_described_after(refusal: Answer) {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let answers = [refusal, Answer::says(["I see none."])];
-    let turn = shows(&mut stage, "what is it?", picture(), answers).await;
+    let turn = shows(&mut harness, "what is it?", picture(), answers).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     assert_eq!(said_in(&turn, "markdown"), ["I see none."]);
     let told = said_in(&turn, "systemNotification");
     let words = "The model's server rejected p.png; the model gets a description instead.";
     assert!(told.contains(&words.to_owned()), "{told:?}");
-    let requests = stage.model.requests();
+    let requests = harness.model.requests();
     assert_eq!(requests.len(), 2);
     assert!(requests[0].json().to_string().contains(PICTURE));
     let second = messages(&requests[1].json())[0]["content"].to_string();
@@ -89,79 +89,83 @@ async fn a_picture_that_a_server_finds_too_large_is_described_and_the_turn_goes_
 
 #[tokio::test]
 async fn a_server_that_refuses_for_another_reason_is_asked_once() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let refusal = [Answer::error(400, "no such parameter")];
-    let turn = shows(&mut stage, "what is it?", picture(), refusal).await;
+    let turn = shows(&mut harness, "what is it?", picture(), refusal).await;
     assert_eq!(turn["state"], "error", "{turn:#}");
-    assert_eq!(stage.model.requests().len(), 1);
+    assert_eq!(harness.model.requests().len(), 1);
 }
 
 // C-021: frozen when it is first followed
 #[tokio::test]
 async fn a_file_is_shown_as_it_was_when_it_was_mentioned() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
-    stage
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
+    harness
         .talk("see @file:a.txt", [Answer::says(["Seen."])])
         .await;
-    let first = stage.last_messages()[0].clone();
+    let first = harness.last_messages()[0].clone();
     let shown = first["content"].to_string();
     assert!(shown.contains(r"a.txt\n```\none\n```"), "{shown}");
     assert!(!shown.contains("@file"), "{shown}");
-    stage.write("a.txt", "two\n");
-    stage
+    harness.write("a.txt", "two\n");
+    harness
         .talk("and now @file:a.txt", [Answer::says(["Changed."])])
         .await;
-    let messages = stage.last_messages();
+    let messages = harness.last_messages();
     assert_eq!(messages[0], first);
     assert!(messages[2]["content"].to_string().contains("two"));
-    std::fs::remove_file(stage.work().join("a.txt")).unwrap();
-    stage.restart().await;
-    stage.talk("thanks", [Answer::says(["ok"])]).await;
-    assert_eq!(stage.last_messages()[..3], messages[..3]);
+    std::fs::remove_file(harness.work().join("a.txt")).unwrap();
+    harness.restart().await;
+    harness.talk("thanks", [Answer::says(["ok"])]).await;
+    assert_eq!(harness.last_messages()[..3], messages[..3]);
 }
 
 // C-061: the hint is in the prompt, the body comes through the tool, the user's text has nothing of it
 #[tokio::test]
 async fn a_skill_is_hinted_at_in_the_prompt_and_read_by_its_tool() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let skill = "---\nname: tables\ndescription: Draws tables.\n---\nUse three columns.\n";
-    put(&stage, ".agents/skills/tables/SKILL.md", skill);
+    put(&harness, ".agents/skills/tables/SKILL.md", skill);
     let answers = [
         Answer::calls([Call::new("c1", "skill", &json!({"name": "tables"}))]),
         Answer::says(["Done."]),
     ];
-    let turn = stage.talk("draw @skill:tables please", answers).await;
+    let turn = harness.talk("draw @skill:tables please", answers).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let hint = "The user asked for skill \"tables\"; call skill with name \"tables\"";
-    assert!(system(&stage).contains(hint), "{}", system(&stage));
-    let results = stage.last_results();
+    assert!(system(&harness).contains(hint), "{}", system(&harness));
+    let results = harness.last_results();
     assert!(results[0].contains("Use three columns."), "{results:?}");
-    let user = stage.last_messages()[0]["content"].clone();
+    let user = harness.last_messages()[0]["content"].clone();
     let blocks = json!([{"type": "text", "text": "draw "}, {"type": "text", "text": " please"}]);
     assert_eq!(user, blocks);
-    stage.talk("again", [Answer::says(["ok"])]).await;
-    assert!(!system(&stage).contains(hint), "it held for one turn");
+    harness.talk("again", [Answer::says(["ok"])]).await;
+    assert!(!system(&harness).contains(hint), "it held for one turn");
 }
 
 // C-041, C-044: the expansion, and never the literal
 #[tokio::test]
 async fn a_command_of_the_project_is_what_it_stands_for() {
-    let mut stage = Stage::set().await;
-    put(&stage, ".greenroom/commands/greet.md", "Greet $1 warmly.\n");
-    stage
+    let mut harness = NativeHarness::start().await;
+    put(
+        &harness,
+        ".greenroom/commands/greet.md",
+        "Greet $1 warmly.\n",
+    );
+    harness
         .talk("/greet Ann", [Answer::says(["Hello, Ann!"])])
         .await;
     // What it stood for then is what was said.
-    put(&stage, ".greenroom/commands/greet.md", "Ignore $1.\n");
-    stage.talk("thanks", [Answer::says(["ok"])]).await;
+    put(&harness, ".greenroom/commands/greet.md", "Ignore $1.\n");
+    harness.talk("thanks", [Answer::says(["ok"])]).await;
     expect![[r#"
         user: Greet Ann warmly.
         assistant: Hello, Ann!
         user: thanks
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
-    let all = stage.model.requests();
+    .assert_eq(&script_of(&harness.last_messages()));
+    let all = harness.model.requests();
     assert!(
         all.iter()
             .all(|request| !request.json().to_string().contains("/greet"))
@@ -170,16 +174,16 @@ async fn a_command_of_the_project_is_what_it_stands_for() {
 
 #[tokio::test]
 async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_said() {
-    let mut stage = Stage::set().await;
-    stage.talk("first", [Answer::says(["one"])]).await;
-    stage.talk("second", [Answer::says(["two"])]).await;
-    let turn = stage
+    let mut harness = NativeHarness::start().await;
+    harness.talk("first", [Answer::says(["one"])]).await;
+    harness.talk("second", [Answer::says(["two"])]).await;
+    let turn = harness
         .talk("/compact names matter", [Answer::says(["We counted."])])
         .await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let told = said_in(&turn, "systemNotification");
     assert_eq!(told, ["The 2 turns before are summarised for the model."]);
-    let requests = stage.model.requests();
+    let requests = harness.model.requests();
     assert_eq!(requests.len(), 3, "one request summarises");
     let asked = script_of(&messages(&requests[2].json()));
     assert!(
@@ -191,8 +195,8 @@ async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_sai
     assert!(asked.contains("names matter"), "{asked}");
     assert!(requests[2].json()["tools"].is_null());
     for said in ["third", "fourth"] {
-        stage.talk(said, [Answer::says(["ok"])]).await;
-        stage.restart().await;
+        harness.talk(said, [Answer::says(["ok"])]).await;
+        harness.restart().await;
     }
     expect![[r#"
         user: What was said before, in short:
@@ -202,24 +206,24 @@ async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_sai
         assistant: ok
         user: fourth
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
+    .assert_eq(&script_of(&harness.last_messages()));
 }
 
 #[tokio::test]
 async fn what_the_host_did_itself_is_nothing_to_the_model() {
-    let mut stage = Stage::set().await;
-    stage.talk("first", [Answer::says(["one"])]).await;
-    stage.talk("second", [Answer::says(["two"])]).await;
-    stage.talk("/rewind", []).await;
-    stage.talk("/help", []).await;
-    assert_eq!(stage.model.requests().len(), 2, "no model is asked");
-    stage.talk("third", [Answer::says(["three"])]).await;
+    let mut harness = NativeHarness::start().await;
+    harness.talk("first", [Answer::says(["one"])]).await;
+    harness.talk("second", [Answer::says(["two"])]).await;
+    harness.talk("/rewind", []).await;
+    harness.talk("/help", []).await;
+    assert_eq!(harness.model.requests().len(), 2, "no model is asked");
+    harness.talk("third", [Answer::says(["three"])]).await;
     expect![[r#"
         user: first
         assistant: one
         user: third
     "#]]
-    .assert_eq(&script_of(&stage.last_messages()));
+    .assert_eq(&script_of(&harness.last_messages()));
 }
 
 /// The path that a descriptor names.
@@ -231,20 +235,20 @@ fn path_in(shown: &str) -> String {
 // C-032: what cannot be sent can be read where it lies, and is not changed there
 #[tokio::test]
 async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let long: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
     let attached = json!([{
         "type": "embeddedResource", "label": "long.log", "contentType": "text/plain",
         "data": STANDARD.encode(&long),
     }]);
     shows(
-        &mut stage,
+        &mut harness,
         "look",
         attached.clone(),
         [Answer::says(["Where?"])],
     )
     .await;
-    let content = stage.last_messages()[0]["content"].clone();
+    let content = harness.last_messages()[0]["content"].clone();
     let shown = content[1]["text"]
         .as_str()
         .unwrap_or_else(|| panic!("{content}"));
@@ -253,7 +257,7 @@ async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed(
         "{shown}"
     );
     let path = path_in(shown);
-    assert!(!std::path::Path::new(&path).starts_with(stage.work()));
+    assert!(!std::path::Path::new(&path).starts_with(harness.work()));
     let answers = [
         Answer::calls([
             Call::new(
@@ -265,8 +269,8 @@ async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed(
         ]),
         Answer::says(["Done."]),
     ];
-    let turn = stage.talk("read it", answers).await;
-    let results = stage.last_results();
+    let turn = harness.talk("read it", answers).await;
+    let results = harness.last_results();
     assert!(results[0].contains("line 12345"), "{results:?}");
     assert!(
         results[1].contains("can be read and not changed"),
@@ -279,16 +283,16 @@ async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed(
 // C-077: what an editor says is in the user's message and not in the prompt
 #[tokio::test]
 async fn editor_context_stays_out_of_the_system_prompt() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let context = json!({"type": "editor-context", "kind": "selection", "payload": {"node": "n-4711"}, "emitted_at": 1});
     let chip = json!([{"type": "simple", "label": "selection", "displayKind": "selection",
         "modelRepresentation": "", "_meta": {"compositor/part": context}}]);
-    let turn = shows(&mut stage, "make it red", chip, [Answer::says(["Done."])]).await;
+    let turn = shows(&mut harness, "make it red", chip, [Answer::says(["Done."])]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    let shown = stage.last_messages()[0]["content"].to_string();
+    let shown = harness.last_messages()[0]["content"].to_string();
     assert!(
         shown.contains("<editor_context kind=") && shown.contains("n-4711"),
         "{shown}"
     );
-    assert!(!system(&stage).contains("n-4711"));
+    assert!(!system(&harness).contains("n-4711"));
 }

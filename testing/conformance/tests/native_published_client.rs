@@ -7,13 +7,13 @@ use ahp::{Client, ClientConfig, SubscriptionEvent};
 use ahp_types::actions::StateAction;
 use ahp_types::state::{ChatState, ResponsePart, SessionState, SnapshotState};
 use ahp_ws::WebSocketTransport;
-use conformance::stage::{SESSION, Stage};
+use conformance::native::{NativeHarness, SESSION};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 use tokio::time::timeout;
 
-async fn arrives(stage: &Stage) -> (Client, SessionState, ChatState) {
-    let transport = WebSocketTransport::connect(&stage.host().url)
+async fn arrives(harness: &NativeHarness) -> (Client, SessionState, ChatState) {
+    let transport = WebSocketTransport::connect(&harness.host().url)
         .await
         .unwrap();
     let client = Client::connect(transport, ClientConfig::default())
@@ -24,17 +24,17 @@ async fn arrives(stage: &Stage) -> (Client, SessionState, ChatState) {
         .initialize("bob".to_owned(), versions, Vec::new())
         .await
         .unwrap();
-    let (session, chat) = snapshots(&client, stage).await;
+    let (session, chat) = snapshots(&client, harness).await;
     (client, session, chat)
 }
 
-async fn snapshots(client: &Client, stage: &Stage) -> (SessionState, ChatState) {
+async fn snapshots(client: &Client, harness: &NativeHarness) -> (SessionState, ChatState) {
     let (session, _) = client.subscribe(SESSION.to_owned()).await.unwrap();
     let SnapshotState::Session(session) = session.snapshot.unwrap().state else {
         panic!("a session")
     };
     let (chat, _) = client
-        .subscribe(stage.ann.chat.as_str().to_owned())
+        .subscribe(harness.ann.chat.as_str().to_owned())
         .await
         .unwrap();
     let SnapshotState::Chat(chat) = chat.snapshot.unwrap().state else {
@@ -51,12 +51,12 @@ fn comparable(mut chat: ChatState) -> Value {
 
 #[tokio::test]
 async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
-    let (client, mut session, mut chat) = arrives(&stage).await;
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
+    let (client, mut session, mut chat) = arrives(&harness).await;
     let mut events = client.events();
     let edits = json!([{"old_text": "one", "new_text": "1"}]);
-    stage.model.answers([
+    harness.model.answers([
         Answer::thinks(["hm"]).then_says(["Look:"]).then_calls([
             Call::new("r", "read", &json!({"path": "a.txt"})),
             Call::new("u", "unknown", &json!({})),
@@ -70,14 +70,14 @@ async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
         Answer::calls([Call::new("b", "bash", &json!({"command": "seq 1 20000"}))]),
         Answer::says(["half"]).cuts(),
     ]);
-    stage.ann.says("go").await;
+    harness.ann.says("go").await;
     let choice = json!({"selectedOptionId": "approve-session"});
-    stage.ann.decides(choice.clone()).await;
-    stage.ann.decides(choice).await;
-    let turn = stage.ann.turn_over().await;
-    stage.model.answers([Answer::says([" and the rest"])]);
-    stage.ann.resumes(&turn).await;
-    stage
+    harness.ann.decides(choice.clone()).await;
+    harness.ann.decides(choice).await;
+    let turn = harness.ann.turn_over().await;
+    harness.model.answers([Answer::says([" and the rest"])]);
+    harness.ann.resumes(&turn).await;
+    harness
         .ann
         .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
         .await;
@@ -110,7 +110,7 @@ async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
             .any(|part| matches!(part, ResponsePart::Unknown(_))),
         "{parts:#?}"
     );
-    let (_, fresh) = snapshots(&arrives(&stage).await.0, &stage).await;
+    let (_, fresh) = snapshots(&arrives(&harness).await.0, &harness).await;
     assert_eq!(comparable(chat), comparable(fresh));
 }
 

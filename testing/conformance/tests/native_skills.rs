@@ -1,11 +1,11 @@
 //! Skills in a conversation with a model: offered where there are any, read by the tool, the same each time.
 
-use conformance::stage::Stage;
+use conformance::native::NativeHarness;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 
-fn tools(stage: &Stage) -> Vec<String> {
-    let requests = stage.model.requests();
+fn tools(harness: &NativeHarness) -> Vec<String> {
+    let requests = harness.model.requests();
     let asked = requests.last().expect("the model was asked").json();
     let tools = asked["tools"].as_array().cloned().unwrap_or_default();
     let name = |tool: &Value| tool["function"]["name"].as_str().unwrap().to_owned();
@@ -14,16 +14,16 @@ fn tools(stage: &Stage) -> Vec<String> {
 
 #[tokio::test]
 async fn a_skill_is_offered_when_there_is_one_and_needs_no_consent() {
-    let mut stage = Stage::set().await;
-    stage.talk("hello", [Answer::says(["ok"])]).await;
-    assert!(!tools(&stage).contains(&"skill".to_owned()));
+    let mut harness = NativeHarness::start().await;
+    harness.talk("hello", [Answer::says(["ok"])]).await;
+    assert!(!tools(&harness).contains(&"skill".to_owned()));
 
-    let directory = stage.work().join(".agents/skills/tables");
+    let directory = harness.work().join(".agents/skills/tables");
     std::fs::create_dir_all(&directory).unwrap();
     let skill = "---\nname: tables\ndescription: Makes tables\n---\nUse rules.\n";
     std::fs::write(directory.join("SKILL.md"), skill).unwrap();
     let call = |id: &str, name: &str| Call::new(id, "skill", &json!({"name": name}));
-    let turn = stage
+    let turn = harness
         .talk(
             "draw a table",
             [
@@ -34,10 +34,10 @@ async fn a_skill_is_offered_when_there_is_one_and_needs_no_consent() {
         )
         .await;
     assert_eq!(turn["state"], "complete", "{turn}");
-    assert!(tools(&stage).contains(&"skill".to_owned()));
+    assert!(tools(&harness).contains(&"skill".to_owned()));
     let told = "<skill_content name=\"tables\">Use rules.</skill_content>";
     assert_eq!(
-        stage.last_results(),
+        harness.last_results(),
         [told, "there is no such skill; there are: tables", told]
     );
 }

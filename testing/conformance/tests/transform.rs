@@ -9,7 +9,7 @@ use ahp_types::actions::StateAction;
 use ahp_ws::WebSocketTransport;
 use client::transform::{Rewrite, TransformHandler};
 use conformance::TestHost;
-use conformance::stage::{SESSION, Stage};
+use conformance::native::{NativeHarness, SESSION};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 use tokio::time::timeout;
@@ -126,13 +126,13 @@ impl TransformHandler for Counts {
 
 #[tokio::test]
 async fn a_model_is_told_what_the_client_made_of_each_render() {
-    let mut stage = Stage::set().await;
-    stage.write("AGENTS.md", "Prefer tabs.");
-    stage.write("a.txt", "one\n");
+    let mut harness = NativeHarness::start().await;
+    harness.write("AGENTS.md", "Prefer tabs.");
+    harness.write("a.txt", "one\n");
     let session = wire::ChannelUri::parse(SESSION).unwrap();
     let counts = Arc::new(Counts(Mutex::new(0)));
     let target = client::Target {
-        url: stage.host().url.clone(),
+        url: harness.host().url.clone(),
         token: None,
     };
     let options = client::Options {
@@ -164,10 +164,10 @@ async fn a_model_is_told_what_the_client_made_of_each_render() {
         .await
         .expect("it is active");
     let call = Call::new("r", "read", &json!({"path": "a.txt"}));
-    stage
+    harness
         .talk("go", [Answer::calls([call]), Answer::says(["done"])])
         .await;
-    let told: Vec<String> = stage
+    let told: Vec<String> = harness
         .model
         .requests()
         .iter()
@@ -188,9 +188,9 @@ async fn a_model_is_told_what_the_client_made_of_each_render() {
 
 #[tokio::test]
 async fn a_session_of_a_model_is_rendered_when_it_begins_and_nothing_waits_for_it() {
-    let stage = Stage::set().await;
+    let harness = NativeHarness::start().await;
     let target = client::Target {
-        url: stage.host().url.clone(),
+        url: harness.host().url.clone(),
         token: None,
     };
     let (connection, _events) = client::Connection::connect(&target).await.unwrap();

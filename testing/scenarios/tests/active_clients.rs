@@ -1,9 +1,9 @@
 //! Active clients: set by themselves, kept through short absences, gone after long ones.
 
 use serde_json::json;
-use testkit::{Person, ROOT, Scenario};
+use testkit::{ROOT, Scenario, ScenarioClient};
 
-fn active(s: &mut Scenario, ann: &Person) -> usize {
+fn active(s: &mut Scenario, ann: &ScenarioClient) -> usize {
     s.state(&ann.session())["activeClients"]
         .as_array()
         .map_or(0, Vec::len)

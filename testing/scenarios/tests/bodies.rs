@@ -3,40 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testkit::{Kill, Person, ROOT, Scenario};
+use testkit::{Kill, Scenario, ScenarioClient};
 
 const MIB: usize = 1_024 * 1_024;
-
-fn reads(person: &Person, uri: &str) -> Result<Value, Value> {
-    person.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
-}
-
-/// A host that forgets quickly.
-fn forgetful() -> Scenario {
-    Scenario::with(|limits| {
-        limits.sweep_ms = 1_000;
-        limits.blob_grace_s = 60;
-        limits.retention_disposed_s = 120;
-    })
-}
-
-/// Something is written, the grace of everything put so far passes, and the collector comes all the way round.
-fn is_swept(s: &mut Scenario, person: &Person) {
-    s.advances_ms(61_000);
-    let title = json!(s.look().now.0.to_string());
-    person
-        .tries(
-            &person.session(),
-            json!({"type": "session/titleChanged", "title": title}),
-        )
-        .unwrap();
-    s.advances_in_steps(10_000, 1_000);
-}
-
-fn is_there(s: &Scenario, uri: &str) -> bool {
-    let digests = s.look().blobs.digests();
-    digests.iter().any(|digest| digest.uri() == uri)
-}
 
 fn embedded(body: &[u8]) -> Value {
     json!({
@@ -50,20 +19,22 @@ fn message_with(attachments: &[Value]) -> Value {
     json!({"text": "look", "origin": {"kind": "user"}, "attachments": attachments})
 }
 
-fn turn_with(person: &Person, turn: &str, attachments: &[Value]) -> Value {
-    let mut action = person.turn_started(turn, "");
+fn turn_with(client: &ScenarioClient, turn: &str, attachments: &[Value]) -> Value {
+    let mut action = client.turn_started(turn, "");
     action["message"] = message_with(attachments);
     action
 }
 
 /// The attachments of the latest turn, by what they are and what they hold.
-fn attachments(person: &Person) -> Vec<(String, usize)> {
-    let turn = person.latest_turn();
+fn attachments(client: &ScenarioClient) -> Vec<(String, usize)> {
+    let turn = client.latest_turn();
     let all = turn["message"]["attachments"].as_array().cloned();
     let told = |attachment: &Value| match attachment["data"].as_str() {
         Some(data) => ("embedded".to_owned(), STANDARD.decode(data).unwrap().len()),
         None => {
-            let read = reads(person, attachment["uri"].as_str().unwrap()).unwrap();
+            let read = client
+                .reads_resource(attachment["uri"].as_str().unwrap())
+                .unwrap();
             let data = read["data"].as_str().unwrap();
             let data = match read["encoding"].as_str() {
                 Some("base64") => STANDARD.decode(data).unwrap(),
@@ -105,7 +76,7 @@ fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
     );
     assert_eq!(bob.latest_turn()["message"]["attachments"][0], expected);
     assert_eq!(s.look().models.asked[0].message["attachments"][0], expected);
-    let read = reads(&bob, &digest.uri()).unwrap();
+    let read = bob.reads_resource(&digest.uri()).unwrap();
     assert_eq!(read["contentType"], "application/x-own");
     assert_eq!(
         STANDARD.decode(read["data"].as_str().unwrap()).unwrap(),
@@ -114,7 +85,10 @@ fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
-    assert_eq!(reads(&bob, &digest.uri()).unwrap()["encoding"], "base64");
+    assert_eq!(
+        bob.reads_resource(&digest.uri()).unwrap()["encoding"],
+        "base64"
+    );
     s.all_agree();
 }
 
@@ -309,19 +283,19 @@ fn a_body_that_cannot_be_kept_is_refused_and_later_taken() {
 // ADR 0009: bodies are stored before the record
 #[test]
 fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let body = vec![7; MIB + 1];
     s.host_dies_at(Kill::AfterCompose);
     ann.dispatches(&ann.chat(), turn_with(&ann, "t1", &[embedded(&body)]));
     s.settles();
     let uri = host::blobs::digest_of(&body).uri();
-    assert!(!s.look().is_up() && is_there(&s, &uri));
+    assert!(!s.look().is_up() && s.has_body(&uri));
     s.host_restarts();
     ann.reconnects();
     assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &uri));
+    s.collects_bodies(&ann);
+    assert!(!s.has_body(&uri));
     // And once recorded it stays, however the host dies.
     for (turn, point) in [("t2", Kill::BeforeSpeak), ("t3", Kill::BeforeAct)] {
         s.host_dies_at(point);
@@ -329,8 +303,8 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
         s.settles();
         s.host_restarts();
         ann.reconnects();
-        is_swept(&mut s, &ann);
-        assert!(is_there(&s, &uri), "{point:?}");
+        s.collects_bodies(&ann);
+        assert!(s.has_body(&uri), "{point:?}");
     }
     s.all_agree();
 }
@@ -390,7 +364,9 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
         (&shown[1]["contentType"], &shown[1]["sizeHint"]),
         (&json!("text/plain"), &json!(200_000))
     );
-    let read = reads(&ann, shown[1]["uri"].as_str().unwrap()).unwrap();
+    let read = ann
+        .reads_resource(shown[1]["uri"].as_str().unwrap())
+        .unwrap();
     assert_eq!(
         (read["data"].as_str(), &read["encoding"]),
         (Some(long.as_str()), &json!("utf-8"))
@@ -401,7 +377,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
 // G-32
 #[test]
 fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let long = "line\n".repeat(40_000);
     let result = json!({"success": true, "pastTenseMessage": "Ran",
@@ -414,15 +390,17 @@ fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
         )
         .reports(1, result);
     ann.says("go");
-    is_swept(&mut s, &ann);
+    s.collects_bodies(&ann);
     s.host_restarts();
     ann.reconnects();
-    is_swept(&mut s, &ann);
+    s.collects_bodies(&ann);
     let turn = ann.latest_turn();
     assert!(turn.to_string().len() < 10_000);
     let content = &turn["responseParts"][0]["toolCall"]["content"];
     assert_eq!(content[0]["text"], &long[..4_096]);
-    let read = reads(&ann, content[1]["uri"].as_str().unwrap()).unwrap();
+    let read = ann
+        .reads_resource(content[1]["uri"].as_str().unwrap())
+        .unwrap();
     assert_eq!(read["data"], long);
     s.all_agree();
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use testkit::facts::{DEFAULT_MODEL, SINGLE};
-use testkit::waiting::message;
-use testkit::{Kill, Person, Scenario};
+use testkit::pending_messages::message;
+use testkit::{Kill, Scenario, ScenarioClient};
 
 const B: &str = "ahp-chat:/b";
 const C: &str = "ahp-chat:/c";
 
-fn default_of(person: &Person) -> Value {
-    person.sees(&person.session())["defaultChat"].clone()
+fn default_of(client: &ScenarioClient) -> Value {
+    client.sees(&client.session())["defaultChat"].clone()
 }
 
 // H-140: in the catalogue before the answer
@@ -358,9 +358,9 @@ fn a_disposed_session_takes_every_chat_with_it() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
     let there = ann.creates_chat(B);
-    for person in [&ann, &there] {
+    for client in [&ann, &there] {
         s.model().hangs();
-        person.says("busy");
+        client.says("busy");
     }
     ann.asks("disposeSession", json!({"channel": ann.session()}))
         .unwrap();
@@ -481,8 +481,8 @@ fn a_session_with_a_turn_in_a_second_chat_is_not_swept() {
     let draft = json!({"type": "chat/draftChanged", "draft": message("dra")});
     bob.dispatches(C, draft);
     s.settles();
-    for person in [&ann, &bob] {
-        person.loses_connection();
+    for client in [&ann, &bob] {
+        client.loses_connection();
     }
     s.advances_in_steps(400_000, 20_000);
     let cem = s.client("cem").arrives();

@@ -1,28 +1,11 @@
 //! Tools that clients offer: who is called, who may answer, and what happens if nobody does (G-07).
 
-use agent_api::AgentReply;
 use serde_json::{Value, json};
-use testkit::waiting::message;
-use testkit::{Person, Scenario};
+use testkit::pending_messages::message;
+use testkit::{Scenario, ScenarioClient};
 
-/// Results that agents were told, in order.
-fn ended(s: &Scenario) -> Vec<Value> {
-    let world = s.look();
-    let ended = world
-        .models
-        .heard
-        .iter()
-        .filter_map(|(_, reply)| match reply {
-            AgentReply::ToolEnded { result, .. } => {
-                Some(Value::Object(result.clone().into_object()))
-            }
-            _ => None,
-        });
-    ended.collect()
-}
-
-fn owner_of(person: &Person) -> Value {
-    person.calls().last().unwrap()["contributor"]["clientId"].clone()
+fn owner_of(client: &ScenarioClient) -> Value {
+    client.calls().last().unwrap()["contributor"]["clientId"].clone()
 }
 
 // H-196, H-221
@@ -78,10 +61,10 @@ fn nobody_but_its_owner_reports_for_a_clients_tool() {
     let content = bob.about(&call, "chat/toolCallContentChanged", shown.clone());
     assert!(bob.tries(&ann.chat(), content).is_err());
     let denied = json!({"approved": false, "reason": "denied"});
-    for person in [&ann, &bob] {
-        let denial = person.about(&call, "chat/toolCallConfirmed", denied.clone());
+    for client in [&ann, &bob] {
+        let denial = client.about(&call, "chat/toolCallConfirmed", denied.clone());
         assert!(
-            person.tries(&ann.chat(), denial).is_err(),
+            client.tries(&ann.chat(), denial).is_err(),
             "H-199: it runs already"
         );
     }
@@ -99,9 +82,9 @@ fn nobody_but_its_owner_reports_for_a_clients_tool() {
         action[field] = value;
         assert!(ann.tries(&ann.chat(), action.clone()).is_err(), "{action}");
     }
-    assert!(ended(&s).is_empty());
+    assert!(s.tool_results().is_empty());
     ann.completes_tool("mine").unwrap();
-    assert_eq!(ended(&s).len(), 1);
+    assert_eq!(s.tool_results().len(), 1);
     s.all_agree();
 }
 
@@ -123,7 +106,7 @@ fn a_tool_is_completed_once() {
     s.settles();
     assert_eq!(ann.refusal(one), None);
     assert!(ann.refusal(two).is_some());
-    assert_eq!(ended(&s).len(), 1);
+    assert_eq!(s.tool_results().len(), 1);
     assert_eq!(ann.call_that_is("completed")["pastTenseMessage"], "one");
     s.all_agree();
 }
@@ -138,8 +121,8 @@ fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
     s.model().calls_client("open").repeats();
     ann.says("open it");
     assert!(ann.reads().starts_with("ended false"), "{}", ann.reads());
-    assert_eq!(ended(&s)[0]["success"], false);
-    assert!(ended(&s)[0]["pastTenseMessage"].is_string(), "H-208");
+    assert_eq!(s.tool_results()[0]["success"], false);
+    assert!(s.tool_results()[0]["pastTenseMessage"].is_string(), "H-208");
     let call = ann.call_that_is("completed");
     assert_eq!(
         (&call["toolName"], &call["success"]),
@@ -158,7 +141,7 @@ fn a_client_that_cannot_do_it_says_so() {
     s.model().calls_client("open").streams(["then not"]);
     ann.says("open it");
     ann.fails_tool("no such file").unwrap();
-    assert_eq!(ended(&s)[0]["error"]["message"], "no such file");
+    assert_eq!(s.tool_results()[0]["error"]["message"], "no such file");
     assert_eq!(ann.reads(), "then not");
     s.all_agree();
 }
@@ -173,9 +156,9 @@ fn the_client_that_started_the_turn_is_preferred() {
     ann.offers(&["open"]).unwrap();
     bob.offers(&["open"]).unwrap();
     cem.offers(&[]).unwrap();
-    for (person, owner) in [(&bob, "bob"), (&ann, "ann")] {
+    for (client, owner) in [(&bob, "bob"), (&ann, "ann")] {
         s.model().calls_client("open");
-        person.says("open it");
+        client.says("open it");
         assert_eq!(owner_of(&ann), owner);
         let owner = if owner == "bob" { &bob } else { &ann };
         owner.completes_tool("done").unwrap();
@@ -186,13 +169,13 @@ fn the_client_that_started_the_turn_is_preferred() {
     let owner = if owner_of(&ann) == "ann" { &ann } else { &bob };
     owner.completes_tool("done").unwrap();
     // A turn from the queue is of the one who put it there (G-35).
-    for (person, owner) in [(&bob, "bob"), (&ann, "ann")] {
+    for (client, owner) in [(&bob, "bob"), (&ann, "ann")] {
         s.model().calls_client("open");
-        let mut action = person.pending_set("queued", owner, "open it");
+        let mut action = client.pending_set("queued", owner, "open it");
         action["message"] = message("open it");
-        person.tries(&ann.chat(), action).unwrap();
+        client.tries(&ann.chat(), action).unwrap();
         assert_eq!(owner_of(&ann), owner);
-        person.completes_tool("done").unwrap();
+        client.completes_tool("done").unwrap();
     }
     s.all_agree();
 }
@@ -210,15 +193,15 @@ fn a_silent_owner_is_given_up() {
     ann.says("open it");
     let call = ann.call_that_is("running");
     s.advances_ms(4_900);
-    assert!(ended(&s).is_empty());
+    assert!(s.tool_results().is_empty());
     s.advances_ms(200);
-    assert_eq!(ended(&s)[0]["success"], false);
+    assert_eq!(s.tool_results()[0]["success"], false);
     assert_eq!(ann.reads(), "gave up");
     assert_eq!(ann.call_that_is("completed")["success"], false);
     let result = json!({"success": true, "pastTenseMessage": "late"});
     let late = ann.about(&call, "chat/toolCallComplete", json!({"result": result}));
     assert!(ann.tries(&ann.chat(), late).is_err());
-    assert_eq!(ended(&s).len(), 1);
+    assert_eq!(s.tool_results().len(), 1);
     s.all_agree();
 }
 
@@ -237,11 +220,11 @@ fn a_deadline_of_a_call_that_is_over_hits_nobody() {
     s.advances_ms(3_000);
     ann.completes_tool("one").unwrap();
     s.advances_ms(10_000);
-    assert_eq!(ended(&s).len(), 1);
+    assert_eq!(s.tool_results().len(), 1);
     ann.completes_tool("two").unwrap();
     assert_eq!(ann.latest_turn()["state"], "complete");
     s.advances_ms(100_000);
-    assert_eq!(ended(&s).len(), 2);
+    assert_eq!(s.tool_results().len(), 2);
     s.all_agree();
 }
 
@@ -259,7 +242,7 @@ fn an_owner_that_comes_back_in_time_goes_on() {
     s.advances_ms(9_000);
     bob.reconnects();
     s.advances_ms(9_000);
-    assert!(ended(&s).is_empty());
+    assert!(s.tool_results().is_empty());
     assert_eq!(bob.needed_kinds(), ["toolClientExecution"]);
     bob.completes_tool("at last").unwrap();
     assert_eq!(ann.reads(), "ended true at last");
@@ -280,7 +263,7 @@ fn an_owner_that_stays_away_fails_its_calls() {
     bob.loses_connection();
     s.settles();
     s.advances_ms(9_900);
-    assert!(ended(&s).is_empty());
+    assert!(s.tool_results().is_empty());
     s.advances_ms(200);
     assert!(ann.reads().starts_with("ended false"), "{}", ann.reads());
     assert_eq!(ann.sees(&ann.session())["activeClients"], json!([]));
@@ -329,7 +312,7 @@ fn a_tool_that_is_withdrawn_while_it_runs_can_be_completed() {
     s.model().calls_client("open").repeats();
     ann.says("open it");
     ann.offers(&["edit"]).unwrap();
-    if ended(&s).is_empty() {
+    if s.tool_results().is_empty() {
         ann.completes_tool("done").unwrap();
         assert_eq!(ann.reads(), "ended true done");
     }
@@ -375,7 +358,7 @@ fn a_turn_that_ends_takes_the_work_from_its_owner() {
     assert_eq!(ann.call_that_is("cancelled")["reason"], "skipped");
     assert!(ann.tries(&ann.chat(), late).is_err());
     s.advances_ms(60_000);
-    assert!(ended(&s).is_empty());
+    assert!(s.tool_results().is_empty());
     s.all_agree();
 }
 
@@ -417,14 +400,14 @@ fn a_result_that_its_owner_wants_reviewed_waits_for_the_review() {
         if ann.tries(&ann.chat(), action).is_err() {
             continue; // a host need not serve it (MAY)
         }
-        assert!(ended(&s).is_empty(), "the model must not see it yet");
+        assert!(s.tool_results().is_empty(), "the model must not see it yet");
         assert_eq!(ann.needed_kinds(), ["toolConfirmation"]);
         s.advances_ms(60_000);
-        assert!(ended(&s).is_empty(), "the owner was not silent");
+        assert!(s.tool_results().is_empty(), "the owner was not silent");
         ann.reviews(approved).unwrap();
-        assert_eq!(ended(&s)[0]["success"], approved);
+        assert_eq!(s.tool_results()[0]["success"], approved);
         if !approved {
-            assert!(!ended(&s)[0].to_string().contains("secret"));
+            assert!(!s.tool_results()[0].to_string().contains("secret"));
         }
         s.all_agree();
     }
@@ -472,7 +455,7 @@ fn a_report_that_cannot_be_written_is_refused() {
     ann.says("open it");
     s.faults().break_disk();
     assert!(ann.completes_tool("lost").is_err());
-    assert!(ended(&s).is_empty());
+    assert!(s.tool_results().is_empty());
     s.faults().mend_disk();
     s.advances_in_steps(5_000, 1_000);
     s.all_agree();

@@ -3,11 +3,11 @@
 use host::journal::Journal as _;
 use kernel::{Answer, Query, StoredMessage};
 use serde_json::{Value, json};
-use testkit::{Kill, Person, Scenario};
+use testkit::{Kill, Scenario, ScenarioClient};
 
 /// What the host said in the latest turn.
-fn notices(person: &Person) -> Vec<String> {
-    let turn = person.latest_turn();
+fn notices(client: &ScenarioClient) -> Vec<String> {
+    let turn = client.latest_turn();
     let parts = turn["responseParts"].as_array().cloned();
     let parts = parts.unwrap_or_default().into_iter();
     parts
@@ -16,8 +16,8 @@ fn notices(person: &Person) -> Vec<String> {
         .collect()
 }
 
-fn turn_texts(person: &Person, chat: &str) -> Vec<String> {
-    let state = person.sees(chat);
+fn turn_texts(client: &ScenarioClient, chat: &str) -> Vec<String> {
+    let state = client.sees(chat);
     let turns = state["turns"].as_array().cloned().unwrap_or_default();
     turns
         .iter()

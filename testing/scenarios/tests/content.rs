@@ -2,16 +2,12 @@
 
 use host::blobs::Blobs;
 use serde_json::{Value, json};
-use testkit::{Person, ROOT, Scenario};
+use testkit::{ROOT, Scenario, ScenarioClient};
 
 /// Puts a body into the host's store behind its back.
 fn kept(s: &Scenario, body: &[u8]) -> String {
     let world = s.look();
     world.blobs.put(body, world.now).unwrap().uri()
-}
-
-fn reads(person: &Person, uri: &str) -> Result<Value, Value> {
-    person.asks("resourceRead", json!({"channel": ROOT, "uri": uri}))
 }
 
 // H-252
@@ -20,9 +16,9 @@ fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     let (text, bytes) = (kept(&s, b"some \"text\""), kept(&s, b"\xff\x00"));
-    let read = reads(&ann, &text).unwrap();
+    let read = ann.reads_resource(&text).unwrap();
     assert_eq!(read, json!({"encoding": "utf-8", "data": "some \"text\""}));
-    let read = reads(&ann, &bytes).unwrap();
+    let read = ann.reads_resource(&bytes).unwrap();
     assert_eq!(read, json!({"encoding": "base64", "data": "/wA="}));
     let asks = |uri: &str, encoding: &str| {
         let params = json!({"channel": ROOT, "uri": uri, "encoding": encoding});
@@ -50,7 +46,7 @@ fn what_is_not_there_or_not_ours_is_told_apart() {
         ("file:///etc/passwd", -32009),
         ("FILE:///etc/passwd", -32009),
     ] {
-        assert_eq!(reads(&ann, uri).unwrap_err()["code"], code, "{uri}");
+        assert_eq!(ann.reads_resource(uri).unwrap_err()["code"], code, "{uri}");
     }
     assert_eq!(
         ann.is_denied("resourceRead", json!({"channel": ROOT})),
@@ -67,9 +63,9 @@ fn content_over_one_message_is_refused_with_words() {
     let fits = kept(&s, &vec![b'x'; 65_000]);
     let large = kept(&s, &vec![b'x'; 66_000]);
     let escaped = kept(&s, &vec![b'"'; 40_000]);
-    assert!(reads(&ann, &fits).is_ok());
+    assert!(ann.reads_resource(&fits).is_ok());
     for uri in [large, escaped] {
-        let error = reads(&ann, &uri).unwrap_err();
+        let error = ann.reads_resource(&uri).unwrap_err();
         assert_eq!(error["code"], -32603);
         assert!(error["message"].as_str().unwrap().contains("does not fit"));
     }
@@ -121,34 +117,7 @@ fn content_can_be_read_while_nothing_can_be_written() {
         json!({"type": "session/titleChanged", "title": "no"}),
     )
     .unwrap_err();
-    assert_eq!(reads(&ann, &uri).unwrap()["data"], "body");
-}
-
-/// A host that forgets quickly.
-fn forgetful() -> Scenario {
-    Scenario::with(|limits| {
-        limits.sweep_ms = 1_000;
-        limits.blob_grace_s = 60;
-        limits.retention_disposed_s = 120;
-    })
-}
-
-/// Something is written, the grace of everything put so far passes, and the collector comes all the way round.
-fn is_swept(s: &mut Scenario, person: &Person) {
-    s.advances_ms(61_000);
-    let title = json!(s.look().now.0.to_string());
-    person
-        .tries(
-            &person.session(),
-            json!({"type": "session/titleChanged", "title": title}),
-        )
-        .unwrap();
-    s.advances_in_steps(10_000, 1_000);
-}
-
-fn is_there(s: &Scenario, uri: &str) -> bool {
-    let digests = s.look().blobs.digests();
-    digests.iter().any(|digest| digest.uri() == uri)
+    assert_eq!(ann.reads_resource(&uri).unwrap()["data"], "body");
 }
 
 fn message(uri: &str) -> Value {
@@ -157,8 +126,8 @@ fn message(uri: &str) -> Value {
     json!({"text": "look", "origin": {"kind": "user"}, "attachments": [attachment]})
 }
 
-fn turn_about(person: &Person, turn: &str, uri: &str) -> Value {
-    let mut action = person.turn_started(turn, "");
+fn turn_about(client: &ScenarioClient, turn: &str, uri: &str) -> Value {
+    let mut action = client.turn_started(turn, "");
     action["message"] = message(uri);
     action
 }
@@ -166,32 +135,32 @@ fn turn_about(person: &Person, turn: &str, uri: &str) -> Value {
 // G-32
 #[test]
 fn what_nothing_refers_to_goes_after_its_grace() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let orphan = kept(&s, b"orphan");
     s.advances_in_steps(50_000, 1_000);
-    assert!(is_there(&s, &orphan), "it may be on its way into a message");
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &orphan));
-    assert_eq!(reads(&ann, &orphan).unwrap_err()["code"], -32008);
+    assert!(s.has_body(&orphan), "it may be on its way into a message");
+    s.collects_bodies(&ann);
+    assert!(!s.has_body(&orphan));
+    assert_eq!(ann.reads_resource(&orphan).unwrap_err()["code"], -32008);
 }
 
 #[test]
 fn what_a_dead_host_had_not_recorded_yet_goes_too() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let orphan = kept(&s, b"orphan");
     s.host_restarts();
     ann.reconnects();
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &orphan));
+    s.collects_bodies(&ann);
+    assert!(!s.has_body(&orphan));
     s.all_agree();
 }
 
 // G-32
 #[test]
 fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     s.model().hangs();
     let ann = s.client("ann").opens_chat();
     let uris = ["turn", "draft", "queued", "steering"].map(|body| kept(&s, body.as_bytes()));
@@ -206,13 +175,13 @@ fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
         });
         ann.tries(&ann.chat(), set).unwrap();
     }
-    is_swept(&mut s, &ann);
+    s.collects_bodies(&ann);
     s.host_restarts();
     ann.reconnects();
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &unused));
+    s.collects_bodies(&ann);
+    assert!(!s.has_body(&unused));
     for uri in &uris {
-        let read = reads(&ann, uri).unwrap();
+        let read = ann.reads_resource(uri).unwrap();
         assert_eq!(read["contentType"], "text/x-own");
         assert_eq!(read["encoding"], "utf-8");
     }
@@ -222,7 +191,7 @@ fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
 // G-28, G-32
 #[test]
 fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
     let (own, shared) = (kept(&s, b"own"), kept(&s, b"shared"));
@@ -234,18 +203,18 @@ fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
         .unwrap();
     ann.asks("disposeSession", json!({"channel": ann.session()}))
         .unwrap();
-    is_swept(&mut s, &bob);
-    assert!(is_there(&s, &own), "its retention is not over");
-    is_swept(&mut s, &bob);
-    is_swept(&mut s, &bob);
-    assert!(!is_there(&s, &own));
-    assert!(is_there(&s, &shared));
+    s.collects_bodies(&bob);
+    assert!(s.has_body(&own), "its retention is not over");
+    s.collects_bodies(&bob);
+    s.collects_bodies(&bob);
+    assert!(!s.has_body(&own));
+    assert!(s.has_body(&shared));
 }
 
 // G-32
 #[test]
 fn a_fork_keeps_the_content_of_the_turns_it_shows() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let (seen, unseen) = (kept(&s, b"seen"), kept(&s, b"unseen"));
     ann.tries(&ann.chat(), turn_about(&ann, "t1", &seen))
@@ -260,21 +229,21 @@ fn a_fork_keeps_the_content_of_the_turns_it_shows() {
     ann.asks("disposeChat", json!({"channel": ann.chat()}))
         .unwrap();
     for _ in 0..4 {
-        is_swept(&mut s, &ann);
+        s.collects_bodies(&ann);
     }
-    assert!(!is_there(&s, &unseen));
-    assert_eq!(reads(&ann, &seen).unwrap()["data"], "seen");
+    assert!(!s.has_body(&unseen));
+    assert_eq!(ann.reads_resource(&seen).unwrap()["data"], "seen");
 }
 
 #[test]
 fn a_batch_that_could_not_be_written_keeps_nothing() {
-    let mut s = forgetful();
+    let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let uri = kept(&s, b"body");
     s.faults().then(host::journal::Fault::Refuse);
     let draft = json!({"type": "chat/draftChanged", "draft": message(&uri)});
     ann.tries(&ann.chat(), draft).unwrap_err();
     s.advances_ms(2_000);
-    is_swept(&mut s, &ann);
-    assert!(!is_there(&s, &uri));
+    s.collects_bodies(&ann);
+    assert!(!s.has_body(&uri));
 }

@@ -12,8 +12,8 @@ fn an_accepted_action_reaches_everyone_with_its_origin() {
     let action = json!({"type": "session/titleChanged", "title": "ours", "x-more": {"a": [1]}});
     let sent = ann.dispatches(&ann.session(), action.clone());
     s.settles();
-    for person in [&ann, &bob] {
-        let envelopes = person.with(|client| client.envelopes.clone());
+    for client in [&ann, &bob] {
+        let envelopes = client.with(|client| client.envelopes.clone());
         let echo = envelopes
             .iter()
             .find(|envelope| envelope["action"]["title"] == "ours")

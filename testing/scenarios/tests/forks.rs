@@ -2,15 +2,11 @@
 
 use serde_json::{Value, json};
 use testkit::facts::FORKLESS;
-use testkit::waiting::message;
-use testkit::{Kill, Person, Scenario};
+use testkit::pending_messages::message;
+use testkit::{Kill, Scenario};
 
 const F: &str = "ahp-chat:/fork";
 const G: &str = "ahp-chat:/fork2";
-
-fn history(ann: &Person, turns: usize) -> Vec<String> {
-    (0..turns).map(|n| ann.says(&format!("m{n}"))).collect()
-}
 
 fn fork_of(chat: &str, turn: &str) -> Value {
     json!({"source": {"kind": "fork", "chat": chat, "turnId": turn}})
@@ -26,7 +22,7 @@ fn a_fork_shows_the_history_through_its_turn_and_goes_its_own_way() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let turns = history(&ann, 4);
+    let turns = ann.says_messages(4);
     let fork = ann.forks(F, &turns[1]);
     assert_eq!(fork.turns(), turns[..2], "turn ids are kept");
     let origin = json!({"kind": "fork", "chat": ann.chat(), "turnId": turns[1]});
@@ -49,7 +45,7 @@ fn a_fork_shows_the_history_through_its_turn_and_goes_its_own_way() {
 fn a_fork_of_a_busy_chat_takes_what_is_completed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 2);
+    let turns = ann.says_messages(2);
     s.model().streams(["half"]).hangs();
     let active = ann.says("busy");
     assert_eq!(ann.is_denied_chat(F, fork_of(&ann.chat(), &active)), -32602);
@@ -66,7 +62,7 @@ fn a_source_must_be_a_completed_turn_of_another_chat_of_the_session() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let turns = history(&ann, 3);
+    let turns = ann.says_messages(3);
     let other = bob.says("elsewhere");
     ann.truncates(&turns[1]).unwrap();
     let mine = ann.chat();
@@ -106,7 +102,7 @@ fn a_source_must_be_a_completed_turn_of_another_chat_of_the_session() {
 fn an_agent_without_forks_makes_none() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat_with(FORKLESS);
-    let turns = history(&ann, 1);
+    let turns = ann.says_messages(1);
     assert_eq!(
         ann.is_denied_chat(F, fork_of(&ann.chat(), &turns[0])),
         -32602
@@ -124,7 +120,7 @@ fn an_agent_without_forks_makes_none() {
 fn neither_side_of_a_fork_changes_the_other() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 4);
+    let turns = ann.says_messages(4);
     let fork = ann.forks(F, &turns[2]);
     ann.truncates(&turns[0]).unwrap();
     assert_eq!(fork.turns(), turns[..3]);
@@ -182,7 +178,7 @@ fn resuming_in_a_fork_leaves_the_source_as_it_is() {
 fn a_fork_begins_without_drafts_and_queues() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 1);
+    let turns = ann.says_messages(1);
     s.model().hangs();
     ann.says("busy");
     ann.queues("q", "later").unwrap();
@@ -209,7 +205,7 @@ fn a_fork_begins_without_drafts_and_queues() {
 fn a_fork_works_where_its_source_does() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 1);
+    let turns = ann.says_messages(1);
     let mut params = fork_of(&ann.chat(), &turns[0]);
     params["workingDirectories"] = json!([]);
     let fork = ann.creates_chat_with(F, params);
@@ -223,7 +219,7 @@ fn a_fork_works_where_its_source_does() {
 fn a_fork_can_begin_with_a_message() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 2);
+    let turns = ann.says_messages(2);
     let mut params = fork_of(&ann.chat(), &turns[0]);
     params["initialMessage"] = message("instead");
     let fork = ann.creates_chat_with(F, params);
@@ -236,7 +232,7 @@ fn a_fork_can_begin_with_a_message() {
 fn a_fork_knows_which_ids_were_used_in_it() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 4);
+    let turns = ann.says_messages(4);
     let fork = ann.forks(F, &turns[1]);
     s.host_restarts();
     ann.reconnects();
@@ -256,7 +252,7 @@ fn pages_of_a_fork_reach_through_to_the_beginning() {
         limits.page_turns = 3;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 9);
+    let turns = ann.says_messages(9);
     s.host_restarts();
     ann.reconnects();
     let fork = ann.forks(F, &turns[6]);
@@ -288,7 +284,7 @@ fn pages_of_a_fork_reach_through_to_the_beginning() {
 fn a_side_chat_begins_empty_and_knows_where_it_comes_from() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 2);
+    let turns = ann.says_messages(2);
     let aside = ann.steps_aside(F, &turns[0]);
     assert!(aside.said().is_empty());
     let origin = json!({"kind": "sideChat", "chat": ann.chat(), "turnId": turns[0]});
@@ -329,7 +325,7 @@ fn a_side_chat_can_be_opened_to_a_running_turn() {
 fn a_selection_is_kept_to_the_letter() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 1);
+    let turns = ann.says_messages(1);
     let with = |selection: Value| {
         let mut params = aside_of(&ann.chat(), &turns[0]);
         params["source"]["selection"] = selection;
@@ -359,7 +355,7 @@ fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
         let mut s = Scenario::with(|limits| limits.open_turns = 1);
         let ann = s.client("ann").opens_chat();
-        let turns = history(&ann, 3);
+        let turns = ann.says_messages(3);
         s.host_dies_at(point);
         let mut params = fork_of(&ann.chat(), &turns[1]);
         params["channel"] = json!(ann.session());
@@ -385,7 +381,7 @@ fn a_fork_of_a_chat_at_rest_is_what_the_chat_was_when_it_was_made() {
         limits.channel_idle_ms = 1_000;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 5);
+    let turns = ann.says_messages(5);
     ann.unwatches(&ann.chat());
     s.advances_in_steps(10_000, 500);
     s.reads_take_ms(50);

@@ -2,13 +2,13 @@
 
 use kernel::CloseReason;
 use serde_json::{Value, json};
-use testkit::{Person, ROOT, Scenario};
+use testkit::{ROOT, Scenario, ScenarioClient};
 
 fn offer(versions: &[&str]) -> Value {
     json!({"channel": ROOT, "clientId": "ann", "protocolVersions": versions, "clientInfo": {"name": "t"}})
 }
 
-fn bare(s: &mut Scenario) -> Person {
+fn bare(s: &mut Scenario) -> ScenarioClient {
     s.client("ann").connects()
 }
 

@@ -3,18 +3,18 @@
 use agent_api::{AgentEvent, InputRequest, ToolResult};
 use serde_json::{Value, json};
 use testkit::consent::text_answer;
-use testkit::{Person, ROOT, Scenario, Script, Tool};
+use testkit::{ROOT, Scenario, ScenarioClient, Script, Tool};
 
 const B: &str = "ahp-chat:/b";
 
-fn session_status(person: &Person) -> u64 {
-    person.sees(&person.session())["status"].as_u64().unwrap() & 31
+fn session_status(client: &ScenarioClient) -> u64 {
+    client.sees(&client.session())["status"].as_u64().unwrap() & 31
 }
 
 /// Kinds of the frames that one batch of something caused, with the channel they came on.
-fn frames_since(person: &Person, start: usize) -> Vec<String> {
-    let (session, chat) = (person.session(), person.chat());
-    person.with(|client| {
+fn frames_since(client: &ScenarioClient, start: usize) -> Vec<String> {
+    let (session, chat) = (client.session(), client.chat());
+    client.with(|client| {
         let name = |frame: &Value| {
             let channel = frame["params"]["channel"].as_str().unwrap_or("");
             let kind = match frame["method"].as_str() {

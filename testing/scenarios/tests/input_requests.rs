@@ -3,7 +3,7 @@
 use agent_api::AgentReply;
 use serde_json::{Value, json};
 use testkit::consent::text_answer;
-use testkit::{Kill, Person, Scenario};
+use testkit::{Kill, Scenario, ScenarioClient};
 
 /// What agents were told: response and answers.
 fn answered(s: &Scenario) -> Vec<(String, Value)> {
@@ -24,8 +24,8 @@ fn answered(s: &Scenario) -> Vec<(String, Value)> {
     told.collect()
 }
 
-fn part(person: &Person) -> Value {
-    let parts = person.latest_turn()["responseParts"]
+fn part(client: &ScenarioClient) -> Value {
+    let parts = client.latest_turn()["responseParts"]
         .as_array()
         .cloned()
         .unwrap();

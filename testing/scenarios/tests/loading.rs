@@ -1,7 +1,7 @@
 //! Loading: sessions at rest are on disk; a message for one of them makes only its own sender wait.
 
 use serde_json::{Value, json};
-use testkit::{Person, ROOT, Scenario};
+use testkit::{ROOT, Scenario, ScenarioClient};
 
 /// A chat with a few turns that is not in memory.
 fn at_rest(s: &mut Scenario) -> (String, String) {
@@ -15,8 +15,8 @@ fn at_rest(s: &mut Scenario) -> (String, String) {
     (ann.session(), ann.chat())
 }
 
-fn delivers(s: &mut Scenario, person: &Person) {
-    let peer = person.with(|client| client.link).unwrap();
+fn delivers(s: &mut Scenario, client: &ScenarioClient) {
+    let peer = client.with(|client| client.link).unwrap();
     let mut world = s.world();
     while world.carry_to_host(peer) {}
     while world.batch(64) {}

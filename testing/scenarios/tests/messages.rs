@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use testkit::facts::DEFAULT_MODEL;
-use testkit::waiting::message;
-use testkit::{Person, Scenario};
+use testkit::pending_messages::message;
+use testkit::{Scenario, ScenarioClient};
 
 const B: &str = "ahp-chat:/b";
 
@@ -36,8 +36,8 @@ fn rich(text: &str) -> Value {
     })
 }
 
-fn turn_with(person: &Person, message: Value) -> Value {
-    let mut action = person.turn_started("rich", "");
+fn turn_with(client: &ScenarioClient, message: Value) -> Value {
+    let mut action = client.turn_started("rich", "");
     action["message"] = message;
     action
 }

@@ -1,18 +1,18 @@
 //! The queue: messages that wait for their turn, and when it comes (G-08).
 
 use serde_json::{Value, json};
-use testkit::waiting::message;
-use testkit::{Kill, Person, Scenario};
+use testkit::pending_messages::message;
+use testkit::{Kill, Scenario, ScenarioClient};
 
 /// What the chat's own actions were since the last time.
-fn chat_actions(person: &Person) -> Vec<String> {
-    let heard = person.heard_actions();
+fn chat_actions(client: &ScenarioClient) -> Vec<String> {
+    let heard = client.heard_actions();
     let of_chat = heard.into_iter().filter(|kind| kind.starts_with("chat/"));
     of_chat.collect()
 }
 
 /// A turn that hangs, with messages waiting behind it; the turn's id.
-fn busy_with_queue(s: &mut Scenario, ann: &Person, queue: &[&str]) -> String {
+fn busy_with_queue(s: &mut Scenario, ann: &ScenarioClient, queue: &[&str]) -> String {
     s.model().streams(["..."]).hangs();
     let turn = ann.says("busy");
     for id in queue {
@@ -30,9 +30,9 @@ fn queued_messages_start_one_after_the_other_when_turns_end_by_themselves() {
     s.model().streams(["one"]).waits_ms(100);
     ann.starts("first");
     s.world().advance_ms(0);
-    for (person, id) in [(&ann, "q1"), (&bob, "q2"), (&ann, "q3")] {
-        person.dispatches(&ann.chat(), person.pending_set("queued", id, id));
-        let peer = person.with(|client| client.link).unwrap();
+    for (client, id) in [(&ann, "q1"), (&bob, "q2"), (&ann, "q3")] {
+        client.dispatches(&ann.chat(), client.pending_set("queued", id, id));
+        let peer = client.with(|client| client.link).unwrap();
         while s.world().carry_to_host(peer) {}
     }
     s.settles();

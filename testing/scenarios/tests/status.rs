@@ -2,47 +2,47 @@
 
 use agent_api::AgentEvent;
 use serde_json::{Value, json};
-use testkit::{Person, ROOT, Scenario};
+use testkit::{ROOT, Scenario, ScenarioClient};
 
 const B: &str = "ahp-chat:/b";
 const READ: u64 = 32;
 const ARCHIVED: u64 = 64;
 
-fn status(person: &Person, channel: &str) -> u64 {
-    person.sees(channel)["status"].as_u64().unwrap()
+fn status(client: &ScenarioClient, channel: &str) -> u64 {
+    client.sees(channel)["status"].as_u64().unwrap()
 }
 
-fn listed_status(person: &Person, chat: &str) -> u64 {
-    person.listed(chat)["status"].as_u64().unwrap()
+fn listed_status(client: &ScenarioClient, chat: &str) -> u64 {
+    client.listed(chat)["status"].as_u64().unwrap()
 }
 
-/// The summary of the person's session, as the list has it.
-fn summary(person: &Person) -> Value {
-    let list = person
+/// The summary of the client's session, as the list has it.
+fn summary(client: &ScenarioClient) -> Value {
+    let list = client
         .asks("listSessions", json!({"channel": ROOT}))
         .unwrap();
     let items = list["items"].as_array().cloned().unwrap();
-    let session = person.session();
+    let session = client.session();
     let mine = items
         .into_iter()
         .find(|item| item["resource"] == session.as_str());
     mine.unwrap()
 }
 
-fn summary_status(person: &Person) -> u64 {
-    summary(person)["status"].as_u64().unwrap()
+fn summary_status(client: &ScenarioClient) -> u64 {
+    summary(client)["status"].as_u64().unwrap()
 }
 
-fn flags(person: &Person, channel: &str, read: bool, archived: bool) {
-    let kind = if channel == person.session() {
+fn flags(client: &ScenarioClient, channel: &str, read: bool, archived: bool) {
+    let kind = if channel == client.session() {
         "session"
     } else {
         "chat"
     };
     let read = json!({"type": format!("{kind}/isReadChanged"), "isRead": read});
     let archived = json!({"type": format!("{kind}/isArchivedChanged"), "isArchived": archived});
-    person.tries(channel, read).unwrap();
-    person.tries(channel, archived).unwrap();
+    client.tries(channel, read).unwrap();
+    client.tries(channel, archived).unwrap();
 }
 
 // H-178: 1, 8, 24, 8, 1, 2

@@ -1,16 +1,16 @@
 //! Subscriptions: a snapshot and a place among the watchers, in one step; history page by page.
 
 use serde_json::{Value, json};
-use testkit::{Person, ROOT, Scenario};
+use testkit::{ROOT, Scenario, ScenarioClient};
 
-fn talks(person: &Person, turns: usize) {
+fn talks(client: &ScenarioClient, turns: usize) {
     for n in 0..turns {
-        person.says(&format!("message {n}"));
+        client.says(&format!("message {n}"));
     }
 }
 
-fn turn_count(person: &Person) -> usize {
-    person.sees(&person.chat())["turns"]
+fn turn_count(client: &ScenarioClient) -> usize {
+    client.sees(&client.chat())["turns"]
         .as_array()
         .unwrap()
         .len()

@@ -2,7 +2,7 @@
 //! G-36).
 
 use serde_json::{Value, json};
-use testkit::{Person, ROOT, Scenario, Script};
+use testkit::{ROOT, Scenario, ScenarioClient, Script};
 
 const SECTIONS: [(&str, &str); 4] = [
     ("tone", "T"),
@@ -22,8 +22,8 @@ fn told(words: &str, why: &str) -> String {
     format!("{words} {why}")
 }
 
-fn only_request(person: &Person) -> Value {
-    let asked = person.is_asked();
+fn only_request(client: &ScenarioClient) -> Value {
+    let asked = client.is_asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     asked[0].clone()
 }
@@ -410,7 +410,7 @@ fn a_turn_that_is_cancelled_meanwhile_hears_nothing() {
 mod carriers {
     use super::*;
 
-    fn active(ann: &Person, more: Value) -> Result<(), String> {
+    fn active(ann: &ScenarioClient, more: Value) -> Result<(), String> {
         let mut entry = json!({"clientId": "ann", "tools": []});
         for (key, value) in more.as_object().unwrap() {
             entry[key] = value.clone();
@@ -422,7 +422,7 @@ mod carriers {
     }
 
     /// The method she is asked by, if she is.
-    fn asked_by(s: &mut Scenario, ann: &Person) -> Option<String> {
+    fn asked_by(s: &mut Scenario, ann: &ScenarioClient) -> Option<String> {
         renders(s);
         ann.says("go");
         let asked = ann.is_asked();

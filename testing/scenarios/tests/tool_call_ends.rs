@@ -1,25 +1,8 @@
 //! Tool calls that do not go as planned: stopped, late, misreported, interrupted; nothing runs that should not.
 
-use agent_api::{AgentEvent, AgentReply, ToolResult};
+use agent_api::AgentEvent;
 use serde_json::{Value, json};
-use testkit::{Kill, Person, Scenario, Script, Tool};
-
-fn status_of(person: &Person) -> u64 {
-    person.sees(&person.chat())["status"].as_u64().unwrap() & 31
-}
-
-fn decisions(s: &Scenario) -> Vec<bool> {
-    let world = s.look();
-    let decided = world
-        .models
-        .heard
-        .iter()
-        .filter_map(|(_, reply)| match reply {
-            AgentReply::ToolDecided { approved, .. } => Some(*approved),
-            _ => None,
-        });
-    decided.collect()
-}
+use testkit::{Kill, Scenario, Script, Tool};
 
 // VS Code dialect 11: stop while a confirmation is pending is cancel, then approve
 #[test]
@@ -38,10 +21,10 @@ fn a_confirmation_after_a_stop_runs_nothing() {
         let late = ann.dispatches(&ann.chat(), confirm);
         s.settles();
         assert!(ann.refusal(late).is_some());
-        assert!(s.executed().is_empty() && decisions(&s).is_empty());
+        assert!(s.executed().is_empty() && s.tool_decisions().is_empty());
         let call = ann.call_that_is("cancelled");
         assert_eq!(call["reason"], "skipped");
-        assert_eq!((ann.reads().as_str(), status_of(&ann)), ("", 1));
+        assert_eq!((ann.reads().as_str(), ann.chat_status()), ("", 1));
         assert!(ann.needs().is_empty());
         s.all_agree();
     }
@@ -266,8 +249,8 @@ fn an_agent_that_reports_without_waiting_needs_no_decision_any_more() {
     s.settles();
     assert_eq!(ann.call_that_is("completed")["success"], false);
     assert!(ann.needs().is_empty());
-    assert_eq!(status_of(&ann), 8);
-    assert!(decisions(&s).is_empty());
+    assert_eq!(ann.chat_status(), 8);
+    assert!(s.tool_decisions().is_empty());
     s.all_agree();
 }
 
@@ -309,7 +292,7 @@ fn a_confirmation_that_cannot_be_written_runs_nothing() {
     ann.says("list");
     s.faults().break_disk();
     assert!(ann.confirms().is_err());
-    assert!(s.executed().is_empty() && decisions(&s).is_empty());
+    assert!(s.executed().is_empty() && s.tool_decisions().is_empty());
     s.faults().mend_disk();
     s.advances_in_steps(5_000, 1_000);
     s.all_agree();

@@ -3,24 +3,7 @@
 use agent_api::AgentReply;
 use serde_json::{Value, json};
 use testkit::script::Question;
-use testkit::{Person, Scenario, Tool};
-
-fn status_of(person: &Person) -> u64 {
-    person.sees(&person.chat())["status"].as_u64().unwrap() & 31
-}
-
-fn decisions(s: &Scenario) -> Vec<bool> {
-    let world = s.look();
-    let decided = world
-        .models
-        .heard
-        .iter()
-        .filter_map(|(_, reply)| match reply {
-            AgentReply::ToolDecided { approved, .. } => Some(*approved),
-            _ => None,
-        });
-    decided.collect()
-}
+use testkit::{Scenario, ScenarioClient, Tool};
 
 // docs/rules/protocol.md, Tool calls: start, delta, ready, confirmed, complete
 #[test]
@@ -36,7 +19,7 @@ fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
     assert_eq!(call["toolName"], "shell");
     assert_eq!(call["displayName"], "SHELL");
     assert_eq!(call["toolInput"], "ls -l");
-    assert_eq!((status_of(&bob), s.executed().len()), (24, 0));
+    assert_eq!((bob.chat_status(), s.executed().len()), (24, 0));
     let heard = bob.heard_actions();
     let of_call: Vec<&str> = heard
         .iter()
@@ -51,7 +34,7 @@ fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
         (&call["success"], &call["content"][0]["text"]),
         (&json!(true), &json!("ls -l"))
     );
-    assert_eq!((ann.reads().as_str(), status_of(&ann)), ("done", 1));
+    assert_eq!((ann.reads().as_str(), ann.chat_status()), ("done", 1));
     s.all_agree();
 }
 
@@ -66,7 +49,7 @@ fn a_tool_that_needs_no_leave_runs_at_once() {
     ann.says("list");
     let call = ann.call_that_is("completed");
     assert_eq!(call["confirmed"], "not-needed");
-    assert_eq!(status_of(&ann), 8);
+    assert_eq!(ann.chat_status(), 8);
     let changed = ann.heard_actions();
     let updates = changed
         .iter()
@@ -91,7 +74,7 @@ fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
     assert_eq!(call["reason"], "denied");
     assert_eq!(call["reasonMessage"], "too risky");
     assert_eq!(call["userSuggestion"]["text"], "list instead");
-    assert_eq!((ann.reads().as_str(), status_of(&ann)), ("then not", 1));
+    assert_eq!((ann.reads().as_str(), ann.chat_status()), ("then not", 1));
     let world = s.look();
     let Some((
         _,
@@ -168,7 +151,7 @@ fn only_a_call_that_waits_can_be_confirmed() {
     ] {
         assert!(ann.tries(&ann.chat(), wrong.clone()).is_err(), "{wrong}");
     }
-    assert_eq!((s.executed().len(), decisions(&s).len()), (1, 1));
+    assert_eq!((s.executed().len(), s.tool_decisions().len()), (1, 1));
     ann.tries(&ann.chat(), right.clone()).unwrap();
     assert!(ann.tries(&ann.chat(), right).is_err());
     assert_eq!(s.executed(), ["x", "y"]);
@@ -184,18 +167,18 @@ fn of_two_confirmations_the_first_one_counts() {
         let bob = s.client("bob").joins(&ann);
         s.model().asks_tool("shell", "ls");
         ann.says("list");
-        let decision = |person: &Person, approved: bool| {
-            let call = person.call_that_is("pending-confirmation");
+        let decision = |client: &ScenarioClient, approved: bool| {
+            let call = client.call_that_is("pending-confirmation");
             let fields =
                 json!({"approved": approved, "confirmed": "user-action", "reason": "denied"});
-            person.about(&call, "chat/toolCallConfirmed", fields)
+            client.about(&call, "chat/toolCallConfirmed", fields)
         };
         let one = ann.dispatches(&ann.chat(), decision(&ann, first));
         let two = bob.dispatches(&ann.chat(), decision(&bob, second));
         s.settles();
         assert_eq!(ann.refusal(one), None);
         assert!(bob.refusal(two).is_some());
-        assert_eq!(decisions(&s), [first]);
+        assert_eq!(s.tool_decisions(), [first]);
         assert_eq!(s.executed().len(), usize::from(first));
         s.all_agree();
     }
@@ -224,7 +207,7 @@ fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
         ann.denies_with(json!({"selectedOptionId": "once"}))
             .is_err()
     );
-    assert!(decisions(&s).is_empty());
+    assert!(s.tool_decisions().is_empty());
     ann.confirms_with(json!({"selectedOptionId": "always"}))
         .unwrap();
     assert_eq!(
@@ -302,13 +285,13 @@ fn a_tool_that_asks_again_waits_again() {
         let call = ann.call_that_is("pending-confirmation");
         assert_eq!(call["invocationMessage"], "really?");
         assert_eq!(call["toolInput"], "ls", "what is not sent again stays");
-        assert_eq!((status_of(&ann), ann.needed_kinds().len()), (24, 1));
+        assert_eq!((ann.chat_status(), ann.needed_kinds().len()), (24, 1));
         if allowed {
             ann.confirms().unwrap();
         } else {
             ann.denies().unwrap();
         }
-        assert_eq!(decisions(&s), [true, allowed]);
+        assert_eq!(s.tool_decisions(), [true, allowed]);
         assert_eq!(s.executed().len(), usize::from(allowed));
         assert_eq!(ann.reads(), "end");
         s.all_agree();
@@ -372,7 +355,7 @@ fn what_is_known_better_while_a_call_waits_is_told_and_it_goes_on_waiting() {
     );
     assert_eq!(ann.needs().len(), 1);
     ann.confirms().unwrap();
-    assert_eq!(decisions(&s), [true]);
+    assert_eq!(s.tool_decisions(), [true]);
     assert_eq!(ann.reads(), "decided true");
     s.all_agree();
 }
@@ -407,7 +390,7 @@ fn a_result_under_review_is_used_only_if_it_is_allowed() {
         ann.says("list");
         let call = ann.call_that_is("pending-result-confirmation");
         assert_eq!(
-            (call["success"].clone(), status_of(&ann)),
+            (call["success"].clone(), ann.chat_status()),
             (json!(true), 24)
         );
         assert_eq!(ann.needed_kinds(), ["toolConfirmation"]);
@@ -451,9 +434,9 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
         json!({"approved": true, "confirmed": "user-action"}),
     );
     ann.tries(&ann.chat(), second).unwrap();
-    assert_eq!((status_of(&ann), ann.needs().len()), (24, 1));
+    assert_eq!((ann.chat_status(), ann.needs().len()), (24, 1));
     ann.denies().unwrap();
-    assert_eq!((status_of(&ann), ann.needs().len()), (8, 0));
+    assert_eq!((ann.chat_status(), ann.needs().len()), (8, 0));
     let world = s.look();
     let told: Vec<(u64, bool, Option<String>)> = world
         .models
@@ -570,6 +553,6 @@ fn a_decision_that_does_not_decode_is_refused() {
     ] {
         assert!(ann.confirms_with(bad.clone()).is_err(), "{bad}");
     }
-    assert!(decisions(&s).is_empty());
+    assert!(s.tool_decisions().is_empty());
     s.all_agree();
 }

@@ -1,17 +1,12 @@
 //! Truncation: history that is cut for everyone, whatever part of it they see.
 
 use serde_json::{Value, json};
-use testkit::{Kill, Person, Scenario};
-
-/// Turns, told one after the other; their ids.
-fn history(ann: &Person, turns: usize) -> Vec<String> {
-    (0..turns).map(|n| ann.says(&format!("m{n}"))).collect()
-}
+use testkit::{Kill, Scenario, ScenarioClient};
 
 /// Envelopes of the chat that came since the last time.
-fn chat_envelopes(person: &Person) -> Vec<Value> {
-    let chat = person.chat();
-    let envelopes = person.with(|client| std::mem::take(&mut client.envelopes));
+fn chat_envelopes(client: &ScenarioClient) -> Vec<Value> {
+    let chat = client.chat();
+    let envelopes = client.with(|client| std::mem::take(&mut client.envelopes));
     let of_chat = envelopes
         .into_iter()
         .filter(|envelope| envelope["channel"] == chat.as_str());
@@ -24,7 +19,7 @@ fn a_truncate_keeps_the_turns_through_the_named_one() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let turns = history(&ann, 4);
+    let turns = ann.says_messages(4);
     ann.truncates(&turns[1]).unwrap();
     assert_eq!(bob.turns(), turns[..2]);
     ann.says("edited");
@@ -41,7 +36,7 @@ fn a_truncate_keeps_the_turns_through_the_named_one() {
 fn a_truncate_without_a_turn_leaves_nothing() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    history(&ann, 5);
+    ann.says_messages(5);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     assert!(bob.sees(&ann.chat()).get("turnsNextCursor").is_some());
@@ -65,7 +60,7 @@ fn a_truncate_to_a_turn_that_is_not_completed_is_refused() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     assert!(ann.truncates("none").is_err());
-    let turns = history(&ann, 3);
+    let turns = ann.says_messages(3);
     s.model().hangs();
     let active = ann.says("busy");
     assert!(ann.truncates("none").is_err());
@@ -85,7 +80,7 @@ fn a_truncate_drops_the_running_turn_and_stops_its_agent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let turns = history(&ann, 2);
+    let turns = ann.says_messages(2);
     s.model()
         .streams(["half"])
         .waits_ms(100)
@@ -119,7 +114,7 @@ fn a_truncate_that_cuts_nothing_is_answered_to_its_sender_alone() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     ann.truncates_all().unwrap();
-    let turns = history(&ann, 2);
+    let turns = ann.says_messages(2);
     bob.heard_actions();
     let seq = s.look().kernel().seq();
     ann.truncates(&turns[1]).unwrap();
@@ -133,7 +128,7 @@ fn a_truncate_that_cuts_nothing_is_answered_to_its_sender_alone() {
 fn an_id_that_was_cut_off_is_not_used_again() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 3);
+    let turns = ann.says_messages(3);
     ann.truncates(&turns[0]).unwrap();
     for restart in [false, true] {
         if restart {
@@ -156,13 +151,13 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
         limits.page_turns = 3;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 10);
+    let turns = ann.says_messages(10);
     let bob = s.client("bob").joins(&ann);
     let cem = s.client("cem").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     cem.watches_turns(&ann.chat(), 8);
-    for person in [&ann, &bob, &cem] {
-        chat_envelopes(person);
+    for client in [&ann, &bob, &cem] {
+        chat_envelopes(client);
     }
     ann.truncates(&turns[5]).unwrap();
     let kinds = |envelopes: &[Value]| -> Vec<String> {
@@ -179,8 +174,8 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
     assert_eq!(ids, [&turns[3], &turns[4], &turns[5]]);
     assert!(bobs[0]["action"].get("turnsNextCursor").is_some());
     assert!(bobs[0].get("origin").is_none());
-    for person in [&ann, &cem] {
-        assert_eq!(kinds(&chat_envelopes(person)), ["chat/truncated"]);
+    for client in [&ann, &cem] {
+        assert_eq!(kinds(&chat_envelopes(client)), ["chat/truncated"]);
     }
     assert_eq!(bob.turns(), turns[3..6]);
     assert_eq!(cem.turns(), turns[2..6]);
@@ -196,7 +191,7 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
 fn a_page_that_holds_the_first_turn_leaves_no_cursor() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 8);
+    let turns = ann.says_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     ann.truncates(&turns[0]).unwrap();
@@ -213,7 +208,7 @@ fn who_fetched_the_named_turn_gets_no_page() {
         limits.page_turns = 3;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 10);
+    let turns = ann.says_messages(10);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     bob.fetches_turns();
@@ -235,7 +230,7 @@ fn who_fetched_the_named_turn_gets_no_page() {
 fn one_who_truncates_below_its_own_window_is_sent_the_page_before_the_echo() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 6);
+    let turns = ann.says_messages(6);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     chat_envelopes(&bob);
@@ -252,12 +247,12 @@ fn one_who_truncates_below_its_own_window_is_sent_the_page_before_the_echo() {
 fn a_page_uses_a_seq_that_nobody_else_gets() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 6);
+    let turns = ann.says_messages(6);
     let bob = s.client("bob").joins(&ann);
     let cem = s.client("cem").joins(&ann);
-    for person in [&bob, &cem] {
-        person.watches_turns(&ann.chat(), 1);
-        chat_envelopes(person);
+    for client in [&bob, &cem] {
+        client.watches_turns(&ann.chat(), 1);
+        chat_envelopes(client);
     }
     ann.truncates(&turns[2]).unwrap();
     let seq = |envelope: &Value| envelope["serverSeq"].as_u64().unwrap();
@@ -270,8 +265,8 @@ fn a_page_uses_a_seq_that_nobody_else_gets() {
     assert!(seqs.iter().all(|seq| *seq <= top));
     s.host_restarts();
     assert!(s.look().kernel().seq().0 >= top);
-    for person in [&ann, &bob, &cem] {
-        person.reconnects();
+    for client in [&ann, &bob, &cem] {
+        client.reconnects();
     }
     s.all_agree();
 }
@@ -281,7 +276,7 @@ fn a_page_uses_a_seq_that_nobody_else_gets() {
 fn a_gap_that_cuts_below_the_last_snapshot_is_answered_with_snapshots() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 8);
+    let turns = ann.says_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     bob.loses_connection();
@@ -300,7 +295,7 @@ fn a_page_that_was_fetched_does_not_make_the_gap_replayable() {
         limits.page_turns = 50;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 8);
+    let turns = ann.says_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     bob.fetches_turns();
@@ -316,7 +311,7 @@ fn a_page_that_was_fetched_does_not_make_the_gap_replayable() {
 fn a_page_that_came_with_a_truncate_does_not_count_either() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 8);
+    let turns = ann.says_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     ann.truncates(&turns[4]).unwrap();
@@ -332,7 +327,7 @@ fn a_page_that_came_with_a_truncate_does_not_count_either() {
 fn a_truncate_whose_page_was_lost_on_the_way_is_not_replayed() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 8);
+    let turns = ann.says_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     bob.stalls();
@@ -349,7 +344,7 @@ fn a_gap_that_cuts_within_the_window_is_replayed() {
         for all in [false, true] {
             let mut s = Scenario::with(|limits| limits.open_turns = 2);
             let ann = s.client("ann").opens_chat();
-            let turns = history(&ann, 8);
+            let turns = ann.says_messages(8);
             let bob = s.client("bob").joins(&ann);
             bob.watches_turns(&ann.chat(), 4);
             bob.loses_connection();
@@ -378,7 +373,7 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
         limits.page_turns = 2;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 8);
+    let turns = ann.says_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 4);
     bob.loses_connection();
@@ -450,7 +445,7 @@ fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
         limits.page_turns = 2;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 9);
+    let turns = ann.says_messages(9);
     s.host_restarts();
     s.reads_take_ms(30);
     ann.reconnects();
@@ -467,7 +462,7 @@ fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
 fn two_truncates_at_once_are_taken_one_after_the_other() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 8);
+    let turns = ann.says_messages(8);
     s.host_restarts();
     ann.reconnects();
     let bob = s.client("bob").joins(&ann);
@@ -489,7 +484,7 @@ fn two_truncates_at_once_are_taken_one_after_the_other() {
 fn a_truncate_that_cannot_be_written_changes_nothing() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = history(&ann, 5);
+    let turns = ann.says_messages(5);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     s.faults().break_disk();
@@ -508,7 +503,7 @@ fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
         let mut s = Scenario::with(|limits| limits.open_turns = 2);
         let ann = s.client("ann").opens_chat();
-        let turns = history(&ann, 6);
+        let turns = ann.says_messages(6);
         let bob = s.client("bob").joins(&ann);
         bob.watches_turns(&ann.chat(), 1);
         s.model().hangs();
@@ -536,7 +531,7 @@ fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
 fn a_truncate_takes_nothing_but_turns() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    history(&ann, 2);
+    ann.says_messages(2);
     let draft = json!({"text": "dra", "origin": {"kind": "user"}});
     let action = json!({"type": "chat/draftChanged", "draft": draft});
     ann.tries(&ann.chat(), action).unwrap();
@@ -554,7 +549,7 @@ fn a_truncate_takes_nothing_but_turns() {
 fn a_truncate_with_a_bad_turn_is_refused_and_does_not_clear_all() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    history(&ann, 2);
+    ann.says_messages(2);
     for bad in [json!(7), json!(""), json!([]), json!({"id": "x"})] {
         let action = json!({"type": "chat/truncated", "turnId": bad});
         assert!(ann.tries(&ann.chat(), action).is_err(), "{bad}");

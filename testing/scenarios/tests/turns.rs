@@ -2,11 +2,11 @@
 
 use agent_api::AgentEvent;
 use serde_json::{Value, json};
-use testkit::{Person, Scenario};
 use wire::published::state::UsageInfo;
+use testkit::{Scenario, ScenarioClient};
 
-fn last_turn(person: &Person) -> Value {
-    person.sees(&person.chat())["turns"]
+fn last_turn(client: &ScenarioClient) -> Value {
+    client.sees(&client.chat())["turns"]
         .as_array()
         .unwrap()
         .last()

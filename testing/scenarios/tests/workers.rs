@@ -1,29 +1,14 @@
 //! Workers: chats that a tool call starts, watched by people, talked to by nobody.
 
-use agent_api::{AgentEvent, AgentReply, Worker};
+use agent_api::{AgentEvent, Worker};
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::script::Question;
-use testkit::{Kill, Person, Scenario, Script};
-
-fn ended(s: &Scenario) -> Vec<Value> {
-    let world = s.look();
-    let ended = world
-        .models
-        .heard
-        .iter()
-        .filter_map(|(_, reply)| match reply {
-            AgentReply::ToolEnded { result, .. } => {
-                Some(Value::Object(result.clone().into_object()))
-            }
-            _ => None,
-        });
-    ended.collect()
-}
+use testkit::{Kill, Scenario, ScenarioClient, Script};
 
 /// The worker's URI, from the latest call of the chat.
-fn worker_of(person: &Person) -> String {
-    let call = person.calls().last().cloned().unwrap();
+fn worker_of(client: &ScenarioClient) -> String {
+    let call = client.calls().last().cloned().unwrap();
     let content = call["content"].as_array().cloned().unwrap_or_default();
     let link = content.iter().find(|content| content["type"] == "subagent");
     let link = link.unwrap_or_else(|| panic!("no worker in {call}"));
@@ -85,7 +70,7 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
         (&call["success"], worker_of(&ann)),
         (&json!(true), uri.clone())
     );
-    assert_eq!(ended(&s)[0]["success"], true);
+    assert_eq!(s.tool_results()[0]["success"], true);
     assert_eq!(ann.reads(), "done");
     s.host_restarts();
     ann.reconnects();
@@ -145,7 +130,11 @@ fn a_worker_that_is_full_can_be_talked_to_when_it_is_done() {
     let there = ann.in_chat(&uri);
     there.says("and now?");
     assert_eq!(there.said(), ["work", "and now?"]);
-    assert_eq!(ended(&s).len(), 1, "its later turns are nobody's tool call");
+    assert_eq!(
+        s.tool_results().len(),
+        1,
+        "its later turns are nobody's tool call"
+    );
     s.all_agree();
 }
 
@@ -178,7 +167,7 @@ fn a_worker_that_fails_fails_its_call_and_no_more() {
             .spawns("W", Script::new().streams(["x"]).fails(resumable))
             .streams(["goes on"]);
         ann.says("delegate");
-        assert_eq!(ended(&s)[0]["success"], false);
+        assert_eq!(s.tool_results()[0]["success"], false);
         let call = ann.call_that_is("completed");
         assert_eq!(call["success"], false);
         assert_eq!(ann.reads(), "goes on");
@@ -206,8 +195,8 @@ fn a_worker_that_is_stopped_fails_its_call() {
             _ => ann.disposes_of(&uri).is_ok(),
         };
         assert!(done, "{way}");
-        assert_eq!(ended(&s).len(), 1, "{way}");
-        assert_eq!(ended(&s)[0]["success"], false, "{way}");
+        assert_eq!(s.tool_results().len(), 1, "{way}");
+        assert_eq!(s.tool_results()[0]["success"], false, "{way}");
         assert_eq!(ann.reads(), "goes on", "{way}");
         s.all_agree();
     }
@@ -257,7 +246,7 @@ fn a_worker_does_not_outlive_the_turn_it_works_for() {
             let status = ann.listed(&chat)["status"].as_u64().unwrap();
             assert_eq!(status & 8, 0, "{way}: {chat}");
         }
-        assert!(ended(&s).is_empty(), "{way}: its caller is gone");
+        assert!(s.tool_results().is_empty(), "{way}: its caller is gone");
         s.all_agree();
     }
 }

@@ -1,18 +1,18 @@
 //! Chats come and go: plain, forked, on the side, under names that are used again.
 
 use serde_json::json;
-use testkit::waiting::message;
+use testkit::pending_messages::message;
 
-use crate::story::Story;
+use crate::simulation::Simulation;
 
-impl Story {
-    pub(crate) fn named_chat(&mut self) -> String {
-        format!("ahp-chat:/n{}", self.chance.below(4))
+impl Simulation {
+    pub(crate) fn pick_chat_name(&mut self) -> String {
+        format!("ahp-chat:/n{}", self.rng.below(4))
     }
 
-    pub(crate) fn opens_a_chat(&mut self, client: usize, session: &str, source: &str) {
-        let mut params = json!({"channel": session, "chat": self.named_chat()});
-        if self.chance.percent(60) {
+    pub(crate) fn create_chat(&mut self, client: usize, session: &str, source: &str) {
+        let mut params = json!({"channel": session, "chat": self.pick_chat_name()});
+        if self.rng.percent(60) {
             let mirror = self.world.clients[client].mirrors.get(source);
             let state = mirror.and_then(|mirror| mirror.chat());
             let mut turns: Vec<String> = Vec::new();
@@ -20,31 +20,31 @@ impl Story {
                 turns.extend(state.turns.as_slice().iter().map(|turn| turn.id.clone()));
                 turns.extend(state.active_turn.as_ref().map(|turn| turn.id.clone()));
             }
-            let turn = match self.chance.pick(&turns) {
+            let turn = match self.rng.pick(&turns) {
                 Some(turn) => turn.clone(),
-                None => format!("t{}", self.chance.below(self.turns + 1)),
+                None => format!("t{}", self.rng.below(self.turns + 1)),
             };
-            let kind = if self.chance.percent(70) {
+            let kind = if self.rng.percent(70) {
                 "fork"
             } else {
                 "sideChat"
             };
             params["source"] = json!({"kind": kind, "chat": source, "turnId": turn});
-            if kind == "sideChat" && self.chance.percent(30) {
+            if kind == "sideChat" && self.rng.percent(30) {
                 params["source"]["selection"] = json!({"text": "this"});
             }
         }
-        if self.chance.percent(30) {
-            let mood = self.mood();
-            self.world.models.next.push_back(mood);
+        if self.rng.percent(30) {
+            let script = self.random_script();
+            self.world.models.next.push_back(script);
             params["initialMessage"] = message("begin");
         }
-        self.asks(client, "createChat", params);
+        self.request(client, "createChat", params);
     }
 
-    pub(crate) fn closes_a_chat(&mut self, client: usize, chat: &str) {
-        if self.chance.percent(60) {
-            self.asks(client, "disposeChat", json!({"channel": chat}));
+    pub(crate) fn dispose_chat(&mut self, client: usize, chat: &str) {
+        if self.rng.percent(60) {
+            self.request(client, "disposeChat", json!({"channel": chat}));
         }
     }
 }

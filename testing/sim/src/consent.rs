@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::consent::text_answer;
 use testkit::mirror::Mirror;
 
-use crate::story::Story;
+use crate::simulation::Simulation;
 
 /// Something that waits for somebody: its chat, its turn, and the call or the request.
 struct Block {
@@ -13,7 +13,7 @@ struct Block {
     part: Value,
 }
 
-impl Story {
+impl Simulation {
     /// What this client sees waiting, in chats and in what sessions say of chats it does not watch.
     fn blocks(&self, client: usize) -> Vec<Block> {
         let mut blocks = Vec::new();
@@ -45,17 +45,17 @@ impl Story {
         blocks
     }
 
-    pub(crate) fn consents(&mut self, client: usize, chat: &str) {
+    pub(crate) fn answer_block(&mut self, client: usize, chat: &str) {
         let blocks = self.blocks(client);
         let waiting: Vec<&Block> = blocks.iter().filter(|block| waits(&block.part)).collect();
-        let block = if waiting.is_empty() || self.chance.percent(10) {
-            self.chance.pick(&blocks)
+        let block = if waiting.is_empty() || self.rng.percent(10) {
+            self.rng.pick(&blocks)
         } else {
-            self.chance.pick(&waiting).copied()
+            self.rng.pick(&waiting).copied()
         };
         let Some(block) = block else {
             let action = json!({"type": "chat/toolCallConfirmed", "turnId": "t1", "toolCallId": "c1", "approved": true, "confirmed": "user-action"});
-            return self.dispatches(client, chat, action);
+            return self.dispatch(client, chat, action);
         };
         let action = if block.part.get("request").is_some() {
             self.answer(&block.part["request"])
@@ -64,17 +64,17 @@ impl Story {
             self.decision(&block.turn, &block.part["toolCall"], &own)
         };
         let chat = block.chat.clone();
-        self.said.push((chat.clone(), action.clone()));
-        if self.said.len() > 20 {
-            self.said.remove(0);
+        self.sent_decisions.push((chat.clone(), action.clone()));
+        if self.sent_decisions.len() > 20 {
+            self.sent_decisions.remove(0);
         }
-        self.dispatches(client, &chat, action);
+        self.dispatch(client, &chat, action);
     }
 
     /// A decision of earlier, once more: by now it is somebody else's, or too late.
-    pub(crate) fn says_it_again(&mut self, client: usize) {
-        if let Some((chat, action)) = self.chance.pick(&self.said).cloned() {
-            self.dispatches(client, &chat, action);
+    pub(crate) fn repeat_decision(&mut self, client: usize) {
+        if let Some((chat, action)) = self.rng.pick(&self.sent_decisions).cloned() {
+            self.dispatch(client, &chat, action);
         }
     }
 
@@ -89,36 +89,36 @@ impl Story {
         };
         match call["status"].as_str().unwrap_or("") {
             "pending-result-confirmation" => {
-                let approved = self.chance.percent(70);
+                let approved = self.rng.percent(70);
                 named(
                     "chat/toolCallResultConfirmed",
                     json!({"approved": approved}),
                 )
             }
-            "running" if call["contributor"]["clientId"] == own || self.chance.percent(30) => {
-                if self.chance.percent(20) {
+            "running" if call["contributor"]["clientId"] == own || self.rng.percent(30) => {
+                if self.rng.percent(20) {
                     let content = json!([{"type": "text", "text": "so far"}]);
                     return named("chat/toolCallContentChanged", json!({"content": content}));
                 }
-                let success = self.chance.percent(80);
+                let success = self.rng.percent(80);
                 let result = json!({"success": success, "pastTenseMessage": "did"});
                 let mut fields = json!({"result": result});
-                if self.chance.percent(15) {
+                if self.rng.percent(15) {
                     fields["requiresResultConfirmation"] = json!(true);
                 }
                 named("chat/toolCallComplete", fields)
             }
             _ => {
-                let approved = self.chance.percent(70);
+                let approved = self.rng.percent(70);
                 let mut fields = json!({"approved": approved});
                 fields[if approved { "confirmed" } else { "reason" }] =
                     json!(if approved { "user-action" } else { "denied" });
-                if approved && self.chance.percent(30) {
+                if approved && self.rng.percent(30) {
                     fields["editedToolInput"] = json!("edited");
                 }
-                if self.chance.percent(20) {
+                if self.rng.percent(20) {
                     let options = ["yes", "always", "no", "never"];
-                    fields["selectedOptionId"] = json!(self.chance.pick(&options));
+                    fields["selectedOptionId"] = json!(self.rng.pick(&options));
                 }
                 named("chat/toolCallConfirmed", fields)
             }
@@ -127,16 +127,16 @@ impl Story {
 
     fn answer(&mut self, request: &Value) -> Value {
         let id = &request["id"];
-        match self.chance.below(6) {
+        match self.rng.below(6) {
             0 | 1 => {
-                let state = if self.chance.percent(50) {
+                let state = if self.rng.percent(50) {
                     "draft"
                 } else {
                     "submitted"
                 };
                 let mut action =
                     json!({"type": "chat/inputAnswerChanged", "requestId": id, "questionId": "q"});
-                if self.chance.percent(80) {
+                if self.rng.percent(80) {
                     action["answer"] = text_answer(state, "so");
                 }
                 action

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::story::Story;
+use crate::simulation::Simulation;
 
 const IDS: [&str; 5] = [
     "tone",
@@ -12,10 +12,10 @@ const IDS: [&str; 5] = [
     "unknown",
 ];
 
-impl Story {
+impl Simulation {
     /// Ids of sections, some of which nobody gets.
-    fn some_sections(&mut self) -> Value {
-        let chosen = IDS.iter().filter(|_| self.chance.percent(50));
+    fn pick_sections(&mut self) -> Value {
+        let chosen = IDS.iter().filter(|_| self.rng.percent(50));
         chosen
             .collect::<Vec<_>>()
             .into_iter()
@@ -24,45 +24,45 @@ impl Story {
     }
 
     /// An active client's entry may say what it wants, in either way or in both.
-    pub(crate) fn wishes(&mut self, entry: &mut Value) {
-        if self.chance.percent(40) {
-            entry["systemMessageTransform"] = json!({"sections": self.some_sections()});
+    pub(crate) fn add_transform(&mut self, entry: &mut Value) {
+        if self.rng.percent(40) {
+            entry["systemMessageTransform"] = json!({"sections": self.pick_sections()});
         }
-        if self.chance.percent(20) {
-            let said = json!({"sections": self.some_sections()});
+        if self.rng.percent(20) {
+            let said = json!({"sections": self.pick_sections()});
             entry["_meta"] = json!({"x-systemMessageTransform": said});
         }
     }
 
     /// The default of a connection.
-    pub(crate) fn wishes_by_default(&mut self, params: &mut Value) {
-        if self.chance.percent(30) {
-            let said = json!({"sections": self.some_sections()});
+    pub(crate) fn add_default_transform(&mut self, params: &mut Value) {
+        if self.rng.percent(30) {
+            let said = json!({"sections": self.pick_sections()});
             params["_meta"] = json!({"x-systemMessageTransform": said});
         }
     }
 
-    pub(crate) fn opts_in(&mut self, client: usize, session: &str) {
-        let sections = self.some_sections();
+    pub(crate) fn opt_in(&mut self, client: usize, session: &str) {
+        let sections = self.pick_sections();
         let action = json!({"type": "x-session/systemMessageTransformSet", "sections": sections});
-        self.dispatches(client, session, action);
+        self.dispatch(client, session, action);
     }
 
     /// Answers what the host asked it; whether there was anything to answer.
-    pub(crate) fn rewrites(&mut self, client: usize) -> bool {
+    pub(crate) fn answer_transform(&mut self, client: usize) -> bool {
         let asked = &mut self.world.clients[client].asked;
         if asked.is_empty() {
             return false;
         }
         let request = asked.remove(0);
         let mut answer = json!({"jsonrpc": "2.0", "id": request["id"]});
-        let text = format!("new {}", self.chance.below(9));
-        match self.chance.below(8) {
+        let text = format!("new {}", self.rng.below(9));
+        match self.rng.below(8) {
             0 => answer["error"] = json!({"code": -32601, "message": "no"}),
             1 => answer["result"] = json!({"sections": {"tone": {"content": 7}}}),
             2 => answer["result"] = json!(null),
-            3 => return true,                                  // never
-            4 => answer["id"] = json!(self.chance.below(100)), // somebody else's, or nobody's
+            3 => return true,                               // never
+            4 => answer["id"] = json!(self.rng.below(100)), // somebody else's, or nobody's
             _ => {
                 answer["result"] =
                     json!({"sections": {"tone": {"content": text}, "safety": {"content": "none"}}})

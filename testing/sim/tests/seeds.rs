@@ -20,8 +20,8 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-/// What must have happened in a thousand stories, so that nothing of it is checked in vain.
-const TOLD: [&str; 37] = [
+/// What must have happened in a thousand simulations, so that nothing of it is checked in vain.
+const EXPECTED: [&str; 37] = [
     "chat/turnStarted",
     "chat/turnComplete",
     "chat/turnCancelled",
@@ -62,11 +62,11 @@ const TOLD: [&str; 37] = [
 ];
 
 /// Everything that happened; what went wrong, if anything did.
-fn told(seed: u64, aloud: bool) -> (BTreeMap<String, u64>, Option<String>) {
-    match catch_unwind(AssertUnwindSafe(|| sim::tell(seed, aloud))) {
-        Ok(ending) => {
-            let wrong = (!ending.wrong.is_empty()).then(|| ending.wrong.join("\n"));
-            (ending.happened, wrong)
+fn run_seed(seed: u64, trace: bool) -> (BTreeMap<String, u64>, Option<String>) {
+    match catch_unwind(AssertUnwindSafe(|| sim::run(seed, trace))) {
+        Ok(outcome) => {
+            let wrong = (!outcome.wrong.is_empty()).then(|| outcome.wrong.join("\n"));
+            (outcome.happened, wrong)
         }
         Err(_) => (BTreeMap::new(), Some("it panicked".to_owned())),
     }
@@ -74,7 +74,7 @@ fn told(seed: u64, aloud: bool) -> (BTreeMap<String, u64>, Option<String>) {
 
 #[test]
 fn a_thousand_seeds() {
-    let aloud = std::env::var("SIM_SEED").is_ok();
+    let trace = std::env::var("SIM_SEED").is_ok();
     let seeds = seeds();
     let next = AtomicU64::new(seeds.start);
     let failed = Mutex::new(Vec::new());
@@ -88,7 +88,7 @@ fn a_thousand_seeds() {
                     if seed >= seeds.end {
                         return;
                     }
-                    let (happened, wrong) = told(seed, aloud);
+                    let (happened, wrong) = run_seed(seed, trace);
                     let mut all = all.lock().expect("no one panics here");
                     for (what, times) in happened {
                         *all.entry(what).or_default() += times;
@@ -105,9 +105,9 @@ fn a_thousand_seeds() {
     let all = all.into_inner().expect("no one panics here");
     println!("{all:#?}");
     if seeds.end - seeds.start >= 300 {
-        let missed: Vec<&&str> = TOLD
+        let missed: Vec<&&str> = EXPECTED
             .iter()
-            .filter(|told| !all.contains_key(**told))
+            .filter(|run_seed| !all.contains_key(**run_seed))
             .collect();
         assert!(missed.is_empty(), "never happened: {missed:?}");
     }
@@ -115,7 +115,7 @@ fn a_thousand_seeds() {
     failed.sort_unstable();
     assert!(
         failed.is_empty(),
-        "{} seeds fail (SIM_SEED=n tells one aloud): {failed:?}",
+        "{} seeds fail (SIM_SEED=n traces one): {failed:?}",
         failed.len()
     );
 }
@@ -123,10 +123,6 @@ fn a_thousand_seeds() {
 #[test]
 fn same_seed_twice_same_bytes() {
     for seed in 0..10 {
-        assert_eq!(
-            sim::tell(seed, false),
-            sim::tell(seed, false),
-            "seed {seed}"
-        );
+        assert_eq!(sim::run(seed, false), sim::run(seed, false), "seed {seed}");
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::person::Person;
+use crate::scenario_client::ScenarioClient;
 
-impl Person {
+impl ScenarioClient {
     /// Asks for a chat in its session; the error if there is one.
     pub fn asks_for_chat(&self, chat: &str, more: Value) -> Result<(), Value> {
         let mut params = json!({"channel": self.session(), "chat": chat});
@@ -27,12 +27,12 @@ impl Person {
 
     /// Creates a chat, watches it and is in it from now on.
     #[track_caller]
-    pub fn creates_chat(&self, chat: &str) -> Person {
+    pub fn creates_chat(&self, chat: &str) -> ScenarioClient {
         self.creates_chat_with(chat, json!({}))
     }
 
     #[track_caller]
-    pub fn creates_chat_with(&self, chat: &str, more: Value) -> Person {
+    pub fn creates_chat_with(&self, chat: &str, more: Value) -> ScenarioClient {
         self.asks_for_chat(chat, more).expect("the chat is created");
         self.watches(chat);
         self.in_chat(chat)
@@ -40,14 +40,14 @@ impl Person {
 
     /// Forks its chat at this turn, watches the fork and is in it from now on.
     #[track_caller]
-    pub fn forks(&self, chat: &str, turn: &str) -> Person {
+    pub fn forks(&self, chat: &str, turn: &str) -> ScenarioClient {
         let source = json!({"kind": "fork", "chat": self.chat(), "turnId": turn});
         self.creates_chat_with(chat, json!({"source": source}))
     }
 
     /// Opens a side chat to its chat at this turn, watches it and is in it from now on.
     #[track_caller]
-    pub fn steps_aside(&self, chat: &str, turn: &str) -> Person {
+    pub fn steps_aside(&self, chat: &str, turn: &str) -> ScenarioClient {
         let source = json!({"kind": "sideChat", "chat": self.chat(), "turnId": turn});
         self.creates_chat_with(chat, json!({"source": source}))
     }

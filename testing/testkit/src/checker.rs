@@ -10,29 +10,29 @@ use crate::client::{Client, ROOT};
 use crate::mirror::Mirror;
 use crate::script::Question;
 use crate::world::World;
-use crate::{blocks, derive};
+use crate::{blocks, derived_state};
 
 /// Everything that is wrong, in words. Settles the world first.
 pub fn violations(world: &mut World) -> Vec<String> {
     world.settle();
     let mut wrong = Vec::new();
-    nothing_is_owed(world, &mut wrong);
-    said_by_the_watchful(world, &mut wrong);
-    world.bury_the_dead();
-    let (host, listed) = look_around(world);
-    mirrors_agree(world, &host, &mut wrong);
-    memory_agrees(world, &host, &mut wrong);
-    journal_agrees(world, &host, &mut wrong);
-    runs_have_turns(world, &host, &mut wrong);
-    agents_are_not_forgotten(world, &host, &mut wrong);
-    content_is_there(world, &host, &mut wrong);
-    wrong.extend(derive::wrong(&host, &listed));
+    check_all_is_answered(world, &mut wrong);
+    collect_violations(world, &mut wrong);
+    world.drop_mirrors_of_gone_channels();
+    let (host, listed) = read_all_channels(world);
+    check_mirrors(world, &host, &mut wrong);
+    check_memory(world, &host, &mut wrong);
+    check_replay(world, &host, &mut wrong);
+    check_runs(world, &host, &mut wrong);
+    check_waiting_agents(world, &host, &mut wrong);
+    check_content(world, &host, &mut wrong);
+    wrong.extend(derived_state::errors(&host, &listed));
     wrong
 }
 
 impl World {
     /// Mirrors of channels that are gone: who does not watch their session is told nothing (H-054).
-    fn bury_the_dead(&mut self) {
+    fn drop_mirrors_of_gone_channels(&mut self) {
         let ledger = &self.ledger;
         for client in &mut self.clients {
             let served = &client.served;
@@ -43,7 +43,7 @@ impl World {
 }
 
 /// Content that a state names has not been collected.
-fn content_is_there(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+fn check_content(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     let kept: BTreeSet<wire::Digest> = world.blobs.digests().into_iter().collect();
     for (uri, state) in host {
         let named = wire::content::digests_in(state.to_string().as_bytes());
@@ -54,11 +54,7 @@ fn content_is_there(world: &World, host: &BTreeMap<String, Value>, wrong: &mut V
 }
 
 /// An agent that waits to be told something waits for what somebody is asked.
-fn agents_are_not_forgotten(
-    world: &World,
-    host: &BTreeMap<String, Value>,
-    wrong: &mut Vec<String>,
-) {
+fn check_waiting_agents(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     for (run, question) in world.models.waiting() {
         if world.models.is_halted(run) {
             continue;
@@ -88,7 +84,7 @@ fn agents_are_not_forgotten(
 }
 
 /// Every request has its one response, every action its echo or its refusal (H-004, H-063, H-066).
-fn nothing_is_owed(world: &World, wrong: &mut Vec<String>) {
+fn check_all_is_answered(world: &World, wrong: &mut Vec<String>) {
     for client in world.clients.iter().filter(|client| client.link.is_some()) {
         for (id, pending) in &client.pending {
             wrong.push(format!(
@@ -111,7 +107,7 @@ fn nothing_is_owed(world: &World, wrong: &mut Vec<String>) {
 }
 
 /// What clients and the ledger noticed on the way; and no refused action is in the journal.
-fn said_by_the_watchful(world: &World, wrong: &mut Vec<String>) {
+fn collect_violations(world: &World, wrong: &mut Vec<String>) {
     wrong.extend(world.ledger.violations.iter().cloned());
     wrong.extend(world.models.violations.iter().cloned());
     for client in &world.clients {
@@ -127,11 +123,11 @@ fn said_by_the_watchful(world: &World, wrong: &mut Vec<String>) {
 
 /// Every channel there is, as a client that joins now is told.
 pub fn host_states(world: &mut World) -> BTreeMap<String, Value> {
-    look_around(world).0
+    read_all_channels(world).0
 }
 
 /// Every channel there is, and the list of sessions.
-fn look_around(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>) {
+fn read_all_channels(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>) {
     let index = world.clients.len();
     world.clients.push(Client::new("checker", "1.0.0"));
     let peer = world.connect(index);
@@ -200,7 +196,7 @@ fn comparable(state: &Value, old_client: bool) -> Value {
     state
 }
 
-fn mirrors_agree(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+fn check_mirrors(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     for client in world
         .clients
         .iter()
@@ -253,7 +249,7 @@ fn mirrors_agree(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
 }
 
 /// What the kernel holds in memory is what it tells.
-fn memory_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+fn check_memory(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     for (channel, state) in host {
         let uri = wire::ChannelUri::parse(channel).expect("a channel URI");
         if let Some(memory) = world.kernel().state_of(&uri)
@@ -267,7 +263,7 @@ fn memory_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
 }
 
 /// `replay(journal) == live`: a host that boots now tells the same.
-fn journal_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+fn check_replay(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     // A turn that runs now ends in an error when a host boots: its chat and session are left out.
     let runs = |state: &Value| {
         let chats = state["chats"].as_array().into_iter().flatten();
@@ -283,11 +279,11 @@ fn journal_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec
         .filter(|(_, state)| !runs(state))
         .map(|(uri, _)| uri.clone())
         .collect();
-    let replayed = replayed(world, &wanted);
+    let replay = replay(world, &wanted);
     for channel in wanted {
         let (live, stored) = (
             &host[&channel],
-            replayed.get(&channel).unwrap_or(&Value::Null),
+            replay.get(&channel).unwrap_or(&Value::Null),
         );
         if live != stored {
             wrong.push(format!(
@@ -298,7 +294,7 @@ fn journal_agrees(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec
 }
 
 /// Channels as a host tells them that boots on the same journal and writes nothing.
-fn replayed(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
+fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     let mut memory = world.memory.clone();
     let boot = Journal::boot(&mut memory).expect("memory boots");
     let (mut kernel, output) =
@@ -357,7 +353,7 @@ fn replayed(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
 }
 
 /// No agent works where no turn runs, and no turn spins without an agent or a session still to come.
-fn runs_have_turns(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
+fn check_runs(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     let mut running = BTreeSet::new();
     for (run, chat) in world.kernel().running() {
         if !running.insert(chat.to_string()) {

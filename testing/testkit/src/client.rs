@@ -9,7 +9,7 @@ use kernel::PeerId;
 use serde_json::{Value, json};
 
 use crate::mirror::Mirror;
-use crate::opted_in::OptedIn;
+use crate::transform_opt_in::TransformOptIn;
 
 pub const ROOT: &str = "ahp-root://";
 
@@ -52,7 +52,7 @@ pub struct Client {
     /// Requests of the host that were not answered yet, in order.
     pub asked: Vec<Value>,
     /// What it ever said it would rewrite.
-    pub opted: OptedIn,
+    pub opted: TransformOptIn,
     /// Every frame of the present connection, in order.
     pub heard: Vec<Value>,
     /// The highest seq of an envelope on the present connection.
@@ -81,7 +81,7 @@ impl Client {
             envelopes: Vec::new(),
             notifications: Vec::new(),
             asked: Vec::new(),
-            opted: OptedIn::default(),
+            opted: TransformOptIn::default(),
             heard: Vec::new(),
             top_seq: 0,
             violations: Vec::new(),

@@ -2,9 +2,50 @@
 
 use serde_json::{Value, json};
 
-use crate::person::Person;
+use agent_api::AgentReply;
 
-impl Person {
+use crate::scenario::Scenario;
+use crate::scenario_client::ScenarioClient;
+
+impl Scenario {
+    /// What agents were told of their questions whether a tool may run: approved or not, in order.
+    pub fn tool_decisions(&self) -> Vec<bool> {
+        let world = self.look();
+        let decided = world
+            .models
+            .heard
+            .iter()
+            .filter_map(|(_, reply)| match reply {
+                AgentReply::ToolDecided { approved, .. } => Some(*approved),
+                _ => None,
+            });
+        decided.collect()
+    }
+
+    /// Results of tools that agents were told, in order.
+    pub fn tool_results(&self) -> Vec<Value> {
+        let world = self.look();
+        let ended = world
+            .models
+            .heard
+            .iter()
+            .filter_map(|(_, reply)| match reply {
+                AgentReply::ToolEnded { result, .. } => {
+                    Some(Value::Object(result.clone().into_object()))
+                }
+                _ => None,
+            });
+        ended.collect()
+    }
+}
+
+impl ScenarioClient {
+    /// The status of its chat, without the flags of reading and archiving.
+    pub fn chat_status(&self) -> u64 {
+        let status = self.sees(&self.chat())["status"].as_u64();
+        status.expect("a chat has a status") & 31
+    }
+
     /// The parts of the running turn of its chat, as this client sees them.
     pub fn running_parts(&self) -> Vec<Value> {
         let chat = self.sees(&self.chat());

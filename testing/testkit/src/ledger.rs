@@ -6,11 +6,11 @@ use agent_api::AgentReply;
 use kernel::{Batch, ChannelId, Record};
 use serde_json::Value;
 
-use crate::queue_book::QueueBook;
+use crate::queue_checker::QueueChecker;
 
-/// What an agent can be told that somebody else must have said before.
+/// What an agent can be told that somebody else must have decided before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Word {
+enum Decision {
     Allowed,
     Denied,
     Reviewed,
@@ -34,8 +34,8 @@ pub struct Ledger {
     starts: BTreeMap<ChannelId, u64>,
     runs: BTreeMap<ChannelId, u64>,
     /// How often something was recorded in a chat, and how often agents in it were told.
-    words: BTreeMap<(ChannelId, Word), (u64, u64)>,
-    queues: BTreeMap<ChannelId, QueueBook>,
+    decisions: BTreeMap<(ChannelId, Decision), (u64, u64)>,
+    queues: BTreeMap<ChannelId, QueueChecker>,
     /// Client actions that were recorded, by client and its own number.
     pub origins: BTreeSet<(String, i64)>,
     /// How often each kind of action was recorded.
@@ -74,7 +74,7 @@ impl Ledger {
             )); // H-062
         }
         self.seq = self.seq.max(batch.seq.0);
-        let unsent = self.queues.values().filter_map(QueueBook::unsent);
+        let unsent = self.queues.values().filter_map(QueueChecker::unsent);
         self.violations.extend(unsent);
     }
 
@@ -93,6 +93,12 @@ impl Ledger {
                 self.gone.insert(uri.clone(), self.seq);
             }
         }
+    }
+
+    /// URIs of the channels that are in the journal.
+    pub fn live_channels(&self) -> BTreeSet<String> {
+        let there = |uri: &&String| !self.is_gone(uri, self.seq);
+        self.channels.keys().filter(there).cloned().collect()
     }
 
     /// Sessions that the last batch touched, themselves or by their chats.
@@ -126,7 +132,7 @@ impl Ledger {
         if let Some(why) = unreadable(&envelope) {
             self.violations.push(format!("{why}: {envelope}"));
         }
-        if let Some(wrong) = self.queues.entry(channel).or_default().follow(&envelope) {
+        if let Some(wrong) = self.queues.entry(channel).or_default().apply(&envelope) {
             self.violations.push(wrong);
         }
         let kind = envelope["action"]["type"].as_str().unwrap_or("");
@@ -137,8 +143,8 @@ impl Ledger {
             self.touched.insert(uri.to_owned());
         }
         self.turn(channel, &envelope);
-        if let Some(word) = word_of(&envelope) {
-            self.words.entry((channel, word)).or_default().0 += 1;
+        if let Some(decision) = decision_of(&envelope) {
+            self.decisions.entry((channel, decision)).or_default().0 += 1;
         }
     }
 
@@ -190,18 +196,18 @@ impl Ledger {
 
     /// An agent is told something: is it in the journal?
     pub fn replied(&mut self, chat: &str, reply: &AgentReply) {
-        let word = match reply {
-            AgentReply::ToolDecided { approved: true, .. } => Word::Allowed,
-            AgentReply::ToolDecided { .. } => Word::Denied,
-            AgentReply::ResultDecided { .. } => Word::Reviewed,
-            AgentReply::ToolEnded { .. } => Word::Ended,
-            AgentReply::Answered { .. } => Word::Answered,
+        let decision = match reply {
+            AgentReply::ToolDecided { approved: true, .. } => Decision::Allowed,
+            AgentReply::ToolDecided { .. } => Decision::Denied,
+            AgentReply::ResultDecided { .. } => Decision::Reviewed,
+            AgentReply::ToolEnded { .. } => Decision::Ended,
+            AgentReply::Answered { .. } => Decision::Answered,
             AgentReply::Steered { message: None, .. }
             | AgentReply::Settings { .. }
             | AgentReply::Rendered { .. } => return,
-            AgentReply::Steered { .. } => Word::Steered,
+            AgentReply::Steered { .. } => Decision::Steered,
         };
-        let (recorded, told) = self.words.entry((self.id(chat), word)).or_default();
+        let (recorded, told) = self.decisions.entry((self.id(chat), decision)).or_default();
         *told += 1;
         if told > recorded {
             self.violations
@@ -251,15 +257,15 @@ fn unreadable(envelope: &Value) -> Option<String> {
         .map(|why| why.to_string())
 }
 
-fn word_of(envelope: &Value) -> Option<Word> {
+fn decision_of(envelope: &Value) -> Option<Decision> {
     let action = &envelope["action"];
     match action["type"].as_str()? {
-        "chat/toolCallConfirmed" if action["approved"] == true => Some(Word::Allowed),
-        "chat/toolCallConfirmed" => Some(Word::Denied),
-        "chat/toolCallResultConfirmed" => Some(Word::Reviewed),
-        "chat/toolCallComplete" => Some(Word::Ended),
-        "chat/inputCompleted" => Some(Word::Answered),
-        "chat/pendingMessageRemoved" if action["kind"] == "steering" => Some(Word::Steered),
+        "chat/toolCallConfirmed" if action["approved"] == true => Some(Decision::Allowed),
+        "chat/toolCallConfirmed" => Some(Decision::Denied),
+        "chat/toolCallResultConfirmed" => Some(Decision::Reviewed),
+        "chat/toolCallComplete" => Some(Decision::Ended),
+        "chat/inputCompleted" => Some(Decision::Answered),
+        "chat/pendingMessageRemoved" if action["kind"] == "steering" => Some(Decision::Steered),
         _ => None,
     }
 }

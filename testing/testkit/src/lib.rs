@@ -6,31 +6,35 @@
 //! for tests of what talks to real servers.
 
 pub mod blocks;
-pub mod chance;
+mod bodies;
 pub mod chats;
 pub mod checker;
 pub mod client;
+pub mod connections;
 pub mod consent;
-pub mod derive;
+pub mod derived_state;
+pub mod digest;
 pub mod facts;
 pub mod ledger;
 pub mod link;
 pub mod mirror;
 pub mod model;
 pub mod model_server;
-pub mod opted_in;
-pub mod person;
-pub mod queue_book;
+pub mod pending_messages;
+pub mod queue_checker;
+pub mod rng;
+mod rollback_check;
 pub mod scenario;
+pub mod scenario_client;
 pub mod script;
 pub mod tool;
-pub mod waiting;
+pub mod transform_opt_in;
 pub mod world;
 
 pub use client::ROOT;
 pub use model_server::{Answer, Call, Gate, ModelServer};
-pub use person::{Person, Sent};
 pub use scenario::Scenario;
+pub use scenario_client::{ScenarioClient, Sent};
 pub use script::Script;
 pub use tool::Tool;
 pub use world::{Kill, World};

@@ -27,7 +27,7 @@ impl World {
     pub fn connect(&mut self, client: usize) -> PeerId {
         self.next_peer += 1;
         let peer = PeerId(self.next_peer);
-        self.say(|| format!("{} connects as {peer:?}", self.clients[client].id));
+        self.log(|| format!("{} connects as {peer:?}", self.clients[client].id));
         let link = Link {
             client,
             to_host: VecDeque::new(),
@@ -51,7 +51,7 @@ impl World {
         let Some(link) = self.links.remove(&peer) else {
             return;
         };
-        self.say(|| format!("{} is cut off from {peer:?}", self.clients[link.client].id));
+        self.log(|| format!("{} is cut off from {peer:?}", self.clients[link.client].id));
         let client = &mut self.clients[link.client];
         if client.link == Some(peer) {
             client.lost();
@@ -60,7 +60,7 @@ impl World {
     }
 
     pub fn send(&mut self, client: usize, text: String) {
-        self.say(|| format!("{} -> {text}", self.clients[client].id));
+        self.log(|| format!("{} -> {text}", self.clients[client].id));
         if let Some(link) = self.clients[client]
             .link
             .and_then(|peer| self.links.get_mut(&peer))
@@ -112,7 +112,7 @@ impl World {
         };
         let text = std::str::from_utf8(&frame).expect("frames are UTF-8");
         if self.clients[client].link == Some(peer) {
-            self.say(|| format!("{} <- {text}", self.clients[client].id));
+            self.log(|| format!("{} <- {text}", self.clients[client].id));
             let value = serde_json::from_str(text).expect("frames are JSON");
             self.windows.entry(client).or_default().push(window);
             self.clients[client].hears(value);

@@ -8,7 +8,7 @@ use kernel::{Rendered, RunId, TurnRun};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
-use crate::script::{Beat, Question, Script, completed_event, is_yes};
+use crate::script::{ScriptStep, Question, Script, completed_event, is_yes};
 
 /// A script that is being played.
 #[derive(Debug)]
@@ -170,8 +170,8 @@ impl Models {
     pub fn waiting(&self) -> impl Iterator<Item = (RunId, Question)> {
         self.playing
             .iter()
-            .filter_map(|(run, playing)| match playing.script.beats.front() {
-                Some(Beat::Listens { to, .. }) if playing.listens => Some((*run, *to)),
+            .filter_map(|(run, playing)| match playing.script.steps.front() {
+                Some(ScriptStep::Listens { to, .. }) if playing.listens => Some((*run, *to)),
                 _ => None,
             })
     }
@@ -181,15 +181,15 @@ impl Models {
         let Some(playing) = self.playing.get_mut(&run) else {
             return Played::Silent;
         };
-        let Some(beat) = playing.script.beats.pop_front() else {
+        let Some(beat) = playing.script.steps.pop_front() else {
             self.playing.remove(&run);
             return Played::Silent;
         };
         match beat {
-            Beat::Says(event) => self.says(run, event),
-            Beat::Waits(ms) => Played::Waits(ms),
-            Beat::Listens { to, yes, no } => self.listen(run, to, yes, no),
-            Beat::Runs { call, input } => {
+            ScriptStep::Says(event) => self.says(run, event),
+            ScriptStep::Waits(ms) => Played::Waits(ms),
+            ScriptStep::Listens { to, yes, no } => self.listen(run, to, yes, no),
+            ScriptStep::Runs { call, input } => {
                 let input = playing.inputs.get(&call).cloned().unwrap_or(input);
                 playing.inputs.insert(call, input.clone());
                 let execution = Execution { run, call, input };
@@ -198,7 +198,7 @@ impl Models {
                 }
                 Played::Executes(execution)
             }
-            Beat::Reports {
+            ScriptStep::Reports {
                 call,
                 result,
                 review,
@@ -207,7 +207,7 @@ impl Models {
                 let result = result.unwrap_or_else(|| ran_with(&input));
                 self.says(run, completed_event(call, result, review))
             }
-            Beat::Spawns {
+            ScriptStep::Spawns {
                 call,
                 mut worker,
                 script,
@@ -223,13 +223,13 @@ impl Models {
                     },
                 )
             }
-            Beat::Repeats { part } => {
+            ScriptStep::Repeats { part } => {
                 let text = playing.told.as_ref();
                 let text = text.map(|told| words(told, self.renders.get(&run)));
                 let text = text.unwrap_or_default();
                 self.says(run, AgentEvent::Text { part, text })
             }
-            Beat::Hangs => {
+            ScriptStep::Hangs => {
                 self.playing.remove(&run);
                 Played::Silent
             }
@@ -260,8 +260,8 @@ impl Models {
         &mut self,
         run: RunId,
         to: Question,
-        yes: VecDeque<Beat>,
-        no: VecDeque<Beat>,
+        yes: VecDeque<ScriptStep>,
+        no: VecDeque<ScriptStep>,
     ) -> Played {
         let Some(playing) = self.playing.get_mut(&run) else {
             return Played::Silent;
@@ -274,8 +274,8 @@ impl Models {
             playing.listens = true;
             playing
                 .script
-                .beats
-                .push_front(Beat::Listens { to, yes, no });
+                .steps
+                .push_front(ScriptStep::Listens { to, yes, no });
             return Played::Silent;
         };
         if let AgentReply::ToolDecided {
@@ -287,8 +287,8 @@ impl Models {
             playing.inputs.insert(*call, input.clone());
         }
         let mut branch = if is_yes(&reply) { yes } else { no };
-        branch.append(&mut playing.script.beats);
-        playing.script.beats = branch;
+        branch.append(&mut playing.script.steps);
+        playing.script.steps = branch;
         playing.told = Some(reply);
         Played::Waits(0)
     }

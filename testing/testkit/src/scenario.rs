@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::checker;
 use crate::client::Client;
-use crate::person::Person;
+use crate::scenario_client::ScenarioClient;
 use crate::script::Script;
 use crate::tool::Tool;
 use crate::world::{Kill, World};
 
-/// One story.
+/// One test.
 pub struct Scenario {
     world: Rc<RefCell<World>>,
 }
@@ -48,15 +48,15 @@ impl Scenario {
     }
 
     /// A client of the current protocol, not connected yet.
-    pub fn client(&mut self, name: &str) -> Person {
+    pub fn client(&mut self, name: &str) -> ScenarioClient {
         self.client_of(name, "1.0.0")
     }
 
-    pub fn client_of(&mut self, name: &str, version: &str) -> Person {
+    pub fn client_of(&mut self, name: &str, version: &str) -> ScenarioClient {
         let mut world = self.world.borrow_mut();
         let index = world.clients.len();
         world.clients.push(Client::new(name, version));
-        Person::new(Rc::clone(&self.world), index)
+        ScenarioClient::new(Rc::clone(&self.world), index)
     }
 
     /// What the model does in the next turn that has no script yet.

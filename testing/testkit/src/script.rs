@@ -75,14 +75,14 @@ pub fn is_yes(reply: &AgentReply) -> bool {
 
 /// One thing a model does.
 #[derive(Debug, Clone)]
-pub enum Beat {
+pub enum ScriptStep {
     Says(AgentEvent),
     Waits(u64),
     /// Waits for the reply, plays one branch or the other, then what follows.
     Listens {
         to: Question,
-        yes: VecDeque<Beat>,
-        no: VecDeque<Beat>,
+        yes: VecDeque<ScriptStep>,
+        no: VecDeque<ScriptStep>,
     },
     /// The tool does its work, now: with the input it was allowed to have.
     Runs {
@@ -112,7 +112,7 @@ pub enum Beat {
 /// What a turn's model does, beat by beat.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    pub beats: VecDeque<Beat>,
+    pub steps: VecDeque<ScriptStep>,
     /// Goes on talking after it was stopped: nobody may hear it.
     pub deaf: bool,
     /// Parts, calls and questions are numbered together.
@@ -129,13 +129,13 @@ impl Script {
         self.numbers
     }
 
-    pub fn beat(mut self, beat: Beat) -> Self {
-        self.beats.push_back(beat);
+    pub fn step(mut self, step: ScriptStep) -> Self {
+        self.steps.push_back(step);
         self
     }
 
     pub fn says(self, event: AgentEvent) -> Self {
-        self.beat(Beat::Says(event))
+        self.step(ScriptStep::Says(event))
     }
 
     fn writes<'a>(mut self, kind: TextKind, chunks: impl IntoIterator<Item = &'a str>) -> Self {
@@ -162,11 +162,11 @@ impl Script {
     }
 
     pub fn waits_ms(self, ms: u64) -> Self {
-        self.beat(Beat::Waits(ms))
+        self.step(ScriptStep::Waits(ms))
     }
 
     pub fn hangs(self) -> Self {
-        self.beat(Beat::Hangs)
+        self.step(ScriptStep::Hangs)
     }
 
     pub fn completes(self) -> Self {
@@ -208,10 +208,10 @@ impl Script {
         let yes = yes(from(self.numbers));
         let no = no(from(yes.numbers));
         self.numbers = no.numbers;
-        self.beat(Beat::Listens {
+        self.step(ScriptStep::Listens {
             to,
-            yes: yes.beats,
-            no: no.beats,
+            yes: yes.steps,
+            no: no.steps,
         })
     }
 
@@ -220,7 +220,7 @@ impl Script {
         let part = self.number();
         let kind = TextKind::Markdown;
         self.says(AgentEvent::PartOpened { part, kind })
-            .beat(Beat::Repeats { part })
+            .step(ScriptStep::Repeats { part })
     }
 
     /// Calls a tool of its own, from the announcement to the result.
@@ -317,7 +317,7 @@ impl Script {
     pub fn spawns_worker(mut self, worker: Worker, script: Self) -> Self {
         let call = self.number();
         let script = Box::new(script);
-        self.beat(Beat::Spawns {
+        self.step(ScriptStep::Spawns {
             call,
             worker,
             script,
@@ -327,20 +327,20 @@ impl Script {
 
     /// Does not wait for what it asked last.
     pub fn unattended(mut self) -> Self {
-        if matches!(self.beats.back(), Some(Beat::Listens { .. })) {
-            self.beats.pop_back();
+        if matches!(self.steps.back(), Some(ScriptStep::Listens { .. })) {
+            self.steps.pop_back();
         }
         self
     }
 
     pub(crate) fn ends(&self) -> bool {
-        let ends = |beat: &Beat| {
+        let ends = |beat: &ScriptStep| {
             matches!(
                 beat,
-                Beat::Hangs | Beat::Says(AgentEvent::Completed | AgentEvent::Failed(_))
+                ScriptStep::Hangs | ScriptStep::Says(AgentEvent::Completed | AgentEvent::Failed(_))
             )
         };
-        self.beats.iter().any(ends)
+        self.steps.iter().any(ends)
     }
 }
 

@@ -4,7 +4,7 @@ use agent_api::{AgentEvent, ToolStart};
 use serde_json::{Value, json};
 use wire::published::state::ToolCallContributor;
 
-use crate::script::{Beat, Question, Script, ready_event};
+use crate::script::{ScriptStep, Question, Script, ready_event};
 
 /// A call to be made.
 #[derive(Debug, Clone)]
@@ -148,12 +148,12 @@ impl Tool {
     }
 
     fn work(&self, call: u64, input: String, mut script: Script) -> Script {
-        script = script.beat(Beat::Runs { call, input });
+        script = script.step(ScriptStep::Runs { call, input });
         for content in &self.updates {
             let content = content.as_array().cloned().unwrap_or_default();
             script = script.says(AgentEvent::ToolContent { call, content });
         }
-        script = script.beat(Beat::Reports {
+        script = script.step(ScriptStep::Reports {
             call,
             result: self.result.clone(),
             review: self.review,

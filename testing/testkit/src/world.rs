@@ -16,11 +16,12 @@ use kernel::{
 };
 use wire::Timestamp;
 
-use crate::chance::Chance;
 use crate::client::Client;
+use crate::connections::Connections;
 use crate::ledger::Ledger;
 use crate::link::Link;
 use crate::model::{Models, Played};
+use crate::rng::SeededRng;
 
 /// Where a host can die within one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +33,11 @@ pub enum Kill {
     AfterCompose,
 }
 
-/// What a host does when it has spoken.
+/// What a host does when its frames have left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spoken {
-    ThenActs,
-    ThenDies,
+enum AfterFrames {
+    Act,
+    Die,
 }
 
 /// What comes due at a moment.
@@ -44,7 +45,7 @@ enum Spoken {
 enum Due {
     Timer(kernel::Timer),
     Input(Input),
-    Beat(RunId),
+    ModelStep(RunId),
 }
 
 /// Everything outside the kernel.
@@ -73,8 +74,9 @@ pub struct World {
     pub start_ms_max: u64,
     pub batch_max: usize,
     pub kill_at: Option<Kill>,
-    pub chance: Chance,
+    pub rng: SeededRng,
     pub ledger: Ledger,
+    pub(crate) connections: Connections,
     /// Questions to the journal so far.
     pub reads: Vec<kernel::Query>,
     pub closed: Vec<(usize, CloseReason)>,
@@ -84,8 +86,8 @@ pub struct World {
     pub trace: bool,
 }
 
-/// When the story begins.
-pub const DAWN: Timestamp = Timestamp(1_790_000_000_000);
+/// When every simulated world begins.
+pub const START_TIME: Timestamp = Timestamp(1_790_000_000_000);
 
 impl World {
     pub fn new(seed: u64, limits: Limits) -> Self {
@@ -93,7 +95,7 @@ impl World {
         let (journal, faults) = Faulty::new(Box::new(memory.clone()));
         let reader = journal.reader().expect("memory reads");
         let mut world = Self {
-            now: DAWN,
+            now: START_TIME,
             kernel: None,
             limits,
             facts: crate::facts::host_facts(),
@@ -115,8 +117,9 @@ impl World {
             start_ms_max: 0,
             batch_max: 64,
             kill_at: None,
-            chance: Chance::new(seed),
+            rng: SeededRng::new(seed),
             ledger: Ledger::default(),
+            connections: Connections::default(),
             reads: Vec::new(),
             closed: Vec::new(),
             windows: BTreeMap::new(),
@@ -127,9 +130,9 @@ impl World {
         world
     }
 
-    pub fn say(&self, words: impl FnOnce() -> String) {
+    pub fn log(&self, line: impl FnOnce() -> String) {
         if self.trace {
-            println!("[{}] {}", self.now.0 - DAWN.0, words());
+            println!("[{}] {}", self.now.0 - START_TIME.0, line());
         }
     }
 
@@ -148,7 +151,7 @@ impl World {
 
     /// Boots a host on what the journal holds.
     pub fn start(&mut self) {
-        self.say(|| "host starts".to_owned());
+        self.log(|| "host starts".to_owned());
         let journal = Faulty::with(Box::new(self.memory.clone()), self.faults.clone());
         self.reader = journal.reader().expect("memory reads");
         self.journal = Box::new(journal);
@@ -161,8 +164,9 @@ impl World {
 
     /// The process is gone, at once; what was on the wire may still arrive.
     pub fn kill(&mut self) {
-        self.say(|| "host dies".to_owned());
+        self.log(|| "host dies".to_owned());
         self.kernel = None;
+        self.connections.lose_all();
         self.kill_at = None;
         self.queue.clear();
         self.agenda.clear();
@@ -196,6 +200,7 @@ impl World {
             let (Some(input), Some(kernel)) = (self.queue.pop_front(), self.kernel.as_mut()) else {
                 break;
             };
+            self.connections.note_input(&input);
             outputs.push(kernel.step(input, self.now));
         }
         self.release(outputs);
@@ -223,7 +228,7 @@ impl World {
         }
         if outputs.iter().all(|output| !output.wrote) {
             kernel.committed();
-            self.speak_and_act(outputs, Spoken::ThenActs);
+            self.speak_and_act(outputs, AfterFrames::Act);
             return;
         }
         if self.dies_at(Kill::BeforeWrite) {
@@ -241,37 +246,45 @@ impl World {
                     self.speak_and_act(
                         outputs,
                         if dies {
-                            Spoken::ThenDies
+                            AfterFrames::Die
                         } else {
-                            Spoken::ThenActs
+                            AfterFrames::Act
                         },
                     );
                 }
             }
             Err(error) => {
                 let text = error.to_string();
-                self.say(|| format!("batch fails: {text}"));
+                self.log(|| format!("batch fails: {text}"));
                 if let Some(kernel) = self.kernel.as_mut() {
                     let instead = kernel.rolled_back(outputs, &text);
-                    self.speak_and_act(vec![instead], Spoken::ThenActs);
+                    self.note_frames(&instead);
+                    for different in self.rollback_differences() {
+                        self.ledger.violations.push(format!(
+                            "after a failed write, against a fresh start: {different}"
+                        ));
+                    }
+                    self.speak_and_act(vec![instead], AfterFrames::Act);
                 }
             }
         }
     }
 
-    fn speak_and_act(&mut self, outputs: Vec<Output>, then: Spoken) {
+    fn speak_and_act(&mut self, outputs: Vec<Output>, then: AfterFrames) {
         let mut effects = Vec::new();
         for output in outputs {
             for outgoing in output.frames {
                 let bytes = outgoing.frame.to_bytes();
-                self.mix(outgoing.peer.0, &bytes);
+                self.connections
+                    .note_frame(outgoing.peer, &bytes, self.ledger.seq);
+                self.hash_frame(outgoing.peer.0, &bytes);
                 if let Some(link) = self.links.get_mut(&outgoing.peer) {
                     link.to_client.push_back((bytes, outgoing.window_ms));
                 }
             }
             effects.extend(output.effects);
         }
-        if then == Spoken::ThenDies {
+        if then == AfterFrames::Die {
             // What was spoken is on the wire and may arrive before the end is noticed.
             for peer in self.links.keys().copied().collect::<Vec<_>>() {
                 while self
@@ -288,7 +301,15 @@ impl World {
         }
     }
 
-    fn mix(&mut self, peer: u64, bytes: &[u8]) {
+    fn note_frames(&mut self, output: &Output) {
+        let seq = self.ledger.seq;
+        for outgoing in &output.frames {
+            let frame = outgoing.frame.to_bytes();
+            self.connections.note_frame(outgoing.peer, &frame, seq);
+        }
+    }
+
+    fn hash_frame(&mut self, peer: u64, bytes: &[u8]) {
         for byte in peer.to_le_bytes().iter().chain(bytes) {
             self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
@@ -300,7 +321,7 @@ impl World {
     }
 
     fn within(&mut self, ms_max: u64, input: Input) {
-        let delay = self.chance.below(ms_max + 1);
+        let delay = self.rng.below(ms_max + 1);
         if ms_max == 0 {
             self.queue.push_back(input);
         } else {
@@ -312,7 +333,7 @@ impl World {
         if self.kernel.is_none() {
             return; // it died of the effect before
         }
-        self.say(|| format!("effect {effect:?}").chars().take(200).collect());
+        self.log(|| format!("effect {effect:?}").chars().take(200).collect());
         match effect {
             Effect::Read { ticket, query } => {
                 // Read at once, heard later: an answer may be old when it arrives.
@@ -364,7 +385,7 @@ impl World {
                 self.ledger.runs(turn.chat.as_str());
                 let run = turn.run;
                 self.models.begin(*turn);
-                self.at(self.now, Due::Beat(run));
+                self.at(self.now, Due::ModelStep(run));
             }
             Effect::StopTurn { run } => self.models.stop(run),
             Effect::Reply { run, reply } => {
@@ -372,7 +393,7 @@ impl World {
                     self.ledger.replied(chat, &reply);
                 }
                 if self.models.hear(run, reply) {
-                    self.at(self.now, Due::Beat(run));
+                    self.at(self.now, Due::ModelStep(run));
                 }
             }
             Effect::WakeAt { timer, at } => self.at(at, Due::Timer(timer)),
@@ -425,13 +446,13 @@ impl World {
             match entry.remove() {
                 Due::Timer(timer) => self.queue.push_back(Input::Woke(timer)),
                 Due::Input(input) => self.queue.push_back(input),
-                Due::Beat(run) => self.beat(run),
+                Due::ModelStep(run) => self.play_model_step(run),
             }
         }
         any
     }
 
-    fn beat(&mut self, run: RunId) {
+    fn play_model_step(&mut self, run: RunId) {
         match self.models.play(run) {
             Played::Says(mut event) => {
                 let bodies = detach_from_event(&mut event, self.limits.inline_result_bytes);
@@ -448,10 +469,10 @@ impl World {
                     self.models.rendering.insert((run, *render), self.now);
                 }
                 self.queue.push_back(Input::Agent { run, event });
-                self.at(self.now, Due::Beat(run));
+                self.at(self.now, Due::ModelStep(run));
             }
             Played::Executes(execution) => {
-                self.say(|| format!("{execution:?}"));
+                self.log(|| format!("{execution:?}"));
                 if let Some(chat) = self
                     .models
                     .chat_of(run)
@@ -459,9 +480,9 @@ impl World {
                 {
                     self.ledger.executes(chat);
                 }
-                self.at(self.now, Due::Beat(run));
+                self.at(self.now, Due::ModelStep(run));
             }
-            Played::Waits(ms) => self.at(self.now.plus_ms(ms), Due::Beat(run)),
+            Played::Waits(ms) => self.at(self.now.plus_ms(ms), Due::ModelStep(run)),
             Played::Silent => {}
         }
     }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::reduce::{Reduced, reduce_root};
 use wire::state::RootState;
 use wire::{Action, ChannelUri, Timestamp};
@@ -442,21 +442,18 @@ impl Channels {
         });
     }
 
-    /// Everything that is in memory, by URI: for checkers.
-    pub fn digest(&self) -> Value {
-        let channels = self.in_memory.iter().map(|(uri, channel)| {
+    /// The states of everything that is in memory, by URI, and what only the host knows of it: for checkers.
+    pub fn digest(&self) -> (Value, Value) {
+        let states = self.in_memory.iter();
+        let states = states.map(|(uri, channel)| (uri.to_string(), channel.value()));
+        let private = self.in_memory.iter().map(|(uri, channel)| {
             let record = channel.record(uri, Seq(0));
-            let private = String::from_utf8_lossy(&record.private).into_owned();
-            (
-                uri.to_string(),
-                serde_json::json!({"state": channel.value(), "private": private, "id": channel.id.0}),
-            )
+            let text = String::from_utf8_lossy(&record.private).into_owned();
+            (uri.to_string(), json!({"id": record.id.0, "record": text}))
         });
-        let channels: wire::Object = channels.collect();
-        serde_json::json!({
-            "root": wire::action::to_value(&*self.root),
-            "channels": channels,
-            "disposed": self.disposed.iter().map(|id| id.0).collect::<Vec<_>>(),
-        })
+        (
+            Value::Object(states.collect()),
+            Value::Object(private.collect()),
+        )
     }
 }

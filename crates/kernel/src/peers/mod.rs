@@ -407,24 +407,24 @@ impl Peers {
         }
     }
 
+    /// What every peer subscribed to, for checkers. A peer that waits for something is about to change.
     pub fn digest(&self) -> Value {
         let peers = self.peers.iter().map(|(peer, state)| {
             let subscriptions = state.subscriptions.iter().map(|(uri, subscription)| {
+                assert!(
+                    self.watchers(uri).iter().any(|watcher| watcher.peer == *peer),
+                    "a subscription and its watcher are made and removed together"
+                );
                 let floor = subscription.to_floor(uri);
                 (uri.to_string(), json!(format!("{floor:?}")))
             });
-            let subscriptions: wire::Object = subscriptions.collect();
-            let client = state.ready.as_ref().map(|ready| &ready.client_id);
-            let value = json!({"client": client, "subscriptions": subscriptions});
+            let value = json!({
+                "client": state.ready.as_ref().map(|ready| &ready.client_id),
+                "subscriptions": Value::Object(subscriptions.collect()),
+                "waiting": !self.is_drained(*peer),
+            });
             (peer.0.to_string(), value)
         });
-        let peers: wire::Object = peers.collect();
-        let watchers = self.watchers.iter().map(|(uri, watchers)| {
-            let mut watchers: Vec<u64> = watchers.iter().map(|w| w.peer.0).collect();
-            watchers.sort_unstable();
-            (uri.to_string(), json!(watchers))
-        });
-        let watchers: wire::Object = watchers.collect();
-        json!({"peers": peers, "watchers": watchers})
+        Value::Object(peers.collect())
     }
 }

@@ -212,14 +212,21 @@ impl Kernel {
         self.upkeep.renders()
     }
 
-    /// Everything that a failed write must leave as it was, for checkers: two kernels that know the same have the same
-    /// digest.
+    /// Everything that a failed write must leave as it was, for checkers: a kernel that starts from the same journal with the
+    /// same connections has the same digest.
     pub fn digest(&self) -> Value {
+        let (channels, private) = self.channels.digest();
+        let running = self.runs.chats().map(ChannelUri::to_string);
         json!({
-            "log": self.log.digest(),
-            "channels": self.channels.digest(),
+            "seq": self.log.seq().0,
+            "logFloor": self.log.floor().0,
+            "root": wire::action::to_value(self.channels.root()),
+            "channels": channels,
+            "privateRecords": private,
             "peers": self.peers.digest(),
             "activeClients": self.active_clients.digest(),
+            "running": running.collect::<Vec<_>>(),
+            "requests": self.requests.count(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Models are asked over real sockets: what is sent, what is heard, and what becomes of every mishap.
+//! Models are asked over real sockets: what is sent, what is heard, and what becomes of every fault.
 
 mod answers;
 mod faults;

@@ -4,23 +4,23 @@ use agent_api::AgentError;
 use host::journal::Fault;
 use testkit::Kill;
 
-use crate::story::Story;
+use crate::simulation::Simulation;
 
-impl Story {
-    pub(crate) fn mishap(&mut self) {
+impl Simulation {
+    pub(crate) fn inject_fault(&mut self) {
         let peers: Vec<_> = self.world.links.keys().copied().collect();
-        let peer = self.chance.pick(&peers).copied();
-        match (self.chance.below(12), peer) {
+        let peer = self.rng.pick(&peers).copied();
+        match (self.rng.below(12), peer) {
             (0..=2, Some(peer)) => {
                 // A cut: some of what was on the way still arrives, the tail is lost.
-                for _ in 0..self.chance.below(6) {
+                for _ in 0..self.rng.below(6) {
                     self.world.carry_to_client(peer);
                 }
-                let read = self.chance.index(4);
+                let read = self.rng.index(4);
                 self.world.cut(peer, read);
             }
             (3, Some(peer)) => {
-                let stalled = self.chance.percent(50);
+                let stalled = self.rng.percent(50);
                 if let Some(link) = self.world.links.get_mut(&peer) {
                     link.stalled = stalled;
                 }
@@ -29,7 +29,7 @@ impl Story {
                 // The client has a new connection before the host knows that the old one is dead.
                 let client = self.world.links[&peer].client;
                 if self.world.is_up() {
-                    self.arrives(client);
+                    self.connect_client(client);
                 }
             }
             (5, _) if self.world.is_up() => {
@@ -39,12 +39,12 @@ impl Story {
                     Kill::BeforeAct,
                     Kill::AfterCompose,
                 ];
-                self.world.kill_at = self.chance.pick(&points).copied();
+                self.world.kill_at = self.rng.pick(&points).copied();
             }
-            (6, _) if self.world.is_up() && self.chance.percent(30) => self.world.kill(),
+            (6, _) if self.world.is_up() && self.rng.percent(30) => self.world.kill(),
             (7, _) if !self.windows => {
                 let fault = *self
-                    .chance
+                    .rng
                     .pick(&[Fault::Refuse, Fault::Tear])
                     .unwrap_or(&Fault::Refuse);
                 self.world.faults.then(fault);
@@ -58,7 +58,7 @@ impl Story {
                 self.world.faults.mend_reads();
                 self.world.blobs.mend_disk();
             }
-            (10, _) if self.chance.percent(40) => self.world.faults.break_reads(),
+            (10, _) if self.rng.percent(40) => self.world.faults.break_reads(),
             (11, _) => self.world.starts.push_back(Err(AgentError {
                 error_type: "noAgent".to_owned(),
                 message: "the agent did not start".to_owned(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use client::{Connection, Envelope, Events, Mirror, Target};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::{Answer, ModelServer};
+use testkit::{Answer, Call, ModelServer};
 use tokio::time::timeout;
 use wire::ChannelUri;
 
@@ -20,30 +20,30 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 static TURNS: AtomicUsize = AtomicUsize::new(0);
 
-pub const SESSION: &str = "native:/stage";
+pub const SESSION: &str = "native:/session";
 
 /// Everything of one test.
-pub struct Stage {
+pub struct NativeHarness {
     pub model: ModelServer,
-    pub ann: Person,
+    pub ann: ChatClient,
     host: Option<TestHost>,
     models: Vec<host::Model>,
     directory: TempDir,
 }
 
-impl Stage {
+impl NativeHarness {
     /// A session with one model that asks before it acts.
-    pub async fn set() -> Self {
-        Self::set_with(json!({})).await
+    pub async fn start() -> Self {
+        Self::start_with(json!({})).await
     }
 
     /// The same with settings of the session.
-    pub async fn set_with(config: Value) -> Self {
-        Self::set_up(config, |_| {}).await
+    pub async fn start_with(config: Value) -> Self {
+        Self::start_with_model(config, |_| {}).await
     }
 
     /// The same with the model's table changed.
-    pub async fn set_up(config: Value, change: impl FnOnce(&mut host::Model)) -> Self {
+    pub async fn start_with_model(config: Value, change: impl FnOnce(&mut host::Model)) -> Self {
         let model = ModelServer::start().await;
         let mut table = host::Model::parse(&format!("{}#echo", model.url())).expect("a model");
         change(&mut table);
@@ -53,7 +53,7 @@ impl Stage {
         }
         let models = vec![table];
         let host = start(directory.path(), &models).await;
-        let mut ann = Person::arrives(&host, "ann").await;
+        let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(SESSION, &work_of(directory.path()), config)
             .await;
         Self {
@@ -74,7 +74,7 @@ impl Stage {
         let chat = self.ann.chat.clone();
         self.host.take().expect("the host serves").stop().await;
         let host = start(self.directory.path(), &self.models).await;
-        self.ann = Person::arrives(&host, "ann").await;
+        self.ann = ChatClient::arrives(&host, "ann").await;
         self.ann.enters(SESSION, chat.as_str()).await;
         self.host = Some(host);
     }
@@ -162,7 +162,7 @@ async fn start(directory: &Path, models: &[host::Model]) -> TestHost {
 }
 
 /// A client that keeps what it is told, and nothing else.
-pub struct Person {
+pub struct ChatClient {
     pub connection: Connection,
     pub chat: ChannelUri,
     events: Events,
@@ -172,7 +172,7 @@ pub struct Person {
     name: String,
 }
 
-impl Person {
+impl ChatClient {
     pub async fn arrives(host: &TestHost, name: &str) -> Self {
         let target = Target {
             url: host.url.clone(),
@@ -434,6 +434,23 @@ pub fn calls_of(turn: &Value) -> Vec<Value> {
 pub fn parts_of(turn: &Value, kind: &str) -> Vec<Value> {
     let parts = turn["responseParts"].as_array().into_iter().flatten();
     parts.filter(|part| part["kind"] == kind).cloned().collect()
+}
+
+/// The last error of a turn that ended in one.
+pub fn error_of(turn: &Value) -> Value {
+    assert_eq!(turn["state"], "error", "{turn:#}");
+    let errors = parts_of(turn, "error");
+    errors.last().expect("an error part").clone()
+}
+
+/// A call of the shell tool.
+pub fn bash(command: &str) -> Call {
+    Call::new("call_bash", "bash", &json!({"command": command}))
+}
+
+/// An answer without tool calls: the turn ends with it.
+pub fn ends() -> Answer {
+    Answer::says(["done"])
 }
 
 /// What was said in the parts of a kind.

@@ -95,7 +95,7 @@ pub fn reconnect(client_id: &str, last_seen: u64, subscriptions: &[String]) -> S
     request(ASK_ID, "reconnect", &params)
 }
 
-fn dispatch(channel: &str, client_seq: u64, action: &Value) -> String {
+pub fn dispatch(channel: &str, client_seq: u64, action: &Value) -> String {
     notification(
         "dispatchAction",
         &json!({"channel": channel, "clientSeq": client_seq, "action": action}),
@@ -114,17 +114,21 @@ pub fn turn_started_with(
     text: &str,
     attachments: Value,
 ) -> String {
+    let action = turn_started_action(turn_id, text, attachments);
+    dispatch(chat, client_seq, &action)
+}
+
+pub fn turn_started_action(turn_id: &str, text: &str, attachments: Value) -> Value {
     let mut message = json!({"text": text, "origin": {"kind": "user"}});
     if attachments.as_array().is_some_and(|list| !list.is_empty()) {
         message["attachments"] = attachments;
     }
-    let action = json!({
+    json!({
         "type": "chat/turnStarted",
         "turnId": turn_id,
         "startedAt": Timestamp(1_750_000_000_000).to_rfc3339(),
         "message": message,
-    });
-    dispatch(chat, client_seq, &action)
+    })
 }
 
 /// A draft that carries the moment it was sent at; see [`Stamp`].

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::person::Person;
+use crate::scenario_client::ScenarioClient;
 
 /// A user's message.
 pub fn message(text: &str) -> Value {
     json!({"text": text, "origin": {"kind": "user"}})
 }
 
-impl Person {
+impl ScenarioClient {
     pub fn pending_set(&self, kind: &str, id: &str, text: &str) -> Value {
         json!({"type": "chat/pendingMessageSet", "kind": kind, "id": id, "message": message(text)})
     }
@@ -56,6 +56,11 @@ impl Person {
         let turns = turns.iter().chain(chat.get("activeTurn"));
         let text = |turn: &Value| turn["message"]["text"].as_str().unwrap_or("").to_owned();
         turns.map(text).collect()
+    }
+
+    /// Starts so many turns, one after the other; their ids.
+    pub fn says_messages(&self, count: usize) -> Vec<String> {
+        (0..count).map(|n| self.says(&format!("m{n}"))).collect()
     }
 
     /// Ids of the turns that this client sees in its chat, the running one left out.

@@ -1,15 +1,15 @@
-//! A server, somebody who drives it, and those who watch: what most rows need, the same for the host and for the
-//! bare server.
+//! A client that drives a server, and those who watch it: what most rows need, the same for the host and for the bare
+//! server.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::dial::{self, Stamp};
-use crate::lab::{self, HostSetup, JournalKind, Lab};
+use crate::harness::{self, Harness, HostSetup, JournalKind};
 use crate::measure::{Cpu, commits, now_ns};
 use crate::process::{Process, Server};
+use crate::protocol::{self, Stamp};
 use crate::socket::Socket;
 
 /// Bytes of text in each delta.
@@ -31,11 +31,11 @@ impl Subject {
     pub const HOST: Self = Self::Host(JournalKind::Sqlite);
 
     /// A fresh server; the host on an empty data directory.
-    pub fn start(self, lab: &mut Lab) -> Result<Server> {
+    pub fn start(self, harness: &mut Harness) -> Result<Server> {
         match self {
             Self::Host(journal) => {
-                let data = lab.directory()?;
-                lab.host(
+                let data = harness.directory()?;
+                harness.host(
                     &data,
                     HostSetup {
                         journal,
@@ -43,37 +43,37 @@ impl Subject {
                     },
                 )
             }
-            Self::Bare => lab.bare(&[]),
+            Self::Bare => harness.bare(&[]),
         }
     }
 
     /// The same with a model behind it: the host's native agent asks it, the bare server only relays.
-    pub fn start_with_model(self, lab: &mut Lab, port: u16) -> Result<Server> {
+    pub fn start_with_model(self, harness: &mut Harness, port: u16) -> Result<Server> {
         match self {
             Self::Host(journal) => {
-                let data = lab.directory()?;
+                let data = harness.directory()?;
                 let setup = HostSetup {
                     journal,
                     model_port: Some(port),
                     ..HostSetup::SHIPPED
                 };
-                lab.host(&data, setup)
+                harness.host(&data, setup)
             }
-            Self::Bare => lab.bare(&[format!("--relay={}", lab::model_url(port))]),
+            Self::Bare => harness.bare(&[format!("--relay={}", harness::model_url(port))]),
         }
     }
 }
 
-pub struct Stage {
+pub struct Driver {
     pub server: Server,
-    pub driver: Socket,
+    pub socket: Socket,
     pub chat: String,
     /// Of all sessions that were created.
     pub chats: Vec<String>,
     client_seq: u64,
 }
 
-impl Stage {
+impl Driver {
     /// Creates a session on a server.
     pub fn on(server: Server) -> Result<Self> {
         Self::with(server, "scripted", 1)
@@ -81,17 +81,17 @@ impl Stage {
 
     /// Creates so many sessions of an agent; the first one's chat is the one that is driven.
     pub fn with(server: Server, provider: &str, sessions: usize) -> Result<Self> {
-        let mut driver = Socket::join(&server.address, "driver")?;
+        let mut socket = Socket::join(&server.address, "driver")?;
         let mut chats = Vec::new();
         for number in 1..=sessions {
             let session = format!("{provider}:/01900000-0000-7000-8000-{number:012}");
             let params = json!({"channel": session, "provider": provider});
-            driver.request(3, "createSession", &params)?;
-            chats.push(dial::chat_of(&session));
+            socket.request(3, "createSession", &params)?;
+            chats.push(protocol::chat_of(&session));
         }
         Ok(Self {
             server,
-            driver,
+            socket,
             chat: chats.first().cloned().unwrap_or_default(),
             chats,
             client_seq: 0,
@@ -100,10 +100,10 @@ impl Stage {
 
     /// Drives a chat that is there already.
     pub fn of(server: Server, chat: &str) -> Result<Self> {
-        let driver = Socket::join(&server.address, "driver")?;
+        let socket = Socket::join(&server.address, "driver")?;
         Ok(Self {
             server,
-            driver,
+            socket,
             chat: chat.to_owned(),
             chats: vec![chat.to_owned()],
             client_seq: 0,
@@ -123,8 +123,8 @@ impl Stage {
     pub fn say_in(&mut self, chat: &str, text: &str) -> Result<()> {
         let seq = self.next_seq();
         let turn_id = format!("01900000-0000-7000-9000-{:012}-{}", seq, now_ns());
-        let message = dial::turn_started(chat, seq, &turn_id, text);
-        self.driver.send(&message)
+        let message = protocol::turn_started(chat, seq, &turn_id, text);
+        self.socket.send(&message)
     }
 
     pub fn stream(&mut self, chunks: u64, every_ms: u64) -> Result<()> {
@@ -143,41 +143,52 @@ impl Stage {
                 index,
                 sent_ns: now_ns(),
             };
-            let draft = dial::stamped_draft(&self.chat, seq, stamp);
-            self.driver.send(&draft)?;
+            let draft = protocol::stamped_draft(&self.chat, seq, stamp);
+            self.socket.send(&draft)?;
         }
-        self.driver.drain()
+        self.socket.drain()
     }
 
     /// The seq a client has seen that has seen everything.
     pub fn seq(&mut self) -> Result<u64> {
         let params = json!({"channel": self.chat, "view": {"turns": 1}});
-        let answer = self.driver.request(4, "subscribe", &params)?;
+        let answer = self.socket.request(4, "subscribe", &params)?;
         let seq = answer["snapshot"]["fromSeq"]
             .as_u64()
             .context("no `fromSeq`")?;
-        let gone = dial::notification("unsubscribe", &json!({"channel": self.chat}));
-        self.driver.send(&gone)?;
+        let gone = protocol::notification("unsubscribe", &json!({"channel": self.chat}));
+        self.socket.send(&gone)?;
         Ok(seq)
     }
 }
 
-/// How a crowd watches.
+/// How watchers watch.
 #[derive(Debug, Clone)]
-pub struct Crowd {
+pub struct WatcherOptions {
     pub count: usize,
     pub window_ms: Option<u32>,
     pub root: bool,
     pub stamped: bool,
     /// What counts is not a frame but each of these words in it.
     pub word: Option<&'static str>,
-    /// Spread over all chats of the stage instead of all watching the one that is driven.
+    /// Spread over all chats of the driver instead of all watching the one that is driven.
     pub apart: bool,
     pub name: &'static str,
     pub read_bytes: usize,
 }
 
-impl Default for Crowd {
+impl WatcherOptions {
+    /// So many watchers of frames that carry stamps.
+    pub fn stamped(count: usize) -> Self {
+        Self {
+            count,
+            stamped: true,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for WatcherOptions {
     fn default() -> Self {
         Self {
             count: WATCHERS,
@@ -209,28 +220,28 @@ pub struct Sample {
 
 impl Watchers {
     /// All of them have joined when this returns.
-    pub fn join(lab: &mut Lab, stage: &Stage, crowd: &Crowd) -> Result<Self> {
+    pub fn join(harness: &mut Harness, driver: &Driver, options: &WatcherOptions) -> Result<Self> {
         let mut arguments = vec![
             "watchers".to_owned(),
-            format!("--address={}", stage.server.address),
-            format!("--count={}", crowd.count),
-            format!("--name={}", crowd.name),
-            format!("--read-bytes={}", crowd.read_bytes),
+            format!("--address={}", driver.server.address),
+            format!("--count={}", options.count),
+            format!("--name={}", options.name),
+            format!("--read-bytes={}", options.read_bytes),
         ];
-        let chats = match crowd.apart {
-            true => &stage.chats[..],
-            false => std::slice::from_ref(&stage.chat),
+        let chats = match options.apart {
+            true => &driver.chats[..],
+            false => std::slice::from_ref(&driver.chat),
         };
         arguments.extend(chats.iter().map(|chat| format!("--channel={chat}")));
-        arguments.extend(crowd.window_ms.map(|ms| format!("--window-ms={ms}")));
-        arguments.extend(crowd.root.then(|| "--root".to_owned()));
-        arguments.extend(crowd.stamped.then(|| "--stamped".to_owned()));
-        arguments.extend(crowd.word.map(|word| format!("--word={word}")));
-        let mut process = lab.helper(&arguments)?;
+        arguments.extend(options.window_ms.map(|ms| format!("--window-ms={ms}")));
+        arguments.extend(options.root.then(|| "--root".to_owned()));
+        arguments.extend(options.stamped.then(|| "--stamped".to_owned()));
+        arguments.extend(options.word.map(|word| format!("--word={word}")));
+        let mut process = harness.child(&arguments)?;
         process.line().context("the watchers did not join")?;
         Ok(Self {
             process,
-            count: crowd.count,
+            count: options.count,
         })
     }
 
@@ -294,7 +305,7 @@ pub struct Load {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Loaded {
+pub struct LoadResult {
     /// CPU for each frame that reached a watcher.
     pub us_per_frame: f64,
     pub journal_share: f64,
@@ -307,46 +318,46 @@ pub struct Loaded {
 
 impl Load {
     /// Starts the subject, lets 100 watchers join, streams, and measures in the middle of the stream.
-    pub fn run(self, lab: &mut Lab, subject: Subject) -> Result<Loaded> {
-        let mut stage = Stage::on(subject.start(lab)?)?;
-        let crowd = Crowd {
+    pub fn run(self, harness: &mut Harness, subject: Subject) -> Result<LoadResult> {
+        let mut driver = Driver::on(subject.start(harness)?)?;
+        let options = WatcherOptions {
             window_ms: self.window_ms,
-            ..Crowd::default()
+            ..WatcherOptions::default()
         };
-        let mut watchers = Watchers::join(lab, &stage, &crowd)?;
-        stage.stream(self.deltas()?, self.every_ms)?;
-        self.measured(&stage, &mut watchers)
+        let mut watchers = Watchers::join(harness, &driver, &options)?;
+        driver.stream(self.deltas()?, self.every_ms)?;
+        self.measure(&driver, &mut watchers)
     }
 
-    /// How long a stream must be for [`Load::measured`].
+    /// How long a stream must be for [`Load::measure`].
     pub fn deltas(self) -> Result<u64> {
         let length = WARM_UP * 2 + self.seconds;
         Ok(u64::try_from(length.as_millis())? / self.every_ms)
     }
 
     /// Measures in the middle of a stream that has just been asked for.
-    pub fn measured(self, stage: &Stage, watchers: &mut Watchers) -> Result<Loaded> {
+    pub fn measure(self, driver: &Driver, watchers: &mut Watchers) -> Result<LoadResult> {
         std::thread::sleep(WARM_UP);
-        Loaded::during(stage, watchers, |_| {
+        LoadResult::measure_during(driver, watchers, |_| {
             std::thread::sleep(self.seconds);
             Ok(())
         })
     }
 }
 
-impl Loaded {
+impl LoadResult {
     /// Measures while a stream flows and something passes.
-    pub fn during(
-        stage: &Stage,
+    pub fn measure_during(
+        driver: &Driver,
         watchers: &mut Watchers,
         pass: impl FnOnce(&mut Watchers) -> Result<()>,
     ) -> Result<Self> {
-        let data = stage.server.data.clone();
+        let data = driver.server.data.clone();
         let commits_so_far = || data.as_deref().and_then(commits);
         let (began, first, commits_before) = (now_ns(), watchers.sample()?, commits_so_far());
-        let before = Cpu::of(stage.server.pid())?;
+        let before = Cpu::of(driver.server.pid())?;
         pass(watchers)?;
-        let used = Cpu::of(stage.server.pid())?.since(before);
+        let used = Cpu::of(driver.server.pid())?.since(before);
         let (ended, last, commits_after) = (now_ns(), watchers.sample()?, commits_so_far());
         let (frames, each) = ((last.frames - first.frames) as f64, watchers.count as f64);
         let commits = match (commits_before, commits_after) {

@@ -11,15 +11,15 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, watch};
 
-use crate::dial;
 use crate::frames::{Scanner, Seen};
 use crate::measure::now_ns;
+use crate::protocol;
 use crate::watcher::{commands, connect};
 
 const READ_BYTES: usize = 64 * 1_024;
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct BurstOptions {
+pub struct RequestOptions {
     #[arg(long)]
     pub address: String,
     #[arg(long)]
@@ -43,7 +43,7 @@ struct Shared {
     changed: Notify,
 }
 
-pub fn run(options: &BurstOptions) -> Result<()> {
+pub fn run(options: &RequestOptions) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -51,7 +51,7 @@ pub fn run(options: &BurstOptions) -> Result<()> {
     tasks.block_on(&runtime, attend(options))
 }
 
-async fn attend(options: &BurstOptions) -> Result<()> {
+async fn attend(options: &RequestOptions) -> Result<()> {
     let shared = Rc::new(Shared::default());
     let (go, gone) = watch::channel(());
     for number in 0..options.count {
@@ -96,7 +96,7 @@ async fn until(shared: &Shared, wanted: usize, counter: &Cell<usize>) -> Result<
 }
 
 async fn ask(
-    options: &BurstOptions,
+    options: &RequestOptions,
     number: usize,
     shared: &Shared,
     mut gone: watch::Receiver<()>,
@@ -109,8 +109,8 @@ async fn ask(
     };
     let mut waits_for_hello = options.name.is_some();
     if let Some(name) = &options.name {
-        let hello = dial::initialize(&format!("{name}{number}"), &[]);
-        stream.write_all(&dial::frame(&hello)).await?;
+        let hello = protocol::initialize(&format!("{name}{number}"), &[]);
+        stream.write_all(&protocol::frame(&hello)).await?;
     } else {
         advance(&shared.ready);
     }
@@ -119,15 +119,15 @@ async fn ask(
     loop {
         if !waits_for_hello && !asked {
             gone.changed().await?;
-            stream.write_all(&dial::frame(&request)).await?;
+            stream.write_all(&protocol::frame(&request)).await?;
             asked = true;
         }
         let (mut closed, mut answer) = (false, None);
         let mut greeted = false;
         scanner.feed(&buffer, |seen| match seen {
-            Seen::Message { head, bytes } if head.starts_with(dial::ANSWERED) => {
+            Seen::Message { head, bytes } if head.starts_with(protocol::ANSWERED) => {
                 let replay = br#""result":{"type":"replay""#;
-                answer = Some((bytes, head[dial::ANSWERED.len()..].starts_with(replay)));
+                answer = Some((bytes, head[protocol::ANSWERED.len()..].starts_with(replay)));
             }
             Seen::Message { .. } => greeted = true,
             Seen::Ping => {}

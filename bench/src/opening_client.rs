@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::dial;
 use crate::measure::now_ns;
+use crate::protocol;
 use crate::socket::Socket;
 
 #[derive(Debug, Clone, clap::Args)]
@@ -38,7 +38,7 @@ pub fn run(options: &OpenOptions) -> Result<()> {
     let mut due = now_ns();
     while !OVER.load(Ordering::Acquire) {
         let mut socket = Socket::join(&options.address, &format!("opener{opened}"))?;
-        bytes += socket.ask_and_discard(&dial::subscribe(&options.channel, None, None))?;
+        bytes += socket.ask_and_discard(&protocol::subscribe(&options.channel, None, None))?;
         opened += 1;
         due += options.every_ms * 1_000_000;
         std::thread::sleep(Duration::from_nanos(due.saturating_sub(now_ns())));

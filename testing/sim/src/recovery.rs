@@ -1,12 +1,12 @@
-//! The end: everything is mended, everyone comes back, and the checkers have their say.
+//! The end: faults are removed, clients reconnect, and the checkers look at everything.
 
 use testkit::checker;
 
-use crate::story::Story;
+use crate::simulation::Simulation;
 
-impl Story {
-    /// Mends the world; what is wrong then is really wrong.
-    pub(crate) fn heals(&mut self) -> Vec<String> {
+impl Simulation {
+    /// Removes every fault; what is wrong then is really wrong.
+    pub(crate) fn recover_and_check(&mut self) -> Vec<String> {
         self.world.mend();
         self.world.kill_at = None;
         if !self.world.is_up() {
@@ -16,9 +16,9 @@ impl Story {
             link.stalled = false;
         }
         let stays_away = self
-            .chance
+            .rng
             .percent(30)
-            .then(|| self.chance.index(self.world.clients.len()));
+            .then(|| self.rng.index(self.world.clients.len()));
         // Also links that it left behind without the host's noticing.
         let left: Vec<_> = self
             .world
@@ -30,22 +30,22 @@ impl Story {
         for peer in left {
             self.world.cut(peer, 0);
         }
-        let mut wrong = self.everyone_returns(stays_away);
+        let mut wrong = self.reconnect_all_and_check(stays_away);
         if let Some(client) = stays_away {
-            wrong.extend(self.no_ghost_is_active(client));
+            wrong.extend(self.find_absent_client_still_active(client));
         }
         wrong
     }
 
     /// One that stays away is not active anywhere once its grace is over (H-126).
-    fn no_ghost_is_active(&mut self, client: usize) -> Option<String> {
+    fn find_absent_client_still_active(&mut self, client: usize) -> Option<String> {
         for _ in 0..10 {
             self.world.advance_ms(1_000);
             self.world.settle();
         }
         let id = self.world.clients[client].id.clone();
         let states = checker::host_states(&mut self.world);
-        let ghost = |state: &serde_json::Value| {
+        let is_active = |state: &serde_json::Value| {
             let active = state["activeClients"].as_array().into_iter().flatten();
             active
                 .into_iter()
@@ -53,18 +53,18 @@ impl Story {
         };
         states
             .iter()
-            .find(|(_, state)| ghost(state))
-            .map(|(channel, _)| format!("{id} haunts {channel}"))
+            .find(|(_, state)| is_active(state))
+            .map(|(channel, _)| format!("{id} is still active in {channel}"))
     }
 
-    pub(crate) fn survives_one_more_restart(&mut self) -> Vec<String> {
+    pub(crate) fn restart_and_check(&mut self) -> Vec<String> {
         self.world.kill();
         self.world.advance_ms(50);
         self.world.start();
-        self.everyone_returns(None)
+        self.reconnect_all_and_check(None)
     }
 
-    fn everyone_returns(&mut self, but: Option<usize>) -> Vec<String> {
+    fn reconnect_all_and_check(&mut self, but: Option<usize>) -> Vec<String> {
         // Probes succeed, what waited goes on: a read that failed is tried again after ten seconds.
         for _ in 0..20 {
             self.world.settle();
@@ -74,7 +74,7 @@ impl Story {
         for _ in 0..6 {
             for client in 0..self.world.clients.len() {
                 if !self.world.clients[client].ready && but != Some(client) {
-                    self.client_does_something(client);
+                    self.act_as_client(client);
                 }
             }
             self.world.settle();

@@ -1,18 +1,18 @@
-//! The queue of one chat, kept by what was recorded: every message goes out once, from the head, or is taken back.
+//! Checks the queue of one chat by what was recorded: every message is sent once, from the head, or is removed.
 
 use serde_json::Value;
 
 /// What waits in a chat, and what was taken out to be sent.
 #[derive(Debug, Default)]
-pub struct QueueBook {
+pub struct QueueChecker {
     waiting: Vec<(String, Value)>,
     /// Taken out by the host; the very next action of the chat must send it (H-231).
     taken: Option<(String, Value)>,
 }
 
-impl QueueBook {
+impl QueueChecker {
     /// Takes one recorded envelope of the chat. What is wrong with it, if anything is.
-    pub fn follow(&mut self, envelope: &Value) -> Option<String> {
+    pub fn apply(&mut self, envelope: &Value) -> Option<String> {
         let action = &envelope["action"];
         let by_host = envelope.get("origin").is_none();
         let id = action["id"].as_str().unwrap_or("");

@@ -1,19 +1,19 @@
-//! Chance by seed: splitmix64. The same seed rolls the same dice.
+//! Random numbers by seed (SplitMix64): the same seed gives the same numbers.
 
 /// A generator of numbers that look random.
 #[derive(Debug, Clone)]
-pub struct Chance {
+pub struct SeededRng {
     state: u64,
 }
 
-impl Chance {
+impl SeededRng {
     pub fn new(seed: u64) -> Self {
         Self {
             state: seed ^ 0x5851_F42D_4C95_7F2D,
         }
     }
 
-    pub fn roll(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -23,7 +23,11 @@ impl Chance {
 
     /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.roll() % bound }
+        if bound == 0 {
+            0
+        } else {
+            self.next_u64() % bound
+        }
     }
 
     /// True in `percent` of a hundred cases.

@@ -1,4 +1,4 @@
-//! `bench guard`: outlives a run that is killed. It is told which hosts run, and when its standard input ends before
+//! `bench cleanup`: outlives a run that is killed. It is told which hosts run, and when its standard input ends before
 //! it is killed itself, it ends those that still do and removes the scratch directory. (The other processes of a run
 //! end with their standard input.)
 
@@ -8,12 +8,12 @@ use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct GuardOptions {
+pub struct CleanupOptions {
     #[arg(long)]
     pub scratch: PathBuf,
 }
 
-pub fn run(options: &GuardOptions) -> Result<()> {
+pub fn run(options: &CleanupOptions) -> Result<()> {
     let lines = std::io::stdin().lines().map_while(|line| line.ok());
     let pids: Vec<i32> = lines.filter_map(|line| line.parse().ok()).collect();
     for pid in pids

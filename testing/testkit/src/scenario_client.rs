@@ -1,4 +1,4 @@
-//! A client as a character in a story: what it can do, and what it remembers.
+//! A client of a scenario: everything a test lets it do, and what it has seen.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use crate::world::World;
 
 /// A handle on a simulated client. Clones are the same client.
 #[derive(Clone)]
-pub struct Person {
+pub struct ScenarioClient {
     world: Rc<RefCell<World>>,
     index: usize,
     session: Rc<RefCell<String>>,
@@ -22,7 +22,7 @@ pub struct Person {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent(pub u64);
 
-impl Person {
+impl ScenarioClient {
     pub(crate) fn new(world: Rc<RefCell<World>>, index: usize) -> Self {
         Self {
             world,
@@ -196,7 +196,7 @@ impl Person {
     }
 
     /// Arrives and watches what another one watches.
-    pub fn joins(self, other: &Person) -> Self {
+    pub fn joins(self, other: &ScenarioClient) -> Self {
         *self.session.borrow_mut() = other.session();
         let (session, chat) = (self.session(), self.chat());
         self.arrives_watching(&[ROOT, &session, &chat])

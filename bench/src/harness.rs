@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::measure::Dice;
+use crate::measure::SeededRng;
 use crate::process::{Process, Server};
 use crate::rows::{prompt, results};
 use crate::seed_data::{Seeder, Shape};
@@ -56,46 +56,53 @@ impl HostSetup {
     };
 }
 
-pub struct Lab {
+pub struct Harness {
     bench: PathBuf,
     greenroom: PathBuf,
     scratch: PathBuf,
     pub quick: bool,
-    dice: Dice,
+    rng: SeededRng,
     made: u32,
-    guard: Process,
+    cleanup: Process,
     /// Data directories with so many sessions of 20 turns.
     sessions: BTreeMap<u32, PathBuf>,
 }
 
-impl Lab {
-    pub fn open(quick: bool, seed: u64) -> Result<Self> {
+impl Harness {
+    /// `greenroom`: the host to measure, instead of the one that is built beside this program.
+    pub fn open(greenroom: Option<&Path>, quick: bool, seed: u64) -> Result<Self> {
         let bench = std::env::current_exe().context("where is this program?")?;
         let release = bench
             .parent()
             .context("this program lies nowhere")?
             .to_owned();
         let target = release.parent().unwrap_or(&release).to_owned();
-        let greenroom = release.join("greenroom");
-        build_if_older(&greenroom, &bench, &target)?;
+        let greenroom = match greenroom {
+            Some(path) => path.to_owned(),
+            None => {
+                let built = release.join("greenroom");
+                build_if_older(&built, &bench, &target)?;
+                built
+            }
+        };
         let scratch = target.join(format!("bench-scratch-{}", std::process::id()));
         std::fs::create_dir_all(&scratch)?;
         std::fs::write(scratch.join("script.json"), SCRIPT)?;
         std::fs::write(scratch.join("results.json"), results::script())?;
         std::fs::write(scratch.join("prompts.json"), prompt::script())?;
         let arguments = [
-            "guard".to_owned(),
+            "cleanup".to_owned(),
             format!("--scratch={}", scratch.display()),
         ];
-        let guard = Process::start(&bench, &arguments, scratch.join("guard-log"))?;
+        let cleanup = Process::start(&bench, &arguments, scratch.join("cleanup-log"))?;
         Ok(Self {
             bench,
             greenroom,
             scratch,
             quick,
-            dice: Dice::new(seed),
+            rng: SeededRng::new(seed),
             made: 0,
-            guard,
+            cleanup,
             sessions: BTreeMap::new(),
         })
     }
@@ -118,7 +125,7 @@ impl Lab {
         let mut results = Vec::new();
         for _ in 0..self.rounds() {
             let mut order = subjects.to_vec();
-            self.dice.shuffle(&mut order);
+            self.rng.shuffle(&mut order);
             for subject in order {
                 results.push((subject, run(self, subject)?));
             }
@@ -195,7 +202,7 @@ impl Lab {
         }
         let log = self.fresh("log");
         let server = Server::start(&self.greenroom, &arguments, Some(data.to_owned()), log)?;
-        self.guard.tell(&server.pid().to_string())?;
+        self.cleanup.send_line(&server.pid().to_string())?;
         Ok(server)
     }
 
@@ -211,20 +218,20 @@ impl Lab {
 
     /// A model server that answers at a pace, and its port.
     pub fn model_server(&mut self) -> Result<(Process, u16)> {
-        let mut process = self.helper(&["model-server".to_owned()])?;
+        let mut process = self.child(&["model-server".to_owned()])?;
         let port = process.line()?["port"].as_u64();
         let port = port.and_then(|port| u16::try_from(port).ok());
         Ok((process, port.context("a model server without a port")?))
     }
 
-    /// This program again, as somebody who watches, asks or opens.
-    pub fn helper(&mut self, arguments: &[String]) -> Result<Process> {
+    /// This program again, in another role: watching, requesting or opening.
+    pub fn child(&mut self, arguments: &[String]) -> Result<Process> {
         let log = self.fresh("log");
         Process::start(&self.bench, arguments, log)
     }
 }
 
-impl Drop for Lab {
+impl Drop for Harness {
     fn drop(&mut self) {
         if std::fs::remove_dir_all(&self.scratch).is_err() {
             eprintln!("bench: {} could not be removed", self.scratch.display());

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Everything a client ever opted in to, by either name of the method.
 #[derive(Debug, Clone, Default)]
-pub struct OptedIn {
+pub struct TransformOptIn {
     by_field: BTreeSet<String>,
     otherwise: BTreeSet<String>,
 }
@@ -17,7 +17,7 @@ fn take(into: &mut BTreeSet<String>, said: &Value) {
     into.extend(listed.filter_map(Value::as_str).map(str::to_owned));
 }
 
-impl OptedIn {
+impl TransformOptIn {
     fn entry(&mut self, entry: &Value) {
         take(&mut self.by_field, &entry["systemMessageTransform"]);
         take(

@@ -1,22 +1,9 @@
 //! Models and their servers do what they like: unknown tools, broken input, overload, nonsense.
 
-use conformance::stage::{Stage, calls_of, parts_of, said_in, script_of};
+use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, said_in, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
-
-fn ends() -> Answer {
-    Answer::says(["done"])
-}
-
-/// The error that a turn ended with.
-fn error_of(turn: &Value) -> Value {
-    assert_eq!(turn["state"], "error", "{turn:#}");
-    parts_of(turn, "error")
-        .last()
-        .expect("an error part")
-        .clone()
-}
 
 fn results_of(turn: &Value) -> Vec<String> {
     let result = |call: &Value| {
@@ -32,7 +19,7 @@ fn results_of(turn: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn calls_that_make_no_sense_fail_with_words_and_the_turn_goes_on() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let calls = [
         Call::new("1", "format_disk", &json!({"now": true})),
         Call::with_text("2", "read", "{\"path\": \"a.t"),
@@ -45,7 +32,7 @@ async fn calls_that_make_no_sense_fail_with_words_and_the_turn_goes_on() {
         Call::with_text("9", "list", ""),
         Call::new("10", "", &json!({})),
     ];
-    let turn = stage.talk("go", [Answer::calls(calls), ends()]).await;
+    let turn = harness.talk("go", [Answer::calls(calls), ends()]).await;
     assert_eq!(turn["state"], "complete");
     expect![[r#"
         [
@@ -61,10 +48,10 @@ async fn calls_that_make_no_sense_fail_with_words_and_the_turn_goes_on() {
             "completed false There is no tool ``. There are: read, list, grep, write, edit, bash.",
         ]
     "#]].assert_debug_eq(&results_of(&turn));
-    let messages = stage.last_messages();
+    let messages = harness.last_messages();
     assert_eq!(messages.len(), 2 + 10, "one result each");
-    stage.talk("again", [ends()]).await;
-    let messages = stage.last_messages();
+    harness.talk("again", [ends()]).await;
+    let messages = harness.last_messages();
     for call in messages[1]["tool_calls"].as_array().unwrap() {
         let input = call["function"]["arguments"].as_str().unwrap();
         let read: Result<Value, _> = serde_json::from_str(input);
@@ -77,16 +64,16 @@ async fn calls_that_make_no_sense_fail_with_words_and_the_turn_goes_on() {
 
 #[tokio::test]
 async fn two_calls_of_one_id_are_two_calls() {
-    let mut stage = Stage::set().await;
-    stage.write("a.txt", "one\n");
-    stage.write("b.txt", "two\n");
+    let mut harness = NativeHarness::start().await;
+    harness.write("a.txt", "one\n");
+    harness.write("b.txt", "two\n");
     let calls = [
         Call::new("same", "read", &json!({"path": "a.txt"})),
         Call::new("same", "read", &json!({"path": "b.txt"})),
     ];
-    let turn = stage.talk("go", [Answer::calls(calls), ends()]).await;
+    let turn = harness.talk("go", [Answer::calls(calls), ends()]).await;
     assert_eq!(calls_of(&turn).len(), 2);
-    let messages = stage.last_messages();
+    let messages = harness.last_messages();
     let ids: Vec<&Value> = messages[1]["tool_calls"]
         .as_array()
         .unwrap()
@@ -102,11 +89,11 @@ async fn two_calls_of_one_id_are_two_calls() {
 
 #[tokio::test]
 async fn an_answer_without_a_reason_to_stop_may_not_be_whole() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let without = Answer::says(["half"]).without_finish();
     let cut = without.clone().without_usage().without_end_mark();
     for answer in [without, cut] {
-        let turn = stage.talk("hi", [answer]).await;
+        let turn = harness.talk("hi", [answer]).await;
         assert_eq!(error_of(&turn)["resumable"], true);
         assert_eq!(said_in(&turn, "markdown"), ["half"]);
     }
@@ -114,9 +101,9 @@ async fn an_answer_without_a_reason_to_stop_may_not_be_whole() {
 
 #[tokio::test]
 async fn an_overloaded_server_is_asked_again_and_people_are_told() {
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     let busy = Answer::error(429, "slow down").with_header("retry-after", "0");
-    let turn = stage.talk("hi", [busy, Answer::says(["here"])]).await;
+    let turn = harness.talk("hi", [busy, Answer::says(["here"])]).await;
     assert_eq!(turn["state"], "complete");
     let notices = parts_of(&turn, "systemNotification");
     assert_eq!(notices.len(), 1);
@@ -128,13 +115,13 @@ async fn an_overloaded_server_is_asked_again_and_people_are_told() {
     );
     assert_eq!(said_in(&turn, "markdown"), ["here"]);
     let late = Answer::error(429, "come back tomorrow").with_header("retry-after", "86400");
-    let turn = stage.talk("hi", [late]).await;
+    let turn = harness.talk("hi", [late]).await;
     let error = error_of(&turn);
     assert!(
         error["resumable"] == true && error.to_string().contains("tomorrow"),
         "{error:#}"
     );
-    let asked = stage.model.requests().len();
+    let asked = harness.model.requests().len();
     assert_eq!(asked, 3, "nobody waits for tomorrow");
 }
 
@@ -157,10 +144,10 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
         (Answer::raw("data: {\"choices\": 7}\n\n"), "", false),
         (Answer::raw(vec![0xff, 0xfe, 0, 1, 2, 10, 10]), "", false),
     ];
-    let mut stage = Stage::set().await;
+    let mut harness = NativeHarness::start().await;
     for (answer, words, resumable) in cases {
         let told = format!("{answer:?}");
-        let turn = stage.talk("hi", [answer]).await;
+        let turn = harness.talk("hi", [answer]).await;
         let error = error_of(&turn);
         assert!(error.to_string().contains(words), "{words}: {error:#}");
         assert_eq!(
@@ -168,27 +155,27 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
             resumable,
             "{told} {error:#}"
         );
-        assert_eq!(stage.model.answers_left(), 0);
+        assert_eq!(harness.model.answers_left(), 0);
     }
     // What failed does not stand in the way.
-    stage.talk("now", [ends()]).await;
+    harness.talk("now", [ends()]).await;
 }
 
 #[tokio::test]
 async fn a_refusal_of_the_model_is_what_it_says() {
-    let mut stage = Stage::set().await;
-    let turn = stage.talk("hi", [Answer::refuses("I will not.")]).await;
+    let mut harness = NativeHarness::start().await;
+    let turn = harness.talk("hi", [Answer::refuses("I will not.")]).await;
     assert_eq!(said_in(&turn, "markdown"), ["I will not."]);
     assert_eq!(turn["state"], "complete");
 }
 
 #[tokio::test]
 async fn nothing_outside_of_the_working_directory_is_read() {
-    let mut stage = Stage::set().await;
-    let secret = stage.work().parent().unwrap().join("secret.txt");
+    let mut harness = NativeHarness::start().await;
+    let secret = harness.work().parent().unwrap().join("secret.txt");
     std::fs::write(&secret, "top secret\n").unwrap();
-    std::os::unix::fs::symlink(&secret, stage.work().join("link.txt")).unwrap();
-    std::os::unix::fs::symlink("..", stage.work().join("up")).unwrap();
+    std::os::unix::fs::symlink(&secret, harness.work().join("link.txt")).unwrap();
+    std::os::unix::fs::symlink("..", harness.work().join("up")).unwrap();
     let path = |id: &str, path: &str| Call::new(id, "read", &json!({"path": path}));
     let calls = [
         path("1", "../secret.txt"),
@@ -204,7 +191,7 @@ async fn nothing_outside_of_the_working_directory_is_read() {
             &json!({"pattern": "top", "include_ignored": true}),
         ),
     ];
-    let turn = stage.talk("look", [Answer::calls(calls), ends()]).await;
+    let turn = harness.talk("look", [Answer::calls(calls), ends()]).await;
     for call in &calls_of(&turn)[..7] {
         assert_eq!(call["success"], false, "{call:#}");
         assert!(
@@ -212,7 +199,7 @@ async fn nothing_outside_of_the_working_directory_is_read() {
             "in words: {call:#}"
         );
     }
-    let sent = script_of(&stage.last_messages());
+    let sent = script_of(&harness.last_messages());
     assert!(
         !sent.contains("top secret") && !sent.contains("root:"),
         "{sent}"
@@ -221,11 +208,11 @@ async fn nothing_outside_of_the_working_directory_is_read() {
 
 #[tokio::test]
 async fn nothing_outside_of_the_working_directory_is_written() {
-    let mut stage = Stage::set_with(json!({"permissions": "full-access"})).await;
-    let outside = stage.work().parent().unwrap().join("outside.txt");
+    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let outside = harness.work().parent().unwrap().join("outside.txt");
     std::fs::write(&outside, "mine\n").unwrap();
-    std::os::unix::fs::symlink(&outside, stage.work().join("link.txt")).unwrap();
-    std::os::unix::fs::symlink("..", stage.work().join("up")).unwrap();
+    std::os::unix::fs::symlink(&outside, harness.work().join("link.txt")).unwrap();
+    std::os::unix::fs::symlink("..", harness.work().join("up")).unwrap();
     let write =
         |id: &str, path: &str| Call::new(id, "write", &json!({"path": path, "content": "theirs"}));
     let calls = [
@@ -236,9 +223,9 @@ async fn nothing_outside_of_the_working_directory_is_written() {
         write("5", outside.to_str().unwrap()),
         write("6", "a/../../new.txt"),
     ];
-    stage.talk("write", [Answer::calls(calls), ends()]).await;
+    harness.talk("write", [Answer::calls(calls), ends()]).await;
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "mine\n");
-    assert!(!stage.work().parent().unwrap().join("new.txt").exists());
+    assert!(!harness.work().parent().unwrap().join("new.txt").exists());
 }
 
 #[tokio::test]
@@ -247,26 +234,30 @@ async fn a_key_that_a_server_repeats_is_shown_to_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("key");
     std::fs::write(&file, format!("{KEY}\n")).unwrap();
-    let mut stage = Stage::set_up(json!({}), |model| model.key_file = Some(file.clone())).await;
+    let mut harness =
+        NativeHarness::start_with_model(json!({}), |model| model.key_file = Some(file.clone()))
+            .await;
     let repeats = format!("Incorrect API key provided: {KEY}.");
     let busy = Answer::error(503, &repeats).with_header("retry-after", "0");
-    let turn = stage.talk("hi", [busy, Answer::error(401, &repeats)]).await;
-    let request = &stage.model.requests()[0];
+    let turn = harness
+        .talk("hi", [busy, Answer::error(401, &repeats)])
+        .await;
+    let request = &harness.model.requests()[0];
     let sent = format!("Bearer {KEY}");
     assert_eq!(request.header("authorization"), Some(sent.as_str()));
     assert!(
         error_of(&turn).to_string().contains("Incorrect API key"),
         "{turn:#}"
     );
-    assert!(!stage.ann.sees().to_string().contains(KEY));
+    assert!(!harness.ann.sees().to_string().contains(KEY));
     assert!(!request.json().to_string().contains(KEY));
     // A key that is mended is used at once.
     std::fs::write(&file, "another").unwrap();
-    stage.model.answers([ends()]);
-    stage.ann.resumes(&turn).await;
+    harness.model.answers([ends()]);
+    harness.ann.resumes(&turn).await;
     let over = |chat: &Value| chat["turns"][0]["state"] == "complete";
-    stage.ann.until("it goes on", over).await;
-    let requests = stage.model.requests();
+    harness.ann.until("it goes on", over).await;
+    let requests = harness.model.requests();
     let last = requests.last().unwrap();
     assert_eq!(last.header("authorization"), Some("Bearer another"));
 }

@@ -21,7 +21,7 @@ fn activity(value: &Value) -> u64 {
 }
 
 /// All of it, for every session and chat there is; `listed` is what the list says of the sessions.
-pub fn wrong(host: &States, listed: &[Value]) -> Vec<String> {
+pub fn errors(host: &States, listed: &[Value]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (uri, state) in host {
         if state.get("turns").is_some() {

@@ -1,0 +1,142 @@
+//! What measurements call in place instead of over a socket: every name of the host's own crates that a row uses.
+//!
+//! The same rows measure two versions of the host. Where a type or a function has another name in one of them, only
+//! this file differs.
+//! Must not know: what is measured.
+
+/// The WebSocket side of the host, which the bare server shares.
+pub mod net {
+    pub use host::arrival::Arrival;
+    pub use host::net::{Door as Admission, Link, serve};
+    pub use kernel::{Frame, Input, Limits, PeerId};
+}
+
+/// The journal and its records.
+pub mod journal {
+    pub use host::journal::{Journal, JournalThread, Sqlite};
+    pub use kernel::{Batch, ChannelId, Head, Kind, Record, Seq, SummaryRecord};
+
+    use kernel::{ChannelRecord, Duty};
+    use wire::ChannelUri;
+
+    /// What a row says of a channel it writes.
+    pub struct ChannelFields {
+        pub id: ChannelId,
+        pub uri: ChannelUri,
+        pub kind: Kind,
+        pub parent: Option<ChannelId>,
+        pub head: Head,
+        pub head_seq: Seq,
+        pub private: Vec<u8>,
+    }
+
+    /// A channel for which there is nothing to do when a host starts.
+    pub fn channel_record(fields: ChannelFields) -> Record {
+        Record::Channel(ChannelRecord {
+            id: fields.id,
+            uri: fields.uri,
+            kind: fields.kind,
+            parent: fields.parent,
+            head: fields.head,
+            head_seq: fields.head_seq,
+            duty: Duty::default(),
+            private: fields.private.into(),
+        })
+    }
+}
+
+/// What becomes of a message before it is recorded.
+pub mod messages {
+    use std::path::Path;
+
+    use anyhow::{Result, anyhow, ensure};
+    use host::blobs::FileBlobs;
+    use host::compose::{Known, understand};
+    use kernel::Compose;
+    use wire::{Object, Timestamp};
+
+    /// The host's way of a message with attachments to its blob store.
+    pub struct MessageStore {
+        blobs: FileBlobs,
+        known: Known,
+    }
+
+    impl MessageStore {
+        pub fn open(data: &Path) -> Result<Self> {
+            Ok(Self {
+                blobs: FileBlobs::open(data)?,
+                known: Known::default(),
+            })
+        }
+
+        /// Composes a message; bodies above `inline_bytes` are decoded, hashed, stored and synced when this returns.
+        pub fn compose(&self, message: Object, inline_bytes: usize) -> Result<()> {
+            let compose = Compose {
+                message,
+                lifted: Vec::new(),
+                working_directories: Vec::new(),
+                each_bytes: inline_bytes,
+                left_bytes: 20 * inline_bytes,
+            };
+            let composed = understand(&self.blobs, &self.known, compose, Timestamp(0))
+                .map_err(|failed| anyhow!(failed.0))?;
+            ensure!(composed.inline_bytes == 0, "a body stayed in its message");
+            Ok(())
+        }
+    }
+}
+
+/// Composing and lowering.
+pub mod compositor {
+    pub use compositor::compose::{Composed, InlineRoom};
+    pub use compositor::lower::{Capabilities, Target, lower};
+    pub use compositor::resolve::{FileRead, PictureLimits, Sources, WhyUnavailable};
+    pub use compositor::{Catalogue, Input, Part, Surroundings, compose};
+}
+
+/// Completions over the paths of a workspace.
+pub mod completion {
+    pub use agents::catalogue::{Discovered, discover};
+    pub use agents::complete::{Kind, Paths, propose};
+}
+
+/// A system prompt with something in every section.
+pub mod prompt {
+    pub use agents::prompt::{Prompt, Section};
+
+    use agents::prompt::{
+        CustomInstructions, EnvironmentContext, Git, GitHead, Identity, InstructionFile,
+        ToolInstructions,
+    };
+
+    pub fn example() -> Prompt {
+        let text = "Use tabs. Test what you change. ".repeat(64);
+        Prompt {
+            identity: Identity {
+                name: "Greenroom".to_owned(),
+            },
+            environment_context: EnvironmentContext {
+                directories: vec!["/home/user/project".to_owned()],
+                os: "linux".to_owned(),
+                date: "2026-11-15".to_owned(),
+                git: Some(Git {
+                    head: GitHead::Branch("main".to_owned()),
+                    under_way: None,
+                }),
+            },
+            tool_instructions: ToolInstructions {
+                tools: ["read", "list", "grep", "write", "edit", "bash"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                skills: Vec::new(),
+            },
+            custom_instructions: CustomInstructions {
+                files: vec![InstructionFile {
+                    path: "AGENTS.md".to_owned(),
+                    text,
+                }],
+            },
+            ..Prompt::default()
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a kernel knows, as one JSON value, and which of it can be compared with another kernel.
+//!
+//! Promises: nothing is left out of a comparison but what [`INCOMPARABLE`] names, with its reason.
+//! Must not know: why two kernels are compared.
+
+use kernel::PeerId;
+use serde_json::Value;
+
+/// Sections of a digest that a fresh start cannot have alike, and why.
+const INCOMPARABLE: [(&str, &str); 0] = [];
+
+/// Whether a peer watches a channel, where the digest says so.
+pub fn is_subscribed(digest: &Value, peer: PeerId, channel: &str) -> Option<bool> {
+    let peer = digest.get("peers")?.get(peer.0.to_string())?;
+    Some(peer.get("subscriptions")?.get(channel).is_some())
+}
+
+/// Peers that wait for an answer of their host: what they are about to become cannot be compared.
+fn is_waiting(peer: &Value) -> bool {
+    peer["waiting"] == true
+}
+
+/// Where two digests differ, in words. Of channels and peers those are compared that the first one has.
+pub fn differences(live: &Value, fresh: &Value) -> Vec<String> {
+    let mut different = Vec::new();
+    let sections = live.as_object().into_iter().flatten();
+    for (section, value) in sections {
+        let other = &fresh[section];
+        match section.as_str() {
+            "privateRecords" => {
+                compare_entries(section, value, other, |a, b| a != b, &mut different);
+            }
+            "channels" => compare_entries(section, value, other, channels_differ, &mut different),
+            "peers" => compare_entries(section, value, other, peers_differ, &mut different),
+            _ if INCOMPARABLE.iter().any(|(name, _)| name == section) => {}
+            _ if value != other => {
+                different.push(format!("`{section}`:\n  live  {value}\n  fresh {other}"));
+            }
+            _ => {}
+        }
+    }
+    different
+}
+
+fn compare_entries(
+    section: &str,
+    live: &Value,
+    fresh: &Value,
+    differ: fn(&Value, &Value) -> bool,
+    different: &mut Vec<String>,
+) {
+    for (name, value) in live.as_object().into_iter().flatten() {
+        let other = &fresh[name];
+        if differ(value, other) {
+            different.push(format!(
+                "`{section}` {name}:\n  live  {value}\n  fresh {other}"
+            ));
+        }
+    }
+}
+
+fn peers_differ(live: &Value, fresh: &Value) -> bool {
+    !is_waiting(live) && live != fresh
+}
+
+/// How many of a chat's turns are in memory depends on what was asked for; those that are must be the same.
+fn channels_differ(live: &Value, fresh: &Value) -> bool {
+    let without_turns = |state: &Value| {
+        let mut state = state.clone();
+        if let Some(fields) = state.as_object_mut() {
+            fields.shift_remove("turns");
+            fields.shift_remove("turnsNextCursor");
+        }
+        state
+    };
+    let turns = |state: &Value| state["turns"].as_array().cloned().unwrap_or_default();
+    let (live_turns, fresh_turns) = (turns(live), turns(fresh));
+    let same_turns = live_turns.ends_with(&fresh_turns) || fresh_turns.ends_with(&live_turns);
+    !same_turns || without_turns(live) != without_turns(fresh)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_section_that_nobody_names_is_compared() {
+        let (live, fresh) = (json!({"seq": 1, "new": [2]}), json!({"seq": 1, "new": []}));
+        assert_eq!(differences(&live, &live), Vec::<String>::new());
+        assert_eq!(differences(&live, &fresh).len(), 1);
+    }
+
+    #[test]
+    fn turns_in_memory_may_be_more_but_not_others() {
+        let with = |turns: Value| json!({"channels": {"c": {"turns": turns, "title": "t"}}});
+        let live = with(json!([1, 2, 3]));
+        assert!(differences(&live, &with(json!([2, 3]))).is_empty());
+        assert_eq!(differences(&live, &with(json!([2, 4]))).len(), 1);
+        assert_eq!(differences(&live, &json!({"channels": {}})).len(), 1);
+    }
+}
