@@ -1,6 +1,6 @@
 //! Tool calls that do not go as planned: stopped, late, misreported, interrupted; nothing runs that should not.
 
-use agent_api::AgentEvent;
+use agent_api::{AgentEvent, ToolResult};
 use serde_json::{Value, json};
 use testkit::{Kill, Scenario, Script, Tool};
 

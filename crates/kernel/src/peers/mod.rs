@@ -415,8 +415,12 @@ impl Peers {
                     self.watchers(uri).iter().any(|watcher| watcher.peer == *peer),
                     "a subscription and its watcher are made and removed together"
                 );
-                let floor = subscription.to_floor(uri);
-                (uri.to_string(), json!(format!("{floor:?}")))
+                // When it was last served is of this connection's past, and so are floors.
+                let view = json!({
+                    "viewTurns": subscription.view_turns,
+                    "maxLatencyMs": subscription.max_latency_ms,
+                });
+                (uri.to_string(), view)
             });
             let value = json!({
                 "client": state.ready.as_ref().map(|ready| &ready.client_id),
