@@ -6,9 +6,7 @@
 pub mod action;
 pub mod compat;
 pub mod content;
-pub mod dispatchable;
 pub mod ext;
-mod families;
 pub mod file_uri;
 pub mod meta;
 pub mod methods;
@@ -20,8 +18,8 @@ pub mod time;
 pub mod uri;
 pub mod version;
 
-pub use action::{Action, Origin};
-/// The published types, for the rooms that read params decoded by them.
+pub use action::{Action, ActionKind, Origin};
+/// The published types, for the crates that read params decoded by them.
 pub use ahp_types as published;
 pub use content::Digest;
 pub use rpc::{Id, Incoming, RpcError};

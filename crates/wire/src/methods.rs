@@ -159,12 +159,12 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         }
         Method::Subscribe => typed(params).map(Call::Subscribe),
         Method::CreateSession => {
-            let typed = typed(params.clone())?;
+            let typed = typed_from(&params)?;
             Ok(Call::CreateSession(Box::new(typed), params))
         }
         Method::DisposeSession => typed(params).map(Call::DisposeSession),
         Method::CreateChat => {
-            let typed = typed(params.clone())?;
+            let typed = typed_from(&params)?;
             Ok(Call::CreateChat(Box::new(typed), params))
         }
         Method::DisposeChat => typed(params).map(Call::DisposeChat),
@@ -249,7 +249,15 @@ fn typed<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
     serde_json::from_value(params).map_err(|error| invalid(without_content(&error.to_string())))
 }
 
-/// What the decoder says was wrong, without the value it found: `missing field `x`` names our own words, but
+/// The same for params that are needed afterwards: they are read, not copied first.
+fn typed_from<T: DeserializeOwned>(params: &Value) -> Result<T, RpcError> {
+    if !params.is_object() {
+        return Err(invalid("params must be an object"));
+    }
+    T::deserialize(params).map_err(|error| invalid(without_content(&error.to_string())))
+}
+
+/// What the decoder says is wrong, without the value it found: `missing field `x`` repeats only our own names, but
 /// `invalid type: string "secret", expected ..` holds the peer's.
 fn without_content(problem: &str) -> String {
     match problem.strip_prefix("missing field ") {

@@ -20,6 +20,16 @@ pub enum Generation {
     V1_0,
 }
 
+impl Generation {
+    /// The oldest version of the generation: what its clients know at least.
+    pub fn oldest_version(self) -> Version {
+        match self {
+            Self::V0_9 => Version::new(0, 9, 0),
+            Self::V1_0 => Version::new(1, 0, 0),
+        }
+    }
+}
+
 /// One protocol version, `N.N.N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version {
@@ -45,6 +55,14 @@ pub enum NegotiationError {
 }
 
 impl Version {
+    pub const fn new(major: u64, minor: u64, patch: u64) -> Self {
+        Self {
+            major,
+            minor,
+            patch,
+        }
+    }
+
     /// The generation that serves this version, if any does.
     pub fn generation(self) -> Option<Generation> {
         match (self.major, self.minor) {

@@ -4,10 +4,11 @@
 
 use serde_json::{Value, json};
 
-use crate::Object;
+use crate::{ActionKind, Object};
 
 pub(super) fn up_action(action: &mut Value) {
-    if action.get("type").and_then(Value::as_str) == Some("session/activeClientSet") {
+    let name = action.get("type").and_then(Value::as_str);
+    if name == Some(ActionKind::SessionActiveClientSet.name()) {
         up_active_client(action.get_mut("activeClient"));
     }
 }

@@ -1,18 +1,18 @@
-//! The life of a turn: started, ended in one of three ways, resumed, truncated, loaded from history.
+//! The reducers of turns: start, the three ways to end, resume, truncate, load older ones from history.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::chat::{active, refresh_status, remove_queued, remove_steering};
-use super::session::flag;
-use super::{Reduced, put, tool_call};
+use super::chat::{active, refresh_status};
+use super::pending_message::{remove_queued, remove_steering};
+use super::{Reduced, set, set_flag, tool_call};
 use crate::state::{ActiveTurn, ChatState, Outcome, Part, Turn, TurnList, status};
 use crate::time::add_ms_to_rfc3339;
 use crate::{Action, Object};
 
-/// Makes a new active turn; one that still runs is lost, so the host must not let it come to that (H-170).
-pub(super) fn started(state: &mut ChatState, action: &Action) -> Reduced {
+/// Makes a new active turn; one that still runs is lost, so the host refuses a second (H-170).
+pub(super) fn start(state: &mut ChatState, action: &Action) -> Reduced {
     let (Some(id), Some(started_at), Some(message)) = (
         action.text("turnId"),
         action.text("startedAt"),
@@ -21,10 +21,10 @@ pub(super) fn started(state: &mut ChatState, action: &Action) -> Reduced {
         return Reduced::Unchanged;
     };
     let turn = ActiveTurn::new(id, started_at, message.clone());
-    let mut reduced = put(&mut state.active_turn, Some(turn))
+    let mut reduced = set(&mut state.active_turn, Some(turn))
         | refresh_status(state)
-        | put(&mut state.modified_at, started_at.to_owned())
-        | flag(&mut state.status, status::IS_READ, Some(false));
+        | set(&mut state.modified_at, started_at.to_owned())
+        | set_flag(&mut state.status, status::IS_READ, Some(false));
     if let Some(queued) = action.text("queuedMessageId") {
         reduced = reduced | remove_steering(state, queued) | remove_queued(state, queued);
     }
@@ -35,12 +35,12 @@ pub(super) fn complete(state: &mut ChatState, action: &Action) -> Reduced {
     end(state, action, "complete", None)
 }
 
-pub(super) fn cancelled(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn cancel(state: &mut ChatState, action: &Action) -> Reduced {
     end(state, action, "cancelled", None)
 }
 
 /// Ends the turn with its error as the last part; the status says so until the next turn (H-175).
-pub(super) fn error(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn fail(state: &mut ChatState, action: &Action) -> Reduced {
     let Some(Value::Object(part)) = action.get("part") else {
         return Reduced::Unchanged;
     };
@@ -53,7 +53,7 @@ pub(super) fn error(state: &mut ChatState, action: &Action) -> Reduced {
     ended
 }
 
-/// Moves the active turn to the completed ones. A start nobody can read leaves it running (H-171).
+/// Moves the active turn to the completed ones. A start time that cannot be read leaves it running (H-171).
 fn end(state: &mut ChatState, action: &Action, outcome: &str, last: Option<Object>) -> Reduced {
     let (Some(turn), Some(duration)) = (active(state, action), action.integer("duration")) else {
         return Reduced::Unchanged;
@@ -86,7 +86,7 @@ fn to_json(turn: &ActiveTurn, duration: i64, outcome: &str, last: Option<Object>
     let mut parts: Vec<Value> = turn
         .parts
         .iter()
-        .map(|part| Value::Object(closed(part)))
+        .map(|part| Value::Object(close(part)))
         .collect();
     parts.extend(last.map(Value::Object));
     let mut json = Object::new();
@@ -108,19 +108,19 @@ fn to_json(turn: &ActiveTurn, duration: i64, outcome: &str, last: Option<Object>
 }
 
 /// A part as it stays: no tool call is open after its turn, input requests keep their lack of an answer (H-174).
-fn closed(part: &Part) -> Object {
+fn close(part: &Part) -> Object {
     let mut json = part.0.clone();
     if part.kind() == "toolCall"
         && let Some(Value::Object(call)) = json.get_mut("toolCall")
-        && let Some(skipped) = tool_call::skipped(call)
+        && let Some(skipped) = tool_call::skip(call)
     {
         *call = skipped;
     }
     json
 }
 
-/// Takes the last turn up again, if its error said that this can be done (H-176).
-pub(super) fn resumed(state: &mut ChatState, action: &Action) -> Reduced {
+/// Continues the last turn, if its error said that this is possible (H-176).
+pub(super) fn resume(state: &mut ChatState, action: &Action) -> Reduced {
     let last = state.turns.last();
     let resumable = last.filter(|turn| {
         Some(turn.id.as_str()) == action.text("turnId")
@@ -143,11 +143,13 @@ pub(super) fn resumed(state: &mut ChatState, action: &Action) -> Reduced {
     };
     Arc::make_mut(&mut state.turns).items_mut().pop();
     state.active_turn = Some(turn);
-    Reduced::Changed | refresh_status(state) | flag(&mut state.status, status::IS_READ, Some(false))
+    Reduced::Changed
+        | refresh_status(state)
+        | set_flag(&mut state.status, status::IS_READ, Some(false))
 }
 
 /// Keeps the turns through the named one, or none at all; what runs is dropped (H-237).
-pub(super) fn truncated(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn truncate(state: &mut ChatState, action: &Action) -> Reduced {
     let keep = match action.text("turnId") {
         None => 0,
         Some(id) => match state.turns.position(id) {
@@ -161,13 +163,13 @@ pub(super) fn truncated(state: &mut ChatState, action: &Action) -> Reduced {
         reduced = Reduced::Changed;
     }
     if keep == 0 {
-        reduced = reduced | put(&mut state.turns_next_cursor, None);
+        reduced = reduced | set(&mut state.turns_next_cursor, None);
     }
-    reduced | put(&mut state.active_turn, None) | refresh_status(state)
+    reduced | set(&mut state.active_turn, None) | refresh_status(state)
 }
 
-/// Puts older turns before the ones that are there; a turn already there stays where it is (H-240).
-pub(super) fn loaded(state: &mut ChatState, action: &Action) -> Reduced {
+/// Inserts older turns before the ones that are there; a turn that is there already is not moved (H-240).
+pub(super) fn load_older(state: &mut ChatState, action: &Action) -> Reduced {
     let Some(Value::Array(turns)) = action.get("turns") else {
         return Reduced::Unchanged;
     };
@@ -184,7 +186,7 @@ pub(super) fn loaded(state: &mut ChatState, action: &Action) -> Reduced {
         reduced = Reduced::Changed;
     }
     reduced
-        | put(
+        | set(
             &mut state.turns_next_cursor,
             super::optional_text(action, "turnsNextCursor"),
         )

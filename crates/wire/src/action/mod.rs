@@ -1,18 +1,29 @@
-//! Actions: what changes state. Kept as the JSON object that came or goes, so that fields nobody here knows survive.
+//! Actions: what changes state. Held as the JSON object that was received or is sent, so that unknown fields survive.
 //!
 //! A client's action is checked by the published types and then used from its own JSON; the host's own are built here.
+//! `table.rs` lists them all; `kind.rs` is what can be asked of a row.
 
-use ahp_types::actions::{ActionType, StateAction};
+mod kind;
+mod long_texts;
+mod table;
+
+pub use kind::{
+    ActionKind, ChannelKind, ChatAction, ClientAction, RootAction, Sender, SessionAction,
+};
+pub(crate) use table::with_action_table;
+
+use ahp_types::actions::StateAction;
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{ChannelUri, Object, rpc};
+use self::long_texts::LongTexts;
+use crate::{ChannelUri, Object};
 
-/// One action: its type and its whole JSON object (the `type` field included).
+/// One action: its kind and its whole JSON object (the `type` field included).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
-    pub kind: ActionType,
+    pub kind: ActionKind,
     pub body: Object,
 }
 
@@ -24,40 +35,29 @@ pub struct Origin {
     pub client_seq: i64,
 }
 
-/// Why a JSON value is no action.
+/// Why a JSON value is not an action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ActionError {
     #[error("an action is a JSON object with a `type`")]
-    Shapeless,
+    NotAnAction,
     #[error("`{0}` does not have the fields this action needs")]
     BadPayload(String),
 }
 
 impl Action {
-    /// Takes a client's action. A known type with a payload its type does not allow is refused, never passed on as
-    /// something unknown (H-078); a type nobody knows comes back with `ActionType::Unknown`.
-    pub fn decode(value: Value) -> Result<Self, ActionError> {
-        let name = value
-            .get("type")
-            .and_then(Value::as_str)
-            .ok_or(ActionError::Shapeless)?
-            .to_owned();
-        let kind = kind_of(&name);
-        if !matches!(kind, ActionType::Unknown(_)) {
-            let typed: Result<StateAction, _> = serde_json::from_value(value.clone());
-            if !matches!(typed, Ok(ref action) if !matches!(action, StateAction::Unknown(_))) {
-                return Err(ActionError::BadPayload(name));
-            }
-        }
+    /// Reads a client's action. A known type with a payload its type does not allow is refused, never passed on as
+    /// something unknown (H-078); a type that the table does not list becomes [`ActionKind::Unknown`].
+    pub fn decode(mut value: Value) -> Result<Self, ActionError> {
+        let kind = check_payload(&mut value)?;
         match value {
             Value::Object(body) => Ok(Self { kind, body }),
-            _ => Err(ActionError::Shapeless),
+            _ => Err(ActionError::NotAnAction),
         }
     }
 
-    /// Takes an action that this host recorded itself: already checked, so only its type is read.
-    pub fn recorded(value: Value) -> Option<Self> {
-        let kind = kind_of(value.get("type")?.as_str()?);
+    /// Reads an action that this host recorded itself: already checked, so only its type is read.
+    pub fn from_record(value: Value) -> Option<Self> {
+        let kind = ActionKind::from_name(value.get("type")?.as_str()?);
         match value {
             Value::Object(body) => Some(Self { kind, body }),
             _ => None,
@@ -65,9 +65,14 @@ impl Action {
     }
 
     /// An action of the host's own making. `fields` is a JSON object without `type`.
-    pub fn host(name: &str, fields: Value) -> Self {
+    pub fn host(kind: ActionKind, fields: Value) -> Self {
+        debug_assert!(
+            kind != ActionKind::Unknown,
+            "the host sends what the table lists"
+        );
         let mut body = Object::new();
-        body.insert("type".to_owned(), Value::String(name.to_owned()));
+        body.insert("type".to_owned(), Value::String(kind.name().to_owned()));
+        debug_assert!(fields.is_object(), "{}: fields are an object", kind.name());
         if let Value::Object(fields) = fields {
             // An absent field is left out (H-052); what an agent sent along cannot make another action of it.
             let fields = fields
@@ -75,28 +80,28 @@ impl Action {
                 .filter(|(key, value)| !value.is_null() && key != "type");
             body.extend(fields);
         }
-        Self {
-            kind: kind_of(name),
-            body,
-        }
+        Self { kind, body }
     }
 
     pub fn delta(turn_id: &str, part_id: &str, content: String) -> Self {
         Self::host(
-            "chat/delta",
+            ActionKind::ChatDelta,
             json!({"turnId": turn_id, "partId": part_id, "content": content}),
         )
     }
 
     pub fn reasoning(turn_id: &str, part_id: &str, content: String) -> Self {
         Self::host(
-            "chat/reasoning",
+            ActionKind::ChatReasoning,
             json!({"turnId": turn_id, "partId": part_id, "content": content}),
         )
     }
 
     pub fn name(&self) -> &str {
-        self.text("type").unwrap_or("")
+        match self.kind {
+            ActionKind::Unknown => self.text("type").unwrap_or(""),
+            known => known.name(),
+        }
     }
 
     pub fn get(&self, field: &str) -> Option<&Value> {
@@ -121,14 +126,28 @@ impl Action {
     }
 }
 
-/// The action type a wire name means.
-pub fn kind_of(name: &str) -> ActionType {
-    serde_json::from_value(Value::String(name.to_owned()))
-        .unwrap_or_else(|_| ActionType::Unknown(name.to_owned()))
+/// Checks a client's action by the published types and says what kind it is. The value is the same afterwards, so that
+/// whoever must send it back with a refusal needs no copy.
+pub fn check_payload(value: &mut Value) -> Result<ActionKind, ActionError> {
+    let name = value.get("type").and_then(Value::as_str);
+    let kind = ActionKind::from_name(name.ok_or(ActionError::NotAnAction)?);
+    if !kind.is_published() {
+        return Ok(kind);
+    }
+    // The published types copy every text they read. No rule of theirs depends on what a long one says.
+    let long = LongTexts::take_from(value);
+    let typed = StateAction::deserialize(&*value);
+    long.put_back(value);
+    match typed {
+        Ok(StateAction::Unknown(_)) | Err(_) => {
+            Err(ActionError::BadPayload(kind.name().to_owned()))
+        }
+        Ok(_) => Ok(kind),
+    }
 }
 
 /// An `action` notification, encoded once: the frame every subscriber gets and, inside it, the envelope that the
-/// journal keeps and a replay repeats. Both share one buffer.
+/// journal stores and a replay repeats. Both share one buffer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncodedAction {
     pub frame: Bytes,
@@ -187,10 +206,11 @@ pub fn frame_of(envelope: &[u8]) -> Bytes {
 /// The action inside a recorded envelope.
 pub fn from_envelope(envelope: &[u8]) -> Option<Action> {
     let mut value: Value = serde_json::from_slice(envelope).ok()?;
-    Action::recorded(value.get_mut("action")?.take())
+    Action::from_record(value.get_mut("action")?.take())
 }
 
-/// A value as JSON; see [`rpc::to_json`].
+/// A value as JSON; see [`crate::rpc::to_json`].
 pub fn to_value<T: Serialize>(value: &T) -> Value {
-    serde_json::from_slice(&rpc::to_json(value)).unwrap_or(Value::Null)
+    serde_json::to_value(value)
+        .unwrap_or_else(|error| unreachable!("a wire value always encodes: {error}"))
 }
