@@ -1,4 +1,4 @@
-//! `cargo run -p xtask -- tidy`: says what is untidy, and fails if anything is. `gen` writes what is made from types.
+//! `cargo run -p xtask -- tidy`: says what is untidy, and fails if anything is.
 
 use std::process::ExitCode;
 
@@ -6,25 +6,11 @@ fn main() -> anyhow::Result<ExitCode> {
     let verb = std::env::args().nth(1);
     match verb.as_deref() {
         Some("tidy") => tidy(),
-        Some("gen") => generate(),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | gen");
+            eprintln!("usage: cargo run -p xtask -- tidy");
             Ok(ExitCode::from(2))
         }
     }
-}
-
-/// JSON Schemas of extensions: the types know them, and a test of theirs writes them when asked to.
-fn generate() -> anyhow::Result<ExitCode> {
-    let status = std::process::Command::new(env!("CARGO"))
-        .args(["test", "--quiet", "-p", "wire", "--test", "schemas"])
-        .current_dir(xtask::root())
-        .env("GREENROOM_WRITE_SCHEMAS", "1")
-        .status()?;
-    Ok(match status.success() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
 }
 
 fn tidy() -> anyhow::Result<ExitCode> {

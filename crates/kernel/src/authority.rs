@@ -1,10 +1,10 @@
 //! May this peer do this here? Every action of a client passes this door, whoever sent it and whatever it claims.
 
 use serde_json::Value;
+use wire::ActionKind;
 use wire::action::ActionError;
-use wire::dispatchable::{ChatAction, ClientAction, Dispatcher, SessionAction, who_may};
+use wire::action::{ChatAction, ClientAction, SessionAction};
 use wire::methods::Dispatch;
-use wire::published::actions::ActionType;
 use wire::{Action, ChannelUri, Origin, compat};
 
 use crate::Kernel;
@@ -90,7 +90,7 @@ impl Kernel {
         }
         let checked = Action::decode(action)
             .map_err(|error| match error {
-                ActionError::Shapeless | ActionError::BadPayload(_) => Refusal(error.to_string()),
+                ActionError::NotAnAction | ActionError::BadPayload(_) => Refusal(error.to_string()),
             })
             .and_then(|action| self.may_be_sent(action));
         let (action, verb) = match checked {
@@ -143,7 +143,7 @@ impl Kernel {
                     Err(refusal) => Err(refusal),
                 }
             }
-            ClientAction::Elsewhere(_) => Ok(()), // no channel of such a kind is a target
+            ClientAction::OtherChannel(_) => Ok(()), // no channel of such a kind is a target
         };
         self.owe(owed);
         if let Err(refusal) = refused {
@@ -154,8 +154,7 @@ impl Kernel {
 
     /// Known, and for clients to dispatch at all (H-069, H-070).
     fn may_be_sent(&self, action: Action) -> Result<(Action, ClientAction), Refusal> {
-        let verb = who_may(&action.kind);
-        if matches!(action.kind, ActionType::Unknown(_)) && verb == Dispatcher::HostOnly {
+        if action.kind == ActionKind::Unknown {
             return Err(Refusal(format!(
                 "this host does not know the action `{}`",
                 action.name()
@@ -167,9 +166,9 @@ impl Kernel {
                 "an action nests at most {ACTION_DEPTH_MAX} levels deep"
             )));
         }
-        match verb {
-            Dispatcher::Client(verb) => Ok((action, verb)),
-            Dispatcher::HostOnly => Err(Refusal(format!(
+        match action.kind.client_action() {
+            Some(verb) => Ok((action, verb)),
+            None => Err(Refusal(format!(
                 "only the host dispatches `{}`",
                 action.name()
             ))),
@@ -187,7 +186,7 @@ impl Kernel {
                 None => self.session(uri).map(|_| uri.clone()),
             },
             ClientAction::Chat(_) => self.chat(uri).map(|_| uri.clone()),
-            ClientAction::Elsewhere(_) => None,
+            ClientAction::OtherChannel(_) => None,
         }
     }
 

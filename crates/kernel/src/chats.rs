@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::state::{ChatState, ChatSummary, Turn, TurnList, status};
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::Kernel;
 use crate::channel::{Body, Channel, ChatChannel};
@@ -140,7 +140,11 @@ impl Kernel {
             return;
         };
         let fields = json!({"summary": summary});
-        self.act(session, Action::host("session/chatAdded", fields), None);
+        self.act(
+            session,
+            Action::host(ActionKind::SessionChatAdded, fields),
+            None,
+        );
     }
 
     /// Ends a chat: its turn, its place in the catalogue, its subscriptions. Rows stay for a while (G-28).
@@ -182,12 +186,16 @@ impl Kernel {
             let fields = json!({"defaultChat": next});
             self.act(
                 &session,
-                Action::host("session/defaultChatChanged", fields),
+                Action::host(ActionKind::SessionDefaultChatChanged, fields),
                 None,
             ); // G-13
         }
         let fields = json!({"chat": uri.as_str()});
-        self.act(&session, Action::host("session/chatRemoved", fields), None);
+        self.act(
+            &session,
+            Action::host(ActionKind::SessionChatRemoved, fields),
+            None,
+        );
         if had_activity {
             self.activity_followed(&session, None);
         }

@@ -1,6 +1,6 @@
 //! What the host does of its own accord in channels that may have to be loaded first.
 
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::Kernel;
 use crate::io::{AgentFailure, RunId, Timer, Worker};
@@ -195,7 +195,7 @@ impl Kernel {
         let fields = serde_json::json!({"clientId": client_id});
         self.act(
             session,
-            Action::host("session/activeClientRemoved", fields),
+            Action::host(ActionKind::SessionActiveClientRemoved, fields),
             None,
         );
         self.forget_active(session, client_id);

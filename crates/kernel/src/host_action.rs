@@ -5,7 +5,7 @@
 //! ends the turn in an error, and no agent hears of it.
 
 use serde_json::json;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::Kernel;
 use crate::calls::page_in_memory;
@@ -58,8 +58,10 @@ impl Kernel {
             )
         });
         let action = match &kept {
-            Some((_, turn_id)) => Action::host("chat/truncated", json!({"turnId": turn_id})),
-            None => Action::host("chat/truncated", json!({})),
+            Some((_, turn_id)) => {
+                Action::host(ActionKind::ChatTruncated, json!({"turnId": turn_id}))
+            }
+            None => Action::host(ActionKind::ChatTruncated, json!({})),
         };
         let kept = kept.map(|(n, _)| {
             let mut page = page_in_memory(chat, n);
@@ -130,7 +132,11 @@ impl Kernel {
         // It stays until the turn is over: a turn that fails may be taken up again.
         let begun = self.chat(uri)?.begun.clone().unwrap_or_default();
         if begun.compact.is_none() && !begun.reaches_model {
-            self.end_turn(uri, "chat/turnComplete", json!({"turnId": turn_id}));
+            self.end_turn(
+                uri,
+                ActionKind::ChatTurnComplete,
+                json!({"turnId": turn_id}),
+            );
             self.start_queued(uri);
             return None;
         }
@@ -160,7 +166,7 @@ impl Kernel {
         let session = self.chat(uri).map(|chat| chat.session.clone());
         let session = session.ok_or("this chat is gone")?;
         let fields = json!({"isArchived": true});
-        let action = Action::host("session/isArchivedChanged", fields);
+        let action = Action::host(ActionKind::SessionIsArchivedChanged, fields);
         self.act(&session, action, None);
         self.publish(&session);
         Ok("This session is archived.".to_owned())

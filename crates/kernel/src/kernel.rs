@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wire::state::{ConfigState, RootState};
-use wire::{Action, ChannelUri, Incoming, Object, Timestamp};
+use wire::{Action, ActionKind, ChannelUri, Incoming, Object, Timestamp};
 
 use crate::calls::CachedReplay;
 use crate::channel::{Channel, Watcher};
@@ -178,7 +178,7 @@ impl Kernel {
         if kernel.root.agents != agents_now {
             kernel.act_root(
                 Action::host(
-                    "root/agentsChanged",
+                    ActionKind::RootAgentsChanged,
                     serde_json::json!({"agents": agents_now}),
                 ),
                 None,

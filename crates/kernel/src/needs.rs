@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use wire::state::{ChatState, Part};
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::Kernel;
 use crate::record::ChannelId;
@@ -39,7 +39,7 @@ impl Kernel {
                 let fields = json!({"id": entry["id"]});
                 self.act(
                     session,
-                    Action::host("session/inputNeededRemoved", fields),
+                    Action::host(ActionKind::SessionInputNeededRemoved, fields),
                     None,
                 );
             }
@@ -49,7 +49,7 @@ impl Kernel {
                 let fields = json!({"request": entry});
                 self.act(
                     session,
-                    Action::host("session/inputNeededSet", fields),
+                    Action::host(ActionKind::SessionInputNeededSet, fields),
                     None,
                 );
             }

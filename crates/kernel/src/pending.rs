@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
 use wire::state::ChatState;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
@@ -174,7 +174,7 @@ impl Kernel {
         let fields = json!({"kind": "queued", "id": next.id});
         self.act(
             uri,
-            Action::host("chat/pendingMessageRemoved", fields),
+            Action::host(ActionKind::ChatPendingMessageRemoved, fields),
             None,
         ); // H-231
         let turn_id = self.free_turn_id(uri);
@@ -184,7 +184,9 @@ impl Kernel {
             "message": next.message,
             "queuedMessageId": next.id,
         });
-        if self.act(uri, Action::host("chat/turnStarted", fields), None) == Reduced::Changed {
+        if self.act(uri, Action::host(ActionKind::ChatTurnStarted, fields), None)
+            == Reduced::Changed
+        {
             let author = self
                 .chat_mut(uri)
                 .and_then(|chat| chat.authors.remove(&next.id));
@@ -240,7 +242,7 @@ impl Kernel {
             let fields = json!({"kind": "steering", "id": waiting.id});
             self.act(
                 uri,
-                Action::host("chat/pendingMessageRemoved", fields),
+                Action::host(ActionKind::ChatPendingMessageRemoved, fields),
                 None,
             );
             self.chat_followed(uri);
@@ -279,7 +281,11 @@ impl Kernel {
             "_meta": {wire::meta::STEERING: message},
         });
         let fields = json!({"turnId": turn_id, "part": part});
-        self.act(uri, Action::host("chat/responsePart", fields), None);
+        self.act(
+            uri,
+            Action::host(ActionKind::ChatResponsePart, fields),
+            None,
+        );
     }
 
     /// Messages that waited are not to be sent any more.

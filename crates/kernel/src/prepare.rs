@@ -2,7 +2,7 @@
 //! host first; then the action is checked again and recorded with references in their place (G-32, house 2).
 
 use serde_json::Value;
-use wire::dispatchable::ChatAction;
+use wire::action::ChatAction;
 use wire::{Action, ChannelUri, Object};
 
 use crate::Kernel;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
 use wire::state::ChatState;
-use wire::{Action, ChannelUri, Object};
+use wire::{Action, ActionKind, ChannelUri, Object};
 
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
@@ -177,7 +177,11 @@ impl Kernel {
     pub(crate) fn ask_user(&mut self, uri: &ChannelUri, ask: u64, mut request: Object) {
         let id = format!("q{}", self.seq.0 + 1); // from the seq that creates it (G-26)
         request.insert("id".to_owned(), json!(id));
-        if !self.agent_acts(uri, "chat/inputRequested", json!({"request": request})) {
+        if !self.agent_acts(
+            uri,
+            ActionKind::ChatInputRequested,
+            json!({"request": request}),
+        ) {
             return;
         }
         let Some(chat) = self.chat_mut(uri) else {
@@ -235,7 +239,11 @@ impl Kernel {
         let open: Vec<String> = open.collect();
         for id in open {
             let fields = json!({"requestId": id, "response": "cancel"});
-            self.act(uri, Action::host("chat/inputCompleted", fields), None);
+            self.act(
+                uri,
+                Action::host(ActionKind::ChatInputCompleted, fields),
+                None,
+            );
         }
     }
 

@@ -9,7 +9,7 @@ use wire::ext::system_message_transform::{
     SystemMessageTransformSection,
 };
 use wire::state::SessionState;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
@@ -87,7 +87,11 @@ impl Kernel {
         }
         self.act_beside(uri, &action, sender);
         let fields = json!({"activeClient": merged});
-        self.act(uri, Action::host("session/activeClientSet", fields), None);
+        self.act(
+            uri,
+            Action::host(ActionKind::SessionActiveClientSet, fields),
+            None,
+        );
     }
 
     /// An agent put its sections together for the turn it works on.

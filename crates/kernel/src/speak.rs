@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wire::action::{self, EncodedAction};
-use wire::published::actions::ActionType;
 use wire::reduce::{Reduced, reduce_chat, reduce_root, reduce_session};
 use wire::{Action, ChannelUri, Generation, Id, Object, Origin, RpcError, compat, rpc};
 
@@ -20,30 +19,6 @@ use crate::record::{ChannelId, ChannelRecord, Head, Kind, Record, Seq};
 pub(crate) struct Sender {
     pub peer: PeerId,
     pub origin: Origin,
-}
-
-/// What happens within a turn does not rewrite the head of its chat, which holds all that the turn has said: it is folded
-/// over the head when the chat is loaded.
-fn is_within_turn(kind: &ActionType) -> bool {
-    matches!(
-        kind,
-        ActionType::ChatDelta
-            | ActionType::ChatReasoning
-            | ActionType::ChatResponsePart
-            | ActionType::ChatUsage
-            | ActionType::ChatToolCallStart
-            | ActionType::ChatToolCallDelta
-            | ActionType::ChatToolCallReady
-            | ActionType::ChatToolCallConfirmed
-            | ActionType::ChatToolCallComplete
-            | ActionType::ChatToolCallResultConfirmed
-            | ActionType::ChatToolCallContentChanged
-            | ActionType::ChatToolCallAuthRequired
-            | ActionType::ChatToolCallAuthResolved
-            | ActionType::ChatInputRequested
-            | ActionType::ChatInputAnswerChanged
-            | ActionType::ChatInputCompleted
-    )
 }
 
 /// A head is written again, amortised, once more than this was streamed since.
@@ -75,9 +50,7 @@ impl Kernel {
         let length = self.record(uri, id, &action, sender);
         if let Some(channel) = self.channels.get_mut(uri) {
             channel.unwritten += length;
-            if !is_within_turn(&action.kind)
-                || channel.unwritten > REHEAD_BYTES.max(channel.head_bytes)
-            {
+            if !action.kind.streams() || channel.unwritten > REHEAD_BYTES.max(channel.head_bytes) {
                 self.dirty.insert(uri.clone());
             }
         }
@@ -146,7 +119,7 @@ impl Kernel {
         for watcher in self.watchers.get(uri).map(Vec::as_slice).unwrap_or(&[]) {
             // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
             let is_echo = sender.is_some_and(|sender| sender.peer == watcher.peer);
-            if is_echo || compat::knows(watcher.generation, &action.kind) {
+            if is_echo || compat::knows(watcher.generation, action.kind) {
                 let frame = Frame::Text(frame.clone());
                 self.out.frames.push(Outgoing {
                     peer: watcher.peer,

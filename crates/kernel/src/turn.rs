@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
-use wire::{Action, ChannelUri, Timestamp};
+use wire::{Action, ActionKind, ChannelUri, Timestamp};
 
 use crate::Kernel;
 use crate::channel::chat::Run;
@@ -256,7 +256,10 @@ impl Kernel {
             }
             TurnEvent::Notice { text } => self.notice(&uri, &turn_id, &text),
             TurnEvent::Usage(usage) => {
-                let usage = Action::host("chat/usage", json!({"turnId": turn_id, "usage": usage}));
+                let usage = Action::host(
+                    ActionKind::ChatUsage,
+                    json!({"turnId": turn_id, "usage": usage}),
+                );
                 // What no client could read is not sent, and not kept a secret either (H-078).
                 match Action::decode(Value::Object(usage.body)) {
                     Ok(usage) => {
@@ -294,7 +297,11 @@ impl Kernel {
                 summary,
             } => self.compact(&uri, keep_turns, summary),
             TurnEvent::Completed => {
-                self.end_turn(&uri, "chat/turnComplete", json!({"turnId": turn_id}));
+                self.end_turn(
+                    &uri,
+                    ActionKind::ChatTurnComplete,
+                    json!({"turnId": turn_id}),
+                );
                 self.start_queued(&uri); // a natural end: the next one is due (G-08)
             }
             TurnEvent::Failed(failure) => self.end_turn_in_error(&uri, failure),
@@ -304,7 +311,7 @@ impl Kernel {
     fn content_ref(&mut self, uri: &ChannelUri, turn_id: &str, mut part: wire::Object) {
         part.insert("kind".to_owned(), json!("contentRef"));
         let fields = json!({"turnId": turn_id, "part": part});
-        self.agent_acts(uri, "chat/responsePart", fields);
+        self.agent_acts(uri, ActionKind::ChatResponsePart, fields);
     }
 
     pub(crate) fn notice(&mut self, uri: &ChannelUri, turn_id: &str, text: &str) {
@@ -312,7 +319,7 @@ impl Kernel {
         self.act(
             uri,
             Action::host(
-                "chat/responsePart",
+                ActionKind::ChatResponsePart,
                 json!({"turnId": turn_id, "part": part}),
             ),
             None,
@@ -329,7 +336,7 @@ impl Kernel {
         self.act(
             uri,
             Action::host(
-                "chat/responsePart",
+                ActionKind::ChatResponsePart,
                 json!({"turnId": turn_id, "part": body}),
             ),
             None,
@@ -345,7 +352,11 @@ impl Kernel {
         };
         let end = title.floor_char_boundary(TITLE_BYTES_MAX); // it travels in every summary
         let fields = json!({"title": &title[..end]});
-        let changed = self.act(&session, Action::host("session/titleChanged", fields), None);
+        let changed = self.act(
+            &session,
+            Action::host(ActionKind::SessionTitleChanged, fields),
+            None,
+        );
         if changed == Reduced::Changed {
             self.title_followed(&session);
             self.publish(&session);
@@ -360,7 +371,7 @@ impl Kernel {
         let fields = json!({"activity": activity});
         if self.act(
             uri,
-            Action::host("chat/activityChanged", fields.clone()),
+            Action::host(ActionKind::ChatActivityChanged, fields.clone()),
             None,
         ) == Reduced::Changed
         {
@@ -380,7 +391,7 @@ impl Kernel {
         let fields = json!({"activity": activity});
         self.act(
             session,
-            Action::host("session/activityChanged", fields),
+            Action::host(ActionKind::SessionActivityChanged, fields),
             None,
         );
     }
@@ -457,14 +468,18 @@ impl Kernel {
         if failure.resumable {
             part["resumable"] = Value::Bool(true);
         }
-        self.end_turn(uri, "chat/error", json!({"turnId": turn_id, "part": part}));
+        self.end_turn(
+            uri,
+            ActionKind::ChatError,
+            json!({"turnId": turn_id, "part": part}),
+        );
     }
 
     /// Ends the active turn. An end that the calendar has no room for takes no time: a turn must end (H-174).
-    pub(crate) fn end_turn(&mut self, uri: &ChannelUri, name: &str, mut fields: Value) {
+    pub(crate) fn end_turn(&mut self, uri: &ChannelUri, kind: ActionKind, mut fields: Value) {
         for duration in [self.turn_duration(uri), 0] {
             fields["duration"] = json!(duration);
-            if self.act(uri, Action::host(name, fields.clone()), None) == Reduced::Changed {
+            if self.act(uri, Action::host(kind, fields.clone()), None) == Reduced::Changed {
                 break;
             }
         }

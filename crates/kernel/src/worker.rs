@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
 use wire::state::Outcome;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::Kernel;
 use crate::channel::chat::{Executor, Run};
@@ -72,7 +72,7 @@ impl Kernel {
             "toolInput": worker.task,
             "confirmed": "not-needed",
         });
-        self.agent_acts(parent, "chat/toolCallReady", fields)
+        self.agent_acts(parent, ActionKind::ChatToolCallReady, fields)
             .then_some(id)
     }
 
@@ -118,14 +118,19 @@ impl Kernel {
             },
         );
         let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});
-        self.agent_acts(&parent, "chat/toolCallContentChanged", fields);
+        self.agent_acts(&parent, ActionKind::ChatToolCallContentChanged, fields);
         let worker_turn = self.free_turn_id(&uri);
         let fields = json!({
             "turnId": worker_turn,
             "startedAt": self.now.to_rfc3339(),
             "message": message,
         });
-        if self.act(&uri, Action::host("chat/turnStarted", fields), None) == Reduced::Changed {
+        if self.act(
+            &uri,
+            Action::host(ActionKind::ChatTurnStarted, fields),
+            None,
+        ) == Reduced::Changed
+        {
             let submitted = self.record_plain(&uri, &message, &worker_turn);
             self.turn_started(&uri, author, submitted);
         }
@@ -209,7 +214,7 @@ impl Kernel {
             result["error"] = json!({"message": message});
         }
         let fields = json!({"turnId": turn_id, "toolCallId": id, "result": result});
-        if self.agent_acts(&parent, "chat/toolCallComplete", fields) {
+        if self.agent_acts(&parent, ActionKind::ChatToolCallComplete, fields) {
             self.chat_followed(&parent);
             self.tell_if_over(&parent, &id);
         }
@@ -230,7 +235,11 @@ impl Kernel {
             };
             if let Some(turn_id) = self.active_turn_id(chat) {
                 self.stop_run(chat);
-                self.end_turn(chat, "chat/turnCancelled", json!({"turnId": turn_id}));
+                self.end_turn(
+                    chat,
+                    ActionKind::ChatTurnCancelled,
+                    json!({"turnId": turn_id}),
+                );
             }
         }
     }

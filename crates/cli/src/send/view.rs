@@ -3,7 +3,7 @@
 //! Must not know: terminals, connections.
 
 use serde_json::Value;
-use wire::Action;
+use wire::{Action, ActionKind};
 
 /// What there is to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,10 @@ mod tests {
 
     #[test]
     fn other_turns_are_not_seen() {
-        let action = Action::host("chat/delta", json!({"turnId": "other", "content": "x"}));
+        let action = Action::host(
+            ActionKind::ChatDelta,
+            json!({"turnId": "other", "content": "x"}),
+        );
         assert_eq!(see("t", &action), Seen::Nothing);
     }
 }

@@ -7,7 +7,7 @@ use wire::published::commands::{ChatSource, CreateChatParams};
 use wire::reduce::Reduced;
 use wire::rpc::code;
 use wire::state::Turn;
-use wire::{Action, ChannelUri, Id, Object, RpcError};
+use wire::{Action, ActionKind, ChannelUri, Id, Object, RpcError};
 
 use crate::Kernel;
 use crate::authority::{CONTENT_DEPTH_MAX, Refusal, depth_of};
@@ -168,7 +168,12 @@ impl Kernel {
             "startedAt": self.now.to_rfc3339(),
             "message": submission.message,
         });
-        if self.act(chat, Action::host("chat/turnStarted", fields), None) == Reduced::Changed {
+        if self.act(
+            chat,
+            Action::host(ActionKind::ChatTurnStarted, fields),
+            None,
+        ) == Reduced::Changed
+        {
             let author = self.ready(peer).map(|ready| ready.client_id.clone());
             let mut submitted = self.record_submission(chat, submission, Some(turn_id));
             submitted.steps = steps;

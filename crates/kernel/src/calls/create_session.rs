@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use wire::published::commands::CreateSessionParams;
 use wire::rpc::code;
 use wire::state::{ChatState, ConfigState, SessionState, status};
-use wire::{Action, ChannelUri, Id, Object, RpcError};
+use wire::{Action, ActionKind, ChannelUri, Id, Object, RpcError};
 
 use crate::authority::{CONTENT_DEPTH_MAX, depth_of};
 use crate::channel::{Body, Channel, ChatChannel, SessionChannel};
@@ -89,7 +89,10 @@ impl Kernel {
         {
             self.act(
                 &uri,
-                Action::host("session/activeClientSet", json!({"activeClient": client})),
+                Action::host(
+                    ActionKind::SessionActiveClientSet,
+                    json!({"activeClient": client}),
+                ),
                 None,
             );
             self.note_active(&uri, &client_id);
@@ -248,13 +251,13 @@ impl Kernel {
         }
         self.act(
             uri,
-            Action::host("session/chatAdded", json!({"summary": summary})),
+            Action::host(ActionKind::SessionChatAdded, json!({"summary": summary})),
             None,
         );
         let fields = json!({"defaultChat": chat.as_str()});
         self.act(
             uri,
-            Action::host("session/defaultChatChanged", fields),
+            Action::host(ActionKind::SessionDefaultChatChanged, fields),
             None,
         );
         self.start_session(uri);

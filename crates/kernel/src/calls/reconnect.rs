@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use wire::ActionKind;
 use wire::published::commands::ReconnectParams;
 use wire::rpc::code;
 use wire::version;
-use wire::{ChannelUri, Generation, Id, RpcError, Timestamp, action, compat};
+use wire::{ChannelUri, Generation, Id, RpcError, Timestamp, compat};
 
 use crate::Kernel;
 use crate::calls::{FROM_THE_BEGINNING, Serving};
@@ -449,7 +450,10 @@ fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Arc<Replayed> {
         let own = outline
             .origin
             .is_some_and(|origin| origin.client_id == ready.client_id);
-        own || compat::knows(ready.generation, &action::kind_of(&outline.action.name))
+        own || compat::knows(
+            ready.generation,
+            ActionKind::from_name(&outline.action.name),
+        )
     });
     Arc::new(Replayed::new(known.cloned().collect()))
 }

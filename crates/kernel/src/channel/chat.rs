@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use wire::dispatchable::ChatAction;
+use wire::action::ChatAction;
 use wire::reduce::Reduced;
 use wire::state::{ChatState, Outcome, TurnList};
 use wire::time::add_ms_to_rfc3339;
-use wire::{Action, ChannelUri, Timestamp, rpc};
+use wire::{Action, ActionKind, ChannelUri, Timestamp, rpc};
 
 use super::{Body, Channel};
 use crate::Kernel;
@@ -537,7 +537,11 @@ impl Kernel {
             let mut summary = summary_of(&state);
             summary["title"] = json!(entry.title);
             let fields = json!({"summary": summary});
-            self.act(&session, Action::host("session/chatAdded", fields), None);
+            self.act(
+                &session,
+                Action::host(ActionKind::SessionChatAdded, fields),
+                None,
+            );
             return;
         }
         let mut changes = wire::Object::new();
@@ -552,7 +556,11 @@ impl Kernel {
         }
         if !changes.is_empty() {
             let fields = json!({"chat": uri.as_str(), "changes": changes});
-            self.act(&session, Action::host("session/chatUpdated", fields), None);
+            self.act(
+                &session,
+                Action::host(ActionKind::SessionChatUpdated, fields),
+                None,
+            );
         }
     }
 }

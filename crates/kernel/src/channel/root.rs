@@ -1,7 +1,7 @@
 //! The root channel: agents, counts, and the host's own settings.
 
 use serde_json::Value;
-use wire::dispatchable::RootAction;
+use wire::action::RootAction;
 use wire::reduce::Reduced;
 use wire::{Action, Object};
 

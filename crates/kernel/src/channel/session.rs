@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wire::dispatchable::SessionAction;
+use wire::action::SessionAction;
 use wire::reduce::Reduced;
 use wire::state::{SessionState, status};
-use wire::{Action, ChannelUri, Object, Timestamp, rpc};
+use wire::{Action, ActionKind, ChannelUri, Object, Timestamp, rpc};
 
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
@@ -234,7 +234,11 @@ impl Kernel {
             return;
         };
         let fields = json!({"chat": chat, "changes": {"title": title}});
-        self.act(session, Action::host("session/chatUpdated", fields), None);
+        self.act(
+            session,
+            Action::host(ActionKind::SessionChatUpdated, fields),
+            None,
+        );
         if let Ok(chat) = ChannelUri::parse(&chat)
             && let Some(channel) = self.chat_mut(&chat)
         {
@@ -288,7 +292,7 @@ impl Kernel {
         }
         match result {
             Ok(()) => {
-                self.act(uri, Action::host("session/ready", json!({})), None);
+                self.act(uri, Action::host(ActionKind::SessionReady, json!({})), None);
                 for chat in self.chats_in_memory(uri) {
                     self.start_run(&chat, None);
                 }
@@ -303,7 +307,7 @@ impl Kernel {
                 let error = json!({"errorType": failure.error_type, "message": failure.message});
                 self.act(
                     uri,
-                    Action::host("session/creationFailed", json!({"error": error})),
+                    Action::host(ActionKind::SessionCreationFailed, json!({"error": error})),
                     None,
                 );
                 for chat in self.chats_in_memory(uri) {
@@ -326,7 +330,7 @@ impl Kernel {
         if read {
             self.act(
                 session,
-                Action::host("session/isReadChanged", json!({"isRead": false})),
+                Action::host(ActionKind::SessionIsReadChanged, json!({"isRead": false})),
                 None,
             );
         }
@@ -382,7 +386,7 @@ impl Kernel {
         let count = (self.root.active_sessions.unwrap_or(0) + change).max(0);
         self.act_root(
             Action::host(
-                "root/activeSessionsChanged",
+                ActionKind::RootActiveSessionsChanged,
                 json!({"activeSessions": count}),
             ),
             None,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
-use wire::{Action, ChannelUri, Object};
+use wire::{Action, ActionKind, ChannelUri, Object};
 
 use crate::Kernel;
 use crate::channel::chat::{Call, Executor};
@@ -26,19 +26,25 @@ impl Kernel {
                     uri,
                     turn_id,
                     call,
-                    "chat/toolCallDelta",
+                    ActionKind::ChatToolCallDelta,
                     json!({"content": text}),
                 );
             }
             TurnEvent::ToolReady { call, fields } => {
                 let fields = Value::Object(fields);
-                if self.on_call(uri, turn_id, call, "chat/toolCallReady", fields) {
+                if self.on_call(uri, turn_id, call, ActionKind::ChatToolCallReady, fields) {
                     self.chat_followed(uri);
                 }
             }
             TurnEvent::ToolContent { call, content } => {
                 let fields = json!({"content": content});
-                self.on_call(uri, turn_id, call, "chat/toolCallContentChanged", fields);
+                self.on_call(
+                    uri,
+                    turn_id,
+                    call,
+                    ActionKind::ChatToolCallContentChanged,
+                    fields,
+                );
             }
             TurnEvent::ToolCompleted {
                 call,
@@ -49,7 +55,7 @@ impl Kernel {
                 if review {
                     fields["requiresResultConfirmation"] = json!(true);
                 }
-                if self.on_call(uri, turn_id, call, "chat/toolCallComplete", fields) {
+                if self.on_call(uri, turn_id, call, ActionKind::ChatToolCallComplete, fields) {
                     self.chat_followed(uri);
                 }
             }
@@ -98,7 +104,7 @@ impl Kernel {
             "contributor": start.contributor,
             "_meta": start.meta,
         });
-        if !self.agent_acts(uri, "chat/toolCallStart", fields) {
+        if !self.agent_acts(uri, ActionKind::ChatToolCallStart, fields) {
             return None;
         }
         if let Some(run) = self.chat_mut(uri).and_then(|chat| chat.run.as_mut()) {
@@ -114,7 +120,7 @@ impl Kernel {
         uri: &ChannelUri,
         turn_id: &str,
         number: u64,
-        name: &str,
+        kind: ActionKind,
         mut fields: Value,
     ) -> bool {
         let run = self.chat(uri).and_then(|chat| chat.run.as_ref());
@@ -123,12 +129,12 @@ impl Kernel {
         };
         fields["turnId"] = json!(turn_id);
         fields["toolCallId"] = json!(call.id);
-        self.agent_acts(uri, name, fields)
+        self.agent_acts(uri, kind, fields)
     }
 
     /// Records what an agent says. What no client could read is not sent: the turn ends, and says why (H-078).
-    pub(crate) fn agent_acts(&mut self, uri: &ChannelUri, name: &str, fields: Value) -> bool {
-        let action = Action::host(name, fields);
+    pub(crate) fn agent_acts(&mut self, uri: &ChannelUri, kind: ActionKind, fields: Value) -> bool {
+        let action = Action::host(kind, fields);
         match Action::decode(Value::Object(action.body)) {
             Ok(action) => self.act(uri, action, None) == Reduced::Changed,
             Err(error) => {
@@ -180,7 +186,7 @@ impl Kernel {
             "toolInput": input_text(input),
             "confirmed": "not-needed",
         });
-        if !self.agent_acts(uri, "chat/toolCallReady", fields) {
+        if !self.agent_acts(uri, ActionKind::ChatToolCallReady, fields) {
             return;
         }
         if owner.is_none() {
@@ -230,7 +236,12 @@ impl Kernel {
             result["content"] = content.clone();
         }
         let fields = json!({"turnId": turn_id, "toolCallId": id, "result": result});
-        if self.act(uri, Action::host("chat/toolCallComplete", fields), None) == Reduced::Changed {
+        if self.act(
+            uri,
+            Action::host(ActionKind::ChatToolCallComplete, fields),
+            None,
+        ) == Reduced::Changed
+        {
             self.chat_followed(uri);
             self.tell_if_over(uri, id);
         }
