@@ -35,9 +35,9 @@ fn adapt(rows: Vec<Value>, schema_version: i64, adapters: &[Adapter]) -> Vec<Par
 pub(crate) fn part_of(row: Value) -> Part {
     match row {
         Value::Object(fields) if fields.get("type").is_some_and(Value::is_string) => {
-            Part::make(Value::Object(fields))
+            Part::new(Value::Object(fields))
         }
-        other => Part::make(json!({"type": UNREADABLE, "value": other})),
+        other => Part::new(json!({"type": UNREADABLE, "value": other})),
     }
 }
 
@@ -53,12 +53,12 @@ mod tests {
             if let Some(path) = value["ref"].get("path").cloned() {
                 value["ref"] = json!({"kind": "path", "file_path": path});
             }
-            Part::read(value).unwrap()
+            Part::from_value(value).unwrap()
         }
         fn mark(part: Part) -> Part {
             let mut value = part.into_value();
             value["seen"] = json!(3);
-            Part::read(value).unwrap()
+            Part::from_value(value).unwrap()
         }
         let row = || vec![json!({"type": "file-ref", "ref": {"kind": "path", "path": "a.ts"}})];
         let read = |version| adapt(row(), version, &[rename, mark])[0].to_value();

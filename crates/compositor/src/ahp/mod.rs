@@ -12,7 +12,7 @@ mod skeleton;
 mod uri;
 mod write;
 
-pub(crate) use read::{pieces, text_pieces};
+pub(crate) use read::{read_message, read_text};
 pub(crate) use record::{metadata, record};
 
 pub use attachment::insert_text;

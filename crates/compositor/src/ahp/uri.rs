@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wire::Digest;
 
-use crate::lower::texts::file_uri;
+use wire::file_uri::uri_of;
 
 /// The `ref` that a URI is, without what is said about it.
 pub(super) fn reference(uri: &str, roots: &[String]) -> Value {
@@ -40,7 +40,7 @@ fn of_path(path: &str, roots: &[String]) -> Option<String> {
         "." => root.to_owned(),
         relative => format!("{root}/{relative}"),
     };
-    (!path.is_empty()).then(|| file_uri(&path))
+    (!path.is_empty()).then(|| uri_of(&path))
 }
 
 /// The absolute path that a `file:` URI of this machine names, as it says it: neither cleaned nor checked.

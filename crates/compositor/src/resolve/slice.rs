@@ -1,12 +1,12 @@
-//! A slice of a text, cut out of it while it passes by (C-013 to C-015, C-018).
+//! A slice of a text, cut out of it while it is read in pieces (C-013 to C-015, C-018).
 //!
 //! Promises: memory is bounded by what is cut out, however long the text is; the bytes cut out are the file's own, but
 //! for a mark of UTF-8 at its beginning; what is no text is not cut at all.
 
 use std::ops::ControlFlow;
 
+use crate::media_type::{BOM, TEXT_CHECK_BYTES};
 use crate::part::{Range, Unit};
-use crate::sniff::{BOM, LOOK_BYTES};
 
 /// Of a longer file only what lies before the end of the slice is held to be text.
 const CHECKED_BYTES: u64 = 8 * 1_024 * 1_024;
@@ -73,7 +73,7 @@ impl Slicer {
         let missing = &piece[..piece.len().min(missing)];
         self.begins_with.extend_from_slice(missing);
         let looked_at =
-            LOOK_BYTES.saturating_sub(usize::try_from(self.seen_bytes).unwrap_or(usize::MAX));
+            TEXT_CHECK_BYTES.saturating_sub(usize::try_from(self.seen_bytes).unwrap_or(usize::MAX));
         self.has_nul |= memchr::memchr(0, &piece[..piece.len().min(looked_at)]).is_some();
         self.utf8.feed(piece);
         match self.wanted.unit {

@@ -2,7 +2,7 @@
 
 use compositor::ahp::{from_ahp, to_ahp};
 use compositor::command::{args, template};
-use compositor::compose::{Composed, InlineRoom};
+use compositor::compose::{Composed, InlineBudget};
 use compositor::{Input, Part, compose};
 use serde_json::Value;
 use wire::Object;
@@ -46,7 +46,7 @@ pub fn message(message: Object) {
     let mut world = World::new();
     let (parts, _) = from_ahp(message.clone(), &world.around());
     found_again(&world, &parts);
-    world.inline = InlineRoom {
+    world.inline = InlineBudget {
         each_bytes: 16,
         left_bytes: 40,
     };
@@ -59,14 +59,17 @@ pub fn message(message: Object) {
         written(composed.message.as_ref().unwrap())
     );
     assert!(composed.inline_bytes <= 40);
-    world.inline = InlineRoom::default();
+    world.inline = InlineBudget::default();
     composes_to_itself(&world, &composed);
 }
 
 /// A list of parts, or anything else that is a list.
 pub fn parts(values: Vec<Value>) {
     let world = World::new();
-    let parts = values.iter().cloned().filter_map(|it| Part::read(it).ok());
+    let parts = values
+        .iter()
+        .cloned()
+        .filter_map(|it| Part::from_value(it).ok());
     found_again(&world, &parts.collect::<Vec<_>>());
     let metadata = Object::new();
     let input = Input::Parts {

@@ -4,8 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::ahp::{from_ahp, to_ahp};
-use compositor::compose::InlineRoom;
-use compositor::sniff::{Class, classify};
+use compositor::compose::InlineBudget;
+use compositor::media_type::{Class, classify};
 use compositor::{Input, Part, compose};
 use proptest::collection::vec;
 use proptest::option;
@@ -295,7 +295,7 @@ fn object(value: Value) -> Object {
 }
 
 /// What G-32 says, said once more: bodies without room, and those that are not what they claim, are references.
-fn externalised(message: &Object, mut room: InlineRoom) -> Object {
+fn externalised(message: &Object, mut room: InlineBudget) -> Object {
     let mut message = message.clone();
     let attachments = message.get_mut("attachments");
     for it in attachments
@@ -348,7 +348,7 @@ proptest! {
     fn a_message_that_was_received_is_given_back_as_it_was(message in message()) {
         let world = World::new();
         let mut around = world.around();
-        around.inline = InlineRoom { each_bytes: 24, left_bytes: 60 };
+        around.inline = InlineBudget { each_bytes: 24, left_bytes: 60 };
         let Ok(composed) = compose(Input::Ahp(message.clone()), &around) else {
             return Ok(());
         };
@@ -375,7 +375,7 @@ proptest! {
     fn parts_are_found_again_in_the_message_that_is_made_from_them(values in vec(part(), 0..6)) {
         let world = World::new();
         let around = world.around();
-        let parts: Vec<Part> = values.into_iter().map(|it| Part::read(it).unwrap()).collect();
+        let parts: Vec<Part> = values.into_iter().map(|it| Part::from_value(it).unwrap()).collect();
         let message = to_ahp(&parts, &Object::new(), around.roots);
         let (again, diagnostics) = from_ahp(message, &around);
         prop_assert_eq!(all_written(&again), all_written(&parts));
