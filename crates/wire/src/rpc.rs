@@ -132,7 +132,7 @@ pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
     }
     match message.remove("method") {
         Some(Value::String(method)) => {
-            let params = message.remove("params").unwrap_or(Value::Null);
+            let params = message.remove("params").unwrap_or_default();
             Ok(match id {
                 Some(id) => Incoming::Request { id, method, params },
                 None => Incoming::Notification { method, params },

@@ -118,9 +118,10 @@ impl Lowering<'_> {
 
     /// Reports a range that is not the one that was asked for.
     fn report_range(&mut self, reference: &Reference<'_>, resolved: &Resolved) {
-        let (Some(asked), name) = (reference.range, quoted(display_name(reference))) else {
-            return;
+        let Some(asked) = reference.range else {
+            return; // The whole file was asked for.
         };
+        let name = quoted(display_name(reference));
         match resolved {
             Resolved::Media { .. } => {
                 self.diagnostics

@@ -168,11 +168,11 @@ pub trait Sources {
         match self.file(path, u64::MAX) {
             FileRead::Bytes { bytes } => {
                 let size = bytes.len() as u64;
-                let _ = each(&bytes);
+                let _ = each(&bytes); // There is no second piece to stop before.
                 Scanned::Complete { size }
             }
             FileRead::TooLarge { size, head } => {
-                let _ = each(&head);
+                let _ = each(&head); // Likewise.
                 Scanned::Complete { size }
             }
             FileRead::Unavailable(why) => Scanned::Unavailable(why),

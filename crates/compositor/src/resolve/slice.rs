@@ -35,7 +35,7 @@ pub(crate) fn is_valid(range: &Range) -> bool {
 /// Cuts a slice out of bytes that are all there.
 pub(crate) fn cut(bytes: &[u8], range: Range, bytes_max: u64) -> Cut {
     let mut slicer = Slicer::new(range, bytes_max);
-    let _ = slicer.feed(bytes);
+    let _ = slicer.feed(bytes); // All there is: nothing follows that could be skipped.
     slicer.finish()
 }
 

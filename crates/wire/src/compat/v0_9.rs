@@ -19,10 +19,9 @@ pub(super) fn up_create_session(params: &mut Value) {
 
 fn up_active_client(client: Option<&mut Value>) {
     let customizations = client.and_then(|client| client.get_mut("customizations"));
-    let Some(Value::Array(customizations)) = customizations else {
-        return;
-    };
-    for customization in customizations {
+    // Without customizations there is nothing to add; with others than a list, the typed decoder refuses the action.
+    let list = customizations.and_then(Value::as_array_mut);
+    for customization in list.into_iter().flatten() {
         if let Value::Object(customization) = customization {
             customization
                 .entry("type")

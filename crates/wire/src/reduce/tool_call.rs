@@ -125,7 +125,7 @@ fn enter(call: &Object, status: &str, carried: &[&str]) -> Object {
 fn copy_fields(next: &mut Object, from: &Object, fields: &[&str]) {
     for field in fields {
         if let Some(value) = present(from, field) {
-            let _ = set_field(next, field, Some(value));
+            next.insert((*field).to_owned(), value.clone());
         }
     }
 }

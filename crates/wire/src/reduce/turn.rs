@@ -62,55 +62,53 @@ fn end(state: &mut ChatState, action: &Action, outcome: &str, last: Option<Objec
     let Some(modified_at) = add_ms_to_rfc3339(&turn.started_at, duration) else {
         return Reduced::Unchanged;
     };
-    let Ok(completed) = Turn::from_value(&to_json(turn, duration, outcome, last)) else {
-        return Reduced::Unchanged;
+    let Some(turn) = state.active_turn.take() else {
+        unreachable!("the turn that was just found");
     };
-    state.active_turn = None;
+    let completed = complete_turn(turn, duration, outcome, last);
     Arc::make_mut(&mut state.turns)
         .items_mut()
         .push(Arc::new(completed));
     state.modified_at = modified_at;
+    // A turn ended, so the state changed whatever the status was before.
     let _ = refresh_status(state);
     Reduced::Changed
 }
 
 impl ActiveTurn {
-    /// The turn as it would stand if it were cancelled now.
-    pub fn as_if_cancelled(&self) -> Option<Arc<Turn>> {
-        let turn = Turn::from_value(&to_json(self, 0, "cancelled", None)).ok()?;
-        Some(Arc::new(turn))
+    /// The turn as it would be if it were cancelled now.
+    pub fn as_if_cancelled(&self) -> Arc<Turn> {
+        Arc::new(complete_turn(self.clone(), 0, "cancelled", None))
     }
 }
 
-fn to_json(turn: &ActiveTurn, duration: i64, outcome: &str, last: Option<Object>) -> Value {
-    let mut parts: Vec<Value> = turn
-        .parts
-        .iter()
-        .map(|part| Value::Object(close(part)))
-        .collect();
-    parts.extend(last.map(Value::Object));
+/// The completed turn. What was said in it is moved: it may be large.
+fn complete_turn(turn: ActiveTurn, duration: i64, outcome: &str, last: Option<Object>) -> Turn {
+    let parts = turn.parts.into_parts().map(close).chain(last);
+    let parts = parts.map(Value::Object).collect();
     let mut json = Object::new();
-    json.insert("id".to_owned(), json!(turn.id));
-    json.insert("startedAt".to_owned(), json!(turn.started_at));
+    json.insert("id".to_owned(), Value::String(turn.id));
+    json.insert("startedAt".to_owned(), Value::String(turn.started_at));
     json.insert("duration".to_owned(), json!(duration));
-    json.insert("message".to_owned(), turn.message.clone());
+    json.insert("message".to_owned(), turn.message);
     json.insert("responseParts".to_owned(), Value::Array(parts));
-    if let Some(usage) = &turn.usage {
-        json.insert("usage".to_owned(), usage.clone());
+    if let Some(usage) = turn.usage {
+        json.insert("usage".to_owned(), usage);
     }
     json.insert("state".to_owned(), json!(outcome));
-    json.extend(
-        turn.extra
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone())),
-    );
-    Value::Object(json)
+    for (field, value) in turn.extra {
+        // An unknown field does not replace one of those above.
+        json.entry(field).or_insert(value);
+    }
+    Turn::from_value(&Value::Object(json))
+        .unwrap_or_else(|error| unreachable!("each field it needs was just set: {error}"))
 }
 
 /// A part as it stays: no tool call is open after its turn, input requests keep their lack of an answer (H-174).
-fn close(part: &Part) -> Object {
-    let mut json = part.0.clone();
-    if part.kind() == "toolCall"
+fn close(part: Part) -> Object {
+    let is_call = part.kind() == "toolCall";
+    let mut json = part.0;
+    if is_call
         && let Some(Value::Object(call)) = json.get_mut("toolCall")
         && let Some(skipped) = tool_call::skip(call)
     {

@@ -136,6 +136,11 @@ impl PartList {
             .map(Arc::make_mut)
     }
 
+    /// The parts in order, moved; one that is shared is copied.
+    pub fn into_parts(self) -> impl Iterator<Item = Part> {
+        self.items.into_iter().map(Arc::unwrap_or_clone)
+    }
+
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -277,7 +282,9 @@ impl ChatState {
     /// The whole chat as JSON.
     pub fn value(&self) -> Value {
         let json = self.encode_with(&self.turns.joined(), self.turns_next_cursor.as_deref());
-        serde_json::from_slice(&json).unwrap_or(Value::Null)
+        let value = serde_json::from_slice(&json);
+        debug_assert!(value.is_ok(), "turns are JSON");
+        value.unwrap_or_default()
     }
 }
 
