@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use compositor::compose::{Composed, InlineRoom};
+use compositor::compose::{Composed, InlineBudget};
 use compositor::lower::{Capabilities, Target, lower};
-use compositor::resolve::{FileRead, PictureLimits, Sources, WhyUnavailable};
-use compositor::{Catalogue, Input, Part, Surroundings, compose};
+use compositor::resolve::{FileRead, ImageLimits, Sources, WhyUnavailable};
+use compositor::{Catalogue, Environment, Input, Part, compose};
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -84,13 +84,13 @@ fn measured(lab: &mut Lab, subject: Subject) -> Result<f64> {
 }
 
 fn composed(message: Object) -> Result<Composed> {
-    let around = Surroundings {
+    let around = Environment {
         catalogue: &Catalogue::built_in(),
         skills: &BTreeSet::from(["kit".to_owned()]),
         contexts: &BTreeMap::new(),
         entity_kinds: &BTreeSet::new(),
         roots: &["/ws".to_owned()],
-        inline: InlineRoom::default(),
+        inline: InlineBudget::default(),
         now_ms: 1,
     };
     compose(Input::Ahp(message), &around).context("a message that says something is taken")
@@ -163,7 +163,7 @@ impl Sources for Memory {
         None
     }
 
-    fn fit_picture(&mut self, _: &str, _: &[u8], _: &PictureLimits) -> Option<(String, Vec<u8>)> {
+    fn fit_image(&mut self, _: &str, _: &[u8], _: &ImageLimits) -> Option<(String, Vec<u8>)> {
         None
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use compositor::lower::{Capabilities, Lowered, Message, Target, lower_all};
 use compositor::part::View;
 use compositor::resolve::{
-    FileRead, InlineLimits, PictureLimits, Resolved, Scanned, Sources, WhyUnavailable,
+    FileRead, ImageLimits, InlineLimits, Resolved, Scanned, Sources, WhyUnavailable,
 };
 use compositor::{Part, part};
 use serde_json::{Value, json};
@@ -175,7 +175,7 @@ impl Sources for Nothing {
         None
     }
 
-    fn fit_picture(&mut self, _: &str, _: &[u8], _: &PictureLimits) -> Option<(String, Vec<u8>)> {
+    fn fit_image(&mut self, _: &str, _: &[u8], _: &ImageLimits) -> Option<(String, Vec<u8>)> {
         None
     }
 

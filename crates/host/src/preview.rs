@@ -8,10 +8,10 @@ use std::path::Path;
 
 use agents::catalogue;
 use agents::files::{Files, Reach, Store};
-use compositor::compose::{InlineRoom, KeptBody};
+use compositor::compose::{DetachedBody, InlineBudget};
 use compositor::lower::{CapabilityMap, Lowered, Target, lower};
 use compositor::resolve::{InlineLimits, resolve};
-use compositor::{Input, Part, Refused, Surroundings};
+use compositor::{ComposeRefusal, Environment, Input, Part};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
@@ -36,7 +36,11 @@ pub struct Preview {
 }
 
 /// What would become of a message if it were sent in this place.
-pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Preview, Refused> {
+pub fn preview(
+    input: Input,
+    place: &Place<'_>,
+    targets: &[Target],
+) -> Result<Preview, ComposeRefusal> {
     let directory = std::fs::canonicalize(place.workspace)
         .unwrap_or_else(|_| place.workspace.to_owned())
         .to_string_lossy()
@@ -47,13 +51,13 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     let kinds = place.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
         input,
-        &Surroundings {
+        &Environment {
             catalogue: &found.catalogue,
             skills: &skills.collect(),
             contexts: &BTreeMap::new(),
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
-            inline: InlineRoom::default(),
+            inline: InlineBudget::default(),
             now_ms: place.now.0,
         },
     )?;
@@ -99,7 +103,7 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
 
 /// Bodies that are nowhere but here.
 struct Shelf<'a> {
-    bodies: Vec<KeptBody>,
+    bodies: Vec<DetachedBody>,
     entities: &'a [(String, String)],
 }
 

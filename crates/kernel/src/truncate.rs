@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wire::reduce::Reduced;
-use wire::state::TurnList;
+use wire::state::{ActiveTurn, TurnList};
 use wire::{Action, ChannelUri};
 
 use crate::Kernel;
@@ -145,7 +145,8 @@ impl Kernel {
         }
         let dropped = self
             .chat_state(uri)
-            .and_then(|state| state.active_turn.as_ref()?.as_if_cancelled());
+            .and_then(|state| state.active_turn.as_ref())
+            .map(ActiveTurn::as_if_cancelled);
         if self.act(uri, action, sender) == Reduced::Unchanged {
             return;
         }

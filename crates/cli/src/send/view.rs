@@ -89,7 +89,7 @@ mod tests {
     fn a_turn_is_seen_through_its_actions() {
         let see = |name: &str, mut fields: Value| {
             fields["turnId"] = json!("t");
-            see("t", &Action::host(name, fields))
+            see("t", &Action::host(ActionKind::from_name(name), fields))
         };
         let markdown = |text: &str| Text::Markdown(text.to_owned());
         let part = |part: Value| json!({"part": part});

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agents::{AgentError, UserMessage};
 use bytes::Bytes;
-use compositor::resolve::{Frozen, InlineLimits, Resolved, Sources, resolve};
+use compositor::resolve::{InlineLimits, Resolved, Sources, StoredResolution, resolve};
 use compositor::{Part, version};
 use kernel::{Answer, Batch, ChannelId, FrozenRecord, Query, Record, Seq, StoredMessage};
 use serde_json::{Value, json};
@@ -156,12 +156,12 @@ impl Icebox<'_> {
                 }
             }
         };
-        Resolved::thaw(Frozen { about, body })
+        Resolved::from_stored(StoredResolution { about, body })
     }
 
     fn follow(&mut self, part_id: &str, part: &Part) -> Option<Resolved> {
         let resolved = resolve(part, self.outside, &InlineLimits::default())?;
-        let Frozen { mut about, body } = resolved.freeze();
+        let StoredResolution { mut about, body } = resolved.to_stored();
         let digest = match body.map(|body| self.blobs.put(&body, self.now)) {
             None => None,
             Some(Ok(digest)) => Some(digest),

@@ -327,7 +327,7 @@ impl Kernel {
         };
         if let Some(turn) = running {
             // Its context is everything before, and what the running turn has said so far.
-            let partial = turn.as_if_cancelled();
+            let partial = Some(turn.as_if_cancelled());
             return made(
                 source_chat.next_n.checked_sub(1),
                 TurnPage::default(),
