@@ -13,7 +13,7 @@ use crate::normalize::{SubmittedPart, normalize};
 use crate::part::{self, Part, View};
 use crate::version::{self, SCHEMA_VERSION};
 
-/// What was submitted.
+/// A submitted message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// A message of the protocol.
@@ -49,7 +49,7 @@ pub struct Environment<'a> {
     /// The names of the skills that exist.
     pub skills: &'a BTreeSet<String>,
     /// What `@selection` and its like are at this moment. A name without parts, or that is not in here, stays a mention
-    /// and the user is told.
+    /// and the diagnostics say so.
     pub contexts: &'a BTreeMap<String, Vec<Part>>,
     /// Kinds of entities that a mention may name: `@node:n42` in a text is one only if `node` is among them.
     pub entity_kinds: &'a BTreeSet<String>,
@@ -68,15 +68,15 @@ pub struct DetachedBody {
     pub bytes: Vec<u8>,
 }
 
-/// What a message became.
+/// A composed message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
     /// As persisted.
     pub parts: Vec<Part>,
     /// `{schema_version, origin, model?, agent?, ahp?}`
     pub metadata: Object,
-    /// Of a message of the protocol: as it is recorded and shown. Bodies without room are references (G-32), all else is
-    /// as it came.
+    /// Of a message of the protocol: as it is recorded and shown. Detached bodies are references (G-32), all else is
+    /// unchanged.
     pub message: Option<Object>,
     pub bodies: Vec<DetachedBody>,
     /// What stays inline, to be counted against the session.

@@ -69,9 +69,9 @@ fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether a GIF has more than one picture.
+/// Whether a GIF has more than one frame.
 pub fn is_animated_gif(bytes: &[u8]) -> bool {
-    let mut pictures = 0;
+    let mut frames = 0;
     let Some(flags) = bytes.get(10) else {
         return false;
     };
@@ -81,8 +81,8 @@ pub fn is_animated_gif(bytes: &[u8]) -> bool {
         at = match block {
             0x21 => after_blocks(bytes, at + 2),
             0x2c => {
-                pictures += 1;
-                if pictures > 1 {
+                frames += 1;
+                if frames > 1 {
                     return true;
                 }
                 let flags = bytes.get(at + 9).copied().unwrap_or(0);

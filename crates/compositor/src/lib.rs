@@ -3,7 +3,7 @@
 //! A message is a list of typed parts from the moment it is submitted until it is lowered to a provider's
 //! own shapes (`lower`). Everything here is a function of its arguments.
 //!
-//! Must not know: files, sockets, channels, the host. What lies in a workspace or a blob store is handed in.
+//! Must not know: files, sockets, channels, the host. The content of workspaces and blob stores is passed in.
 
 pub mod ahp;
 mod body;

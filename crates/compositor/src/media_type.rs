@@ -23,7 +23,7 @@ impl Class {
         let mime = essence(mime);
         match mime.split('/').next().unwrap_or("") {
             "text" => Self::Text,
-            // Formats of programs, not pictures that a model sees.
+            // Formats of programs, not images that a model sees.
             "image" if mime.starts_with("image/vnd.") || mime == "image/x-xcf" => Self::Unknown,
             "image" => Self::Image,
             "audio" => Self::Audio,

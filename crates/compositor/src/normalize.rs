@@ -40,7 +40,7 @@ impl SubmittedPart {
         Self::from_object(part)
     }
 
-    /// From a part that somebody else made: its body is taken out of it.
+    /// From the JSON of a part: its body is taken out of it.
     pub fn from_object(mut part: Object) -> Self {
         let is_attachment = part.get("type").and_then(Value::as_str) == Some("file-attachment");
         let body = match part.get_mut("data") {
@@ -242,7 +242,7 @@ impl Normalizer<'_, '_> {
         expansion.text
     }
 
-    /// A template with its slots filled, as long as there is room: each costs what it becomes and what it is.
+    /// A template with its slots filled, as long as the budget lasts: each costs the larger of its text and its template.
     fn fill_template(&mut self, body: &str, raw: &str, words: &[String]) -> Expansion {
         let Some(budget) = self.expansion_budget else {
             return Expansion::nothing();

@@ -66,8 +66,8 @@ pub enum Location<'a> {
     ContentId(&'a str),
 }
 
-/// A slice of a file (C-013): lines count from 1 and include both ends, bytes from 0 without the end. As it was said:
-/// whether it makes sense is found out at lowering.
+/// A slice of a file (C-013): lines count from 1 and include both ends, bytes from 0 without the end. As it was sent:
+/// lowering checks whether it makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     pub unit: Unit,
@@ -187,7 +187,7 @@ impl Part {
         Value::Object(self.0)
     }
 
-    /// The text of the message that stands for this part.
+    /// The text of the message that represents this part.
     pub fn anchor(&self) -> Option<&str> {
         self.0.get("anchor").and_then(Value::as_str)
     }

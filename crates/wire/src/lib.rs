@@ -1,6 +1,6 @@
 //! What both sides of the wire agree on: JSON-RPC messages, channel URIs, actions, state, reducers, versions.
 //!
-//! Promises: every function here is pure. Input from outside never panics. Fields nobody here knows survive.
+//! Promises: every function here is pure. Input from outside never panics. Unknown fields survive.
 //! Must not know: I/O, async runtimes, the host.
 
 pub mod action;

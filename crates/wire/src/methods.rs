@@ -125,10 +125,10 @@ pub enum Call {
     Ping,
     Reconnect(ReconnectParams),
     Subscribe(SubscribeParams),
-    /// With the params as they came: an active client in them has fields that the typed ones drop.
+    /// With the params as received: an active client in them has fields that the typed ones drop.
     CreateSession(Box<CreateSessionParams>, Value),
     DisposeSession(DisposeSessionParams),
-    /// With the params as they came, likewise: a message, and where the chat comes from.
+    /// With the params as received, likewise: a message, and where the chat comes from.
     CreateChat(Box<CreateChatParams>, Value),
     DisposeChat(DisposeChatParams),
     ListSessions(ListSessionsParams),
@@ -271,7 +271,7 @@ fn without_content(problem: &str) -> String {
     }
 }
 
-/// A client's `dispatchAction`, its action still as it came.
+/// A client's `dispatchAction`, its action not yet decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dispatch {
     pub channel: ChannelUri,

@@ -1,6 +1,6 @@
 //! JSON-RPC messages: decode, encode, ids, error codes. Tolerant of what is received, strict in what is sent.
 //!
-//! One text is one message; arrays (batches) are refused (H-016). An id is answered as it came: string, number,
+//! One text is one message; arrays (batches) are refused (H-016). An id is answered as it was received: string, number,
 //! fraction or null. The published envelope takes a request with a string id for a notification, so this one is ours.
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ pub mod code {
     pub use ahp_types::errors::json_rpc_error_codes::*;
 }
 
-/// A request id, kept exactly as the peer wrote it.
+/// A request id, exactly as the peer wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Id {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_answered_as_it_came() {
+    fn an_id_is_answered_as_it_was_received() {
         for id in [
             "7",
             "\"seven\"",

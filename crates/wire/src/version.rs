@@ -38,7 +38,7 @@ pub struct Version {
     pub patch: u64,
 }
 
-/// A text that is no `N.N.N`: a leading zero, a suffix, too few or too many numbers.
+/// A text that is not `N.N.N`: a leading zero, a suffix, too few or too many numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a protocol version is three numbers, such as 1.0.0")]
 pub struct VersionError;
@@ -46,7 +46,7 @@ pub struct VersionError;
 /// Why no version could be agreed on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NegotiationError {
-    /// One entry of the offer is no version; the whole offer is refused (H-024).
+    /// One entry of the offer is not a version; the whole offer is refused (H-024).
     #[error("protocolVersions: {0:?} is not a version such as 1.0.0")]
     Malformed(String),
     /// Nothing that was offered is in a supported range; an empty offer too (H-023, G-21).

@@ -133,7 +133,7 @@ fn check<T: Serialize + DeserializeOwned>(name: &str, samples: &[T]) {
         }
         for value in variations(&encoded) {
             let reads = serde_json::from_value::<T>(value.clone()).is_ok();
-            // The types also read an optional field that is null; nobody sends it so, and the schemas do not say it.
+            // The types also read an optional field that is null; it is never sent so, and the schemas do not describe it.
             if reads && has_null(&value) {
                 continue;
             }

@@ -70,7 +70,7 @@ pub(super) fn find_anchors(
     }
 }
 
-/// Where the text names a part of which the client did not say where it stands; it must do so exactly once.
+/// Finds the anchor of a part without a range: the text must name it exactly once.
 fn locate(text: &str, part: &Object, budget: &mut usize) -> Option<Range<usize>> {
     let token = insert_text(&Part::from_value(Value::Object(part.clone())).ok()?)?;
     let token = token.trim_end();

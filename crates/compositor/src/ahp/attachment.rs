@@ -49,7 +49,7 @@ enum Carried {
     Unreadable,
 }
 
-/// The part that an attachment carries along: ours, or of somebody who pretends.
+/// The part that an attachment carries along: written here, or forged.
 fn carried_part(attachment: &Value) -> Carried {
     let carried = attachment.get("_meta").and_then(|meta| meta.get(PART_KEY));
     let Some(carried) = carried else {
@@ -153,7 +153,7 @@ fn resource(attachment: &Value, roots: &[String]) -> Option<Value> {
     Some(json!({"type": "file-ref", "ref": reference}))
 }
 
-/// What the annotations say is read by whoever may: here it is known only which they are.
+/// Only the ids of annotations are known here; their text is read elsewhere.
 fn annotations(attachment: &Value) -> Option<Value> {
     let mut payload = Object::new();
     if let Some(ids) = attachment.get("annotationIds") {
@@ -164,7 +164,7 @@ fn annotations(attachment: &Value) -> Option<Value> {
         "source": text(attachment, "resource")?, "payload": payload}))
 }
 
-/// Kept whole; whoever does not know it shows its label (C-086).
+/// Stored unchanged; a reader that does not know it shows its label (C-086).
 fn unknown(attachment: &Value) -> Value {
     let mut part = json!({"type": "ahp-attachment", "attachment": attachment});
     if let Some(label) = text(attachment, "label") {
@@ -173,7 +173,7 @@ fn unknown(attachment: &Value) -> Value {
     part
 }
 
-/// A file attachment that lies in the blob store, from the resource it travelled as.
+/// A file attachment whose body is in the blob store, from the resource it was sent as.
 pub(super) fn stored(attachment: &Value) -> Option<Object> {
     let digest = wire::Digest::from_uri(text(attachment, "uri")?)?;
     let mime = text(attachment, "contentType").unwrap_or("application/octet-stream");

@@ -120,7 +120,7 @@ fn resource(part: &Part, file: &FileRef<'_>, uri: &str) -> Form {
     Form::found(attachment)
 }
 
-/// What is said about a reference.
+/// Copies the description of a reference.
 fn describe(attachment: &mut Value, reference: &Value) {
     for (from, to) in [("mime", "contentType"), ("nonce", "nonce")] {
         if let Some(value) = reference.get(from).and_then(Value::as_str) {

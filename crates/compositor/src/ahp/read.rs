@@ -124,7 +124,7 @@ fn with_body(found: AttachmentPart, index: usize, bodies: &mut [Option<String>])
     }
 }
 
-/// The bytes that base64 stands for, if it is well formed.
+/// The decoded length of well-formed base64.
 pub(super) fn decoded_len(base64: &str) -> usize {
     let padding = base64.bytes().rev().take(2).filter(|it| *it == b'=');
     (base64.len() / 4 * 3).saturating_sub(padding.count())

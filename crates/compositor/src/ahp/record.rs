@@ -77,7 +77,7 @@ pub(crate) fn metadata(message: &Object, skeleton: Object) -> Object {
     metadata
 }
 
-/// A model as its id says it: a provider may stand before a slash.
+/// A model as its id says it: a provider may come before a slash.
 fn model(selection: &Value) -> Option<Value> {
     let id = selection.get("id")?.as_str()?;
     let mut model = match id.split_once('/') {

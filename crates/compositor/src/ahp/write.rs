@@ -26,8 +26,7 @@ pub fn to_ahp(parts: &[Part], metadata: &Object, roots: &[String]) -> Object {
     }
 }
 
-/// The message as it was received, with the bodies that its parts hold. None is taken twice: what somebody pretends to
-/// have received must not grow.
+/// The message as it was received, with the bodies that its parts hold. None is taken twice: a forged message must not grow.
 fn restore(received: &Object, parts: &[Part]) -> Object {
     let mut message = received.clone();
     let mut taken = vec![false; parts.len()];
@@ -132,7 +131,7 @@ impl<'a> Writer<'a> {
         self.written.push(WrittenAttachment { part, form, covers });
     }
 
-    /// Says in the text what stands for a part, and what of it is the part itself.
+    /// Writes the text that represents a part; the range of it that is the part itself.
     fn write_mention(&mut self, part: &Part) -> Option<Range<usize>> {
         let from = self.text.len();
         match part.view() {
@@ -170,7 +169,7 @@ fn is_span(part: &Part) -> bool {
         && object["text"].is_string()
 }
 
-/// Says where an attachment stands, and lets it carry its part along if that would not be found again without it.
+/// Sets the range of an attachment, and lets it carry its part if reading it back would not give the part.
 fn finish(made: WrittenAttachment<'_>, ruler: &Ruler<'_>, roots: &[String]) -> Value {
     let WrittenAttachment {
         part,
@@ -209,7 +208,7 @@ fn reads_back(
     ruler: &Ruler<'_>,
     roots: &[String],
 ) -> bool {
-    // What is kept whole has said where it stands.
+    // An attachment that is passed on unchanged has its range already.
     if !form.is_whole
         && let Some(range) = range
     {

@@ -1,6 +1,6 @@
 //! Commands: which there are (C-042, C-043) and which of them the host carries out itself (C-040).
 //!
-//! A catalogue is only looked at here; where its entries come from is found out by whoever may read files.
+//! A catalogue is only read here; its entries are discovered by the crate that may read files.
 
 pub mod args;
 pub mod template;
@@ -25,19 +25,19 @@ pub enum Source {
 /// What a command does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandEffect {
-    /// The host does something before the model hears of the message.
+    /// The host does something before the model sees the message.
     Action,
-    /// What was typed after it is said with an intent.
+    /// The text after it is sent with an intent.
     Intent(String),
     /// Expands to a text.
     Template { body: String, mentions: Mentions },
-    /// Expands to a text that is said with an intent.
+    /// Expands to a text that is sent with an intent.
     Directed {
         intent: String,
         body: String,
         mentions: Mentions,
     },
-    /// What was typed after it is said, and a skill is suggested.
+    /// The text after it is sent, and a skill is suggested.
     Skill { skill: String },
 }
 
@@ -173,7 +173,7 @@ fn qualified(name: &str, source: &Source) -> Option<String> {
     }
 }
 
-/// Something the host is to do before the model hears of a message.
+/// Something the host is to do before the model sees a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     /// With its slash: `/branch`.

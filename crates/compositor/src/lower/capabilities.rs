@@ -1,7 +1,7 @@
 //! What a target's models take, as data: a map that ships with the host, with a user's file merged over it (C-037).
 //!
 //! Promises: what the map does not say is not sent natively; a file that cannot be read is refused whole, with the
-//! place in it that is wrong.
+//! location of the error.
 //! Must not know: parts. It answers what may be sent, not what is.
 
 use serde::Deserialize;
@@ -52,7 +52,7 @@ pub struct Media {
     /// Exact types; `image/*` and `*` where the target takes all.
     pub mimes: Vec<String>,
     pub base64_bytes_each: Option<u64>,
-    /// Of a picture's longer side.
+    /// Of an image's longer side.
     pub side_px: Option<u32>,
     /// What holds instead where there are many.
     pub crowded: Option<Crowded>,
@@ -166,7 +166,7 @@ impl Capabilities {
         CapabilityMap::built_in().of(target, None)
     }
 
-    /// What is left of it for an agent that said at its handshake what its prompts may hold.
+    /// What is left of it for an agent whose handshake limits what its prompts may hold.
     pub fn of_prompts(mut self, said: &Object) -> Self {
         let says = |key: &str| said.get(key) == Some(&Value::Bool(true));
         self.image = self.image.filter(|_| says("image"));
@@ -202,7 +202,7 @@ impl Media {
             })
     }
 
-    /// What a picture must be where there are so many in the request.
+    /// The limits of an image when the request has so many.
     pub(crate) fn picture(&self, mime: &str, count: u64) -> ImageLimits {
         let crowded = self.crowded.filter(|crowded| count > crowded.above);
         let is_still_only = self.still_only.iter().any(|only| only == mime);

@@ -1,4 +1,4 @@
-//! Bodies that go as they are: whether the target takes them, made to fit if they are pictures.
+//! Bodies that are sent as blocks: whether the target accepts them, scaled or converted if they are images.
 
 use std::borrow::Cow;
 
@@ -65,7 +65,7 @@ pub(super) struct Native {
 }
 
 impl Lowering<'_> {
-    /// The block of a body, if it is taken and there is room for it. `data` is its base64, if that is there.
+    /// The block of a body, if it is accepted and fits. `data` is its base64, if that is there.
     pub(super) fn media_block(
         &mut self,
         at: usize,
@@ -159,7 +159,7 @@ fn name_of(class: Class) -> &'static str {
     }
 }
 
-/// Why a picture cannot go as it is.
+/// Why an image cannot be sent unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mismatch {
     Type,

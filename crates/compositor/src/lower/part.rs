@@ -221,7 +221,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// A small text is shown where it stands, or the lines of it that were selected.
+    /// A small text is inlined where it is, or the lines of it that were selected.
     fn lower_text_body(
         &mut self,
         at: usize,
@@ -311,7 +311,7 @@ pub(super) fn count_images_in(message: &super::Message<'_>) -> u64 {
     count_images(message.parts, message.resolved)
 }
 
-/// How many parts look like pictures, without decoding any.
+/// How many parts look like images, without decoding any.
 fn count_images(parts: &[Part], resolved: &BTreeMap<usize, Resolved>) -> u64 {
     let may_be_image = |(at, part): &(usize, &Part)| match part.view() {
         View::Attachment(of) => {

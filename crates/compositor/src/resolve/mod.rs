@@ -1,8 +1,8 @@
-//! What a reference turned out to be: the text of a file or a slice of it, a picture, or why neither (C-013 to C-021).
+//! Resolves references: to the text of a file or a slice of it, an image, or the reason for neither (C-013 to C-021).
 //!
 //! Promises: independent of any target, so it is made once and stored; a reference that cannot be resolved is an
 //! outcome, never an error; what is read is bounded.
-//! Must not know: how files are reached. Whoever may touch them implements [`Sources`].
+//! Must not know: how files are reached. The crate that may touch them implements [`Sources`].
 
 pub(crate) mod slice;
 mod stored;
@@ -20,7 +20,7 @@ use slice::{Cut, Slicer};
 
 pub use stored::StoredResolution;
 
-/// What a reference turned out to be.
+/// What a reference resolved to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     Text {
@@ -93,9 +93,9 @@ pub struct InlineLimits {
     pub text_bytes: u64,
     /// The largest slice of a file.
     pub range_bytes: u64,
-    /// The largest picture that is read.
+    /// The largest image that is read.
     pub media_bytes: u64,
-    /// All pictures that one message refers to.
+    /// All images that one message refers to.
     pub message_media_bytes: u64,
     /// How far into a file a slice is looked for.
     pub scan_bytes: u64,
@@ -157,7 +157,7 @@ pub enum Animation {
     Refused,
 }
 
-/// Files, bodies and entities, as far as they may be seen. Implemented by whoever may touch them. Calls are
+/// Files, bodies and entities, as far as they may be seen. Implemented by the crate that may touch them. Calls are
 /// synchronous; each is bounded in time and memory.
 pub trait Sources {
     /// A file of the workspace, whole, if it has no more than `limit_bytes`. Checked at every open (C-019).
@@ -305,7 +305,7 @@ fn of_file(
         FileRead::Bytes { bytes } => return of_body(reference, bytes, limits),
         FileRead::TooLarge { size, head } => (size, head),
     };
-    if is_picture(&head) {
+    if is_image(&head) {
         return match sources.file(path, limits.media_bytes) {
             FileRead::Unavailable(why) => unavailable(why),
             // Classified again: it may be another file by now.
@@ -352,10 +352,10 @@ fn scan(
     }
 }
 
-/// Bytes that are all there: a picture, text, a slice of it, or something else.
+/// A complete body: an image, text, a slice of it, or something else.
 fn of_body(reference: &Reference<'_>, bytes: Vec<u8>, limits: &InlineLimits) -> Resolved {
     let size = bytes.len() as u64;
-    if is_picture(&bytes) {
+    if is_image(&bytes) {
         if size > limits.media_bytes {
             return omitted(WhyOmitted::TooLarge, size, &bytes);
         }
@@ -415,7 +415,7 @@ pub(crate) fn label_with_range(title: &str, range: &Range) -> String {
     }
 }
 
-fn is_picture(bytes: &[u8]) -> bool {
+fn is_image(bytes: &[u8]) -> bool {
     media_type::detect(bytes).is_some_and(|mime| Class::of_mime(mime) == Class::Image)
 }
 
@@ -436,7 +436,7 @@ fn mime_of(head: &[u8]) -> &'static str {
     }
 }
 
-/// What a text is called where a target wants a type: as whoever refers to it says, if that is a text at all.
+/// What a text is called where a target wants a type: as the reference says, if that is a text type.
 fn text_mime(reference: &Reference<'_>) -> String {
     let claimed = reference.mime.map(media_type::essence);
     claimed

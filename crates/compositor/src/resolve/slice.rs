@@ -1,17 +1,17 @@
 //! A slice of a text, cut out of it while it is read in pieces (C-013 to C-015, C-018).
 //!
 //! Promises: memory is bounded by what is cut out, however long the text is; the bytes cut out are the file's own, but
-//! for a mark of UTF-8 at its beginning; what is no text is not cut at all.
+//! for a mark of UTF-8 at its beginning; what is not text is not cut at all.
 
 use std::ops::ControlFlow;
 
 use crate::media_type::{BOM, TEXT_CHECK_BYTES};
 use crate::part::{Range, Unit};
 
-/// Of a longer file only what lies before the end of the slice is held to be text.
+/// Of a longer file only the part up to the end of the slice is checked to be text.
 const CHECKED_BYTES: u64 = 8 * 1_024 * 1_024;
 
-/// What came of cutting.
+/// The result of cutting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The range is what was really there.

@@ -12,7 +12,7 @@ use crate::part::{Range, Unit};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResolution {
     pub about: Object,
-    /// The text or the picture.
+    /// The text or the image.
     pub body: Option<Vec<u8>>,
 }
 

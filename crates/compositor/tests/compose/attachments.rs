@@ -6,7 +6,7 @@ use compositor::ahp::to_ahp;
 use compositor::compose::InlineBudget;
 use serde_json::{Value, json};
 
-use crate::around::{World, values};
+use crate::environment::{World, values};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 

@@ -76,7 +76,7 @@ fn every_vector_is_persisted_as_it_says() {
         let id = vector["id"].as_str().unwrap();
         let inline = InlineBudget::default();
         let taken = vector["input"]["session_inline_bytes"].as_u64();
-        let around = Environment {
+        let environment = Environment {
             catalogue: &catalogue,
             skills: &skills,
             contexts: &BTreeMap::new(),
@@ -89,7 +89,7 @@ fn every_vector_is_persisted_as_it_says() {
             now_ms: 1_760_000_000_000,
         };
         let model_called = vector["model_called"].as_bool().unwrap_or(true);
-        let composed = match compose(input(&vector), &around) {
+        let composed = match compose(input(&vector), &environment) {
             Ok(composed) => composed,
             Err(refused) => {
                 assert_eq!((refused, id), (ComposeRefusal::EmptyMessage, "V59"));

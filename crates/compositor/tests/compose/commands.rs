@@ -3,7 +3,7 @@
 use compositor::command::{CommandEffect, Mentions};
 use serde_json::{Value, json};
 
-use crate::around::{World, values};
+use crate::environment::{World, values};
 
 fn check(text: &str, expected: Value) {
     assert_eq!(values(&World::new().typed(text)), expected, "{text:?}");

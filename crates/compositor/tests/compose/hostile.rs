@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wire::Object;
 
-use crate::around::{World, values};
+use crate::environment::{World, values};
 use crate::fuzzed;
 
 fn digest(text: &str) -> String {

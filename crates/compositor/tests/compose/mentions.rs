@@ -5,7 +5,7 @@ use compositor::ahp::insert_text;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::around::{NOW_MS, World, values};
+use crate::environment::{NOW_MS, World, values};
 
 fn check(text: &str, expected: Value) {
     assert_eq!(values(&World::new().typed(text)), expected, "{text:?}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::around::{NOW_MS, World, values};
+use crate::environment::{NOW_MS, World, values};
 
 fn range(start: (u64, u64), end: (u64, u64)) -> Value {
     let position = |(line, character): (u64, u64)| json!({"line": line, "character": character});

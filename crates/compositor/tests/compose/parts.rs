@@ -5,7 +5,7 @@ use compositor::{ComposeRefusal, Input, Part, View, compose, compose_plain, is_p
 use serde_json::{Value, json};
 use wire::Object;
 
-use crate::around::{World, values};
+use crate::environment::{World, values};
 
 fn object(value: Value) -> Object {
     match value {
@@ -105,14 +105,14 @@ fn c_006_what_nobody_knows_survives_with_the_order_of_its_keys() {
     assert_eq!(again(&version::read(rows, 1)), written);
     let message = to_ahp(&composed.parts, &Object::new(), &world.roots);
     let message: Object = serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
-    let composed = compose(Input::Ahp(message), &world.around()).unwrap();
+    let composed = compose(Input::Ahp(message), &world.environment()).unwrap();
     assert_eq!(again(&composed.parts), written);
 }
 
 #[test]
 fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
     let world = World::new();
-    let around = world.around();
+    let environment = world.environment();
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1});
     let parts = |parts| Input::Parts {
         parts,
@@ -131,14 +131,14 @@ fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
         ),
     ] {
         assert_eq!(
-            compose(input.clone(), &around),
+            compose(input.clone(), &environment),
             Err(ComposeRefusal::EmptyMessage),
             "{input:?}"
         );
     }
     let said = ComposeRefusal::EmptyMessage.to_string();
     assert!(said.starts_with("empty_message"), "{said}");
-    assert!(compose(Input::Text(" ".to_owned()), &around).is_ok());
+    assert!(compose(Input::Text(" ".to_owned()), &environment).is_ok());
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn c_085_every_message_has_a_version_and_a_newer_one_keeps_its_own() {
     for (told, kept) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
         let metadata = object(json!({"schema_version": told, "queued_at": 5}));
         let parts = vec![json!({"type": "text", "text": "x"})];
-        let composed = compose(Input::Parts { parts, metadata }, &world.around()).unwrap();
+        let composed = compose(Input::Parts { parts, metadata }, &world.environment()).unwrap();
         assert_eq!(composed.metadata["schema_version"], kept);
         assert_eq!(composed.metadata["queued_at"], 5);
     }
@@ -240,7 +240,7 @@ fn c_088_what_the_model_never_sees_is_in_the_record() {
 #[test]
 fn a_plain_message_is_what_composing_would_make_of_it() {
     let world = World::new();
-    let around = world.around();
+    let environment = world.environment();
     for message in [
         json!({"text": "hello\n/compact", "origin": {"kind": "user"}}),
         json!({"text": " /compact", "attachments": [], "agent": {"uri": "a:b"}, "_meta": {"x": 1}}),
@@ -248,7 +248,7 @@ fn a_plain_message_is_what_composing_would_make_of_it() {
     ] {
         let message = object(message);
         assert!(is_plain(&message));
-        let composed = compose(Input::Ahp(message.clone()), &around).unwrap();
+        let composed = compose(Input::Ahp(message.clone()), &environment).unwrap();
         assert_eq!(compose_plain(&message), composed);
         assert_eq!(composed.message.as_ref(), Some(&message));
         assert_eq!(to_ahp(&composed.parts, &composed.metadata, &[]), message);

@@ -252,7 +252,7 @@ impl ActionKind {
         self.row().and_then(|row| row.client)
     }
 
-    /// The first published version whose clients know it. An unknown action is withheld from nobody: only an extension
+    /// The first published version whose clients know it. An unknown action is sent to everyone: only an extension
     /// can bring one, between those who agreed on it.
     pub fn since(self) -> Version {
         self.row().map_or(V0_1, |row| row.since)

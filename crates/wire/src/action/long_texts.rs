@@ -9,7 +9,7 @@ const LONG_BYTES: usize = 4 * 1_024;
 pub(super) struct LongTexts(Vec<(usize, String)>);
 
 impl LongTexts {
-    /// Leaves an empty text in the place of each long one.
+    /// Leaves an empty text where each long one was.
     pub(super) fn take_from(value: &mut Value) -> Self {
         let (mut taken, mut index) = (Vec::new(), 0);
         visit_texts(value, &mut |text| {

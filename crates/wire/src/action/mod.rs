@@ -214,3 +214,72 @@ pub fn to_value<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value)
         .unwrap_or_else(|error| unreachable!("a wire value always encodes: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::methods::decode_dispatch;
+    use crate::{Incoming, rpc};
+
+    fn turn_started(data: &str) -> Value {
+        let attachment = json!({"type": "embeddedResource", "label": "a", "contentType": "image/png", "data": data});
+        let message = json!({"text": "x", "origin": {"kind": "user"}, "attachments": [attachment]});
+        json!({"type": "chat/turnStarted", "turnId": "t", "startedAt": "2026-01-01T00:00:00Z", "message": message})
+    }
+
+    #[test]
+    fn a_large_attachment_is_moved_from_the_message_into_the_action() {
+        let params = json!({"channel": "ahp-chat:/1", "clientSeq": 1, "action": turn_started(&"QUJD".repeat(100_000))});
+        let text =
+            json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string();
+        let Ok(Incoming::Notification { params, .. }) = rpc::decode(&text, 128) else {
+            panic!("a notification")
+        };
+        let address = |message: &Value| {
+            let data = message["attachments"][0]["data"].as_str();
+            data.map(|data| (data.as_ptr(), data.len()))
+        };
+        let before = address(&params["action"]["message"]);
+        let dispatch = decode_dispatch(params).unwrap();
+        let action = Action::decode(dispatch.action).unwrap();
+        assert_eq!(address(&action.body["message"]), before);
+        assert_eq!(before.map(|(_, len)| len), Some(400_000));
+    }
+
+    #[test]
+    fn a_long_text_makes_no_payload_right_and_none_wrong() {
+        let long = "x".repeat(100_000);
+        let mut good = turn_started(&long);
+        assert_eq!(check_payload(&mut good), Ok(ActionKind::ChatTurnStarted));
+        assert_eq!(good, turn_started(&long));
+        let refused = Err(ActionError::BadPayload("chat/turnStarted".to_owned()));
+        for (field, value) in [
+            ("message", json!(long)),
+            ("turnId", json!([long])),
+            ("startedAt", json!(null)),
+        ] {
+            let mut bad = turn_started("");
+            bad[field] = value.clone();
+            assert_eq!(check_payload(&mut bad), refused, "{field}");
+            assert_eq!(bad[field], value);
+        }
+    }
+
+    #[test]
+    fn an_unknown_type_keeps_its_name_and_what_has_none_is_no_action() {
+        let action = Action::decode(json!({"type": "x-later/thing", "n": 1})).unwrap();
+        assert_eq!(
+            (action.kind, action.name()),
+            (ActionKind::Unknown, "x-later/thing")
+        );
+        for bad in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({"type": 7}),
+            json!("chat/delta"),
+        ] {
+            assert_eq!(Action::decode(bad), Err(ActionError::NotAnAction));
+        }
+    }
+}

@@ -11,7 +11,7 @@
 //!   matches on. `session/defaultChatChanged` is open to clients by G-23, against the generated map. That clients must own
 //!   the tool call they complete is for the kernel to check, not for this table;
 //! - the first published version whose clients know it. Ten actions are stamped 0.9 upstream, but no published 0.9 client
-//!   reads them, so they stand under 1.0; automations came with the published 0.9;
+//!   reads them, so the table has 1.0 for them; automations came with the published 0.9;
 //! - `head` if recording it writes the head of its channel anew, `stream` if it is part of a running stream (a turn, a
 //!   terminal's output), recorded by itself and applied over the head when the channel is loaded;
 //! - its reducer, for the channels that this crate reduces;

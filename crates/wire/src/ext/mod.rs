@@ -1,6 +1,6 @@
 //! What this host says beyond the protocol, between peers that agreed on it: names under `x-`, keys in `_meta`, and
 //! fields that others ignore.
 //!
-//! Promises: an extension is asked of nobody who did not opt in. Its messages have JSON Schemas in `docs/schema`.
+//! Promises: an extension is used only with peers that opted in. Its messages have JSON Schemas in `docs/schema`.
 
 pub mod system_message_transform;

@@ -23,7 +23,7 @@ pub const CATALOGUE_FIELD: &str = "systemMessageSections";
 pub const CATALOGUE_KEY: &str = "x-systemMessageSections";
 /// What `InitializeResult._meta` says of this host.
 pub const EXTENSION_VERSION: u32 = 1;
-/// The gate: nobody who negotiated less is asked. The proposal counted from 0.2.0.
+/// Clients that negotiated an older version are not asked. The proposal counted from 0.2.0.
 pub const SINCE: Version = Version::new(0, 3, 0);
 
 /// One section of an agent's system prompt, as the catalogue lists it.
@@ -48,7 +48,7 @@ pub struct SystemMessageTransformOptIn {
     pub sections: Vec<String>,
 }
 
-/// A section's text on its way to the client or back.
+/// A section's text, sent to the client or back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemMessageTransformSection {
     /// The text as the model would read it. Its form may change between renders.
@@ -107,7 +107,7 @@ impl Carrier {
     }
 }
 
-/// What a client opted in to, and how it said so.
+/// What a client opted in to, and by which means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptIn {
     pub carrier: Carrier,
@@ -115,7 +115,7 @@ pub struct OptIn {
 }
 
 /// What an active client's entry says of its own; nothing if it says nothing. An entry that lists no section, or none that
-/// can be read, says that it wants none: no default takes its place.
+/// can be read, wants none: no default replaces it.
 pub fn of_entry(entry: &Value) -> Option<OptIn> {
     let present = |value: Option<&Value>| value.filter(|value| !value.is_null()).map(sections_of);
     let field = present(entry.get(FIELD)).map(|sections| OptIn {
@@ -133,17 +133,17 @@ pub fn of_entry(entry: &Value) -> Option<OptIn> {
 
 /// What a `_meta` says: of an active client, or of `initialize`.
 pub fn of_meta(meta: Option<&Object>) -> Option<Vec<String>> {
-    let said = meta?.get(X_METHOD).filter(|said| !said.is_null())?;
-    Some(sections_of(said))
+    let opt_in = meta?.get(X_METHOD).filter(|opt_in| !opt_in.is_null())?;
+    Some(sections_of(opt_in))
 }
 
-fn sections_of(said: &Value) -> Vec<String> {
-    let listed = said.get("sections").and_then(Value::as_array);
+fn sections_of(opt_in: &Value) -> Vec<String> {
+    let listed = opt_in.get("sections").and_then(Value::as_array);
     let listed = listed.into_iter().flatten().filter_map(Value::as_str);
     listed.map(str::to_owned).collect()
 }
 
-/// The entry of an active client after [`ACTION`]: the newest word counts, so the field gives way.
+/// The entry of an active client after [`ACTION`]: the newest opt-in counts, so the field is removed.
 pub fn merged(entry: &Value, sections: &[String]) -> Value {
     let mut entry = entry.clone();
     if let Some(fields) = entry.as_object_mut() {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_word_counts() {
+    fn the_newest_opt_in_counts() {
         let entry = json!({"clientId": "c", FIELD: {"sections": ["a"]}, "_meta": {"k": 1}});
         let entry = merged(&entry, &["b".to_owned()]);
         assert_eq!(of_entry(&entry), extension(&["b"]));

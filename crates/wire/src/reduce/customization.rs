@@ -1,6 +1,6 @@
 //! Customizations of a session: plugins, directories and MCP servers, and what they contain.
 //!
-//! An entry of a type nobody here knows is kept, and no action addresses it.
+//! An entry of an unknown type stays in the list, and no action addresses it.
 
 use serde_json::{Value, json};
 

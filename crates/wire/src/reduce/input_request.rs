@@ -9,7 +9,7 @@ use super::{Reduced, present, set, set_field, set_flag};
 use crate::state::{ChatState, Part, status};
 use crate::{Action, Object};
 
-/// Whether a part is a request that nobody has answered yet.
+/// Whether a part is a request without an answer.
 pub(super) fn is_open(part: &Part) -> bool {
     part.kind() == "inputRequest"
         && part

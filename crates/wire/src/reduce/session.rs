@@ -242,7 +242,7 @@ pub(super) fn remove_input_needed(state: &mut SessionState, action: &Action) -> 
     }
 }
 
-/// Work that a client does is no question to the user (H-221); what remains after the last question is "in progress".
+/// Work that a client does is not a question to the user (H-221); what remains after the last question is "in progress".
 fn refresh_input_needed(state: &mut SessionState) -> Reduced {
     let asks_user = |request: &Value| {
         request["kind"] != "toolClientExecution" || request["toolCall"]["status"] != "running"

@@ -1,7 +1,7 @@
 //! Tool calls: the state machine of host-rules section 10.
 //!
 //! A call is its JSON object; its `status` says the state. A step carries what belongs to the call, drops what belongs
-//! to the state it leaves, and keeps what nobody here knows. A step that its state does not allow does nothing.
+//! to the state it leaves, and keeps unknown fields. A step that its state does not allow does nothing.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use super::{Reduced, present, set, set_field};
 use crate::state::{ChatState, Part};
 use crate::{Action, Object};
 
-/// Fields that belong to some states only, and go with them unless a step carries them.
-const OF_A_STATE: [&str; 17] = [
+/// Fields that belong to some states only: a step drops them unless it carries them.
+const STATE_FIELDS: [&str; 17] = [
     "partialInput",
     "confirmationTitle",
     "riskAssessment",
@@ -32,10 +32,10 @@ const OF_A_STATE: [&str; 17] = [
 ];
 
 /// What a call keeps that is or was about to run.
-const OF_A_RUN: [&str; 3] = ["confirmed", "selectedOption", "content"];
+const RUN_FIELDS: [&str; 3] = ["confirmed", "selectedOption", "content"];
 
 /// What is shown while a confirmation waits.
-const OF_A_CONFIRMATION: [&str; 5] = [
+const CONFIRMATION_FIELDS: [&str; 5] = [
     "confirmationTitle",
     "riskAssessment",
     "edits",
@@ -112,7 +112,7 @@ fn step(
 
 /// The call in another state: without what belongs to a state, except what is carried.
 fn enter(call: &Object, status: &str, carried: &[&str]) -> Object {
-    let stays = |field: &str| !OF_A_STATE.contains(&field) || carried.contains(&field);
+    let stays = |field: &str| !STATE_FIELDS.contains(&field) || carried.contains(&field);
     let kept = call.iter().filter(|(field, _)| stays(field));
     let mut next: Object = kept
         .map(|(field, value)| (field.clone(), value.clone()))
@@ -186,7 +186,7 @@ fn after_ready(call: &Object, action: &Action) -> Option<Object> {
         return None;
     }
     let carried: &[&str] = if from == "pending-confirmation" {
-        &OF_A_CONFIRMATION
+        &CONFIRMATION_FIELDS
     } else {
         &[]
     };
@@ -198,7 +198,7 @@ fn after_ready(call: &Object, action: &Action) -> Option<Object> {
         }
         None => {
             let mut next = enter(call, "pending-confirmation", carried);
-            copy_fields(&mut next, &action.body, &OF_A_CONFIRMATION);
+            copy_fields(&mut next, &action.body, &CONFIRMATION_FIELDS);
             next
         }
     };
@@ -288,7 +288,7 @@ fn after_result(call: &Object, action: &Action) -> Option<Object> {
     let carried: &[&str] = match status_of(call) {
         "running" => &["confirmed", "selectedOption"],
         "pending-confirmation" => &[],
-        "auth-required" if result.get("success") == Some(&Value::Bool(false)) => &OF_A_RUN,
+        "auth-required" if result.get("success") == Some(&Value::Bool(false)) => &RUN_FIELDS,
         _ => return None,
     };
     let reviewed = action.flag("requiresResultConfirmation") == Some(true)
@@ -321,7 +321,7 @@ fn after_result_confirmation(call: &Object, action: &Action) -> Option<Object> {
         return None;
     }
     let mut next = if action.flag("approved")? {
-        enter(call, "completed", &OF_A_STATE)
+        enter(call, "completed", &STATE_FIELDS)
     } else {
         let mut next = enter(call, "cancelled", &["selectedOption"]);
         next.insert("reason".to_owned(), json!("result-denied"));
@@ -344,14 +344,14 @@ pub(super) fn set_content(state: &mut ChatState, action: &Action) -> Reduced {
     meta | set_field(call, "content", Some(content))
 }
 
-/// An MCP server wants another token before it goes on; nobody else can (H-201).
+/// An MCP server needs another token to continue. Only calls of MCP servers can need one (H-201).
 fn awaiting_auth(call: &Object, action: &Action) -> Option<Object> {
     let contributor = present(call, "contributor")?;
     let is_mcp = contributor["kind"] == "mcp" && contributor["customizationId"].is_string();
     if status_of(call) != "running" || !is_mcp {
         return None;
     }
-    let mut next = enter(call, "auth-required", &OF_A_RUN);
+    let mut next = enter(call, "auth-required", &RUN_FIELDS);
     copy_fields(&mut next, &action.body, &["auth", "_meta"]);
     Some(next)
 }
@@ -360,7 +360,7 @@ fn after_auth(call: &Object, action: &Action) -> Option<Object> {
     if status_of(call) != "auth-required" {
         return None;
     }
-    let mut next = enter(call, "running", &OF_A_RUN);
+    let mut next = enter(call, "running", &RUN_FIELDS);
     copy_fields(&mut next, &action.body, &["_meta"]);
     Some(next)
 }

@@ -82,7 +82,7 @@ impl ActiveTurn {
     }
 }
 
-/// The completed turn. What was said in it is moved: it may be large.
+/// The completed turn. Its message and parts are moved: they may be large.
 fn complete_turn(turn: ActiveTurn, duration: i64, outcome: &str, last: Option<Object>) -> Turn {
     let parts = turn.parts.into_parts().map(close).chain(last);
     let parts = parts.map(Value::Object).collect();

@@ -1,4 +1,4 @@
-//! Completed turns: immutable, shared, and kept as the bytes every snapshot sends.
+//! Completed turns: immutable, shared, and stored as the bytes that every snapshot sends.
 
 use std::sync::{Arc, OnceLock};
 
@@ -59,7 +59,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A turn whose JSON object is at hand.
+    /// A turn from its JSON object.
     pub fn from_value(value: &Value) -> Result<Self, StateError> {
         // Read in place: a turn may hold megabytes, and its JSON is all that is stored of it.
         let missing = |field| StateError {
@@ -129,7 +129,7 @@ impl TurnList {
         &self.items
     }
 
-    /// The list, to be changed; what was joined before is forgotten.
+    /// The list, to be changed; the joined JSON is made again when it is needed.
     pub fn items_mut(&mut self) -> &mut Vec<Arc<Turn>> {
         self.joined = OnceLock::new();
         &mut self.items

@@ -1,4 +1,4 @@
-//! What there is around a message in tests: the commands, skills and roots of compositor.md section 5, and a context.
+//! The environment of a message in tests: the commands, skills and roots that the vectors assume, and a context.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
@@ -64,7 +64,7 @@ impl World {
         assert_eq!(self.catalogue.insert(id, entry), None);
     }
 
-    pub fn around(&self) -> Environment<'_> {
+    pub fn environment(&self) -> Environment<'_> {
         Environment {
             catalogue: &self.catalogue,
             skills: &self.skills,
@@ -77,7 +77,7 @@ impl World {
     }
 
     pub fn typed(&self, text: &str) -> Composed {
-        compose(Input::Text(text.to_owned()), &self.around()).unwrap()
+        compose(Input::Text(text.to_owned()), &self.environment()).unwrap()
     }
 
     pub fn parts(&self, parts: Value) -> Composed {
@@ -85,14 +85,14 @@ impl World {
             panic!("no parts");
         };
         let metadata = Object::new();
-        compose(Input::Parts { parts, metadata }, &self.around()).unwrap()
+        compose(Input::Parts { parts, metadata }, &self.environment()).unwrap()
     }
 
     pub fn message(&self, message: Value) -> Composed {
         let Value::Object(message) = message else {
             panic!("no message");
         };
-        compose(Input::Ahp(message), &self.around()).unwrap()
+        compose(Input::Ahp(message), &self.environment()).unwrap()
     }
 }
 
