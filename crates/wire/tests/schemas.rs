@@ -111,12 +111,6 @@ fn variations(value: &Value) -> Vec<Value> {
     all
 }
 
-fn has_null(value: &Value) -> bool {
-    value
-        .as_object()
-        .is_some_and(|fields| fields.values().any(Value::is_null))
-}
-
 fn check<T: Serialize + DeserializeOwned>(name: &str, samples: &[T]) {
     let schema = schema_of(name);
     let (mut accepted, mut refused) = (0, 0);
@@ -132,9 +126,13 @@ fn check<T: Serialize + DeserializeOwned>(name: &str, samples: &[T]) {
             );
         }
         for value in variations(&encoded) {
-            let reads = serde_json::from_value::<T>(value.clone()).is_ok();
-            // The types also read an optional field that is null; it is never sent so, and the schemas do not describe it.
-            if reads && has_null(&value) {
+            let read = serde_json::from_value::<T>(value.clone());
+            let reads = read.is_ok();
+            // The types also read what they never encode: null for an absent field, a list for a struct, fields they do
+            // not know. The schemas need not accept those.
+            let encodes =
+                read.is_ok_and(|read| serde_json::to_value(read).ok() == Some(value.clone()));
+            if reads && !encodes {
                 continue;
             }
             assert_eq!(accepts(&schema, &value), reads, "{name}: {value}");
