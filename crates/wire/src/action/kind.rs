@@ -180,8 +180,8 @@ macro_rules! define_kinds {
         ];
 
         impl ActionKind {
-            /// The kind that a name on the wire means. A match on literals: measured, it is several times faster than a
-            /// search in a sorted list.
+            /// The kind that a name on the wire means. A match on literals, like that of the published type, which took
+            /// a third of the time of a search in a sorted list.
             pub fn from_name(name: &str) -> Self {
                 match name {
                     $($($name => Self::$kind,)* $($x_name => Self::$x_kind,)*)*
