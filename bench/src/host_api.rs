@@ -88,10 +88,10 @@ pub mod messages {
 
 /// Composing and lowering.
 pub mod compositor {
-    pub use compositor::compose::{Composed, InlineRoom};
+    pub use compositor::compose::{Composed, InlineBudget};
     pub use compositor::lower::{Capabilities, Target, lower};
-    pub use compositor::resolve::{FileRead, PictureLimits, Sources, WhyUnavailable};
-    pub use compositor::{Catalogue, Input, Part, Surroundings, compose};
+    pub use compositor::resolve::{FileRead, ImageLimits, Sources, WhyUnavailable};
+    pub use compositor::{Catalogue, Input, Part, Environment, compose};
 }
 
 /// Completions over the paths of a workspace.

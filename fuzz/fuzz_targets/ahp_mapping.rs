@@ -1,12 +1,12 @@
-//! Any JSON as a message or as parts: both laws hold, whatever it says.
+//! Any JSON as a message or as parts: both round-trip laws hold.
 #![no_main]
 #![allow(dead_code)]
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
-#[path = "../../crates/compositor/tests/compose/around.rs"]
-mod around;
+#[path = "../../crates/compositor/tests/compose/environment.rs"]
+mod environment;
 #[path = "../../crates/compositor/tests/compose/fuzzed.rs"]
 mod fuzzed;
 

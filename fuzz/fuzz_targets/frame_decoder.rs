@@ -1,4 +1,4 @@
-//! Any bytes, cut anywhere: no panic, memory within the bound, the same events however they are cut.
+//! Any bytes, cut anywhere: no panic, bounded memory, and the same events however they are cut.
 #![no_main]
 
 use host::net::ws::frame::{CONTROL_BYTES_MAX, Decoder, Event, Fault};

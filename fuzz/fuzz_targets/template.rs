@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/compositor/tests/compose/around.rs"]
-mod around;
+#[path = "../../crates/compositor/tests/compose/environment.rs"]
+mod environment;
 #[path = "../../crates/compositor/tests/compose/fuzzed.rs"]
 mod fuzzed;
 

@@ -15,8 +15,8 @@ use wire::Object;
 use super::{median_of, values};
 use crate::harness::Harness;
 use crate::host_api::compositor::{
-    Capabilities, Catalogue, Composed, FileRead, InlineRoom, Input, Part, PictureLimits, Sources,
-    Surroundings, Target, WhyUnavailable, compose, lower,
+    Capabilities, Catalogue, Composed, FileRead, InlineBudget, Input, Part, ImageLimits, Sources,
+    Environment, Target, WhyUnavailable, compose, lower,
 };
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
@@ -84,13 +84,13 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
 }
 
 fn composed(message: Object) -> Result<Composed> {
-    let around = Surroundings {
+    let around = Environment {
         catalogue: &Catalogue::built_in(),
         skills: &BTreeSet::from(["kit".to_owned()]),
         contexts: &BTreeMap::new(),
         entity_kinds: &BTreeSet::new(),
         roots: &["/ws".to_owned()],
-        inline: InlineRoom::default(),
+        inline: InlineBudget::default(),
         now_ms: 1,
     };
     compose(Input::Ahp(message), &around).context("a message that says something is taken")
@@ -163,7 +163,7 @@ impl Sources for Memory {
         None
     }
 
-    fn fit_picture(&mut self, _: &str, _: &[u8], _: &PictureLimits) -> Option<(String, Vec<u8>)> {
+    fn fit_image(&mut self, _: &str, _: &[u8], _: &ImageLimits) -> Option<(String, Vec<u8>)> {
         None
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::json;
 use wire::state::{ChatState, status};
-use wire::{Action, ChannelUri, Timestamp, action};
+use wire::{Action, ActionKind, ChannelUri, Timestamp, action};
 
 use super::{median_of, values};
 use crate::driver::{Driver, Subject, WATCHERS, WatcherOptions, Watchers};
@@ -148,7 +148,7 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
     }
     .text();
     let draft = json!({"text": text, "origin": {"kind": "user"}});
-    let act = Action::host("chat/draftChanged", json!({"draft": draft}));
+    let act = Action::host(ActionKind::ChatDraftChanged, json!({"draft": draft}));
     let envelope = action::encode(chat, &act.body, seq.0, None, None).envelope;
     let moment = Timestamp(1_750_000_000_000).to_rfc3339();
     let mut state = ChatState::new(chat.as_str(), "New session", status::IDLE, moment);

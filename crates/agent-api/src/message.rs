@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compositor::part::View;
-use compositor::resolve::{FileRead, PictureLimits, Resolved, Scanned, Sources, WhyUnavailable};
+use compositor::resolve::{FileRead, ImageLimits, Resolved, Scanned, Sources, WhyUnavailable};
 use compositor::{Part, part};
 use wire::Object;
 
@@ -106,7 +106,7 @@ impl Sources for NoSources {
         None
     }
 
-    fn fit_picture(&mut self, _: &str, _: &[u8], _: &PictureLimits) -> Option<(String, Vec<u8>)> {
+    fn fit_image(&mut self, _: &str, _: &[u8], _: &ImageLimits) -> Option<(String, Vec<u8>)> {
         None
     }
 

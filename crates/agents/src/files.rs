@@ -9,7 +9,7 @@ use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 
 use compositor::Part;
-use compositor::resolve::{FileRead, PictureLimits, Scanned, Sources, WhyUnavailable};
+use compositor::resolve::{FileRead, ImageLimits, Scanned, Sources, WhyUnavailable};
 use wire::Object;
 
 use crate::picture;
@@ -109,7 +109,7 @@ impl Files {
             }
         }
         let size = size.max(seen_bytes);
-        Scanned::Passed { size }
+        Scanned::Complete { size }
     }
 
     /// The absolute path that a path of a message means.
@@ -145,11 +145,11 @@ impl<S: Store> Sources for Reach<S> {
         self.store.staged(part)
     }
 
-    fn fit_picture(
+    fn fit_image(
         &mut self,
         mime: &str,
         bytes: &[u8],
-        limits: &PictureLimits,
+        limits: &ImageLimits,
     ) -> Option<(String, Vec<u8>)> {
         picture::fit(mime, bytes, limits)
     }

@@ -10,7 +10,7 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use compositor::resolve::PictureLimits;
+use compositor::resolve::ImageLimits;
 use image::codecs::jpeg::JpegEncoder;
 use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 use sha2::{Digest as _, Sha256};
@@ -35,7 +35,7 @@ static ONE_AT_A_TIME: Mutex<Kept> = Mutex::new(Kept::new());
 type Fitted = Option<(String, Vec<u8>)>;
 
 /// The picture as the limits want it, with its type; `None` if it cannot be decoded or made to fit.
-pub fn fit(mime: &str, bytes: &[u8], limits: &PictureLimits) -> Fitted {
+pub fn fit(mime: &str, bytes: &[u8], limits: &ImageLimits) -> Fitted {
     let format = ImageFormat::from_mime_type(mime)?;
     let key = key(mime, bytes, limits);
     let mut kept = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ pub fn fit(mime: &str, bytes: &[u8], limits: &PictureLimits) -> Fitted {
 }
 
 /// The same picture under the same limits becomes the same.
-fn key(mime: &str, bytes: &[u8], limits: &PictureLimits) -> [u8; 32] {
+fn key(mime: &str, bytes: &[u8], limits: &ImageLimits) -> [u8; 32] {
     let mut digest = Sha256::new();
     digest.update(format!("{mime} {limits:?}\n"));
     digest.update(bytes);
@@ -137,7 +137,7 @@ fn without_idle_alpha(picture: DynamicImage) -> DynamicImage {
 fn shrink(
     mut picture: DynamicImage,
     format: ImageFormat,
-    limits: &PictureLimits,
+    limits: &ImageLimits,
 ) -> Option<(String, Vec<u8>)> {
     let bytes_max = limits.bytes_max.unwrap_or(u64::MAX);
     let mut side = longer_side(&picture).min(limits.side_px_max.unwrap_or(u32::MAX));
@@ -177,11 +177,7 @@ fn smaller(side: u32, size: u64, bytes_max: u64) -> u32 {
 
 /// What it may be encoded as, the preferred first: photographs stay what they are, drawings keep their edges, and only
 /// what cannot be seen through becomes a photograph.
-fn formats(
-    picture: &DynamicImage,
-    format: ImageFormat,
-    limits: &PictureLimits,
-) -> Vec<ImageFormat> {
+fn formats(picture: &DynamicImage, format: ImageFormat, limits: &ImageLimits) -> Vec<ImageFormat> {
     let is_taken = |wanted: &ImageFormat| {
         let mime = wanted.to_mime_type();
         limits
@@ -258,18 +254,18 @@ mod tests {
 
     #[test]
     fn other_limits_are_another_picture() {
-        let limits = |side| PictureLimits {
+        let limits = |side| ImageLimits {
             mimes: vec!["image/png".to_owned()],
             bytes_max: None,
             side_px_max: Some(side),
-            animation: compositor::resolve::Animation::Taken,
+            animation: compositor::resolve::Animation::Allowed,
         };
         let mut png = Cursor::new(Vec::new());
         let picture = DynamicImage::new_rgb8(64, 32);
         picture.write_to(&mut png, ImageFormat::Png).unwrap();
         let sides = |side| {
             let (_, bytes) = fit("image/png", png.get_ref(), &limits(side)).unwrap();
-            compositor::picture::sides(&bytes)
+            compositor::image_header::dimensions(&bytes)
         };
         assert_eq!(sides(32), Some((32, 16)));
         assert_eq!(sides(16), Some((16, 8)));

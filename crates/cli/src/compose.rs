@@ -50,7 +50,7 @@ pub(crate) struct ComposeOptions {
 
 fn target(name: &str) -> Result<Target, String> {
     let known = Target::ALL.map(Target::name).join(", ");
-    Target::named(name).ok_or_else(|| format!("there are {known}"))
+    Target::from_name(name).ok_or_else(|| format!("there are {known}"))
 }
 
 pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {

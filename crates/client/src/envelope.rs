@@ -80,7 +80,7 @@ impl Envelope {
         let action = value
             .get_mut("action")
             .map(Value::take)
-            .and_then(Action::recorded);
+            .and_then(Action::from_record);
         Ok(Self {
             channel,
             action: action.ok_or_else(unreadable)?,

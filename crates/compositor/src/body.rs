@@ -1,4 +1,4 @@
-//! Bodies of attachments: checked, looked at, and moved out of the message if there is no room (C-033, C-035, C-036).
+//! Bodies of attachments: decoded, classified, and detached from the message if they are too large (C-033, C-035, C-036).
 
 use std::collections::BTreeSet;
 
@@ -8,94 +8,101 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wire::{Digest, Object};
 
-use crate::compose::{InlineRoom, KeptBody};
+use crate::compose::{DetachedBody, InlineBudget};
 use crate::diagnostics::{Diagnostics, quoted};
-use crate::sniff::{self, Class};
+use crate::media_type::{self, Class};
 
-/// What became of a body.
+/// What was done with a body.
 #[derive(Debug)]
-pub(crate) enum Fate {
+pub(crate) enum BodyOutcome {
     /// It stays in its part.
     Inline,
-    /// It is to be kept elsewhere, under this name.
-    Moved { digest: Digest, size: u64 },
-    /// It is no base64 and stays as it came in the message it came with.
+    /// It is to be stored outside of the message, under this name.
+    Detached { digest: Digest, size: u64 },
+    /// It is not base64 and stays unchanged in its message.
     NotBase64(String),
 }
 
-/// Where bodies go.
+/// Collects the bodies of a message, those that stay and those that go.
 pub(crate) struct Bodies {
-    pub room: InlineRoom,
+    pub budget: InlineBudget,
     pub inline_bytes: u64,
-    pub kept: Vec<KeptBody>,
+    pub detached: Vec<DetachedBody>,
     names: BTreeSet<Digest>,
 }
 
 impl Bodies {
-    pub fn new(room: InlineRoom) -> Self {
+    pub fn new(budget: InlineBudget) -> Self {
         Self {
-            room,
+            budget,
             inline_bytes: 0,
-            kept: Vec::new(),
+            detached: Vec::new(),
             names: BTreeSet::new(),
         }
     }
 
-    /// Puts a body into the `file-attachment` it belongs to, or its name if it is to be kept elsewhere. A body nobody can
-    /// decode leaves a descriptor (G-38).
-    pub fn settle(&mut self, part: &mut Object, body: String, said: &mut Diagnostics) -> Fate {
+    /// Puts a body into the `file-attachment` it belongs to, or its name if it is detached. A body that cannot be decoded
+    /// leaves a descriptor (G-38).
+    pub fn attach(
+        &mut self,
+        part: &mut Object,
+        body: String,
+        diagnostics: &mut Diagnostics,
+    ) -> BodyOutcome {
         let Ok(bytes) = STANDARD.decode(&body) else {
-            describe(part, said);
-            return Fate::NotBase64(body);
+            describe(part, diagnostics);
+            return BodyOutcome::NotBase64(body);
         };
         let size = bytes.len() as u64;
         part.insert("size".to_owned(), json!(size));
         let text = |key: &str| part.get(key).and_then(Value::as_str).unwrap_or("");
         let (name, mime) = (quoted(text("name")), text("mime").to_owned());
-        let kind = sniff::classify(&mime, &bytes);
+        let kind = media_type::classify(&mime, &bytes);
         let is_unknown = kind.class == Class::Unknown;
-        if is_unknown && kind.mime != sniff::essence(&mime) {
+        if is_unknown && kind.mime != media_type::essence(&mime) {
             let (mime, sniffed) = (quoted(&mime), kind.mime);
-            said.say(|| format!("attachment: {name} is not {mime} but {sniffed} (described only)"));
+            diagnostics.report(|| {
+                format!("attachment: {name} is not {mime} but {sniffed} (described only)")
+            });
             part.insert("sniffed_mime".to_owned(), json!(sniffed));
         } else {
             part.shift_remove("sniffed_mime");
         }
-        if !is_unknown && self.takes(size) {
+        if !is_unknown && self.reserve_inline(size) {
             part.shift_remove("content_id");
             part.insert("data".to_owned(), Value::String(body));
-            return Fate::Inline;
+            return BodyOutcome::Inline;
         }
-        let digest = self.keep(mime, bytes);
+        let digest = self.detach(mime, bytes);
         part.shift_remove("data");
         part.insert("content_id".to_owned(), json!(format!("sha256:{digest}")));
-        Fate::Moved { digest, size }
+        BodyOutcome::Detached { digest, size }
     }
 
-    /// What is no base64 stays as it came, if there is room for it.
-    pub fn as_it_came(&mut self, body: String) -> Fate {
+    /// What is not base64 stays unchanged, if it fits.
+    pub fn inline_undecoded(&mut self, body: String) -> BodyOutcome {
         let size = body.len() as u64;
-        if self.takes(size) {
-            return Fate::NotBase64(body);
+        if self.reserve_inline(size) {
+            return BodyOutcome::NotBase64(body);
         }
-        let digest = self.keep("text/plain".to_owned(), body.into_bytes());
-        Fate::Moved { digest, size }
+        let digest = self.detach("text/plain".to_owned(), body.into_bytes());
+        BodyOutcome::Detached { digest, size }
     }
 
     /// Whether so many bytes may stay inline; if so, they are counted.
-    fn takes(&mut self, size: u64) -> bool {
-        let takes = size <= self.room.each_bytes && size <= self.room.left_bytes;
-        if takes {
-            self.room.left_bytes -= size;
+    fn reserve_inline(&mut self, size: u64) -> bool {
+        let fits = size <= self.budget.each_bytes && size <= self.budget.left_bytes;
+        if fits {
+            self.budget.left_bytes -= size;
             self.inline_bytes += size;
         }
-        takes
+        fits
     }
 
-    fn keep(&mut self, mime: String, bytes: Vec<u8>) -> Digest {
+    fn detach(&mut self, mime: String, bytes: Vec<u8>) -> Digest {
         let digest = Digest::new(Sha256::digest(&bytes).into());
         if self.names.insert(digest) {
-            self.kept.push(KeptBody {
+            self.detached.push(DetachedBody {
                 content_id: format!("sha256:{digest}"),
                 mime,
                 bytes,
@@ -105,9 +112,9 @@ impl Bodies {
     }
 }
 
-fn describe(part: &mut Object, said: &mut Diagnostics) {
+fn describe(part: &mut Object, diagnostics: &mut Diagnostics) {
     let name = quoted(part.get("name").and_then(Value::as_str).unwrap_or(""));
-    said.say(|| format!("attachment: the body of {name} is not base64 (described only)"));
+    diagnostics.report(|| format!("attachment: the body of {name} is not base64 (described only)"));
     for key in ["data", "size", "content_id", "sniffed_mime"] {
         part.shift_remove(key);
     }

@@ -1,4 +1,4 @@
-//! The whole way of a message from what was submitted to what is persisted.
+//! Composes a message: from what was submitted to what is persisted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,31 +9,31 @@ use crate::ahp;
 use crate::body::Bodies;
 use crate::command::{self, ACTIONS_MAX, Action, Catalogue, host_actions};
 use crate::diagnostics::Diagnostics;
+use crate::normalize::{SubmittedPart, normalize};
 use crate::part::{self, Part, View};
-use crate::settle::{Piece, settle};
 use crate::version::{self, SCHEMA_VERSION};
 
-/// What was submitted.
+/// A submitted message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// A message of the protocol.
     Ahp(Object),
-    /// Parts of somebody who knows them. What they say is not parsed again.
+    /// Parts from a client that knows them. Their text is not parsed again.
     Parts { parts: Vec<Value>, metadata: Object },
-    /// What somebody typed.
+    /// Text that a person typed.
     Text(String),
 }
 
-/// How much of what is attached may stay in the message (C-033).
+/// How many bytes of attachments may stay in the message (C-033).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InlineRoom {
+pub struct InlineBudget {
     /// In one body, decoded.
     pub each_bytes: u64,
     /// In all bodies that the session has yet to take.
     pub left_bytes: u64,
 }
 
-impl Default for InlineRoom {
+impl Default for InlineBudget {
     fn default() -> Self {
         Self {
             each_bytes: 1_048_576,
@@ -42,43 +42,43 @@ impl Default for InlineRoom {
     }
 }
 
-/// What there is around a message when it is submitted.
+/// What a message may refer to when it is submitted: commands, skills, contexts, directories, limits.
 #[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct Environment<'a> {
     pub catalogue: &'a Catalogue,
     /// The names of the skills that exist.
     pub skills: &'a BTreeSet<String>,
     /// What `@selection` and its like are at this moment. A name without parts, or that is not in here, stays a mention
-    /// and the user is told.
+    /// and the diagnostics say so.
     pub contexts: &'a BTreeMap<String, Vec<Part>>,
     /// Kinds of entities that a mention may name: `@node:n42` in a text is one only if `node` is among them.
     pub entity_kinds: &'a BTreeSet<String>,
     /// Absolute directories; relative paths belong to the first.
     pub roots: &'a [String],
-    pub inline: InlineRoom,
+    pub inline: InlineBudget,
     pub now_ms: i64,
 }
 
-/// A body that is to be kept before anything refers to it.
+/// A body outside of the message: to be stored before anything refers to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptBody {
+pub struct DetachedBody {
     /// `sha256:<hex>`
     pub content_id: String,
     pub mime: String,
     pub bytes: Vec<u8>,
 }
 
-/// What a message became.
+/// A composed message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
     /// As persisted.
     pub parts: Vec<Part>,
     /// `{schema_version, origin, model?, agent?, ahp?}`
     pub metadata: Object,
-    /// Of a message of the protocol: as it is recorded and shown. Bodies without room are references (G-32), all else is
-    /// as it came.
+    /// Of a message of the protocol: as it is recorded and shown. Detached bodies are references (G-32), all else is
+    /// unchanged.
     pub message: Option<Object>,
-    pub bodies: Vec<KeptBody>,
+    pub bodies: Vec<DetachedBody>,
     /// What stays inline, to be counted against the session.
     pub inline_bytes: u64,
     pub diagnostics: Vec<String>,
@@ -88,10 +88,10 @@ pub struct Composed {
     pub reaches_model: bool,
 }
 
-/// Why a message is not taken; the peer hears it.
+/// Why a message is refused; the peer hears it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    #[error("empty_message: there is nothing in it that somebody said")]
+pub enum ComposeRefusal {
+    #[error("empty_message: The message is empty")]
     EmptyMessage,
 }
 
@@ -101,15 +101,15 @@ pub fn is_plain(message: &Object) -> bool {
     let attachments = message.get("attachments");
     let has_attachments =
         attachments.is_some_and(|all| all.as_array().is_none_or(|all| !all.is_empty()));
-    let is_ours = message
+    let has_skeleton = message
         .get("_meta")
         .is_some_and(|meta| meta.get(ahp::MESSAGE_KEY).is_some());
-    let begins = text.starts_with('/') || text.starts_with("\\/");
-    !text.is_empty() && !has_attachments && !is_ours && !begins && !text.contains('@')
+    let may_be_command = text.starts_with('/') || text.starts_with("\\/");
+    !text.is_empty() && !has_attachments && !has_skeleton && !may_be_command && !text.contains('@')
 }
 
 /// What [`compose`] would make of a plain message.
-pub fn plain(message: &Object) -> Composed {
+pub fn compose_plain(message: &Object) -> Composed {
     let text = message.get("text").and_then(Value::as_str).unwrap_or("");
     Composed {
         parts: vec![Part::text(text)],
@@ -123,34 +123,36 @@ pub fn plain(message: &Object) -> Composed {
     }
 }
 
-pub fn compose(input: Input, around: &Surroundings<'_>) -> Result<Composed, Refused> {
-    let mut said = Diagnostics::default();
-    let mut bodies = Bodies::new(around.inline);
+pub fn compose(input: Input, environment: &Environment<'_>) -> Result<Composed, ComposeRefusal> {
+    let mut diagnostics = Diagnostics::default();
+    let mut bodies = Bodies::new(environment.inline);
     let (parts, metadata, message) = match input {
         Input::Ahp(mut message) => {
-            let pieces = ahp::pieces(&mut message, around, &mut said);
-            let settled = settle(pieces, around, &mut bodies, &mut said);
-            let recorded = ahp::record(message, &settled);
+            let submitted = ahp::read_message(&mut message, environment, &mut diagnostics);
+            let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
+            let recorded = ahp::record(message, &normalized);
             let metadata = ahp::metadata(&recorded.message, recorded.skeleton);
-            (settled.parts, metadata, Some(recorded.message))
+            (normalized.parts, metadata, Some(recorded.message))
         }
         Input::Parts { parts, metadata } => {
-            let pieces = pieces_of(parts, &mut said);
-            let settled = settle(pieces, around, &mut bodies, &mut said);
-            (settled.parts, versioned(metadata), None)
+            let submitted = read_parts(parts, &mut diagnostics);
+            let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
+            (normalized.parts, with_version(metadata), None)
         }
         Input::Text(text) => {
-            let pieces = ahp::text_pieces(&text, around, &mut said);
-            let settled = settle(pieces, around, &mut bodies, &mut said);
-            (settled.parts, versioned(Object::new()), None)
+            let submitted = ahp::read_text(&text, environment, &mut diagnostics);
+            let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
+            (normalized.parts, with_version(Object::new()), None)
         }
     };
     if parts.iter().all(|part| part.kind() == "editor-context") {
-        return Err(Refused::EmptyMessage);
+        return Err(ComposeRefusal::EmptyMessage);
     }
-    let asked = parts.iter().filter(|part| is_action(part)).count();
-    if asked > ACTIONS_MAX {
-        said.say(|| format!("command: only the first {ACTIONS_MAX} of {asked} actions are done"));
+    let action_count = parts.iter().filter(|part| is_action(part)).count();
+    if action_count > ACTIONS_MAX {
+        diagnostics.report(|| {
+            format!("command: only the first {ACTIONS_MAX} of {action_count} actions are done")
+        });
     }
     Ok(Composed {
         actions: host_actions(&parts),
@@ -158,26 +160,26 @@ pub fn compose(input: Input, around: &Surroundings<'_>) -> Result<Composed, Refu
         parts,
         metadata,
         message,
-        bodies: bodies.kept,
+        bodies: bodies.detached,
         inline_bytes: bodies.inline_bytes,
-        diagnostics: said.finish(),
+        diagnostics: diagnostics.finish(),
     })
 }
 
-fn pieces_of(parts: Vec<Value>, said: &mut Diagnostics) -> Vec<Piece> {
-    let mut pieces = Vec::with_capacity(parts.len());
+fn read_parts(parts: Vec<Value>, diagnostics: &mut Diagnostics) -> Vec<SubmittedPart> {
+    let mut submitted = Vec::with_capacity(parts.len());
     for (index, value) in parts.into_iter().enumerate() {
         let part = version::part_of(value);
         if part.kind() == version::UNREADABLE {
-            said.say(|| format!("part {index}: {}", part::NotAPart));
+            diagnostics.report(|| format!("part {index}: {}", part::NotAPart));
         }
-        pieces.push(Piece::of(part.into_object()));
+        submitted.push(SubmittedPart::from_object(part.into_object()));
     }
-    pieces
+    submitted
 }
 
-/// Metadata of somebody who knows parts: the version they were written in stays (C-087).
-fn versioned(mut metadata: Object) -> Object {
+/// Metadata from a client that knows parts: the version they were written in stays (C-087).
+fn with_version(mut metadata: Object) -> Object {
     let version = metadata.get("schema_version").and_then(Value::as_i64);
     if version.is_none_or(|version| version < 1) {
         metadata.insert("schema_version".to_owned(), json!(SCHEMA_VERSION));
@@ -195,11 +197,11 @@ fn is_action(part: &Part) -> bool {
 /// Whether anything but host actions is in a message: what an editor adds by itself and blanks between actions are not
 /// (C-053).
 fn reaches_model(parts: &[Part]) -> bool {
-    let is_said = |part: &Part| match part.view() {
+    let is_for_model = |part: &Part| match part.view() {
         View::Command(_) => !is_action(part),
         View::EditorContext(_) => false,
         View::Text(text) => !text.text.trim().is_empty(),
         _ => true,
     };
-    parts.iter().any(is_said) || !parts.iter().any(is_action)
+    parts.iter().any(is_for_model) || !parts.iter().any(is_action)
 }

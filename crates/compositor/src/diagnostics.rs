@@ -1,6 +1,6 @@
-//! What the user is told about a message: short sentences, few of them, whatever was sent.
+//! Sentences for the user about a message: short, and a bounded number of them whatever was sent.
 
-/// A message of a thousand bad attachments is told about once per kind of complaint and a bit.
+/// A message with a thousand bad attachments does not become a thousand sentences.
 const SENTENCES_MAX: usize = 64;
 /// As much of a name as a sentence needs.
 const NAME_CHARS_MAX: usize = 120;
@@ -12,7 +12,7 @@ pub(crate) struct Diagnostics {
 }
 
 impl Diagnostics {
-    pub fn say(&mut self, sentence: impl FnOnce() -> String) {
+    pub fn report(&mut self, sentence: impl FnOnce() -> String) {
         if self.sentences.len() < SENTENCES_MAX {
             self.sentences.push(sentence());
         } else {
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(quoted("a\nb\0"), "'a\u{fffd}b\u{fffd}'");
         assert_eq!(quoted(&"é".repeat(1_000)).chars().count(), 123);
         let mut diagnostics = Diagnostics::default();
-        (0..1_000).for_each(|n| diagnostics.say(|| n.to_string()));
+        (0..1_000).for_each(|n| diagnostics.report(|| n.to_string()));
         let sentences = diagnostics.finish();
         assert_eq!(sentences.len(), 65);
         assert_eq!(sentences[64], "and 936 more like these");

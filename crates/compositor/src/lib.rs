@@ -1,25 +1,25 @@
 //! What a user message means.
 //!
-//! A message is a list of typed parts from the moment it is submitted until a provider's own shapes are made of it at
-//! the last door (`lower`). Everything here is a function of its arguments.
+//! A message is a list of typed parts from the moment it is submitted until it is lowered to a provider's
+//! own shapes (`lower`). Everything here is a function of its arguments.
 //!
-//! Must not know: files, sockets, channels, the host. What lies in a workspace or a blob store is handed in.
+//! Must not know: files, sockets, channels, the host. The content of workspaces and blob stores is passed in.
 
 pub mod ahp;
 mod body;
 pub mod command;
 pub mod compose;
 mod diagnostics;
+pub mod image_header;
 pub mod lower;
+pub mod media_type;
+mod normalize;
 pub mod parse;
 pub mod part;
-pub mod picture;
 pub mod position;
 pub mod resolve;
-mod settle;
-pub mod sniff;
 pub mod version;
 
 pub use command::{Action, Catalogue, host_actions};
-pub use compose::{Composed, Input, Refused, Surroundings, compose, is_plain, plain};
+pub use compose::{ComposeRefusal, Composed, Environment, Input, compose, compose_plain, is_plain};
 pub use part::{Part, View};

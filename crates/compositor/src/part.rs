@@ -20,7 +20,7 @@ const KINDS: [&str; 6] = [
     "editor-context",
 ];
 
-/// A value that is no part.
+/// A value that is not a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a part is an object with a `type`")]
 pub struct NotAPart;
@@ -51,23 +51,23 @@ pub struct Text<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileRef<'a> {
-    pub place: Place<'a>,
+    pub location: Location<'a>,
     pub range: Option<Range>,
     pub name: Option<&'a str>,
     pub mime: Option<&'a str>,
     pub size: Option<u64>,
 }
 
-/// Where the body of a reference lies (C-020).
+/// Where the body of a reference is (C-020).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum Location<'a> {
     Path(&'a str),
     Url(&'a str),
     ContentId(&'a str),
 }
 
-/// A slice of a file (C-013): lines count from 1 and include both ends, bytes from 0 without the end. As it was said:
-/// whether it makes sense is found out at lowering.
+/// A slice of a file (C-013): lines count from 1 and include both ends, bytes from 0 without the end. As it was sent:
+/// lowering checks whether it makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     pub unit: Unit,
@@ -146,7 +146,7 @@ pub struct EditorContext<'a> {
 }
 
 impl Part {
-    pub fn read(value: Value) -> Result<Self, NotAPart> {
+    pub fn from_value(value: Value) -> Result<Self, NotAPart> {
         match value {
             Value::Object(object) if object.get("type").is_some_and(Value::is_string) => {
                 Ok(Self(object))
@@ -156,11 +156,11 @@ impl Part {
     }
 
     pub fn text(text: impl Into<String>) -> Self {
-        Self::make(json!({"type": "text", "text": text.into()}))
+        Self::new(json!({"type": "text", "text": text.into()}))
     }
 
-    /// A part of our own making.
-    pub(crate) fn make(value: Value) -> Self {
+    /// A part that is made here; `value` is an object.
+    pub(crate) fn new(value: Value) -> Self {
         match value {
             Value::Object(object) => Self(object),
             _ => unreachable!("parts are made from objects"),
@@ -187,7 +187,7 @@ impl Part {
         Value::Object(self.0)
     }
 
-    /// The text of the message that stands for this part.
+    /// The text of the message that represents this part.
     pub fn anchor(&self) -> Option<&str> {
         self.0.get("anchor").and_then(Value::as_str)
     }
@@ -238,14 +238,14 @@ impl Part {
     fn as_file_ref(&self) -> Option<FileRef<'_>> {
         let of = self.0.get("ref")?.as_object()?;
         let string = |key: &str| of.get(key).and_then(Value::as_str);
-        let place = match string("kind")? {
-            "path" => Place::Path(string("path")?),
-            "url" => Place::Url(string("url")?),
-            "content-id" => Place::ContentId(string("content_id")?),
+        let location = match string("kind")? {
+            "path" => Location::Path(string("path")?),
+            "url" => Location::Url(string("url")?),
+            "content-id" => Location::ContentId(string("content_id")?),
             _ => return None,
         };
         Some(FileRef {
-            place,
+            location,
             range: range_in(of)?,
             name: string("name"),
             mime: string("mime"),

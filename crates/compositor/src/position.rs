@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-/// A place in a text: both count from zero, the second in UTF-16 units.
+/// A position in a text: both count from zero, the second in UTF-16 units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub line: u64,
@@ -15,7 +15,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Reads `{line, character}`; what is no whole number from zero on is none.
+    /// Reads `{line, character}`; both are whole numbers from zero on.
     pub fn read(value: &Value) -> Option<Self> {
         Some(Self {
             line: value.get("line")?.as_u64()?,
@@ -42,7 +42,7 @@ pub fn lines_of_selection(selection: &Value) -> Option<(u64, u64)> {
 /// How far apart marks are, in bytes.
 const STRIDE: usize = 128;
 
-/// What is known of one place in the text.
+/// What is known of one position in the text.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     byte: usize,
@@ -52,7 +52,7 @@ struct Mark {
     line: u64,
 }
 
-/// Finds places in one text.
+/// Converts positions in one text.
 pub struct Ruler<'a> {
     text: &'a str,
     marks: Vec<Mark>,
@@ -96,7 +96,7 @@ impl<'a> Ruler<'a> {
         self.text
     }
 
-    /// The bytes that a range covers: a place past the end of its line is that end, one in the middle of a character
+    /// The bytes that a range covers: a position past the end of its line is that end, one in the middle of a character
     /// widens the range. `None` if a line does not exist or the range is backwards.
     pub fn bytes(&self, range: &Range<Position>) -> Option<Range<usize>> {
         if range.end < range.start {
@@ -107,7 +107,7 @@ impl<'a> Ruler<'a> {
         Some(start..end.max(start))
     }
 
-    /// The offset of a place. The line after a final line end is one (G-39).
+    /// The offset of a position. The line after a final line end is one (G-39).
     pub fn byte(&self, position: Position, snap: Snap) -> Option<usize> {
         let start = self.line_start(position.line)?;
         let end = self.line_end(position.line);
@@ -179,7 +179,7 @@ impl<'a> Ruler<'a> {
         self.marks[beyond.saturating_sub(1)]
     }
 
-    /// Goes on character by character until something holds or the text ends; where that is, and the place before.
+    /// Goes on character by character until something holds or the text ends; where that is, and the position before.
     fn walk(&self, from: Mark, until: impl Fn(&Mark) -> bool) -> (Mark, Mark) {
         let (mut at, mut before) = (from, from);
         for c in self.text[from.byte..].chars() {

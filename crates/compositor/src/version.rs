@@ -1,16 +1,16 @@
 //! The version of the shape that parts are persisted in, and how older ones are read (C-085 to C-087).
 //!
-//! Rows are never rewritten: each version brings a step from the one before it, applied in memory. What a newer writer
-//! left is read as far as it can be, part by part.
+//! Rows are never rewritten: each version brings a step from the one before it, applied in memory. What a newer version
+//! wrote is read as far as it can be, part by part.
 
 use serde_json::{Value, json};
 
 use crate::part::Part;
 
-/// The version that is written. A part type more is no new version.
+/// The version that is written. Another type of part is not a new version.
 pub const SCHEMA_VERSION: i64 = 1;
 
-/// The type of what is no part at all.
+/// The type of a row that is not a part.
 pub(crate) const UNREADABLE: &str = "unreadable";
 
 /// Reads a part of one version as one of the next.
@@ -31,13 +31,13 @@ fn adapt(rows: Vec<Value>, schema_version: i64, adapters: &[Adapter]) -> Vec<Par
     rows.into_iter().map(part).collect()
 }
 
-/// A row that is no part does not take its siblings with it: it is shown as a part nobody can read.
+/// A row that is not a part does not affect its siblings: it becomes a part of its own type.
 pub(crate) fn part_of(row: Value) -> Part {
     match row {
         Value::Object(fields) if fields.get("type").is_some_and(Value::is_string) => {
-            Part::make(Value::Object(fields))
+            Part::new(Value::Object(fields))
         }
-        other => Part::make(json!({"type": UNREADABLE, "value": other})),
+        other => Part::new(json!({"type": UNREADABLE, "value": other})),
     }
 }
 
@@ -53,12 +53,12 @@ mod tests {
             if let Some(path) = value["ref"].get("path").cloned() {
                 value["ref"] = json!({"kind": "path", "file_path": path});
             }
-            Part::read(value).unwrap()
+            Part::from_value(value).unwrap()
         }
         fn mark(part: Part) -> Part {
             let mut value = part.into_value();
             value["seen"] = json!(3);
-            Part::read(value).unwrap()
+            Part::from_value(value).unwrap()
         }
         let row = || vec![json!({"type": "file-ref", "ref": {"kind": "path", "path": "a.ts"}})];
         let read = |version| adapt(row(), version, &[rename, mark])[0].to_value();

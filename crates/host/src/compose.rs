@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use compositor::compose::InlineRoom;
-use compositor::{Catalogue, Input, Surroundings};
+use compositor::compose::InlineBudget;
+use compositor::{Catalogue, Input, Environment};
 use kernel::{Compose, WorkFailed, HostAction, Submission};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
@@ -43,13 +43,13 @@ pub fn compose_message(
         .iter()
         .filter_map(|uri| String::from_utf8(file_uri::path_of(uri)?).ok())
         .collect();
-    let around = Surroundings {
+    let around = Environment {
         catalogue: &known.catalogue,
         skills: &known.skills,
         contexts: &BTreeMap::new(),
         entity_kinds: &BTreeSet::new(),
         roots: &roots,
-        inline: InlineRoom {
+        inline: InlineBudget {
             each_bytes: compose.each_bytes as u64,
             left_bytes: compose.left_bytes as u64,
         },

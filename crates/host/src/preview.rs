@@ -8,10 +8,10 @@ use std::path::Path;
 
 use agents::catalogue;
 use agents::files::{Files, Reach, Store};
-use compositor::compose::{InlineRoom, KeptBody};
+use compositor::compose::{InlineBudget, DetachedBody};
 use compositor::lower::{CapabilityMap, Lowered, Target, lower};
 use compositor::resolve::{InlineLimits, resolve};
-use compositor::{Input, Part, Refused, Surroundings};
+use compositor::{Input, Part, Refused, Environment};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
@@ -51,13 +51,13 @@ pub fn preview(
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
         input,
-        &Surroundings {
+        &Environment {
             catalogue: &found.catalogue,
             skills: &skills.collect(),
             contexts: &BTreeMap::new(),
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
-            inline: InlineRoom::default(),
+            inline: InlineBudget::default(),
             now_ms: context.now.0,
         },
     )?;
@@ -103,7 +103,7 @@ pub fn preview(
 
 /// Bodies of the message itself, and the entities that were named.
 struct PreviewStore<'a> {
-    bodies: Vec<KeptBody>,
+    bodies: Vec<DetachedBody>,
     entities: &'a [(String, String)],
 }
 

@@ -3,7 +3,7 @@
 use agent_api::AgentError;
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::state::Step;
 use crate::turn::end::{end_turn_in_error, stop_run};
@@ -13,10 +13,10 @@ use crate::turn::end::{end_turn_in_error, stop_run};
 pub(crate) fn record_agent_action(
     step: &mut Step,
     uri: &ChannelUri,
-    name: &str,
+    kind: ActionKind,
     fields: Value,
 ) -> bool {
-    let action = Action::host(name, fields);
+    let action = Action::host(kind, fields);
     match Action::decode(Value::Object(action.body)) {
         Ok(action) => step.act(uri, action, None) == Reduced::Changed,
         Err(error) => {
@@ -36,5 +36,5 @@ pub(crate) fn record_agent_action(
 pub(crate) fn notice(step: &mut Step, uri: &ChannelUri, turn_id: &str, text: &str) {
     let part = json!({"kind": "systemNotification", "content": text});
     let fields = json!({"turnId": turn_id, "part": part});
-    step.act_as_host(uri, "chat/responsePart", fields);
+    step.act_as_host(uri, ActionKind::ChatResponsePart, fields);
 }

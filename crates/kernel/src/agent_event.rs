@@ -5,7 +5,7 @@ use agent_api::{AgentError, AgentEvent, AgentReply, TextKind};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::published::state::{ContentRef, UsageInfo};
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::agent_action::{notice, record_agent_action};
 use crate::channels::Executor;
@@ -36,7 +36,7 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         AgentEvent::Title(title) => sessions::set_title_by_agent(step, uri, &title),
         AgentEvent::Activity(activity) => {
             let fields = json!({"activity": activity});
-            step.act_as_host(uri, "chat/activityChanged", fields);
+            step.act_as_host(uri, ActionKind::ChatActivityChanged, fields);
         }
         AgentEvent::Checkpoint(data) => store_checkpoint(step, uri, turn, data),
         AgentEvent::Notes(notes) => store_notes(step, uri, turn, &notes),
@@ -85,7 +85,7 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             summary,
         } => compact(step, uri, keep_turns, summary),
         AgentEvent::Completed => {
-            end_turn(step, uri, "chat/turnComplete", json!({"turnId": turn}));
+            end_turn(step, uri, ActionKind::ChatTurnComplete, json!({"turnId": turn}));
             step.follow_up(FollowUp::StartQueue(uri.clone())); // the next one is due (G-08)
         }
         AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
@@ -100,7 +100,7 @@ fn open_part(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, kind: 
     };
     let body = json!({"kind": name, "id": id, "content": ""});
     let fields = json!({"turnId": turn_id, "part": body});
-    step.act_as_host(uri, "chat/responsePart", fields);
+    step.act_as_host(uri, ActionKind::ChatResponsePart, fields);
     if let Some(run) = step.run_mut(uri) {
         run.add_part(part, id, kind);
     }
@@ -120,7 +120,7 @@ fn add_text(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, text: S
 
 /// What no client could read is not sent, and not kept a secret either (H-078).
 fn report_usage(step: &mut Step, uri: &ChannelUri, turn_id: &str, usage: &UsageInfo) {
-    let usage = Action::host("chat/usage", json!({"turnId": turn_id, "usage": usage}));
+    let usage = Action::host(ActionKind::ChatUsage, json!({"turnId": turn_id, "usage": usage}));
     match Action::decode(Value::Object(usage.body)) {
         Ok(usage) => {
             step.act(uri, usage, None);
@@ -136,7 +136,7 @@ fn add_content_ref(step: &mut Step, uri: &ChannelUri, turn_id: &str, content: &C
     let mut part = json!(content);
     part["kind"] = json!("contentRef");
     let fields = json!({"turnId": turn_id, "part": part});
-    record_agent_action(step, uri, "chat/responsePart", fields);
+    record_agent_action(step, uri, ActionKind::ChatResponsePart, fields);
 }
 
 /// What an agent wants to have back when the turn is resumed.

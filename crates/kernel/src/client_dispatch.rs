@@ -2,7 +2,7 @@
 
 use wire::ChannelUri;
 use wire::action::ActionError;
-use wire::published::actions::ActionType;
+use wire::ActionKind;
 
 use crate::bodies::SentAction;
 
@@ -12,5 +12,5 @@ pub(crate) struct ClientDispatch {
     pub client_seq: i64,
     pub sent: SentAction,
     /// Its type, or what is wrong with it.
-    pub kind: Result<ActionType, ActionError>,
+    pub kind: Result<ActionKind, ActionError>,
 }

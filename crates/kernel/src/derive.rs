@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use wire::ActionKind;
 use serde_json::{Value, json};
 use wire::state::{ChatState, Part};
 use wire::{ChannelUri, Object};
@@ -40,7 +41,7 @@ pub(crate) fn derive(step: &mut Step) {
             continue;
         };
         if found.is_read() {
-            step.act_as_host(&session, "session/isReadChanged", json!({"isRead": false}));
+            step.act_as_host(&session, ActionKind::SessionIsReadChanged, json!({"isRead": false}));
         }
         note(&session);
     }
@@ -83,7 +84,7 @@ fn sync_catalogue(step: &mut Step, uri: &ChannelUri) {
         // A partial entry cannot clear a field: the whole entry is sent again (H-149).
         let mut summary = chat_summary(&state);
         summary["title"] = json!(entry.title);
-        step.act_as_host(&session, "session/chatAdded", json!({"summary": summary}));
+        step.act_as_host(&session, ActionKind::SessionChatAdded, json!({"summary": summary}));
     } else {
         let mut changes = Object::new();
         if entry.status != state.status {
@@ -97,13 +98,13 @@ fn sync_catalogue(step: &mut Step, uri: &ChannelUri) {
         }
         if !changes.is_empty() {
             let fields = json!({"chat": uri.as_str(), "changes": changes});
-            step.act_as_host(&session, "session/chatUpdated", fields);
+            step.act_as_host(&session, ActionKind::SessionChatUpdated, fields);
         }
     }
     if activity_changed && let Some(activity) = &state.activity {
         // The session shows the activity of the chat that spoke of it last (G-05).
         let fields = json!({"activity": activity});
-        step.act_as_host(&session, "session/activityChanged", fields);
+        step.act_as_host(&session, ActionKind::SessionActivityChanged, fields);
     }
 }
 
@@ -117,7 +118,7 @@ fn sync_activity(step: &mut Step, session: &ChannelUri) {
     }
     let another = state.chats.iter().find_map(|chat| chat.activity.clone());
     let fields = json!({"activity": another});
-    step.act_as_host(session, "session/activityChanged", fields);
+    step.act_as_host(session, ActionKind::SessionActivityChanged, fields);
 }
 
 /// The session's `inputNeeded` says what the chat's active turn waits for (H-196, H-220, H-221).
@@ -135,13 +136,13 @@ fn sync_input_needed(step: &mut Step, uri: &ChannelUri) {
     for entry in &published {
         if !wanted.iter().any(|other| other["id"] == entry["id"]) {
             let fields = json!({"id": entry["id"]});
-            step.act_as_host(&session, "session/inputNeededRemoved", fields);
+            step.act_as_host(&session, ActionKind::SessionInputNeededRemoved, fields);
         }
     }
     for entry in wanted {
         if !published.contains(&entry) {
             let fields = json!({"request": entry});
-            step.act_as_host(&session, "session/inputNeededSet", fields);
+            step.act_as_host(&session, ActionKind::SessionInputNeededSet, fields);
         }
     }
 }
@@ -155,7 +156,7 @@ fn remove_input_of_gone_chats(step: &mut Step, session: &ChannelUri) {
     });
     let gone: Vec<Value> = gone.map(|entry| entry["id"].clone()).collect();
     for id in gone {
-        step.act_as_host(session, "session/inputNeededRemoved", json!({"id": id}));
+        step.act_as_host(session, ActionKind::SessionInputNeededRemoved, json!({"id": id}));
     }
 }
 

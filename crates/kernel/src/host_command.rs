@@ -6,7 +6,7 @@
 
 use agent_api::AgentError;
 use serde_json::json;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::agent_action::notice;
 use crate::background_task::BackgroundTask;
@@ -70,8 +70,8 @@ fn rewind(step: &mut Step, uri: &ChannelUri, action: &HostAction) -> Result<Stri
         Some((chat.number_at(index)?, turn.id.clone()))
     });
     let action = match &kept {
-        Some((_, turn_id)) => Action::host("chat/truncated", json!({"turnId": turn_id})),
-        None => Action::host("chat/truncated", json!({})),
+        Some((_, turn_id)) => Action::host(ActionKind::ChatTruncated, json!({"turnId": turn_id})),
+        None => Action::host(ActionKind::ChatTruncated, json!({})),
     };
     let kept = kept.map(|(n, _)| {
         let mut page = chat.page_through(n);
@@ -141,7 +141,7 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
         reaches_model: submitted.reaches_model,
     };
     if task.compact.is_none() && !task.reaches_model {
-        end_turn(step, uri, "chat/turnComplete", json!({"turnId": turn_id}));
+        end_turn(step, uri, ActionKind::ChatTurnComplete, json!({"turnId": turn_id}));
         step.follow_up(FollowUp::StartQueue(uri.clone()));
         return None;
     }
@@ -185,7 +185,7 @@ fn fail_command(step: &mut Step, uri: &ChannelUri, message: String) {
 fn archive(step: &mut Step, uri: &ChannelUri) -> String {
     let session = step.chat(uri).session().clone();
     let fields = json!({"isArchived": true});
-    step.act_as_host(&session, "session/isArchivedChanged", fields);
+    step.act_as_host(&session, ActionKind::SessionIsArchivedChanged, fields);
     "This session is archived.".to_owned()
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wire::methods::{self, Call};
 use wire::rpc::code;
-use wire::{Action, ChannelUri, Id, Incoming, Origin, RpcError, compat};
+use wire::{ChannelUri, Id, Incoming, Origin, RpcError, compat};
 
 use crate::bodies::{DetachedBodies, SentAction};
 use crate::calls;
@@ -88,7 +88,7 @@ fn decode(
             "dispatchAction" => {
                 let mut dispatch = methods::decode_dispatch(params).ok()?;
                 compat::up_action(generation?, &mut dispatch.action);
-                let kind = Action::decode(dispatch.action.clone()).map(|action| action.kind);
+                let kind = wire::action::check_payload(&mut dispatch.action);
                 let Value::Object(action) = dispatch.action else {
                     return None; // no object is no action
                 };

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 use wire::state::{ConfigState, RootState};
-use wire::{Action, ChannelUri, Object, Timestamp};
+use wire::{Action, ActionKind, ChannelUri, Object, Timestamp};
 
 use crate::background_task::BackgroundTask;
 use crate::config;
@@ -35,7 +35,7 @@ impl Kernel {
         let mut step = kernel.begin_step(now);
         if agents_changed {
             let fields = json!({"agents": agents});
-            step.act_on_root(&Action::host("root/agentsChanged", fields), None);
+            step.act_on_root(&Action::host(ActionKind::RootAgentsChanged, fields), None);
         } else if is_new {
             step.mark_head(&ChannelUri::root());
         }

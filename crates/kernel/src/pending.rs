@@ -6,7 +6,7 @@ use agent_api::AgentReply;
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
 use wire::state::ChatState;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::channels::Chat;
 use crate::host_command;
@@ -157,7 +157,7 @@ pub(crate) fn start_queued(step: &mut Step, uri: &ChannelUri) {
         submitted.commands = host_command::rewind_first(step, uri, commands);
     }
     let fields = json!({"kind": "queued", "id": next.id});
-    step.act_as_host(uri, "chat/pendingMessageRemoved", fields); // H-231
+    step.act_as_host(uri, ActionKind::ChatPendingMessageRemoved, fields); // H-231
     let turn_id = step.chat(uri).free_turn_id(step.seq());
     let fields = json!({
         "turnId": turn_id,
@@ -165,7 +165,7 @@ pub(crate) fn start_queued(step: &mut Step, uri: &ChannelUri) {
         "message": next.message,
         "queuedMessageId": next.id,
     });
-    let started = step.act_as_host(uri, "chat/turnStarted", fields);
+    let started = step.act_as_host(uri, ActionKind::ChatTurnStarted, fields);
     assert!(started, "an idle chat takes a turn");
     let private = step.chat_mut(uri).private_mut();
     let author = private.queue_authors.remove(&next.id);
@@ -195,7 +195,7 @@ pub(crate) fn take_steering(step: &mut Step, uri: &ChannelUri, run: RunId, steer
             });
         }
         let fields = json!({"kind": "steering", "id": waiting.id});
-        step.act_as_host(uri, "chat/pendingMessageRemoved", fields);
+        step.act_as_host(uri, ActionKind::ChatPendingMessageRemoved, fields);
         show_steering(step, uri, &turn_id, &waiting.message);
         message = Some(waiting.message);
     }
@@ -221,5 +221,5 @@ fn show_steering(step: &mut Step, uri: &ChannelUri, turn_id: &str, message: &Val
         "_meta": {wire::meta::STEERING: message},
     });
     let fields = json!({"turnId": turn_id, "part": part});
-    step.act_as_host(uri, "chat/responsePart", fields);
+    step.act_as_host(uri, ActionKind::ChatResponsePart, fields);
 }

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use wire::dispatchable::ChatAction;
+use wire::action::ChatAction;
 use wire::{Action, ChannelUri, Object};
 
 use crate::bodies::{
-    self, Body, InlineRoom, SentAction, clip_content, detach_message, detach_result,
+    self, Body, InlineBudget, SentAction, clip_content, detach_message, detach_result,
 };
 use crate::io::Compose;
 use crate::message;
@@ -154,7 +154,7 @@ fn prepare_message(
     let Some(Value::Object(message)) = action.body.get_mut(field) else {
         return Ok(unchanged(action)); // none is a message, too
     };
-    let room = InlineRoom {
+    let room = InlineBudget {
         each: kernel.limits().inline_body_bytes,
         all: inline_bytes_left(kernel, kernel.chat(chat).session()),
     };

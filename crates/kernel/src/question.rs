@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wire::published::state::ChatInputResponseKind;
 use wire::reduce::Reduced;
 use wire::state::ChatState;
-use wire::{Action, ChannelUri, Object};
+use wire::{Action, ActionKind, ChannelUri, Object};
 
 use crate::agent_action::record_agent_action;
 use crate::io::Effect;
@@ -180,7 +180,7 @@ pub(crate) fn ask_user(step: &mut Step, uri: &ChannelUri, ask: u64, request: Inp
     let id = format!("q{}", step.seq().0 + 1); // from the seq that creates it (G-26)
     request.insert("id".to_owned(), json!(id));
     let fields = json!({"request": request});
-    if record_agent_action(step, uri, "chat/inputRequested", fields) {
+    if record_agent_action(step, uri, ActionKind::ChatInputRequested, fields) {
         if let Some(run) = step.run_mut(uri) {
             run.add_question(ask, id);
         }
@@ -230,7 +230,7 @@ pub(crate) fn close_open_questions(step: &mut Step, uri: &ChannelUri) {
     let open: Vec<String> = open.collect();
     for id in open {
         let fields = json!({"requestId": id, "response": "cancel"});
-        step.act_as_host(uri, "chat/inputCompleted", fields);
+        step.act_as_host(uri, ActionKind::ChatInputCompleted, fields);
     }
 }
 

@@ -10,7 +10,7 @@ use wire::ext::system_message_transform::{
     SystemMessageTransformSection,
 };
 use wire::state::SessionState;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::ask_client::ask_client;
 use crate::io::{Effect, PeerId, RunId};
@@ -66,7 +66,7 @@ pub(crate) fn opt_in(step: &mut Step, uri: &ChannelUri, action: &Action, sender:
     }
     step.record_extension_action(uri, action, sender);
     let fields = json!({"activeClient": merged});
-    step.act_as_host(uri, "session/activeClientSet", fields);
+    step.act_as_host(uri, ActionKind::SessionActiveClientSet, fields);
 }
 
 /// An agent put its sections together for the turn it works on.

@@ -40,7 +40,7 @@ impl Submission {
     pub fn plain(message: Object) -> Self {
         let compositor::Composed {
             parts, metadata, ..
-        } = compositor::plain(&message);
+        } = compositor::compose_plain(&message);
         Self {
             message,
             metadata,

@@ -93,7 +93,7 @@ pub(crate) fn cut_back(
         }
     }
     let active = step.chat(uri).state().active_turn.as_ref();
-    let active = active.and_then(|turn| turn.as_if_cancelled());
+    let active = active.map(|turn| turn.as_if_cancelled());
     if step.act(uri, action, sender) == Reduced::Unchanged {
         return; // nothing came after that turn; the sender was answered
     }

@@ -2,6 +2,7 @@
 //! deep and how many is bounded (H-153).
 
 use agent_api::{ToolStart, Worker};
+use wire::ActionKind;
 use serde_json::{Value, json};
 use wire::ChannelUri;
 use wire::state::Outcome;
@@ -82,7 +83,7 @@ fn announce(
         "toolInput": worker.task,
         "confirmed": "not-needed",
     });
-    record_agent_action(step, parent, "chat/toolCallReady", fields).then_some(id)
+    record_agent_action(step, parent, ActionKind::ChatToolCallReady, fields).then_some(id)
 }
 
 /// The URI is free: the call, the chat and its first turn, in one step.
@@ -124,14 +125,14 @@ pub(crate) fn create_worker(
     };
     create_chat(step, &session, new);
     let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});
-    record_agent_action(step, &parent, "chat/toolCallContentChanged", fields);
+    record_agent_action(step, &parent, ActionKind::ChatToolCallContentChanged, fields);
     let worker_turn = step.chat(uri).free_turn_id(step.seq());
     let fields = json!({
         "turnId": worker_turn,
         "startedAt": step.now().to_rfc3339(),
         "message": message,
     });
-    let started = step.act_as_host(uri, "chat/turnStarted", fields);
+    let started = step.act_as_host(uri, ActionKind::ChatTurnStarted, fields);
     assert!(started, "a new chat takes a turn");
     let submitted = record_plain_message(step, uri, &message, &worker_turn);
     begin_turn(step, uri, author, submitted);
@@ -206,7 +207,7 @@ pub(crate) fn report(step: &mut Step, uri: &ChannelUri) {
         result["error"] = json!({"message": message});
     }
     let fields = json!({"turnId": turn_id, "toolCallId": id, "result": result});
-    if record_agent_action(step, &parent, "chat/toolCallComplete", fields) {
+    if record_agent_action(step, &parent, ActionKind::ChatToolCallComplete, fields) {
         report_if_over(step, &parent, &id);
     }
 }
@@ -224,7 +225,7 @@ pub(crate) fn cancel(step: &mut Step, workers: Vec<ChannelUri>) {
         if let Some(turn_id) = step.active_turn_id(&chat) {
             stop_run(step, &chat);
             let fields = json!({"turnId": turn_id});
-            end_turn(step, &chat, "chat/turnCancelled", fields);
+            end_turn(step, &chat, ActionKind::ChatTurnCancelled, fields);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Content that lies outside of state and is named by what it is: `ahp-content:/sha256/<hex>` (G-32).
+//! Content that is stored outside of state and named by its digest: `ahp-content:/sha256/<hex>` (G-32).
 //!
-//! Promises: a digest has exactly one URI, and whatever else looks like one is none.
-//! Must not know: how a digest is computed, where content lies.
+//! Promises: a digest has exactly one URI, and nothing else is accepted as one.
+//! Must not know: how a digest is computed, where content is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

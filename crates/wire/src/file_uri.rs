@@ -1,6 +1,6 @@
-//! `file:` URIs of this machine and the paths they name. By name only: whoever opens one checks again.
+//! `file:` URIs of this machine and the paths they name. By name only: opening one checks again.
 //!
-//! Promises: one reading for all. Who allows a directory and who opens it mean the same place.
+//! Promises: one way to read them, so that allowing a directory and opening it mean the same directory.
 
 /// The absolute path a `file:` URI names, in bytes and without `.`, `..` and empty names; `None` if it names nothing on
 /// this machine.

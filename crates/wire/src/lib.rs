@@ -1,14 +1,12 @@
 //! What both sides of the wire agree on: JSON-RPC messages, channel URIs, actions, state, reducers, versions.
 //!
-//! Promises: every function here is pure. Input from outside never panics. Fields nobody here knows survive.
+//! Promises: every function here is pure. Input from outside never panics. Unknown fields survive.
 //! Must not know: I/O, async runtimes, the host.
 
 pub mod action;
 pub mod compat;
 pub mod content;
-pub mod dispatchable;
 pub mod ext;
-mod families;
 pub mod file_uri;
 pub mod meta;
 pub mod methods;
@@ -20,8 +18,8 @@ pub mod time;
 pub mod uri;
 pub mod version;
 
-pub use action::{Action, Origin};
-/// The published types, for the rooms that read params decoded by them.
+pub use action::{Action, ActionKind, Origin};
+/// The published types, for the crates that read params decoded by them.
 pub use ahp_types as published;
 pub use content::Digest;
 pub use rpc::{Id, Incoming, RpcError};

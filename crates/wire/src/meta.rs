@@ -1,4 +1,4 @@
-//! Names under which the host keeps something of its own in a part's `_meta`. Clients may read them and need not.
+//! Keys of the host's own in the `_meta` of a part. Clients may ignore them.
 
-/// On a notification: the steering `Message` that was taken there. Nothing else in a turn holds it.
+/// On a notification: the steering `Message` that was inserted there. Nothing else in a turn holds it.
 pub const STEERING: &str = "greenroom.steering";

@@ -1,4 +1,4 @@
-//! Channel URIs, parsed once at the door.
+//! Channel URIs, parsed once, when they are received.
 //!
 //! A client chooses session URIs freely (`ahp-session:/..`, `<provider>:/..`), so the scheme says nothing about what
 //! kind of channel a URI names: the kernel's table does. Here a URI is only known to be well formed and bounded.
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_uri_is_named() {
+    fn what_is_not_a_uri_is_refused() {
         assert_eq!(ChannelUri::parse(""), Err(UriError::NoScheme));
         assert_eq!(ChannelUri::parse("no-scheme"), Err(UriError::NoScheme));
         assert_eq!(ChannelUri::parse("1a:/x"), Err(UriError::NoScheme));

@@ -20,6 +20,16 @@ pub enum Generation {
     V1_0,
 }
 
+impl Generation {
+    /// The oldest version of the generation: what its clients know at least.
+    pub fn oldest_version(self) -> Version {
+        match self {
+            Self::V0_9 => Version::new(0, 9, 0),
+            Self::V1_0 => Version::new(1, 0, 0),
+        }
+    }
+}
+
 /// One protocol version, `N.N.N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version {
@@ -28,7 +38,7 @@ pub struct Version {
     pub patch: u64,
 }
 
-/// A text that is no `N.N.N`: a leading zero, a suffix, too few or too many numbers.
+/// A text that is not `N.N.N`: a leading zero, a suffix, too few or too many numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a protocol version is three numbers, such as 1.0.0")]
 pub struct VersionError;
@@ -36,7 +46,7 @@ pub struct VersionError;
 /// Why no version could be agreed on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NegotiationError {
-    /// One entry of the offer is no version; the whole offer is refused (H-024).
+    /// One entry of the offer is not a version; the whole offer is refused (H-024).
     #[error("protocolVersions: {0:?} is not a version such as 1.0.0")]
     Malformed(String),
     /// Nothing that was offered is in a supported range; an empty offer too (H-023, G-21).
@@ -45,6 +55,14 @@ pub enum NegotiationError {
 }
 
 impl Version {
+    pub const fn new(major: u64, minor: u64, patch: u64) -> Self {
+        Self {
+            major,
+            minor,
+            patch,
+        }
+    }
+
     /// The generation that serves this version, if any does.
     pub fn generation(self) -> Option<Generation> {
         match (self.major, self.minor) {

@@ -5,6 +5,8 @@
 
 #[path = "reducers/chat.rs"]
 mod chat;
+#[path = "reducers/chat_actions.rs"]
+mod chat_actions;
 #[path = "reducers/dice.rs"]
 mod dice;
 #[path = "reducers/session.rs"]
@@ -15,7 +17,7 @@ use std::fmt::Debug;
 use ahp::reducers::{apply_action_to_chat, apply_action_to_root, apply_action_to_session};
 use ahp_types::actions::StateAction;
 use ahp_types::state as published;
-use chat::Hints;
+use chat_actions::Hints;
 use dice::Dice;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -169,7 +171,7 @@ proptest! {
             &seeds,
             |d, _| {
                 let hints = Hints { queue: vec![], turn: "t1".to_owned(), call: None };
-                if d.below(16) == 15 { chat::action(d, &hints) } else { session::action(d) }
+                if d.below(16) == 15 { chat_actions::action(d, &hints) } else { session::action(d) }
             },
             to_value,
             reduce_session,
@@ -187,7 +189,7 @@ proptest! {
             &seeds,
             |d, ours: &ChatState| {
                 let hints = hints(ours);
-                if d.below(16) == 15 { session::action(d) } else { chat::action(d, &hints) }
+                if d.below(16) == 15 { session::action(d) } else { chat_actions::action(d, &hints) }
             },
             ChatState::value,
             reduce_chat,
@@ -254,7 +256,7 @@ fn generated_actions_of_every_kind_change_something() {
             for json in [
                 session::root_action(&mut Dice::new(&seed)),
                 session::action(&mut Dice::new(&seed)),
-                chat::action(&mut Dice::new(&seed), &hints),
+                chat_actions::action(&mut Dice::new(&seed), &hints),
             ] {
                 let action = Action::decode(json).expect("a generated action is well formed");
                 let reduced = [

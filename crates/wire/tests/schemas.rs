@@ -1,23 +1,227 @@
-//! The published JSON Schemas of extensions are those of the types. `cargo run -p xtask -- gen` writes them anew.
+//! The JSON Schemas in `docs/schema` describe the types of extensions: they accept whatever the types encode, and refuse
+//! whatever the types refuse. Values are varied field by field, so that a field that is renamed, added, made optional or
+//! given another type in one of the two fails here.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use wire::ext::system_message_transform;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use wire::ext::system_message_transform::{
+    SystemMessageSection, SystemMessageTransformOptIn, SystemMessageTransformParams,
+    SystemMessageTransformResult, SystemMessageTransformSection, SystemMessageTransformSupport,
+};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema")
+}
+
+fn schema_of(name: &str) -> Value {
+    let path = directory().join(format!("{name}.schema.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// As much of JSON Schema as these files use; a keyword that is not checked here is an error.
+fn accepts(schema: &Value, value: &Value) -> bool {
+    let keywords = schema.as_object().expect("a schema is an object");
+    keywords
+        .iter()
+        .all(|(keyword, rule)| match keyword.as_str() {
+            "$schema" | "title" | "description" => rule.is_string(),
+            "type" => match rule.as_str().expect("one type") {
+                "object" => value.is_object(),
+                "array" => value.is_array(),
+                "string" => value.is_string(),
+                "boolean" => value.is_boolean(),
+                "integer" => value.is_i64() || value.is_u64(),
+                other => panic!("type {other} is not checked"),
+            },
+            "minimum" => value.as_i64() >= rule.as_i64(),
+            "maximum" => value.as_i64() <= rule.as_i64(),
+            "items" => value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .all(|item| accepts(rule, item)),
+            "required" => rule
+                .as_array()
+                .expect("names")
+                .iter()
+                .all(|name| value.get(name.as_str().expect("a name")).is_some()),
+            "properties" => rule
+                .as_object()
+                .expect("schemas")
+                .iter()
+                .all(|(name, field)| value.get(name).is_none_or(|value| accepts(field, value))),
+            // None of these schemas has both this and `properties`.
+            "additionalProperties" => {
+                let fields = value.as_object().into_iter().flatten();
+                fields.into_iter().all(|(_, value)| accepts(rule, value))
+            }
+            other => panic!("keyword {other} is not checked"),
+        })
+}
+
+/// The value with something wrong, or only unusual, at each of its positions in turn.
+fn variations(value: &Value) -> Vec<Value> {
+    let mut all = vec![
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(7),
+        json!(1.5),
+        json!(u64::MAX),
+        json!("x"),
+        json!([]),
+        json!([7]),
+        json!(["x"]),
+        json!({}),
+        json!({"x": 7}),
+        json!({"x": {}}),
+    ];
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let mut without = fields.clone();
+                without.shift_remove(name);
+                all.push(Value::Object(without));
+                for varied in variations(field) {
+                    let mut with = fields.clone();
+                    with.insert(name.clone(), varied);
+                    all.push(Value::Object(with));
+                }
+            }
+            let mut more = fields.clone();
+            more.insert("unknown".to_owned(), json!({"content": "x"}));
+            all.push(Value::Object(more));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                for varied in variations(item) {
+                    let mut with = items.clone();
+                    with[index] = varied;
+                    all.push(Value::Array(with));
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    all
+}
+
+fn check<T: Serialize + DeserializeOwned>(name: &str, samples: &[T]) {
+    let schema = schema_of(name);
+    let (mut accepted, mut refused) = (0, 0);
+    for sample in samples {
+        let encoded = serde_json::to_value(sample).expect("JSON");
+        assert!(accepts(&schema, &encoded), "{name} refuses {encoded}");
+        let fields = schema["properties"].as_object().expect("properties");
+        let described: BTreeSet<&String> = fields.keys().collect();
+        for field in encoded.as_object().expect("an object").keys() {
+            assert!(
+                described.contains(field),
+                "{name} does not describe `{field}`"
+            );
+        }
+        for value in variations(&encoded) {
+            let read = serde_json::from_value::<T>(value.clone());
+            let reads = read.is_ok();
+            // The types also read what they never encode: null for an absent field, a list for a struct, fields they do
+            // not know. The schemas need not accept those.
+            let encodes =
+                read.is_ok_and(|read| serde_json::to_value(read).ok() == Some(value.clone()));
+            if reads && !encodes {
+                continue;
+            }
+            assert_eq!(accepts(&schema, &value), reads, "{name}: {value}");
+            if reads { accepted += 1 } else { refused += 1 }
+        }
+    }
+    assert!(
+        accepted > 0 && refused > 10,
+        "{name}: {accepted} accepted, {refused} refused"
+    );
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn sections() -> BTreeMap<String, SystemMessageTransformSection> {
+    let section = |content| SystemMessageTransformSection {
+        content: text(content),
+    };
+    BTreeMap::from([
+        (text("tone"), section("")),
+        (text("identity"), section("You are")),
+    ])
+}
 
 #[test]
-fn published_schemas_are_current() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
-    let write = std::env::var_os("GREENROOM_WRITE_SCHEMAS").is_some();
-    for (name, schema) in system_message_transform::schemas() {
-        let path = directory.join(format!("{name}.schema.json"));
-        let text = format!("{}\n", serde_json::to_string_pretty(&schema).expect("JSON"));
-        if write {
-            std::fs::write(&path, &text).expect("docs/schema can be written");
-        }
-        let published = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            published == text,
-            "{name} is not current: cargo run -p xtask -- gen"
-        );
-    }
+fn schemas_accept_and_refuse_what_the_types_do() {
+    let bare = SystemMessageSection {
+        id: text("tone"),
+        label: text("Tone"),
+        description: None,
+        restricted: None,
+    };
+    let full = SystemMessageSection {
+        description: Some(text("How it speaks")),
+        restricted: Some(true),
+        ..bare.clone()
+    };
+    check("system-message-section", &[bare, full]);
+    check(
+        "system-message-transform-opt-in",
+        &[
+            SystemMessageTransformOptIn { sections: vec![] },
+            SystemMessageTransformOptIn {
+                sections: vec![text("tone"), text("x")],
+            },
+        ],
+    );
+    check(
+        "system-message-transform-params",
+        &[SystemMessageTransformParams {
+            channel: text("ahp-session:/1"),
+            sections: sections(),
+        }],
+    );
+    check(
+        "system-message-transform-result",
+        &[SystemMessageTransformResult {
+            sections: sections(),
+        }],
+    );
+    check(
+        "system-message-transform-support",
+        &[
+            SystemMessageTransformSupport { version: 1 },
+            SystemMessageTransformSupport { version: u32::MAX },
+        ],
+    );
+}
+
+#[test]
+fn every_committed_schema_is_checked_here() {
+    let files = std::fs::read_dir(directory()).expect("docs/schema");
+    let names: BTreeSet<String> = files
+        .map(|file| {
+            file.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    let checked = [
+        "section",
+        "transform-opt-in",
+        "transform-params",
+        "transform-result",
+        "transform-support",
+    ];
+    let checked = checked.map(|name| format!("system-message-{name}.schema.json"));
+    assert_eq!(names, BTreeSet::from(checked));
 }

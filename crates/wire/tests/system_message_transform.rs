@@ -2,10 +2,10 @@
 //! and lives and goes with it.
 
 use serde_json::{Value, json};
-use wire::Action;
-use wire::ext::system_message_transform::{ACTION, Carrier, OptIn, X_METHOD, of_entry};
+use wire::ext::system_message_transform::{Carrier, OptIn, X_METHOD, of_entry};
 use wire::reduce::{Reduced, reduce_session};
 use wire::state::SessionState;
+use wire::{Action, ActionKind};
 
 fn session(active: Value) -> SessionState {
     let state = json!({"provider": "p", "title": "t", "status": 1, "lifecycle": "ready",
@@ -85,7 +85,8 @@ fn what_was_sent_is_what_others_see() {
 #[test]
 fn the_action_alone_changes_no_mirror() {
     let mut state = session(json!([entry("a", None)]));
-    let action = json!({"type": ACTION, "sections": ["tone"]});
+    let action =
+        json!({"type": ActionKind::SystemMessageTransformSet.name(), "sections": ["tone"]});
     let action = Action::decode(action).expect("an action");
     assert_eq!(reduce_session(&mut state, &action), Reduced::Unchanged);
 }

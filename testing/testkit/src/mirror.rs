@@ -32,7 +32,7 @@ impl Mirror {
     }
 
     pub fn apply(&mut self, action: &Value) {
-        let Some(action) = Action::recorded(action.clone()) else {
+        let Some(action) = Action::from_record(action.clone()) else {
             return;
         };
         match self {

@@ -1,7 +1,7 @@
 //! Commands of a project: Markdown files whose body is a template.
 
 use compositor::Catalogue;
-use compositor::command::{Entry, Mentions, Source, What};
+use compositor::command::{CommandEffect, Entry, Mentions, Source};
 
 use super::front_matter;
 use super::survey::Survey;
@@ -83,24 +83,24 @@ fn entry_of(text: &str) -> Result<Entry, String> {
         false => Mentions::Literal,
     };
     let intent = document.field("intent").map(str::to_owned);
-    let what = match (body.is_empty(), intent) {
-        (false, None) => What::Template {
+    let effect = match (body.is_empty(), intent) {
+        (false, None) => CommandEffect::Template {
             body: body.to_owned(),
             mentions,
         },
-        (false, Some(intent)) => What::Directed {
+        (false, Some(intent)) => CommandEffect::Directed {
             intent,
             body: body.to_owned(),
             mentions,
         },
-        (true, Some(intent)) => What::Intent(intent),
+        (true, Some(intent)) => CommandEffect::Intent(intent),
         (true, None) => return Err("it says nothing".to_owned()),
     };
     Ok(Entry {
         source: Source::Project,
         description: description(document.field("description"), body),
         argument_hint: document.field("argument-hint").map(one_line),
-        what,
+        effect,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Skills of a project: directories with a `SKILL.md`.
 
 use compositor::Catalogue;
-use compositor::command::{Entry, Source, What};
+use compositor::command::{CommandEffect, Entry, Source};
 
 use super::command_file::description;
 use super::front_matter::{self, Document};
@@ -148,7 +148,7 @@ pub(super) fn bind_triggers(survey: &mut Survey<'_>, skills: &[Skill], catalogue
             source: Source::Skill,
             description: Some(skill.description.clone()).filter(|text| !text.is_empty()),
             argument_hint: None,
-            what: What::Skill {
+            effect: CommandEffect::Skill {
                 skill: skill.name.clone(),
             },
         };

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use compositor::command::{Mentions, What};
+use compositor::command::{CommandEffect, Mentions};
 
 use super::*;
 
@@ -44,8 +44,8 @@ fn uri(path: &Path) -> String {
 }
 
 fn template(discovered: &Discovered, id: &str) -> String {
-    match &discovered.catalogue.lookup(id).expect(id).what {
-        What::Template { body, .. } => body.clone(),
+    match &discovered.catalogue.lookup(id).expect(id).effect {
+        CommandEffect::Template { body, .. } => body.clone(),
         other => panic!("{id} is {other:?}"),
     }
 }
@@ -96,18 +96,18 @@ fn g_041_commands_are_found_where_users_have_them() {
     assert_eq!(template(&found, "/git:commit"), "Commit: $ARGUMENTS");
     let plain = found.catalogue.lookup("/plain").unwrap();
     assert_eq!(plain.description.as_deref(), Some("Run the checklist"));
-    let look = &found.catalogue.lookup("/look").unwrap().what;
-    assert_eq!(*look, What::Intent("search".to_owned()));
-    let find = What::Directed {
+    let look = &found.catalogue.lookup("/look").unwrap().effect;
+    assert_eq!(*look, CommandEffect::Intent("search".to_owned()));
+    let find = CommandEffect::Directed {
         intent: "search".to_owned(),
         body: "Find $1.".to_owned(),
         mentions: Mentions::Literal,
     };
-    assert_eq!(found.catalogue.lookup("/find").unwrap().what, find);
-    let at = &found.catalogue.lookup("/at").unwrap().what;
+    assert_eq!(found.catalogue.lookup("/find").unwrap().effect, find);
+    let at = &found.catalogue.lookup("/at").unwrap().effect;
     assert!(matches!(
         at,
-        What::Template {
+        CommandEffect::Template {
             mentions: Mentions::Resolved,
             ..
         }
@@ -132,8 +132,8 @@ fn c_043_the_nearest_command_wins_and_the_other_is_told() {
     assert_eq!(template(&found, "/y"), "y");
     assert_eq!(template(&found, "/project:compact"), "theirs");
     assert_eq!(
-        found.catalogue.lookup("/compact").unwrap().what,
-        What::Action
+        found.catalogue.lookup("/compact").unwrap().effect,
+        CommandEffect::Action
     );
     warned(&found, ".agents/commands/x.md", "two are named /x");
     warned(
@@ -245,8 +245,8 @@ fn skills_are_found_and_the_nearest_of_a_name_counts() {
     );
     let svg = found.catalogue.lookup("/svg").unwrap();
     assert_eq!(
-        svg.what,
-        What::Skill {
+        svg.effect,
+        CommandEffect::Skill {
             skill: "svg-kit".to_owned()
         }
     );

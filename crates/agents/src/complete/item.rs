@@ -68,7 +68,7 @@ pub(super) fn file(path: Path<'_>, span: Span) -> Option<Value> {
         Kind::File => "file-ref",
     };
     let part = json!({"type": kind, "ref": {"kind": "path", "path": named}});
-    let typed = insert_text(&Part::read(part).ok()?)?;
+    let typed = insert_text(&Part::from_value(part).ok()?)?;
     let label = path.inside.rsplit('/').next().unwrap_or(path.inside);
     let attachment = json!({
         "type": "resource",

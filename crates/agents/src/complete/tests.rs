@@ -238,13 +238,13 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
         let message =
             json!({"text": typed, "origin": {"kind": "user"}, "attachments": [attachment]});
         let roots = [root.path().display().to_string()];
-        let around = compositor::Surroundings {
+        let around = compositor::Environment {
             catalogue: &found.catalogue,
             skills: &BTreeSet::from(["tables".to_owned()]),
             contexts: &BTreeMap::new(),
             entity_kinds: &BTreeSet::new(),
             roots: &roots,
-            inline: compositor::compose::InlineRoom {
+            inline: compositor::compose::InlineBudget {
                 each_bytes: 1_024,
                 left_bytes: 1_024,
             },

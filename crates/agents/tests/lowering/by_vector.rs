@@ -59,9 +59,11 @@ fn vectors_hold_in_a_real_workspace() {
         lay_out(root.path(), &vector["workspace"]);
         let files = Files::open(&[format!("file://{at}")]).unwrap();
         let parts = vector["persisted"].as_array().unwrap().iter();
-        let parts: Vec<Part> = parts.map(|it| Part::read(it.clone()).unwrap()).collect();
+        let parts: Vec<Part> = parts
+            .map(|it| Part::from_value(it.clone()).unwrap())
+            .collect();
         for (target, expected) in vector["lowered"].as_object().unwrap() {
-            let target = Target::named(target).unwrap();
+            let target = Target::from_name(target).unwrap();
             let mut reach = Reach {
                 files: Some(files.clone()),
                 store: Entities(&vector["entities"]),

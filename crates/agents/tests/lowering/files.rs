@@ -47,7 +47,7 @@ fn of_ref(files: &Files, path: &str, range: Option<Value>) -> Resolved {
     if let Some(range) = range {
         part["ref"]["range"] = range;
     }
-    let part = Part::read(part).unwrap();
+    let part = Part::from_value(part).unwrap();
     let mut reach = Reach {
         files: Some(files.clone()),
         store: Nothing,
@@ -223,7 +223,7 @@ fn a_huge_file_passes_by_in_small_pieces() {
         largest = largest.max(piece.len());
         ControlFlow::Continue(())
     });
-    assert_eq!(scanned, Scanned::Passed { size: 100_000_005 });
+    assert_eq!(scanned, Scanned::Complete { size: 100_000_005 });
     assert!(largest <= 64 * 1_024);
     match files.read("huge.log", LIMIT) {
         FileRead::TooLarge { size, head } => {
@@ -279,8 +279,8 @@ fn c021_a_frozen_file_is_the_same_after_it_changed_or_went() {
     fs::write(root.path().join("a"), "first").unwrap();
     let files = files(&[root.path()]);
     let resolved = of_ref(&files, "a", None);
-    let frozen = resolved.freeze();
+    let stored = resolved.to_stored();
     fs::write(root.path().join("a"), "second").unwrap();
     assert_ne!(of_ref(&files, "a", None), resolved);
-    assert_eq!(Resolved::thaw(frozen), Some(resolved));
+    assert_eq!(Resolved::from_stored(stored), Some(resolved));
 }

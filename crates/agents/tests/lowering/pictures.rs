@@ -8,9 +8,9 @@ use agents::picture::fit;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::Part;
+use compositor::image_header::{dimensions, is_animated_gif};
 use compositor::lower::{Capabilities, Lowered, Target, lower};
-use compositor::picture::{is_animated_gif, sides};
-use compositor::resolve::{Animation, PictureLimits};
+use compositor::resolve::{Animation, ImageLimits};
 use image::codecs::gif::GifEncoder;
 use image::{DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 use serde_json::json;
@@ -44,12 +44,12 @@ fn moving_gif() -> Vec<u8> {
     out
 }
 
-fn limits(mimes: &[&str], bytes_max: Option<u64>, side_px_max: Option<u32>) -> PictureLimits {
-    PictureLimits {
+fn limits(mimes: &[&str], bytes_max: Option<u64>, side_px_max: Option<u32>) -> ImageLimits {
+    ImageLimits {
         mimes: mimes.iter().map(|mime| (*mime).to_owned()).collect(),
         bytes_max,
         side_px_max,
-        animation: Animation::Taken,
+        animation: Animation::Allowed,
     }
 }
 
@@ -82,7 +82,7 @@ fn too_many_pixels_become_fewer_in_the_same_proportion() {
         let wide = encoded(RgbImage::from_pixel(400, 100, Rgb([9, 9, 200])), format);
         let mime = format.to_mime_type();
         let (mime, small) = fit(mime, &wide, &limits(ALL, None, Some(200))).unwrap();
-        assert_eq!(sides(&small), Some((200, 50)), "{mime}");
+        assert_eq!(dimensions(&small), Some((200, 50)), "{mime}");
         let picture = image::load_from_memory(&small).unwrap().to_rgb8();
         let Rgb([r, _, b]) = *picture.get_pixel(100, 25);
         assert!(r < 20 && b > 180, "{mime}: {r} {b}");
@@ -96,7 +96,7 @@ fn too_many_bytes_become_fewer() {
     for most in [150_000, 50_000, 5_000] {
         let (mime, small) = fit("image/png", &large, &limits(ALL, Some(most), None)).unwrap();
         assert!(small.len() as u64 <= most, "{most}: {}", small.len());
-        assert_eq!(compositor::sniff::magic(&small), Some(mime.as_str()));
+        assert_eq!(compositor::media_type::detect(&small), Some(mime.as_str()));
         assert!(image::load_from_memory(&small).is_ok());
     }
     let (mime, small) = fit(
@@ -135,9 +135,12 @@ fn what_can_be_seen_through_stays_so() {
 fn a_gif_becomes_its_first_picture() {
     let gif = moving_gif();
     assert!(is_animated_gif(&gif));
-    assert_eq!(sides(&gif), Some((16, 8)));
+    assert_eq!(dimensions(&gif), Some((16, 8)));
     let (mime, still) = fit("image/gif", &gif, &limits(&["image/png"], None, None)).unwrap();
-    assert_eq!((mime.as_str(), sides(&still)), ("image/png", Some((16, 8))));
+    assert_eq!(
+        (mime.as_str(), dimensions(&still)),
+        ("image/png", Some((16, 8)))
+    );
     let picture = image::load_from_memory(&still).unwrap().to_rgb8();
     assert_eq!(*picture.get_pixel(0, 0), Rgb([255, 0, 0]));
     let one = encoded(RgbImage::new(3, 3), ImageFormat::Gif);
@@ -153,7 +156,7 @@ fn a_header_cannot_ask_for_memory() {
         (7_000, 7_000),
     ] {
         let bomb = bomb(width, height);
-        assert_eq!(sides(&bomb), Some((width, height)));
+        assert_eq!(dimensions(&bomb), Some((width, height)));
         assert_eq!(fit("image/png", &bomb, &limits(ALL, None, Some(100))), None);
     }
 }
@@ -185,14 +188,14 @@ fn a_photograph_is_turned_upright() {
         b"\xff\xe1\0\x22Exif\0\0II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
     let noted = [&jpeg[..2], exif, &jpeg[2..]].concat();
     let (_, upright) = fit("image/jpeg", &noted, &limits(ALL, None, Some(40))).unwrap();
-    assert_eq!(sides(&upright), Some((20, 40)));
+    assert_eq!(dimensions(&upright), Some((20, 40)));
     let upright = image::load_from_memory(&upright).unwrap().to_rgb8();
     assert!(upright.get_pixel(10, 5).0[0] > 200 && upright.get_pixel(10, 35).0[0] < 50);
 }
 
 fn lowered(target: Target, name: &str, mime: &str, body: &[u8]) -> Lowered {
     let part = json!({"type": "file-attachment", "name": name, "mime": mime, "data": STANDARD.encode(body)});
-    let parts = [Part::read(part).unwrap()];
+    let parts = [Part::from_value(part).unwrap()];
     let mut reach = Reach {
         files: None,
         store: Nothing,
@@ -210,7 +213,7 @@ fn a_picture_of_more_than_a_target_takes_reaches_it_smaller() {
     assert!(source["data"].as_str().unwrap().len() <= 5 * 1_024 * 1_024);
     assert_eq!(
         lowered.diagnostics,
-        ["attachment: 'large.png': the picture was scaled down for anthropic"]
+        ["attachment: 'large.png': the image was scaled down for anthropic"]
     );
 }
 

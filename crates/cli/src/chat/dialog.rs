@@ -67,8 +67,8 @@ impl Dialog {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wire::Action;
     use wire::reduce::reduce_chat;
+    use wire::{Action, ActionKind};
 
     use super::*;
     use crate::chat::questions::Answered;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn act(chat: &mut ChatState, name: &str, fields: Value) {
-        reduce_chat(chat, &Action::host(name, fields));
+        reduce_chat(chat, &Action::host(ActionKind::from_name(name), fields));
     }
 
     #[test]

@@ -287,8 +287,8 @@ fn is_finished(part: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wire::Action;
     use wire::reduce::reduce_chat;
+    use wire::{Action, ActionKind};
 
     use super::*;
 
@@ -306,7 +306,10 @@ mod tests {
         }
 
         fn act(&mut self, name: &str, fields: Value) -> &mut Self {
-            reduce_chat(&mut self.state, &Action::host(name, fields));
+            reduce_chat(
+                &mut self.state,
+                &Action::host(ActionKind::from_name(name), fields),
+            );
             self
         }
 

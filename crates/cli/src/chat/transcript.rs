@@ -245,8 +245,8 @@ fn waiting_text(kind: TextKind, text: &str, width: usize) -> Vec<Line> {
 mod tests {
     use expect_test::{Expect, expect};
     use serde_json::{Value, json};
-    use wire::Action;
     use wire::reduce::reduce_chat;
+    use wire::{Action, ActionKind};
 
     use super::*;
     use crate::chat::styled::Colors;
@@ -268,7 +268,10 @@ mod tests {
 
         fn act(&mut self, name: &str, mut fields: Value) -> &mut Self {
             fields["turnId"] = json!("t");
-            reduce_chat(&mut self.chat, &Action::host(name, fields));
+            reduce_chat(
+                &mut self.chat,
+                &Action::host(ActionKind::from_name(name), fields),
+            );
             self
         }
 

@@ -3,7 +3,7 @@
 //! Must not know: terminals, connections.
 
 use serde_json::Value;
-use wire::Action;
+use wire::{Action, ActionKind};
 
 /// What there is to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,7 @@ mod tests {
     fn a_turn_is_seen_through_its_actions() {
         let see = |name: &str, mut fields: Value| {
             fields["turnId"] = json!("t");
-            see("t", &Action::host(name, fields))
+            see("t", &Action::host(ActionKind::from_name(name), fields))
         };
         let markdown = |text: &str| Text::Markdown(text.to_owned());
         let part = |part: Value| json!({"part": part});
@@ -134,7 +134,10 @@ mod tests {
 
     #[test]
     fn other_turns_are_not_seen() {
-        let action = Action::host("chat/delta", json!({"turnId": "other", "content": "x"}));
+        let action = Action::host(
+            ActionKind::ChatDelta,
+            json!({"turnId": "other", "content": "x"}),
+        );
         assert_eq!(see("t", &action), Seen::Nothing);
     }
 }

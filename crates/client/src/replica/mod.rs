@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use wire::Action;
-use wire::dispatchable::{ChannelKind, channel_of};
+use wire::action::ChannelKind;
 use wire::state::{ChatState, RootState, SessionState, StateError};
 
 use crate::mirror::State;
@@ -270,7 +270,7 @@ impl Replica {
             Some(State::Chat(_)) => ChannelKind::Chat,
         };
         // An action of another kind of channel is recorded there, if anywhere (G-13).
-        match channel_of(&action.kind) {
+        match action.kind.channel() {
             Some(kind) if kind != held => Watch::NotWatched,
             Some(_) | None => Watch::Watched,
         }

@@ -2,7 +2,7 @@
 //! can decide about.
 
 use wire::Action;
-use wire::dispatchable::{ChatAction, ClientAction, Dispatcher, who_may};
+use wire::action::{ChatAction, ClientAction};
 
 /// Why an action was not sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,8 +30,8 @@ pub(super) enum Resend {
 }
 
 pub(super) fn resend(action: &Action) -> Resend {
-    match who_may(&action.kind) {
-        Dispatcher::Client(ClientAction::Chat(chat)) => match chat {
+    match action.kind.client_action() {
+        Some(ClientAction::Chat(chat)) => match chat {
             ChatAction::Truncated
             | ChatAction::TurnCancelled
             | ChatAction::TurnResume
@@ -52,9 +52,7 @@ pub(super) fn resend(action: &Action) -> Resend {
             | ChatAction::InputAnswerChanged
             | ChatAction::InputCompleted => Resend::Freely,
         },
-        Dispatcher::Client(
-            ClientAction::Root(_) | ClientAction::Session(_) | ClientAction::Elsewhere(_),
-        )
-        | Dispatcher::HostOnly => Resend::Freely,
+        Some(ClientAction::Root(_) | ClientAction::Session(_) | ClientAction::OtherChannel(_))
+        | None => Resend::Freely,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use wire::Action;
-use wire::published::actions::ActionType;
+use wire::ActionKind;
 use wire::state::{ChatState, StateError};
 
 use super::resend::{Resend, WhyNot, resend};
@@ -171,7 +171,7 @@ impl Pending {
 fn starts_unknown_turn(action: &Action, chat: &ChatState) -> bool {
     let Some(id) = action
         .text("turnId")
-        .filter(|_| action.kind == ActionType::ChatTurnStarted)
+        .filter(|_| action.kind == ActionKind::ChatTurnStarted)
     else {
         return false;
     };

@@ -1,6 +1,7 @@
 //! What the replica does, case by case; `tests/convergence.rs` has them all at once.
 
 use serde_json::{Value, json};
+use wire::ActionKind;
 
 use super::*;
 
@@ -99,7 +100,7 @@ fn while_nothing_is_pending_what_is_shown_is_the_confirmed_state_itself() {
 fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
     let mut replica = watching();
     let part = Action::host(
-        "chat/responsePart",
+        ActionKind::ChatResponsePart,
         json!({"turnId": "t2", "part": {"kind": "markdown", "id": "p", "content": ""}}),
     );
     replica.hear(&envelope(CHAT, 6, &start("t2"), None));
@@ -249,7 +250,8 @@ fn after_a_replay_all_is_sent_again_but_what_was_meant_for_another_moment() {
             let elsewhere = action(json!({"type": "session/titleChanged", "title": "new"}));
             let mut replay = vec![envelope(SESSION, 6, &elsewhere, None)];
             if !is_quiet {
-                let activity = Action::host("chat/activityChanged", json!({"activity": "x"}));
+                let activity =
+                    Action::host(ActionKind::ChatActivityChanged, json!({"activity": "x"}));
                 replay.push(envelope(CHAT, 7, &activity, None));
             }
             let resumed = replica.replayed(&replay, &[]);

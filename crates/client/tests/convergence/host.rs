@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wire::action::to_value;
 use wire::reduce::{Reduced, reduce_chat, reduce_root, reduce_session};
 use wire::state::{ChatState, RootState, SessionState};
-use wire::{Action, Origin};
+use wire::{Action, ActionKind, Origin};
 
 use crate::actions::{self, CHATS, ROOT, SESSION};
 use crate::dice::Dice;
@@ -141,7 +141,11 @@ impl Host {
         if name == "chat/turnStarted" {
             self.used_turns.insert(fresh);
         }
-        self.record(channel, &Action::host(name, fields), None);
+        self.record(
+            channel,
+            &Action::host(ActionKind::from_name(name), fields),
+            None,
+        );
     }
 
     /// A chat is disposed of; those who watch the session are told.
@@ -153,7 +157,7 @@ impl Host {
             peer.watches.remove(channel);
         }
         // The catalogue is empty in this model, so the reducers ignore it; clients listen for it all the same.
-        let action = Action::host("session/chatRemoved", json!({"chat": channel}));
+        let action = Action::host(ActionKind::SessionChatRemoved, json!({"chat": channel}));
         self.speak(SESSION, &action, None);
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client::{Envelope, GivenUp, Heard, Pending, Replica, Resumed, Snapshot, WhyNot};
 use serde_json::Value;
 use wire::Action;
-use wire::dispatchable::{ChannelKind, channel_of};
+use wire::action::ChannelKind;
 
 use crate::actions::{self, CHATS, ROOT, SESSION};
 use crate::dice::Dice;
@@ -90,7 +90,7 @@ impl Person {
             SESSION => ChannelKind::Session,
             _ => ChannelKind::Chat,
         };
-        self.is_held(channel) && channel_of(&action.kind) == Some(kind)
+        self.is_held(channel) && action.kind.channel() == Some(kind)
     }
 
     pub fn acts(&mut self, d: &mut Dice) {

@@ -1,4 +1,4 @@
-//! One attachment of a message, and the part it is (the table of 3.2).
+//! One attachment of a message, and the part it becomes.
 
 use serde_json::{Value, json};
 use wire::Object;
@@ -6,28 +6,33 @@ use wire::Object;
 use super::{PART_KEY, uri};
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::parse::typed;
-use crate::part::{Part, Place, Target, View};
+use crate::part::{Location, Part, Target, View};
 use crate::position;
 
 /// The part that an attachment is. Its body, if it has one, is not in it.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct AttachmentPart {
     pub part: Object,
     /// Whether the attachment carried it along: then it says everything that there is to say.
     pub is_carried: bool,
 }
 
-pub(super) fn part(attachment: &Value, roots: &[String], said: &mut Diagnostics) -> Found {
-    let (part, is_carried) = match carried(attachment) {
+pub(super) fn to_part(
+    attachment: &Value,
+    roots: &[String],
+    diagnostics: &mut Diagnostics,
+) -> AttachmentPart {
+    let (part, is_carried) = match carried_part(attachment) {
         Carried::Part(part) => (part, true),
         Carried::Nothing => (by_type(attachment, roots), false),
         Carried::Unreadable => {
             let label = quoted(label(attachment));
-            said.say(|| format!("attachment: the part that {label} carries cannot be read"));
+            diagnostics
+                .report(|| format!("attachment: the part that {label} carries cannot be read"));
             (by_type(attachment, roots), false)
         }
     };
-    Found { part, is_carried }
+    AttachmentPart { part, is_carried }
 }
 
 pub(super) fn label(attachment: &Value) -> &str {
@@ -44,20 +49,20 @@ enum Carried {
     Unreadable,
 }
 
-/// The part that an attachment carries along: ours, or of somebody who pretends.
-fn carried(attachment: &Value) -> Carried {
+/// The part that an attachment carries along: written here, or forged.
+fn carried_part(attachment: &Value) -> Carried {
     let carried = attachment.get("_meta").and_then(|meta| meta.get(PART_KEY));
     let Some(carried) = carried else {
         return Carried::Nothing;
     };
-    let Ok(part) = Part::read(carried.clone()) else {
+    let Ok(part) = Part::from_value(carried.clone()) else {
         return Carried::Unreadable;
     };
     let is_attachment = part.kind() == "file-attachment";
     if has_body(attachment) {
         // A body belongs to an attachment and to nothing else.
         return if is_attachment {
-            Carried::Part(with_place_for_body(part.into_object()))
+            Carried::Part(with_empty_body(part.into_object()))
         } else {
             Carried::Unreadable
         };
@@ -70,7 +75,7 @@ fn carried(attachment: &Value) -> Carried {
     Carried::Part(part.into_object())
 }
 
-fn with_place_for_body(mut part: Object) -> Object {
+fn with_empty_body(mut part: Object) -> Object {
     part.insert("data".to_owned(), json!(""));
     part
 }
@@ -148,7 +153,7 @@ fn resource(attachment: &Value, roots: &[String]) -> Option<Value> {
     Some(json!({"type": "file-ref", "ref": reference}))
 }
 
-/// What the annotations say is read by whoever may: here it is known only which they are.
+/// Only the ids of annotations are known here; their text is read elsewhere.
 fn annotations(attachment: &Value) -> Option<Value> {
     let mut payload = Object::new();
     if let Some(ids) = attachment.get("annotationIds") {
@@ -159,7 +164,7 @@ fn annotations(attachment: &Value) -> Option<Value> {
         "source": text(attachment, "resource")?, "payload": payload}))
 }
 
-/// Kept whole; whoever does not know it shows its label (C-086).
+/// Stored unchanged; a reader that does not know it shows its label (C-086).
 fn unknown(attachment: &Value) -> Value {
     let mut part = json!({"type": "ahp-attachment", "attachment": attachment});
     if let Some(label) = text(attachment, "label") {
@@ -168,7 +173,7 @@ fn unknown(attachment: &Value) -> Value {
     part
 }
 
-/// A file attachment that lies in the blob store, from the resource it travelled as.
+/// A file attachment whose body is in the blob store, from the resource it was sent as.
 pub(super) fn stored(attachment: &Value) -> Option<Object> {
     let digest = wire::Digest::from_uri(text(attachment, "uri")?)?;
     let mime = text(attachment, "contentType").unwrap_or("application/octet-stream");
@@ -186,9 +191,9 @@ pub(super) fn stored(attachment: &Value) -> Option<Object> {
 /// What a client types into the text for a part that was completed, blanks at its end aside (3.4).
 pub fn insert_text(part: &Part) -> Option<String> {
     match part.view() {
-        View::FileRef(file) => match file.place {
-            Place::Path(path) => Some(format!("@file:{}", typed(path))),
-            Place::Url(_) | Place::ContentId(_) => None,
+        View::FileRef(file) => match file.location {
+            Location::Path(path) => Some(format!("@file:{}", typed(path))),
+            Location::Url(_) | Location::ContentId(_) => None,
         },
         View::Mention(mention) => match mention.target {
             Target::Skill { name, .. } => Some(format!("@skill:{}", typed(name))),

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::skeleton::Way;
+use super::skeleton::ReadAs;
 use super::uri;
 use super::write::typed;
 use crate::lower::texts::{self, Descriptor};
@@ -12,9 +12,9 @@ use crate::part::{Attachment, Body, FileRef, Part, Range, Unit, View};
 
 pub(super) struct Form {
     pub attachment: Object,
-    pub way: Way,
+    pub read_as: ReadAs,
     /// Whether reading it may give the part again; otherwise it carries its part along anyway.
-    pub may_be_found: bool,
+    pub may_read_back: bool,
     /// Whether it came from somewhere and is given back untouched.
     pub is_whole: bool,
     /// What carries the part along if reading does not give it again, if that is not the same.
@@ -24,7 +24,7 @@ pub(super) struct Form {
 impl Form {
     fn found(attachment: Value) -> Self {
         Self {
-            may_be_found: true,
+            may_read_back: true,
             ..Self::carrying(attachment)
         }
     }
@@ -32,8 +32,8 @@ impl Form {
     fn carrying(attachment: Value) -> Self {
         Self {
             attachment: object(attachment),
-            way: Way::Plain,
-            may_be_found: false,
+            read_as: ReadAs::Plain,
+            may_read_back: false,
             is_whole: false,
             otherwise: None,
         }
@@ -48,7 +48,7 @@ fn object(value: Value) -> Object {
 }
 
 /// `None` for what only a skeleton can hold.
-pub(super) fn form(part: &Part, roots: &[String]) -> Option<Form> {
+pub(super) fn to_attachment(part: &Part, roots: &[String]) -> Option<Form> {
     if part.kind() == "file-attachment"
         && let Some(Value::String(data)) = part.object().get("data")
     {
@@ -120,7 +120,7 @@ fn resource(part: &Part, file: &FileRef<'_>, uri: &str) -> Form {
     Form::found(attachment)
 }
 
-/// What is said about a reference.
+/// Copies the description of a reference.
 fn describe(attachment: &mut Value, reference: &Value) {
     for (from, to) in [("mime", "contentType"), ("nonce", "nonce")] {
         if let Some(value) = reference.get(from).and_then(Value::as_str) {
@@ -152,7 +152,7 @@ fn stored_or_described(attachment: &Attachment<'_>) -> Form {
             resource["sizeHint"] = json!(size);
         }
         return Form {
-            way: Way::Stored,
+            read_as: ReadAs::Stored,
             ..Form::found(resource)
         };
     }

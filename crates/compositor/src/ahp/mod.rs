@@ -1,6 +1,6 @@
 //! Messages of the protocol and the parts they are, lossless both ways (3.1 to 3.3).
 //!
-//! What was received is kept beside its parts and given back to the letter, but for bodies that went to the blob store.
+//! A received message is stored beside its parts and restored exactly, except for bodies that went to the blob store.
 //! A message that is made from parts carries a skeleton, by which they are found again.
 
 mod anchor;
@@ -12,7 +12,7 @@ mod skeleton;
 mod uri;
 mod write;
 
-pub(crate) use read::{pieces, text_pieces};
+pub(crate) use read::{read_message, read_text};
 pub(crate) use record::{metadata, record};
 
 pub use attachment::insert_text;

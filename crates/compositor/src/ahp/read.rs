@@ -1,31 +1,31 @@
-//! A message becomes pieces: prose, commands, mentions and attachments, in the order of the text (3.2).
+//! Reads a message as parts: prose, commands, mentions and attachments, in the order of the text.
 
 use std::ops::Range;
 
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::anchor::anchors;
-use super::attachment::{self, Found};
-use super::skeleton::{self, Entry, Skeleton, Way};
+use super::anchor::find_anchors;
+use super::attachment::{self, AttachmentPart};
+use super::skeleton::{self, Entry, ReadAs, Skeleton};
 use crate::command::args;
-use crate::compose::Surroundings;
+use crate::compose::Environment;
 use crate::diagnostics::Diagnostics;
+use crate::normalize::SubmittedPart;
 use crate::parse::{self, Kinds, Span, Start};
 use crate::part::Part;
 use crate::position::{Ruler, read_range};
-use crate::settle::Piece;
 
 /// How many mentions are read in one message: what comes after them is prose. A text of a million tokens is not a
 /// million parts.
 const MENTIONS_MAX: usize = 1_000;
 
-/// Takes a message apart. The bodies of its attachments are moved out of it into the pieces.
-pub(crate) fn pieces(
+/// Reads a message. The bodies of its attachments are moved out of it into the parts.
+pub(crate) fn read_message(
     message: &mut Object,
-    around: &Surroundings<'_>,
-    said: &mut Diagnostics,
-) -> Vec<Piece> {
+    environment: &Environment<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<SubmittedPart> {
     let text = match message.get("text") {
         Some(Value::String(text)) => text.clone(),
         _ => String::new(),
@@ -40,16 +40,23 @@ pub(crate) fn pieces(
     };
     match skeleton::read(message, &text, attachments) {
         Skeleton::Fits(entries) => {
-            return rebuild(entries, &text, attachments, &mut bodies, around, said);
+            return rebuild(
+                entries,
+                &text,
+                attachments,
+                &mut bodies,
+                environment,
+                diagnostics,
+            );
         }
-        Skeleton::DoesNotFit(why) => said.say(|| {
-            format!("message: the parts it carries do not fit, {why} (read from its text)")
+        Skeleton::DoesNotFit(why) => diagnostics.report(|| {
+            format!("message: the parts it carries do not match, {why} (read from its text)")
         }),
         Skeleton::Absent => {}
     }
-    let mut walk = Walk::new(&text, around, said);
+    let mut walk = Walk::new(&text, environment, diagnostics);
     walk.attachments(attachments, &mut bodies);
-    walk.pieces
+    walk.parts
 }
 
 /// The parts that a message was made from.
@@ -58,35 +65,36 @@ fn rebuild(
     text: &str,
     attachments: &[Value],
     bodies: &mut [Option<String>],
-    around: &Surroundings<'_>,
-    said: &mut Diagnostics,
-) -> Vec<Piece> {
+    environment: &Environment<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<SubmittedPart> {
     let ruler = Ruler::new(text);
-    let mut piece = |entry| match entry {
-        Entry::Text(range) => Piece::new(json!({"type": "text", "text": &text[range]})),
-        Entry::Part(part) => Piece::of(part),
-        Entry::Attachment { index, way } => {
+    let mut read_entry = |entry| match entry {
+        Entry::Text(range) => SubmittedPart::new(json!({"type": "text", "text": &text[range]})),
+        Entry::Part(part) => SubmittedPart::from_object(part),
+        Entry::Attachment { index, read_as } => {
             let attachment = &attachments[index];
-            let found = again(attachment, way, &ruler, around.roots, said);
-            attached(found, index, bodies)
+            let found =
+                read_attachment(attachment, read_as, &ruler, environment.roots, diagnostics);
+            with_body(found, index, bodies)
         }
     };
-    entries.into_iter().map(&mut piece).collect()
+    entries.into_iter().map(&mut read_entry).collect()
 }
 
 /// The part that an attachment was made from.
-pub(super) fn again(
+pub(super) fn read_attachment(
     attachment: &Value,
-    way: Way,
+    read_as: ReadAs,
     ruler: &Ruler<'_>,
     roots: &[String],
-    said: &mut Diagnostics,
-) -> Found {
-    let mut found = attachment::part(attachment, roots, said);
+    diagnostics: &mut Diagnostics,
+) -> AttachmentPart {
+    let mut found = attachment::to_part(attachment, roots, diagnostics);
     if found.is_carried {
         return found;
     }
-    if way == Way::Stored
+    if read_as == ReadAs::Stored
         && let Some(stored) = attachment::stored(attachment)
     {
         found.part = stored;
@@ -101,7 +109,7 @@ pub(super) fn again(
 }
 
 /// A part with the body of its attachment.
-fn attached(found: Found, index: usize, bodies: &mut [Option<String>]) -> Piece {
+fn with_body(found: AttachmentPart, index: usize, bodies: &mut [Option<String>]) -> SubmittedPart {
     let body = bodies.get_mut(index).and_then(Option::take);
     let mut part = found.part;
     if let Some(body) = &body
@@ -109,42 +117,45 @@ fn attached(found: Found, index: usize, bodies: &mut [Option<String>]) -> Piece 
     {
         part.insert("size".to_owned(), json!(decoded_len(body)));
     }
-    Piece {
+    SubmittedPart {
         part,
         body,
         attachment: Some(index),
     }
 }
 
-/// The bytes that base64 stands for, if it is well formed.
+/// The decoded length of well-formed base64.
 pub(super) fn decoded_len(base64: &str) -> usize {
     let padding = base64.bytes().rev().take(2).filter(|it| *it == b'=');
     (base64.len() / 4 * 3).saturating_sub(padding.count())
 }
 
-/// The parts that a message says, as it says them: nothing is looked up, checked or expanded. And what there is to tell.
-pub fn from_ahp(mut message: Object, around: &Surroundings<'_>) -> (Vec<Part>, Vec<String>) {
-    let mut said = Diagnostics::default();
-    let part = |piece: Piece| {
-        let mut part = piece.part;
-        if let Some(body) = piece.body {
+/// The parts of a message, with diagnostics. Nothing is looked up, checked or expanded.
+pub fn from_ahp(mut message: Object, environment: &Environment<'_>) -> (Vec<Part>, Vec<String>) {
+    let mut diagnostics = Diagnostics::default();
+    let part = |submitted: SubmittedPart| {
+        let mut part = submitted.part;
+        if let Some(body) = submitted.body {
             part.insert("data".to_owned(), json!(body));
         }
-        Part::make(Value::Object(part))
+        Part::new(Value::Object(part))
     };
-    let pieces = pieces(&mut message, around, &mut said);
-    (pieces.into_iter().map(part).collect(), said.finish())
+    let submitted = read_message(&mut message, environment, &mut diagnostics);
+    (
+        submitted.into_iter().map(part).collect(),
+        diagnostics.finish(),
+    )
 }
 
-/// What somebody typed, without any attachment.
-pub(crate) fn text_pieces(
+/// Reads text that a person typed, without attachments.
+pub(crate) fn read_text(
     text: &str,
-    around: &Surroundings<'_>,
-    said: &mut Diagnostics,
-) -> Vec<Piece> {
-    let mut walk = Walk::new(text, around, said);
+    environment: &Environment<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<SubmittedPart> {
+    let mut walk = Walk::new(text, environment, diagnostics);
     walk.prose(0..text.len());
-    walk.pieces
+    walk.parts
 }
 
 /// Bodies are large: they are moved, and what stays behind says only that there was one.
@@ -160,37 +171,42 @@ fn take_body(attachment: &mut Value) -> Option<String> {
 
 struct Walk<'a, 'b> {
     text: &'a str,
-    around: &'a Surroundings<'a>,
-    said: &'b mut Diagnostics,
+    environment: &'a Environment<'a>,
+    diagnostics: &'b mut Diagnostics,
     mentions: usize,
-    pieces: Vec<Piece>,
+    parts: Vec<SubmittedPart>,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
-    fn new(text: &'a str, around: &'a Surroundings<'a>, said: &'b mut Diagnostics) -> Self {
+    fn new(
+        text: &'a str,
+        environment: &'a Environment<'a>,
+        diagnostics: &'b mut Diagnostics,
+    ) -> Self {
         Self {
             text,
-            around,
-            said,
+            environment,
+            diagnostics,
             mentions: 0,
-            pieces: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
     fn attachments(&mut self, attachments: &[Value], bodies: &mut [Option<String>]) {
         let mut parts = Vec::with_capacity(attachments.len());
         for attachment in attachments {
-            let mut found = attachment::part(attachment, self.around.roots, self.said);
-            // Where it stands and what it was made from are found out here, whatever it says.
+            let mut found =
+                attachment::to_part(attachment, self.environment.roots, self.diagnostics);
+            // Its anchor and its origin are determined here, whatever it says.
             found.part.shift_remove("anchor");
             found.part.shift_remove("derived_from");
             parts.push(found);
         }
-        let anchors = anchors(self.text, attachments, &parts, self.said);
+        let anchors = find_anchors(self.text, attachments, &parts, self.diagnostics);
         let mut at = 0;
-        for (place, (range, index)) in anchors.placed.iter().enumerate() {
+        for (position, (range, index)) in anchors.anchored.iter().enumerate() {
             self.prose(at..range.start);
-            let next = anchors.placed.get(place + 1);
+            let next = anchors.anchored.get(position + 1);
             let next = next.map_or(self.text.len(), |(range, _)| range.start);
             let mut found = std::mem::take(&mut parts[*index]);
             at = range.end;
@@ -203,12 +219,12 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
             let anchor = json!(&self.text[range.clone()]);
             found.part.insert("anchor".to_owned(), anchor);
-            self.pieces.push(attached(found, *index, bodies));
+            self.parts.push(with_body(found, *index, bodies));
         }
         self.prose(at..self.text.len());
-        for index in anchors.loose {
+        for index in anchors.unanchored {
             let found = std::mem::take(&mut parts[index]);
-            self.pieces.push(attached(found, index, bodies));
+            self.parts.push(with_body(found, index, bodies));
         }
     }
 
@@ -220,7 +236,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         if within.start == 0 {
             match parse::start(self.text) {
                 Start::Command(id)
-                    if id.len() <= within.end && self.around.catalogue.lookup(id).is_some() =>
+                    if id.len() <= within.end
+                        && self.environment.catalogue.lookup(id).is_some() =>
                 {
                     return self.command(id, within.end);
                 }
@@ -228,10 +245,10 @@ impl<'a, 'b> Walk<'a, 'b> {
                 Start::Command(_) | Start::Escaped | Start::Prose => {}
             }
         }
-        let contexts = |name: &str| self.around.contexts.contains_key(name);
+        let contexts = |name: &str| self.environment.contexts.contains_key(name);
         let kinds = Kinds::All {
             contexts: &contexts,
-            entities: self.around.entity_kinds,
+            entities: self.environment.entity_kinds,
         };
         let spans = parse::spans(self.text, within, &kinds, MENTIONS_MAX - self.mentions);
         for span in spans {
@@ -240,13 +257,13 @@ impl<'a, 'b> Walk<'a, 'b> {
                 Span::Mention(token) => {
                     self.mentions += 1;
                     if self.mentions == MENTIONS_MAX {
-                        self.said
-                            .say(|| format!("mention: only the first {MENTIONS_MAX} were read"));
+                        self.diagnostics
+                            .report(|| format!("mention: only the first {MENTIONS_MAX} were read"));
                     }
                     json!({"type": "mention", "target": token.target})
                 }
             };
-            self.pieces.push(Piece::new(part));
+            self.parts.push(SubmittedPart::new(part));
         }
     }
 
@@ -254,7 +271,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn command(&mut self, id: &str, end: usize) {
         let raw = args::raw_of(&self.text[id.len()..end]);
         let args = args::object(raw);
-        self.pieces.push(Piece::new(
+        self.parts.push(SubmittedPart::new(
             json!({"type": "command", "id": id, "args": args}),
         ));
     }

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use wire::Object;
 
-use crate::body::Fate;
-use crate::settle::Settled;
+use crate::body::BodyOutcome;
+use crate::normalize::Normalized;
 use crate::version::SCHEMA_VERSION;
 
 /// Stands for a body that a part holds.
@@ -18,10 +18,10 @@ pub(crate) struct Recorded {
     pub skeleton: Object,
 }
 
-/// Puts back what became of the bodies that were taken out of a message.
-pub(crate) fn record(mut message: Object, settled: &Settled) -> Recorded {
-    for (attachment, _, fate) in &settled.fates {
-        if let Fate::Moved { digest, size } = fate
+/// Completes a message whose bodies were taken out: with the bodies that stay, and references to those that are detached.
+pub(crate) fn record(mut message: Object, normalized: &Normalized) -> Recorded {
+    for (attachment, _, outcome) in &normalized.body_outcomes {
+        if let BodyOutcome::Detached { digest, size } = outcome
             && let Some(attachment) = attachment_mut(&mut message, *attachment)
         {
             attachment.insert("type".to_owned(), json!("resource"));
@@ -31,19 +31,19 @@ pub(crate) fn record(mut message: Object, settled: &Settled) -> Recorded {
         }
     }
     let mut skeleton = message.clone();
-    for (attachment, part, fate) in &settled.fates {
-        let data = match fate {
-            Fate::Moved { .. } => continue,
-            Fate::Inline => {
-                put(&mut skeleton, *attachment, json!({ IN_PART: part }));
-                settled.parts[*part].object()["data"].clone()
+    for (attachment, part, outcome) in &normalized.body_outcomes {
+        let data = match outcome {
+            BodyOutcome::Detached { .. } => continue,
+            BodyOutcome::Inline => {
+                set_data(&mut skeleton, *attachment, json!({ IN_PART: part }));
+                normalized.parts[*part].object()["data"].clone()
             }
-            Fate::NotBase64(body) => {
-                put(&mut skeleton, *attachment, json!(body));
+            BodyOutcome::NotBase64(body) => {
+                set_data(&mut skeleton, *attachment, json!(body));
                 json!(body)
             }
         };
-        put(&mut message, *attachment, data);
+        set_data(&mut message, *attachment, data);
     }
     Recorded { message, skeleton }
 }
@@ -53,7 +53,7 @@ fn attachment_mut(message: &mut Object, index: usize) -> Option<&mut Object> {
     attachments.get_mut(index)?.as_object_mut()
 }
 
-fn put(message: &mut Object, index: usize, data: Value) {
+fn set_data(message: &mut Object, index: usize, data: Value) {
     if let Some(attachment) = attachment_mut(message, index) {
         attachment.insert("data".to_owned(), data);
     }
@@ -77,7 +77,7 @@ pub(crate) fn metadata(message: &Object, skeleton: Object) -> Object {
     metadata
 }
 
-/// A model as its id says it: a provider may stand before a slash.
+/// A model as its id says it: a provider may come before a slash.
 fn model(selection: &Value) -> Option<Value> {
     let id = selection.get("id")?.as_str()?;
     let mut model = match id.split_once('/') {

@@ -23,16 +23,16 @@ pub(super) const AS: &str = "as";
 #[derive(Debug)]
 pub(super) enum Entry {
     Text(Range<usize>),
-    Attachment { index: usize, way: Way },
+    Attachment { index: usize, read_as: ReadAs },
     Part(Object),
 }
 
 /// How an attachment is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ReadAs {
     /// As what it looks like.
     Plain,
-    /// It looks like a reference and is an attachment whose body lies in the blob store.
+    /// It looks like a reference and is an attachment whose body is in the blob store.
     Stored,
 }
 
@@ -81,8 +81,12 @@ fn entries(
             let index = index.ok_or("an attachment is not there")?;
             free[index] = false;
             let is_stored = entry.get(AS).is_some_and(|it| it == "file-attachment");
-            let way = if is_stored { Way::Stored } else { Way::Plain };
-            Entry::Attachment { index, way }
+            let read_as = if is_stored {
+                ReadAs::Stored
+            } else {
+                ReadAs::Plain
+            };
+            Entry::Attachment { index, read_as }
         } else {
             Entry::Part(part_of(entry.get(PART)).ok_or("one cannot be read")?)
         };

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use wire::Digest;
 
-use crate::lower::texts::file_uri;
+use wire::file_uri::uri_of;
 
-/// The `ref` that a URI is, without what is said about it.
+/// The `ref` that a URI is, without its description.
 pub(super) fn reference(uri: &str, roots: &[String]) -> Value {
     if let Some(path) = path_of(uri) {
         return json!({"kind": "path", "path": relative(&path, roots)});
@@ -40,7 +40,7 @@ fn of_path(path: &str, roots: &[String]) -> Option<String> {
         "." => root.to_owned(),
         relative => format!("{root}/{relative}"),
     };
-    (!path.is_empty()).then(|| file_uri(&path))
+    (!path.is_empty()).then(|| uri_of(&path))
 }
 
 /// The absolute path that a `file:` URI of this machine names, as it says it: neither cleaned nor checked.
@@ -56,8 +56,8 @@ fn path_of(uri: &str) -> Option<String> {
     String::from_utf8(percent_decode(path)?).ok()
 }
 
-/// A path inside of the first root is told from there on. One that goes up is not told by its beginning: where it ends is
-/// found out when it is opened.
+/// A path inside of the first root is made relative to it. One with `..` is not judged by its beginning: where it leads is
+/// checked when it is opened.
 fn relative(path: &str, roots: &[String]) -> String {
     let goes_up = path.split('/').any(|name| name == "..");
     let root = roots.first().map(|root| root.trim_end_matches('/'));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn files_inside_of_the_root_are_told_from_there_and_others_whole() {
+    fn paths_inside_of_the_root_are_relative_and_others_absolute() {
         let path = |path: &str| json!({"kind": "path", "path": path});
         check("file:///ws/src/a%20b.ts", path("src/a b.ts"));
         check("FILE://localhost/ws/a", path("a"));

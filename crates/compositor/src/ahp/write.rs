@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use wire::Object;
 
 use super::attachment::insert_text;
-use super::form::{Form, form};
-use super::read::{again, decoded_len};
+use super::form::{Form, to_attachment};
+use super::read::{decoded_len, read_attachment};
 use super::record::IN_PART;
-use super::skeleton::{AS, ATTACHMENT, PART, TEXT, Way, text_digest};
+use super::skeleton::{AS, ATTACHMENT, PART, ReadAs, TEXT, text_digest};
 use super::{MESSAGE_KEY, PART_KEY};
 use crate::command::args;
 use crate::diagnostics::Diagnostics;
@@ -26,8 +26,7 @@ pub fn to_ahp(parts: &[Part], metadata: &Object, roots: &[String]) -> Object {
     }
 }
 
-/// The message as it was received, with the bodies that its parts hold. None is taken twice: what somebody pretends to
-/// have received must not grow.
+/// The message as it was received, with the bodies that its parts hold. None is taken twice: a forged message must not grow.
 fn restore(received: &Object, parts: &[Part]) -> Object {
     let mut message = received.clone();
     let mut taken = vec![false; parts.len()];
@@ -50,7 +49,7 @@ fn restore(received: &Object, parts: &[Part]) -> Object {
 }
 
 /// An attachment that is being written.
-struct Made<'a> {
+struct WrittenAttachment<'a> {
     part: &'a Part,
     form: Form,
     /// What it covers of the text.
@@ -61,7 +60,7 @@ struct Writer<'a> {
     roots: &'a [String],
     text: String,
     units: usize,
-    made: Vec<Made<'a>>,
+    written: Vec<WrittenAttachment<'a>>,
     entries: Vec<Value>,
 }
 
@@ -71,16 +70,16 @@ impl<'a> Writer<'a> {
             roots,
             text: String::new(),
             units: 0,
-            made: Vec::new(),
+            written: Vec::new(),
             entries: Vec::new(),
         }
     }
 
     fn message(mut self, parts: &'a [Part], metadata: &Object) -> Object {
-        parts.iter().for_each(|part| self.place(part));
+        parts.iter().for_each(|part| self.add(part));
         let ruler = Ruler::new(&self.text);
         let attachments: Vec<Value> = self
-            .made
+            .written
             .into_iter()
             .map(|made| finish(made, &ruler, self.roots))
             .collect();
@@ -104,54 +103,58 @@ impl<'a> Writer<'a> {
         message
     }
 
-    fn place(&mut self, part: &'a Part) {
+    fn add(&mut self, part: &'a Part) {
         if is_span(part) {
             let from = self.units;
-            self.say(part.object()["text"].as_str().unwrap_or(""));
+            self.push_text(part.object()["text"].as_str().unwrap_or(""));
             self.entries.push(json!({ TEXT: [from, self.units] }));
             return;
         }
         let has_body = part.kind() == "file-attachment"
             && part.object().get("data").is_some_and(Value::is_string);
         let is_derived = part.object().contains_key("derived_from");
-        let covers = if is_derived { None } else { self.mention(part) };
+        let covers = if is_derived {
+            None
+        } else {
+            self.write_mention(part)
+        };
         let travels = has_body || (part.is_readable() && !is_derived);
-        let Some(form) = form(part, self.roots).filter(|_| travels) else {
+        let Some(form) = to_attachment(part, self.roots).filter(|_| travels) else {
             self.entries.push(json!({ PART: part.object() }));
             return;
         };
-        let mut entry = json!({ ATTACHMENT: self.made.len() });
-        if form.way == Way::Stored {
+        let mut entry = json!({ ATTACHMENT: self.written.len() });
+        if form.read_as == ReadAs::Stored {
             entry[AS] = json!("file-attachment");
         }
         self.entries.push(entry);
-        self.made.push(Made { part, form, covers });
+        self.written.push(WrittenAttachment { part, form, covers });
     }
 
-    /// Says in the text what stands for a part, and what of it is the part itself.
-    fn mention(&mut self, part: &Part) -> Option<Range<usize>> {
+    /// Writes the text that represents a part; the range of it that is the part itself.
+    fn write_mention(&mut self, part: &Part) -> Option<Range<usize>> {
         let from = self.text.len();
         match part.view() {
             View::Text(text) if !part.object().contains_key("ahp") => {
-                self.say(text.text);
+                self.push_text(text.text);
                 return None;
             }
             View::Command(command) => {
-                self.say(part.anchor().unwrap_or(command.id));
+                self.push_text(part.anchor().unwrap_or(command.id));
                 let covers = from..self.text.len();
                 let (raw, _) = args::read(command.args);
                 if !raw.is_empty() {
-                    self.say(" ");
-                    self.say(&raw);
+                    self.push_text(" ");
+                    self.push_text(&raw);
                 }
                 return Some(covers);
             }
-            _ => self.say(part.anchor()?),
+            _ => self.push_text(part.anchor()?),
         }
         Some(from..self.text.len())
     }
 
-    fn say(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         self.text.push_str(text);
         self.units += text.encode_utf16().count();
     }
@@ -166,9 +169,9 @@ fn is_span(part: &Part) -> bool {
         && object["text"].is_string()
 }
 
-/// Says where an attachment stands, and lets it carry its part along if that would not be found again without it.
-fn finish(made: Made<'_>, ruler: &Ruler<'_>, roots: &[String]) -> Value {
-    let Made {
+/// Sets the range of an attachment, and lets it carry its part if reading it back would not give the part.
+fn finish(made: WrittenAttachment<'_>, ruler: &Ruler<'_>, roots: &[String]) -> Value {
+    let WrittenAttachment {
         part,
         mut form,
         covers,
@@ -180,7 +183,7 @@ fn finish(made: Made<'_>, ruler: &Ruler<'_>, roots: &[String]) -> Value {
         };
         json!({"start": position(covers.start), "end": position(covers.end)})
     });
-    if form.may_be_found && is_found_again(part, &mut form, &range, ruler, roots) {
+    if form.may_read_back && reads_back(part, &mut form, &range, ruler, roots) {
         return Value::Object(form.attachment);
     }
     let mut attachment = form.otherwise.unwrap_or(form.attachment);
@@ -198,23 +201,23 @@ fn finish(made: Made<'_>, ruler: &Ruler<'_>, roots: &[String]) -> Value {
     Value::Object(attachment)
 }
 
-fn is_found_again(
+fn reads_back(
     part: &Part,
     form: &mut Form,
     range: &Option<Value>,
     ruler: &Ruler<'_>,
     roots: &[String],
 ) -> bool {
-    // What is kept whole has said where it stands.
+    // An attachment that is passed on unchanged has its range already.
     if !form.is_whole
         && let Some(range) = range
     {
         form.attachment.insert("range".to_owned(), range.clone());
     }
     let attachment = Value::Object(form.attachment.clone());
-    let mut found = again(
+    let mut found = read_attachment(
         &attachment,
-        form.way,
+        form.read_as,
         ruler,
         roots,
         &mut Diagnostics::default(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wire::Object;
 
-/// How many words are told apart; what comes after them is one more, as it was typed. A text of a million words is not
+/// How many words are split; what comes after them is one more, as it was typed. A text of a million words is not
 /// a million arguments.
 pub const WORDS_MAX: usize = 4_096;
 

@@ -1,6 +1,6 @@
 //! Commands: which there are (C-042, C-043) and which of them the host carries out itself (C-040).
 //!
-//! A catalogue is only looked at here; where its entries come from is found out by whoever may read files.
+//! A catalogue is only read here; its entries are discovered by the crate that may read files.
 
 pub mod args;
 pub mod template;
@@ -24,20 +24,20 @@ pub enum Source {
 
 /// What a command does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// The host does something before the model hears of the message.
+pub enum CommandEffect {
+    /// The host does something before the model sees the message.
     Action,
-    /// What was typed after it is said with an intent.
+    /// The text after it is sent with an intent.
     Intent(String),
     /// Expands to a text.
     Template { body: String, mentions: Mentions },
-    /// Expands to a text that is said with an intent.
+    /// Expands to a text that is sent with an intent.
     Directed {
         intent: String,
         body: String,
         mentions: Mentions,
     },
-    /// What was typed after it is said, and a skill is suggested.
+    /// The text after it is sent, and a skill is suggested.
     Skill { skill: String },
 }
 
@@ -53,7 +53,7 @@ pub struct Entry {
     pub source: Source,
     pub description: Option<String>,
     pub argument_hint: Option<String>,
-    pub what: What,
+    pub effect: CommandEffect,
 }
 
 /// The commands a message may name, by their id, such as `/review`.
@@ -67,17 +67,21 @@ pub struct Catalogue {
 /// Id, hint and description of what the host can do itself.
 const BUILT_IN: [(&str, Option<&str>, &str); 5] = [
     ("/archive", None, "Archive this session"),
-    ("/branch", Some("[title]"), "Go on in a copy of this chat"),
+    (
+        "/branch",
+        Some("[title]"),
+        "Continue in a copy of this chat",
+    ),
     (
         "/compact",
-        Some("[what to keep in mind]"),
-        "Shorten what the model is shown of this chat",
+        Some("[what to keep]"),
+        "Shorten what the model sees of this chat",
     ),
-    ("/help", None, "Show what can be typed here"),
+    ("/help", None, "List the commands"),
     (
         "/rewind",
         Some("[turns]"),
-        "Take back the last turn of this chat, or as many as said",
+        "Undo the last turn of this chat, or the last few",
     ),
 ];
 
@@ -93,7 +97,7 @@ impl Catalogue {
                 source: Source::BuiltIn,
                 description: Some((*description).to_owned()),
                 argument_hint: hint.map(str::to_owned),
-                what: What::Action,
+                effect: CommandEffect::Action,
             };
             ((*id).to_owned(), entry)
         };
@@ -109,7 +113,7 @@ impl Catalogue {
         let name = name.strip_prefix('/').unwrap_or(name);
         if !parse::is_command_name(name) {
             let name = crate::diagnostics::quoted(name);
-            return Some(format!("command: {name} is no name that can be typed"));
+            return Some(format!("command: {name} is not a name that can be typed"));
         }
         let id = format!("/{name}");
         let Some(other) = self.entries.get(&id) else {
@@ -169,7 +173,7 @@ fn qualified(name: &str, source: &Source) -> Option<String> {
     }
 }
 
-/// Something the host is to do before the model hears of a message.
+/// Something the host is to do before the model sees a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     /// With its slash: `/branch`.
@@ -219,7 +223,7 @@ mod tests {
             source,
             description: None,
             argument_hint: None,
-            what: What::Template {
+            effect: CommandEffect::Template {
                 body: body.to_owned(),
                 mentions: Mentions::Literal,
             },
@@ -227,8 +231,8 @@ mod tests {
     }
 
     fn body<'a>(catalogue: &'a Catalogue, id: &str) -> Option<&'a str> {
-        match &catalogue.lookup(id)?.what {
-            What::Template { body, .. } => Some(body),
+        match &catalogue.lookup(id)?.effect {
+            CommandEffect::Template { body, .. } => Some(body),
             _ => None,
         }
     }
@@ -240,7 +244,7 @@ mod tests {
         let expected = ["/archive", "/branch", "/compact", "/help", "/rewind"];
         assert_eq!(ids, expected);
         for id in expected {
-            assert_eq!(catalogue.lookup(id).unwrap().what, What::Action);
+            assert_eq!(catalogue.lookup(id).unwrap().effect, CommandEffect::Action);
             assert!(is_action(id));
         }
         assert!(!is_action("/review"));
@@ -284,7 +288,10 @@ mod tests {
 
         let warning = catalogue.insert("compact", template(Source::Project, "x"));
         assert!(warning.unwrap().contains("/project:compact"));
-        assert_eq!(catalogue.lookup("/compact").unwrap().what, What::Action);
+        assert_eq!(
+            catalogue.lookup("/compact").unwrap().effect,
+            CommandEffect::Action
+        );
         assert_eq!(body(&catalogue, "/project:compact"), Some("x"));
         // The first of two of the same rank wins.
         let warning = catalogue.insert("review", template(Source::Project, "q"));
@@ -303,7 +310,7 @@ mod tests {
 
     #[test]
     fn c_051_actions_are_found_with_and_without_arguments() {
-        let part = |value| Part::read(value).unwrap();
+        let part = |value| Part::from_value(value).unwrap();
         let parts = [
             part(json!({"type": "command", "id": "/compact", "args": {}})),
             part(json!({"type": "text", "text": "/branch"})),

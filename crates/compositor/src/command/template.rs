@@ -15,7 +15,7 @@ pub struct Expansion {
 }
 
 impl Expansion {
-    /// What is left of a template for which there is no room.
+    /// The expansion of a template that exceeds the budget.
     pub(crate) fn nothing() -> Self {
         Self {
             text: String::new(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Media;
-use crate::sniff::Class;
+use crate::media_type::Class;
 
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})

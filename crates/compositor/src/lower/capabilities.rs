@@ -1,7 +1,7 @@
-//! What a target's models take, as data: a map that ships with the house and that a user's file is laid over (C-037).
+//! What a target's models take, as data: a map that ships with the host, with a user's file merged over it (C-037).
 //!
 //! Promises: what the map does not say is not sent natively; a file that cannot be read is refused whole, with the
-//! place in it that is wrong.
+//! location of the error.
 //! Must not know: parts. It answers what may be sent, not what is.
 
 use serde::Deserialize;
@@ -9,8 +9,8 @@ use serde_json::Value;
 use wire::Object;
 
 use super::Target;
-use crate::resolve::{Animation, PictureLimits};
-use crate::sniff::Class;
+use crate::media_type::Class;
+use crate::resolve::{Animation, ImageLimits};
 
 const BUILT_IN: &str = include_str!("capabilities.json");
 
@@ -21,9 +21,9 @@ pub struct CapabilityMap(Object);
 
 /// A map that cannot be used; the operator hears it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("capabilities: {place}: {why}")]
+#[error("capabilities: {location}: {why}")]
 pub struct BadCapabilities {
-    place: String,
+    location: String,
     why: String,
 }
 
@@ -52,7 +52,7 @@ pub struct Media {
     /// Exact types; `image/*` and `*` where the target takes all.
     pub mimes: Vec<String>,
     pub base64_bytes_each: Option<u64>,
-    /// Of a picture's longer side.
+    /// Of an image's longer side.
     pub side_px: Option<u32>,
     /// What holds instead where there are many.
     pub crowded: Option<Crowded>,
@@ -80,13 +80,13 @@ impl CapabilityMap {
     /// This map with another laid over it: objects are merged, `null` takes away, all else replaces.
     pub fn with(mut self, over: &Value) -> Result<Self, BadCapabilities> {
         let bad = |why: String| BadCapabilities {
-            place: "the file".to_owned(),
+            location: "the file".to_owned(),
             why,
         };
         let Value::Object(over) = over else {
-            return Err(bad("is no object".to_owned()));
+            return Err(bad("is not an object".to_owned()));
         };
-        lay_over(&mut self.0, over, DEPTH_MAX).map_err(bad)?;
+        merge_into(&mut self.0, over, DEPTH_MAX).map_err(bad)?;
         self.check()?;
         Ok(self)
     }
@@ -100,11 +100,11 @@ impl CapabilityMap {
     fn check(&self) -> Result<(), BadCapabilities> {
         for (name, entry) in &self.0 {
             let bad = |why: &str| BadCapabilities {
-                place: name.clone(),
+                location: name.clone(),
                 why: why.to_owned(),
             };
-            let target = Target::named(name).ok_or_else(|| bad("is no target"))?;
-            let entry = entry.as_object().ok_or_else(|| bad("is no object"))?;
+            let target = Target::from_name(name).ok_or_else(|| bad("is not a target"))?;
+            let entry = entry.as_object().ok_or_else(|| bad("is not an object"))?;
             let known = ["default", "models"];
             if let Some(key) = entry.keys().find(|key| !known.contains(&key.as_str())) {
                 return Err(bad(&format!("`{key}` is neither `default` nor `models`")));
@@ -113,26 +113,26 @@ impl CapabilityMap {
                 .get("default")
                 .is_some_and(|default| !default.is_object())
             {
-                return Err(bad("`default` is no object"));
+                return Err(bad("`default` is not an object"));
             }
             self.read(target, None)?;
             let models = match entry.get("models") {
                 None => continue,
                 Some(models) => models
                     .as_object()
-                    .ok_or_else(|| bad("`models` is no object"))?,
+                    .ok_or_else(|| bad("`models` is not an object"))?,
             };
             for (pattern, said) in models {
-                let place = || format!("{name}: models: {pattern}");
+                let location = || format!("{name}: models: {pattern}");
                 if !said.is_object() {
-                    let why = "is no object".to_owned();
+                    let why = "is not an object".to_owned();
                     return Err(BadCapabilities {
-                        place: place(),
+                        location: location(),
                         why,
                     });
                 }
                 read(said).map_err(|why| BadCapabilities {
-                    place: place(),
+                    location: location(),
                     why,
                 })?;
             }
@@ -142,7 +142,7 @@ impl CapabilityMap {
 
     fn read(&self, target: Target, model: Option<&str>) -> Result<Capabilities, BadCapabilities> {
         let bad = |why: String| BadCapabilities {
-            place: target.name().to_owned(),
+            location: target.name().to_owned(),
             why,
         };
         let entry = self.0.get(target.name());
@@ -153,20 +153,20 @@ impl CapabilityMap {
         for (_, over) in matching {
             let over = over
                 .as_object()
-                .ok_or_else(|| bad("is no object".to_owned()))?;
-            lay_over(&mut said, over, DEPTH_MAX).map_err(bad)?;
+                .ok_or_else(|| bad("is not an object".to_owned()))?;
+            merge_into(&mut said, over, DEPTH_MAX).map_err(bad)?;
         }
         read(&Value::Object(said)).map_err(bad)
     }
 }
 
 impl Capabilities {
-    /// What a target takes by the map of the house.
+    /// What a target takes by the built-in map.
     pub fn built_in(target: Target) -> Self {
         CapabilityMap::built_in().of(target, None)
     }
 
-    /// What is left of it for an agent that said at its handshake what its prompts may hold.
+    /// What is left of it for an agent whose handshake limits what its prompts may hold.
     pub fn of_prompts(mut self, said: &Object) -> Self {
         let says = |key: &str| said.get(key) == Some(&Value::Bool(true));
         self.image = self.image.filter(|_| says("image"));
@@ -202,18 +202,18 @@ impl Media {
             })
     }
 
-    /// What a picture must be where there are so many in the request.
-    pub(crate) fn picture(&self, mime: &str, count: u64) -> PictureLimits {
+    /// The limits of an image when the request has so many.
+    pub(crate) fn picture(&self, mime: &str, count: u64) -> ImageLimits {
         let crowded = self.crowded.filter(|crowded| count > crowded.above);
         let is_still_only = self.still_only.iter().any(|only| only == mime);
-        PictureLimits {
+        ImageLimits {
             mimes: self.mimes.clone(),
             bytes_max: self.base64_bytes_each.map(|base64| base64 / 4 * 3),
             side_px_max: crowded.map(|crowded| crowded.side_px).or(self.side_px),
             animation: if is_still_only {
                 Animation::Refused
             } else {
-                Animation::Taken
+                Animation::Allowed
             },
         }
     }
@@ -222,7 +222,7 @@ impl Media {
 /// Deeper than a map can be.
 const DEPTH_MAX: usize = 8;
 
-fn lay_over(under: &mut Object, over: &Object, depth_left: usize) -> Result<(), String> {
+fn merge_into(under: &mut Object, over: &Object, depth_left: usize) -> Result<(), String> {
     let Some(depth_left) = depth_left.checked_sub(1) else {
         return Err("is nested too deeply".to_owned());
     };
@@ -232,7 +232,7 @@ fn lay_over(under: &mut Object, over: &Object, depth_left: usize) -> Result<(), 
                 under.shift_remove(key);
             }
             (Some(Value::Object(under)), Value::Object(over)) => {
-                lay_over(under, over, depth_left)?;
+                merge_into(under, over, depth_left)?;
             }
             (_, value) => {
                 under.insert(key.clone(), value.clone());

@@ -1,4 +1,4 @@
-//! Bodies that go as they are: whether the target takes them, made to fit if they are pictures.
+//! Bodies that are sent as blocks: whether the target accepts them, scaled or converted if they are images.
 
 use std::borrow::Cow;
 
@@ -7,38 +7,42 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::decide::{Lowering, NO_ROOM, TOO_LARGE};
+use super::part::{Lowering, NO_ROOM, TOO_LARGE};
 use super::{Media, Target};
-use crate::picture;
-use crate::resolve::{Animation, PictureLimits, WhyOmitted};
-use crate::sniff::{Class, Kind};
+use crate::image_header;
+use crate::media_type::{Class, MediaType};
+use crate::resolve::{Animation, ImageLimits, WhyOmitted};
 
 /// Why a body is described instead of sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct NotSent {
     pub(super) why: String,
     pub(super) omitted: Option<WhyOmitted>,
-    /// Whether the user is told.
-    pub(super) is_told: bool,
+    /// Whether the user hears of it.
+    pub(super) is_reported: bool,
 }
 
-impl Refused {
+impl NotSent {
     pub(super) fn because(why: impl Into<String>) -> Self {
         Self {
             why: why.into(),
             omitted: None,
-            is_told: true,
+            is_reported: true,
         }
     }
 
-    pub(super) fn untaken(target: Target, class: Class) -> Self {
-        Self::because(format!("{} takes no {}", target.name(), named(class)))
+    pub(super) fn unsupported(target: Target, class: Class) -> Self {
+        Self::because(format!(
+            "{} does not accept {}",
+            target.name(),
+            name_of(class)
+        ))
     }
 
     /// Nothing else could have been expected.
-    pub(super) fn quietly(why: &str) -> Self {
+    pub(super) fn unreported(why: &str) -> Self {
         Self {
-            is_told: false,
+            is_reported: false,
             ..Self::because(why)
         }
     }
@@ -61,34 +65,36 @@ pub(super) struct Native {
 }
 
 impl Lowering<'_> {
-    /// The block of a body, if it is taken and there is room for it. `data` is its base64, if that is there.
-    pub(super) fn native(
+    /// The block of a body, if it is accepted and fits. `data` is its base64, if that is there.
+    pub(super) fn media_block(
         &mut self,
         at: usize,
-        kind: &Kind,
+        kind: &MediaType,
         bytes: &[u8],
         data: Option<&str>,
         name: &str,
-    ) -> Result<Native, Refused> {
+    ) -> Result<Native, NotSent> {
         let target = self.target.name();
-        if self.room.described.contains(&at) {
-            return Err(Refused::too_large(format!("{target} has refused it")));
+        if self.budget.described.contains(&at) {
+            return Err(NotSent::too_large(format!("{target} has refused it")));
         }
         let capabilities = self.capabilities;
         let Some(taken) = capabilities.of_class(kind.class) else {
-            return Err(Refused::untaken(self.target, kind.class));
+            return Err(NotSent::unsupported(self.target, kind.class));
         };
         let mut fitted = None;
         let mut changed = None;
         if kind.class == Class::Image {
-            let limits = taken.picture(&kind.mime, self.room.images_expected);
-            if let Some(unfit) = Unfit::of(&kind.mime, bytes, &limits, taken.takes(&kind.mime)) {
-                let fit = self.sources.fit_picture(&kind.mime, bytes, &limits);
+            let limits = taken.picture(&kind.mime, self.budget.images_expected);
+            if let Some(mismatch) =
+                Mismatch::of(&kind.mime, bytes, &limits, taken.takes(&kind.mime))
+            {
+                let fit = self.sources.fit_image(&kind.mime, bytes, &limits);
                 let fit = fit.filter(|(mime, bytes)| {
-                    taken.takes(mime) && Unfit::of(mime, bytes, &limits, true).is_none()
+                    taken.takes(mime) && Mismatch::of(mime, bytes, &limits, true).is_none()
                 });
-                fitted = Some(fit.ok_or_else(|| unfit.refused(target, &kind.mime))?);
-                changed = Some(unfit.remedy(target));
+                fitted = Some(fit.ok_or_else(|| mismatch.refused(target, &kind.mime))?);
+                changed = Some(mismatch.remedy(target));
             }
         }
         let (mime, bytes, data) = match &fitted {
@@ -96,20 +102,20 @@ impl Lowering<'_> {
             None => (kind.mime.as_str(), bytes, data),
         };
         if !taken.takes(mime) {
-            return Err(Refused::because(format!("{target} takes no {mime}")));
+            return Err(NotSent::because(format!("{target} does not accept {mime}")));
         }
         let base64_bytes = bytes.len().div_ceil(3) as u64 * 4;
         if taken
             .base64_bytes_each
             .is_some_and(|most| base64_bytes > most)
         {
-            return Err(Refused::too_large(format!("it is too large for {target}")));
+            return Err(NotSent::too_large(format!("it is too large for {target}")));
         }
-        if kind.class == Class::Image && self.room.images_left == Some(0) {
-            return Err(Refused::because(format!("{target} takes no more pictures")));
+        if kind.class == Class::Image && self.budget.images_left == Some(0) {
+            return Err(NotSent::because(format!("{target} accepts no more images")));
         }
         if !self.has_room(base64_bytes) {
-            return Err(Refused::too_large(NO_ROOM.to_owned()));
+            return Err(NotSent::too_large(NO_ROOM.to_owned()));
         }
         let base64 = data.map_or_else(|| Cow::Owned(STANDARD.encode(bytes)), Cow::Borrowed);
         let media = Media {
@@ -122,27 +128,27 @@ impl Lowering<'_> {
         let block = self.target.media(&media);
         Ok(Native {
             block: block
-                .ok_or_else(|| Refused::because(format!("{target} has no block for {mime}")))?,
+                .ok_or_else(|| NotSent::because(format!("{target} has no block for {mime}")))?,
             class: kind.class,
             bytes: base64_bytes,
             changed,
         })
     }
 
-    pub(super) fn put_media(&mut self, at: usize, native: Native) {
+    pub(super) fn push_media(&mut self, at: usize, native: Native) {
         if native.class == Class::Image
-            && let Some(left) = &mut self.room.images_left
+            && let Some(left) = &mut self.budget.images_left
         {
             *left = left.saturating_sub(1);
         }
-        self.take_bytes(native.bytes);
+        self.use_bytes(native.bytes);
         self.out.blocks.push(native.block);
         let why = native.changed.as_deref();
-        self.decided(at, named(native.class), why, native.bytes);
+        self.record_decision(at, name_of(native.class), why, native.bytes);
     }
 }
 
-fn named(class: Class) -> &'static str {
+fn name_of(class: Class) -> &'static str {
     match class {
         Class::Text => "text",
         Class::Image => "image",
@@ -153,21 +159,21 @@ fn named(class: Class) -> &'static str {
     }
 }
 
-/// Why a picture cannot go as it is.
+/// Why an image cannot be sent unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unfit {
+enum Mismatch {
     Type,
-    Moves,
+    Animated,
     Bytes,
     Pixels,
 }
 
-impl Unfit {
-    fn of(mime: &str, bytes: &[u8], limits: &PictureLimits, is_taken: bool) -> Option<Self> {
+impl Mismatch {
+    fn of(mime: &str, bytes: &[u8], limits: &ImageLimits, is_taken: bool) -> Option<Self> {
         let too_wide = |most: u32| {
-            let sides = picture::sides(bytes);
+            let dimensions = image_header::dimensions(bytes);
             // What has no size that we can read is left to the target.
-            sides.is_some_and(|(width, height)| width.max(height) > most)
+            dimensions.is_some_and(|(width, height)| width.max(height) > most)
         };
         if !is_taken {
             Some(Self::Type)
@@ -180,30 +186,30 @@ impl Unfit {
             Some(Self::Pixels)
         } else if mime == "image/gif"
             && limits.animation == Animation::Refused
-            && picture::is_animated_gif(bytes)
+            && image_header::is_animated_gif(bytes)
         {
-            Some(Self::Moves)
+            Some(Self::Animated)
         } else {
             None
         }
     }
 
-    fn refused(self, target: &str, mime: &str) -> Refused {
+    fn refused(self, target: &str, mime: &str) -> NotSent {
         match self {
-            Self::Type => Refused::because(format!("{target} takes no {mime}")),
-            Self::Moves => Refused::because(format!("{target} takes no moving pictures")),
-            Self::Bytes => Refused::too_large(format!("the picture is too large for {target}")),
+            Self::Type => NotSent::because(format!("{target} does not accept {mime}")),
+            Self::Animated => NotSent::because(format!("{target} does not accept animated images")),
+            Self::Bytes => NotSent::too_large(format!("the image is too large for {target}")),
             Self::Pixels => {
-                Refused::too_large(format!("the picture has too many pixels for {target}"))
+                NotSent::too_large(format!("the image has too many pixels for {target}"))
             }
         }
     }
 
     fn remedy(self, target: &str) -> String {
         match self {
-            Self::Type => format!("the picture was converted for {target}"),
-            Self::Moves => format!("only the first picture of it goes to {target}"),
-            Self::Bytes | Self::Pixels => format!("the picture was scaled down for {target}"),
+            Self::Type => format!("the image was converted for {target}"),
+            Self::Animated => format!("only its first frame is sent to {target}"),
+            Self::Bytes | Self::Pixels => format!("the image was scaled down for {target}"),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! The last door: persisted parts become the blocks that a provider takes (compositor.md section 4).
+//! Lowering: persisted parts become the blocks that a provider accepts.
 //!
 //! Promises: blocks in the order of the parts, none merged (but for `text_only`), none invented; whatever cannot be
-//! sent is described instead and said so in the diagnostics; nothing here fails or panics, whatever the parts say.
+//! sent is described instead, and the diagnostics say so; nothing here fails or panics, whatever the parts say.
 //! Must not know: files, sockets, which provider is really behind a target's shapes.
 
 mod acp;
 mod anthropic;
 pub mod capabilities;
-mod decide;
 mod gemini;
 mod media;
 mod openai_chat;
 mod openai_responses;
-mod refer;
+mod part;
+mod reference;
 pub mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ impl Target {
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|target| target.name() == name)
     }
 
@@ -79,9 +79,9 @@ impl Target {
     }
 }
 
-/// A body on its way into a block.
+/// A body that becomes a block.
 struct Media<'a> {
-    class: crate::sniff::Class,
+    class: crate::media_type::Class,
     mime: &'a str,
     base64: &'a str,
     name: &'a str,
@@ -89,13 +89,13 @@ struct Media<'a> {
     uri: &'a dyn Fn() -> String,
 }
 
-/// What a message became.
+/// A lowered message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lowered {
     pub blocks: Vec<Value>,
-    /// What did not go as it was meant, for the user.
+    /// What could not be sent as it was, for the user.
     pub diagnostics: Vec<String>,
-    /// What became of each part, in their order.
+    /// What was made of each part, in their order.
     pub decisions: Vec<Decision>,
 }
 
@@ -110,9 +110,9 @@ pub struct Decision {
     pub bytes: u64,
 }
 
-/// What is left of a request for this message, and how much of references is shown.
+/// What a request has left for this message, and how much of references is inlined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Room {
+pub struct RequestBudget {
     pub inline: InlineLimits,
     pub images_left: Option<u64>,
     pub bytes_left: Option<u64>,
@@ -122,9 +122,9 @@ pub struct Room {
     pub described: BTreeSet<usize>,
 }
 
-impl Room {
+impl RequestBudget {
     /// A request with nothing in it.
-    pub fn of(capabilities: &Capabilities) -> Self {
+    pub fn new(capabilities: &Capabilities) -> Self {
         Self {
             inline: InlineLimits::default(),
             images_left: capabilities.image.as_ref().and_then(|image| image.count),
@@ -143,31 +143,31 @@ pub fn lower(
     capabilities: &Capabilities,
     sources: &mut dyn Sources,
 ) -> Lowered {
-    let mut room = Room::of(capabilities);
-    lower_into(&mut room, parts, resolved, target, capabilities, sources)
+    let mut budget = RequestBudget::new(capabilities);
+    lower_into(&mut budget, parts, resolved, target, capabilities, sources)
 }
 
-/// The same for one message of several: what it takes is taken from the room. Give the newest message its room first.
-/// References that are not in `resolved` are followed now.
+/// The same for one message of several: what it uses is subtracted from the budget. Lower the newest message first.
+/// References that are not in `resolved` are resolved now.
 pub fn lower_into(
-    room: &mut Room,
+    budget: &mut RequestBudget,
     parts: &[Part],
     resolved: &BTreeMap<usize, Resolved>,
     target: Target,
     capabilities: &Capabilities,
     sources: &mut dyn Sources,
 ) -> Lowered {
-    let mut lowering = decide::Lowering {
+    let mut lowering = part::Lowering {
         target,
         capabilities,
         sources,
-        room,
+        budget,
         resolved,
         texts: Vec::new(),
-        said: crate::diagnostics::Diagnostics::default(),
+        diagnostics: crate::diagnostics::Diagnostics::default(),
         out: Lowered::default(),
     };
-    lowering.parts(parts);
+    lowering.lower_parts(parts);
     lowering.finish()
 }
 
@@ -180,8 +180,8 @@ pub struct Message<'a> {
     pub described: &'a BTreeSet<usize>,
 }
 
-/// What a target is shown of all messages of one request, oldest first. They share its room, and where there is too
-/// little of it the older ones go without.
+/// What a target is shown of all messages of one request, oldest first. They share its budget; where it is too
+/// small the older ones are described.
 pub fn lower_all(
     messages: &[Message<'_>],
     inline: InlineLimits,
@@ -189,15 +189,15 @@ pub fn lower_all(
     capabilities: &Capabilities,
     sources: &mut dyn Sources,
 ) -> Vec<Lowered> {
-    let mut room = Room {
+    let mut budget = RequestBudget {
         inline,
-        images_expected: messages.iter().map(decide::pictures_in).sum(),
-        ..Room::of(capabilities)
+        images_expected: messages.iter().map(part::count_images_in).sum(),
+        ..RequestBudget::new(capabilities)
     };
     let newest_first = messages.iter().rev().map(|message| {
-        room.described = message.described.clone();
+        budget.described = message.described.clone();
         let (parts, resolved) = (message.parts, message.resolved);
-        lower_into(&mut room, parts, resolved, target, capabilities, sources)
+        lower_into(&mut budget, parts, resolved, target, capabilities, sources)
     });
     let mut lowered: Vec<Lowered> = newest_first.collect();
     lowered.reverse();

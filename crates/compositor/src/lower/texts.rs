@@ -1,11 +1,9 @@
-//! The texts that stand for what has no block of its own, to the letter of compositor.md section 4.
-
-use std::fmt::Write as _;
+//! The texts that replace what has no block of its own. Their wording is fixed: models and tests rely on it.
 
 use serde_json::Value;
 use wire::Object;
 
-use crate::part::Place;
+use crate::part::Location;
 use crate::resolve::{WhyOmitted, WhyUnavailable};
 
 /// What a message that must reach the model says if it lowers to nothing (C-067).
@@ -37,10 +35,10 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// Why a reference is not followed.
+/// Why a reference is not inlined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Instead {
-    /// It is one the agent follows itself.
+pub(crate) enum NotInlined {
+    /// The agent fetches it itself.
     Nothing,
     Omitted {
         why: WhyOmitted,
@@ -53,34 +51,34 @@ pub(crate) enum Instead {
 }
 
 /// REF.
-pub(crate) fn reference(place: Place<'_>, instead: Instead) -> String {
+pub(crate) fn reference(location: Location<'_>, not_inlined: NotInlined) -> String {
     let mut element = Element::new("file_ref");
-    match place {
-        Place::Path(path) => element.attribute("path", path),
-        Place::Url(url) => element.attribute("url", url),
-        Place::ContentId(id) => element.attribute("content_id", id),
+    match location {
+        Location::Path(path) => element.attribute("path", path),
+        Location::Url(url) => element.attribute("url", url),
+        Location::ContentId(id) => element.attribute("content_id", id),
     }
-    match instead {
-        Instead::Nothing => {}
-        Instead::Omitted { why, size } => {
+    match not_inlined {
+        NotInlined::Nothing => {}
+        NotInlined::Omitted { why, size } => {
             element.attribute("size", &size.to_string());
             element.attribute("omitted", why.as_str());
         }
-        Instead::Unavailable { why, lines } => {
+        NotInlined::Unavailable { why, lines } => {
             if let Some(lines) = lines {
                 element.attribute("lines", &lines.to_string());
             }
             element.attribute("unavailable", why.as_str());
         }
     }
-    element.closed()
+    element.close()
 }
 
 /// A directory is named, never enumerated.
 pub(crate) fn directory(path: &str) -> String {
     let mut element = Element::new("directory_ref");
     element.attribute("path", path);
-    element.closed()
+    element.close()
 }
 
 /// DESC.
@@ -109,7 +107,7 @@ impl Descriptor<'_> {
         if let Some(path) = self.path {
             element.attribute("path", path);
         }
-        element.closed()
+        element.close()
     }
 }
 
@@ -117,7 +115,7 @@ impl Descriptor<'_> {
 pub(crate) fn intent(kind: &str) -> String {
     let mut element = Element::new("user_intent");
     element.attribute("kind", kind);
-    element.closed()
+    element.close()
 }
 
 /// A part that this version cannot show (C-086).
@@ -188,7 +186,7 @@ impl Element {
         self.0.push('"');
     }
 
-    fn closed(mut self) -> String {
+    fn close(mut self) -> String {
         self.0.push_str("/>");
         self.0
     }
@@ -197,18 +195,4 @@ impl Element {
         self.0.push('>');
         self.0
     }
-}
-
-/// The `file:` URI of an absolute path.
-pub(crate) fn file_uri(path: &str) -> String {
-    let mut uri = String::from("file://");
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            // Writing into a string does not fail.
-            let _ = write!(uri, "%{byte:02X}");
-        }
-    }
-    uri
 }

@@ -16,7 +16,7 @@ const PROSE_AFTER: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}'];
 
 /// Which tokens mean something.
 pub(crate) enum Kinds<'a> {
-    /// Only skills: they are never shown to a model, wherever they stand (C-061).
+    /// Only skills: they are never shown to a model, wherever they are (C-061).
     Skills,
     All {
         /// Names beyond those that are always known.
@@ -38,7 +38,7 @@ pub(crate) struct Token {
     pub target: Object,
 }
 
-/// Takes a stretch of a text apart. What stands before the stretch decides whether a token at its beginning is one.
+/// Parses a range of a text. The character before the range decides whether a token at its beginning is one.
 /// At most so many tokens are read; what comes after them is prose.
 pub(crate) fn spans(
     text: &str,
@@ -168,7 +168,7 @@ fn file(value: &str, len: usize, text: &str) -> (Value, usize) {
     }
 }
 
-/// What stands before a suffix `:a-b` or `#La-b` (or one line alone), and its lines.
+/// What comes before a suffix `:a-b` or `#La-b` (or one line alone), and its lines.
 fn lines(value: &str) -> Option<(&str, (u64, u64))> {
     let digits_from = |text: &str| {
         let rest = text.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,26 +1,26 @@
-//! What a reference turned out to be: the text of a file or a slice of it, a picture, or why neither (C-013 to C-021).
+//! Resolves references: to the text of a file or a slice of it, an image, or the reason for neither (C-013 to C-021).
 //!
-//! Promises: independent of any target, so it is made once and frozen; a reference that cannot be followed is an
+//! Promises: independent of any target, so it is made once and stored; a reference that cannot be resolved is an
 //! outcome, never an error; what is read is bounded.
-//! Must not know: how files are reached. Whoever may touch them implements [`Sources`].
+//! Must not know: how files are reached. The crate that may touch them implements [`Sources`].
 
-mod frozen;
 pub(crate) mod slice;
+mod sources;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use wire::Object;
-
 use crate::Part;
-use crate::part::{FileRef, Place, Range, Target, Unit, View};
-use crate::sniff::{self, Class};
+use crate::media_type::{self, Class};
+use crate::part::{FileRef, Location, Range, Target, Unit, View};
 use slice::{Cut, Slicer};
 
-pub use frozen::Frozen;
+pub use sources::{Animation, FileRead, ImageLimits, InlineLimits, Scanned, Sources};
+pub use stored::StoredResolution;
 
-/// What a reference turned out to be.
+/// What a reference resolved to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     Text {
@@ -86,124 +86,10 @@ impl WhyUnavailable {
     }
 }
 
-/// How much of references is read and shown (C-017). Host configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InlineLimits {
-    /// The largest file that is shown whole.
-    pub text_bytes: u64,
-    /// The largest slice of a file.
-    pub range_bytes: u64,
-    /// The largest picture that is read.
-    pub media_bytes: u64,
-    /// All pictures that one message refers to.
-    pub message_media_bytes: u64,
-    /// How far into a file a slice is looked for.
-    pub scan_bytes: u64,
-}
-
-impl Default for InlineLimits {
-    fn default() -> Self {
-        Self {
-            text_bytes: 64 * 1_024,
-            range_bytes: 200 * 1_000,
-            media_bytes: 32 * 1_024 * 1_024,
-            message_media_bytes: 64 * 1_024 * 1_024,
-            scan_bytes: 256 * 1_024 * 1_024,
-        }
-    }
-}
-
-/// What a file held when it was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileRead {
-    Bytes {
-        bytes: Vec<u8>,
-    },
-    /// More than was asked for.
-    TooLarge {
-        size: u64,
-        /// Its first 8 KiB.
-        head: Vec<u8>,
-    },
-    Unavailable(WhyUnavailable),
-}
-
-/// What came of letting a file pass by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scanned {
-    /// To its end, or until nobody wanted more.
-    Passed {
-        size: u64,
-    },
-    Unavailable(WhyUnavailable),
-}
-
-/// What a picture must become so that a target takes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PictureLimits {
-    /// Types that are taken, the preferred one first.
-    pub mimes: Vec<String>,
-    /// Of the picture itself, not of its base64.
-    pub bytes_max: Option<u64>,
-    /// Of its longer side.
-    pub side_px_max: Option<u32>,
-    pub animation: Animation,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Animation {
-    Taken,
-    /// Only its first picture is wanted.
-    Refused,
-}
-
-/// Files, bodies and entities, as far as they may be seen. Implemented by whoever may touch them. Calls are
-/// synchronous; each is bounded in time and memory.
-pub trait Sources {
-    /// A file of the workspace, whole, if it has no more than `limit_bytes`. Checked at every open (C-019).
-    fn file(&mut self, path: &str, limit_bytes: u64) -> FileRead;
-
-    /// Lets a file of the workspace pass by in pieces until `each` breaks.
-    fn scan(&mut self, path: &str, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Scanned {
-        match self.file(path, u64::MAX) {
-            FileRead::Bytes { bytes } => {
-                let size = bytes.len() as u64;
-                let _ = each(&bytes);
-                Scanned::Passed { size }
-            }
-            FileRead::TooLarge { size, head } => {
-                let _ = each(&head);
-                Scanned::Passed { size }
-            }
-            FileRead::Unavailable(why) => Scanned::Unavailable(why),
-        }
-    }
-
-    /// A body in the blob store, checked against its name.
-    fn body(&mut self, content_id: &str) -> Option<Vec<u8>>;
-
-    /// Whether a mention names something that is there (G-42).
-    fn entity(&mut self, kind: &str, target: &Object) -> bool;
-
-    /// The path of a copy of an attachment's body that tools can read; `None` if none is staged.
-    fn staged(&mut self, part: &Part) -> Option<String>;
-
-    /// Scales or transcodes a picture; `None` if that cannot be done.
-    fn fit_picture(
-        &mut self,
-        mime: &str,
-        bytes: &[u8],
-        limits: &PictureLimits,
-    ) -> Option<(String, Vec<u8>)>;
-
-    /// The absolute path of a path of the workspace.
-    fn absolute(&self, path: &str) -> String;
-}
-
 /// A reference as parts of two types make it: `file-ref`, and a mention of a file, which is the same (C-062).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reference<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) location: Location<'a>,
     pub(crate) range: Option<Range>,
     pub(crate) name: Option<&'a str>,
     pub(crate) mime: Option<&'a str>,
@@ -212,7 +98,7 @@ pub(crate) struct Reference<'a> {
 impl<'a> Reference<'a> {
     pub(crate) fn of_mention(path: &'a str, range: Option<Range>) -> Self {
         Self {
-            place: Place::Path(path),
+            location: Location::Path(path),
             range,
             name: None,
             mime: None,
@@ -221,24 +107,24 @@ impl<'a> Reference<'a> {
 
     pub(crate) fn of_file_ref(of: &FileRef<'a>) -> Self {
         Self {
-            place: of.place,
+            location: of.location,
             range: of.range,
             name: of.name,
             mime: of.mime,
         }
     }
 
-    /// What stands above its text.
+    /// The line above its text.
     fn title(&self) -> &'a str {
-        match self.place {
-            Place::Path(path) => path,
-            Place::Url(url) => url,
-            Place::ContentId(id) => self.name.unwrap_or(id),
+        match self.location {
+            Location::Path(path) => path,
+            Location::Url(url) => url,
+            Location::ContentId(id) => self.name.unwrap_or(id),
         }
     }
 }
 
-/// Follows the reference in a part; `None` if there is none, or none that is followed here (C-020).
+/// Resolves the reference in a part; `None` if there is none, or none that is resolved here (C-020).
 pub fn resolve(part: &Part, sources: &mut dyn Sources, limits: &InlineLimits) -> Option<Resolved> {
     let reference = match part.view() {
         View::FileRef(of) => Reference::of_file_ref(&of),
@@ -248,10 +134,10 @@ pub fn resolve(part: &Part, sources: &mut dyn Sources, limits: &InlineLimits) ->
         },
         _ => return None,
     };
-    follow(&reference, sources, limits)
+    resolve_reference(&reference, sources, limits)
 }
 
-/// Follows every reference of a message, by the number of its part. What a message may refer to in all is bounded.
+/// Resolves every reference of a message, by the number of its part. What a message may refer to in all is bounded.
 pub fn resolve_all(
     parts: &[Part],
     sources: &mut dyn Sources,
@@ -272,21 +158,21 @@ pub fn resolve_all(
     resolved
 }
 
-pub(crate) fn follow(
+pub(crate) fn resolve_reference(
     reference: &Reference<'_>,
     sources: &mut dyn Sources,
     limits: &InlineLimits,
 ) -> Option<Resolved> {
-    match reference.place {
-        Place::Url(_) => None,
-        Place::ContentId(id) => Some(match sources.body(id) {
+    match reference.location {
+        Location::Url(_) => None,
+        Location::ContentId(id) => Some(match sources.body(id) {
             None => unavailable(WhyUnavailable::NotFound),
             Some(bytes) => of_body(reference, bytes, limits),
         }),
-        Place::Path(path) if path.is_empty() || path.contains('\0') => {
+        Location::Path(path) if path.is_empty() || path.contains('\0') => {
             Some(unavailable(WhyUnavailable::InvalidPath))
         }
-        Place::Path(path) => Some(of_file(reference, path, sources, limits)),
+        Location::Path(path) => Some(of_file(reference, path, sources, limits)),
     }
 }
 
@@ -305,17 +191,17 @@ fn of_file(
         FileRead::Bytes { bytes } => return of_body(reference, bytes, limits),
         FileRead::TooLarge { size, head } => (size, head),
     };
-    if is_picture(&head) {
+    if is_image(&head) {
         return match sources.file(path, limits.media_bytes) {
             FileRead::Unavailable(why) => unavailable(why),
-            // Looked at anew: it may be another file by now.
+            // Classified again: it may be another file by now.
             FileRead::Bytes { bytes } => of_body(reference, bytes, limits),
             FileRead::TooLarge { size, head } => omitted(WhyOmitted::TooLarge, size, &head),
         };
     }
     match reference.range {
         Some(range) => scan(reference, path, range, sources, limits),
-        None if begins_like_text(&head) => omitted(WhyOmitted::TooLarge, size, &head),
+        None if starts_like_text(&head) => omitted(WhyOmitted::TooLarge, size, &head),
         None => omitted(WhyOmitted::Binary, size, &head),
     }
 }
@@ -336,7 +222,7 @@ fn scan(
     let mut left_bytes = limits.scan_bytes;
     let mut is_cut_short = false;
     let scanned = sources.scan(path, &mut |piece: &[u8]| {
-        let missing = sniff::LOOK_BYTES.saturating_sub(head.len());
+        let missing = media_type::TEXT_CHECK_BYTES.saturating_sub(head.len());
         head.extend_from_slice(&piece[..piece.len().min(missing)]);
         if piece.len() as u64 > left_bytes {
             is_cut_short = true;
@@ -347,15 +233,15 @@ fn scan(
     });
     match scanned {
         Scanned::Unavailable(why) => unavailable(why),
-        Scanned::Passed { size } if is_cut_short => omitted(WhyOmitted::TooLarge, size, &head),
-        Scanned::Passed { size } => of_cut(reference, slicer.finish(), size, &head),
+        Scanned::Complete { size } if is_cut_short => omitted(WhyOmitted::TooLarge, size, &head),
+        Scanned::Complete { size } => of_cut(reference, slicer.finish(), size, &head),
     }
 }
 
-/// Bytes that are all there: a picture, text, a slice of it, or something else.
+/// A complete body: an image, text, a slice of it, or something else.
 fn of_body(reference: &Reference<'_>, bytes: Vec<u8>, limits: &InlineLimits) -> Resolved {
     let size = bytes.len() as u64;
-    if is_picture(&bytes) {
+    if is_image(&bytes) {
         if size > limits.media_bytes {
             return omitted(WhyOmitted::TooLarge, size, &bytes);
         }
@@ -369,7 +255,7 @@ fn of_body(reference: &Reference<'_>, bytes: Vec<u8>, limits: &InlineLimits) -> 
         let cut = slice::cut(&bytes, range, limits.range_bytes);
         return of_cut(reference, cut, size, &bytes);
     }
-    match sniff::text_in(&bytes) {
+    match media_type::as_text(&bytes) {
         None => omitted(WhyOmitted::Binary, size, &bytes),
         Some(_) if size > limits.text_bytes => omitted(WhyOmitted::TooLarge, size, &bytes),
         Some(text) => Resolved::Text {
@@ -386,7 +272,7 @@ fn of_cut(reference: &Reference<'_>, cut: Cut, size: u64, head: &[u8]) -> Resolv
     match cut {
         Cut::Text { text, range } => Resolved::Text {
             text,
-            label: labelled(reference.title(), &range),
+            label: label_with_range(reference.title(), &range),
             range: Some(range),
             size,
             mime: text_mime(reference),
@@ -407,7 +293,7 @@ fn omitted(why: WhyOmitted, size: u64, head: &[u8]) -> Resolved {
 }
 
 /// A name with the slice that is shown of it.
-pub(crate) fn labelled(title: &str, range: &Range) -> String {
+pub(crate) fn label_with_range(title: &str, range: &Range) -> String {
     let Range { start, end, .. } = range;
     match range.unit {
         Unit::Line => format!("{title}:{start}-{end}"),
@@ -415,30 +301,31 @@ pub(crate) fn labelled(title: &str, range: &Range) -> String {
     }
 }
 
-fn is_picture(bytes: &[u8]) -> bool {
-    sniff::magic(bytes).is_some_and(|mime| Class::of_mime(mime) == Class::Image)
+fn is_image(bytes: &[u8]) -> bool {
+    media_type::detect(bytes).is_some_and(|mime| Class::of_mime(mime) == Class::Image)
 }
 
 /// What a file begins like, its last character perhaps cut.
-fn begins_like_text(head: &[u8]) -> bool {
+fn starts_like_text(head: &[u8]) -> bool {
     let until = match std::str::from_utf8(head) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => head.len(),
     };
-    sniff::text_in(&head[..until]).is_some()
+    media_type::as_text(&head[..until]).is_some()
 }
 
 fn mime_of(head: &[u8]) -> &'static str {
-    match sniff::magic(head) {
+    match media_type::detect(head) {
         Some(mime) => mime,
-        None if begins_like_text(head) => "text/plain",
-        None => sniff::BINARY,
+        None if starts_like_text(head) => "text/plain",
+        None => media_type::OCTET_STREAM,
     }
 }
 
-/// What a text is called where a target wants a type: as whoever refers to it says, if that is a text at all.
+/// What a text is called where a target wants a type: as the reference says, if that is a text type.
 fn text_mime(reference: &Reference<'_>) -> String {
-    let said = reference.mime.map(sniff::essence);
-    said.filter(|mime| Class::of_mime(mime) == Class::Text)
+    let claimed = reference.mime.map(media_type::essence);
+    claimed
+        .filter(|mime| Class::of_mime(mime) == Class::Text)
         .unwrap_or_else(|| "text/plain".to_owned())
 }

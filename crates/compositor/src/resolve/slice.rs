@@ -1,17 +1,17 @@
-//! A slice of a text, cut out of it while it passes by (C-013 to C-015, C-018).
+//! A slice of a text, cut out of it while it is read in pieces (C-013 to C-015, C-018).
 //!
 //! Promises: memory is bounded by what is cut out, however long the text is; the bytes cut out are the file's own, but
-//! for a mark of UTF-8 at its beginning; what is no text is not cut at all.
+//! for a mark of UTF-8 at its beginning; what is not text is not cut at all.
 
 use std::ops::ControlFlow;
 
+use crate::media_type::{BOM, TEXT_CHECK_BYTES};
 use crate::part::{Range, Unit};
-use crate::sniff::{BOM, LOOK_BYTES};
 
-/// Of a longer file only what lies before the end of the slice is held to be text.
+/// Of a longer file only the part up to the end of the slice is checked to be text.
 const CHECKED_BYTES: u64 = 8 * 1_024 * 1_024;
 
-/// What came of cutting.
+/// The result of cutting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The range is what was really there.
@@ -35,7 +35,7 @@ pub(crate) fn is_valid(range: &Range) -> bool {
 /// Cuts a slice out of bytes that are all there.
 pub(crate) fn cut(bytes: &[u8], range: Range, bytes_max: u64) -> Cut {
     let mut slicer = Slicer::new(range, bytes_max);
-    let _ = slicer.feed(bytes);
+    let _ = slicer.feed(bytes); // All there is: nothing follows that could be skipped.
     slicer.finish()
 }
 
@@ -73,7 +73,7 @@ impl Slicer {
         let missing = &piece[..piece.len().min(missing)];
         self.begins_with.extend_from_slice(missing);
         let looked_at =
-            LOOK_BYTES.saturating_sub(usize::try_from(self.seen_bytes).unwrap_or(usize::MAX));
+            TEXT_CHECK_BYTES.saturating_sub(usize::try_from(self.seen_bytes).unwrap_or(usize::MAX));
         self.has_nul |= memchr::memchr(0, &piece[..piece.len().min(looked_at)]).is_some();
         self.utf8.feed(piece);
         match self.wanted.unit {

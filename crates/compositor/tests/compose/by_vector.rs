@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compositor::command::{Entry, Mentions, Source, What};
-use compositor::compose::InlineRoom;
-use compositor::{Catalogue, Input, Refused, Surroundings, compose};
+use compositor::command::{CommandEffect, Entry, Mentions, Source};
+use compositor::compose::InlineBudget;
+use compositor::{Catalogue, ComposeRefusal, Environment, Input, compose};
 use serde_json::Value;
 use wire::Object;
 
@@ -14,23 +14,23 @@ use crate::vectors;
 fn catalogue(file: &Value) -> Catalogue {
     let mut catalogue = Catalogue::built_in();
     for (id, what) in file["commands"].as_object().unwrap() {
-        let (source, what) = match what {
+        let (source, effect) = match what {
             Value::String(what) if what == "host action" => {
-                assert_eq!(catalogue.lookup(id).unwrap().what, What::Action);
+                assert_eq!(catalogue.lookup(id).unwrap().effect, CommandEffect::Action);
                 continue;
             }
             Value::String(body) => (
                 Source::Project,
-                What::Template {
+                CommandEffect::Template {
                     body: body.clone(),
                     mentions: Mentions::Literal,
                 },
             ),
             other => match (other["intent"].as_str(), other["skill"].as_str()) {
-                (Some(intent), _) => (Source::Project, What::Intent(intent.to_owned())),
+                (Some(intent), _) => (Source::Project, CommandEffect::Intent(intent.to_owned())),
                 (_, Some(skill)) => {
                     let skill = skill.to_owned();
-                    (Source::Skill, What::Skill { skill })
+                    (Source::Skill, CommandEffect::Skill { skill })
                 }
                 _ => panic!("a command of a new kind: {other}"),
             },
@@ -39,7 +39,7 @@ fn catalogue(file: &Value) -> Catalogue {
             source,
             description: None,
             argument_hint: None,
-            what,
+            effect,
         };
         assert_eq!(catalogue.insert(id, entry), None);
     }
@@ -74,25 +74,25 @@ fn every_vector_is_persisted_as_it_says() {
     let mut checked = 0;
     for vector in vectors::vectors() {
         let id = vector["id"].as_str().unwrap();
-        let inline = InlineRoom::default();
+        let inline = InlineBudget::default();
         let taken = vector["input"]["session_inline_bytes"].as_u64();
-        let around = Surroundings {
+        let environment = Environment {
             catalogue: &catalogue,
             skills: &skills,
             contexts: &BTreeMap::new(),
             entity_kinds: &BTreeSet::new(),
             roots: &roots,
-            inline: InlineRoom {
+            inline: InlineBudget {
                 left_bytes: inline.left_bytes - taken.unwrap_or(0),
                 ..inline
             },
             now_ms: 1_760_000_000_000,
         };
         let model_called = vector["model_called"].as_bool().unwrap_or(true);
-        let composed = match compose(input(&vector), &around) {
+        let composed = match compose(input(&vector), &environment) {
             Ok(composed) => composed,
             Err(refused) => {
-                assert_eq!((refused, id), (Refused::EmptyMessage, "V59"));
+                assert_eq!((refused, id), (ComposeRefusal::EmptyMessage, "V59"));
                 assert!(refused.to_string().starts_with("empty_message"));
                 assert_eq!(vector["persisted"], Value::Array(vec![]));
                 continue;

@@ -1,9 +1,9 @@
 //! Commands: resolved at submission, once (C-040 to C-053).
 
-use compositor::command::{Mentions, What};
+use compositor::command::{CommandEffect, Mentions};
 use serde_json::{Value, json};
 
-use crate::around::{World, values};
+use crate::environment::{World, values};
 
 fn check(text: &str, expected: Value) {
     assert_eq!(values(&World::new().typed(text)), expected, "{text:?}");
@@ -65,7 +65,7 @@ fn c_044_the_command_is_kept_and_its_expansion_never_made_again() {
     world.catalogue = compositor::Catalogue::built_in();
     let body = "Changed".to_owned();
     let mentions = Mentions::Literal;
-    world.command("/review", What::Template { body, mentions });
+    world.command("/review", CommandEffect::Template { body, mentions });
     assert_eq!(values(&world.parts(expanded.clone())), expanded);
     world.catalogue = compositor::Catalogue::built_in();
     assert_eq!(values(&world.parts(expanded.clone())), expanded);
@@ -76,7 +76,7 @@ fn c_040_an_expansion_may_have_an_intent() {
     let mut world = World::new();
     let (intent, body) = ("search".to_owned(), "Find $1.".to_owned());
     let mentions = Mentions::Literal;
-    let what = What::Directed {
+    let what = CommandEffect::Directed {
         intent,
         body,
         mentions,

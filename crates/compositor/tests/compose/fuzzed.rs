@@ -2,17 +2,17 @@
 
 use compositor::ahp::{from_ahp, to_ahp};
 use compositor::command::{args, template};
-use compositor::compose::{Composed, InlineRoom};
+use compositor::compose::{Composed, InlineBudget};
 use compositor::{Input, Part, compose};
 use serde_json::Value;
 use wire::Object;
 
-use crate::around::World;
+use crate::environment::World;
 
 /// Somebody typed this.
 pub fn text(text: &str) {
     let world = World::new();
-    let Ok(composed) = compose(Input::Text(text.to_owned()), &world.around()) else {
+    let Ok(composed) = compose(Input::Text(text.to_owned()), &world.environment()) else {
         assert_eq!(text, "");
         return;
     };
@@ -44,13 +44,13 @@ pub fn template(template: &str, raw: &str) {
 /// A message of the protocol, or anything else that is an object.
 pub fn message(message: Object) {
     let mut world = World::new();
-    let (parts, _) = from_ahp(message.clone(), &world.around());
+    let (parts, _) = from_ahp(message.clone(), &world.environment());
     found_again(&world, &parts);
-    world.inline = InlineRoom {
+    world.inline = InlineBudget {
         each_bytes: 16,
         left_bytes: 40,
     };
-    let Ok(composed) = compose(Input::Ahp(message), &world.around()) else {
+    let Ok(composed) = compose(Input::Ahp(message), &world.environment()) else {
         return;
     };
     let given_back = to_ahp(&composed.parts, &composed.metadata, &world.roots);
@@ -59,40 +59,43 @@ pub fn message(message: Object) {
         written(composed.message.as_ref().unwrap())
     );
     assert!(composed.inline_bytes <= 40);
-    world.inline = InlineRoom::default();
+    world.inline = InlineBudget::default();
     composes_to_itself(&world, &composed);
 }
 
 /// A list of parts, or anything else that is a list.
 pub fn parts(values: Vec<Value>) {
     let world = World::new();
-    let parts = values.iter().cloned().filter_map(|it| Part::read(it).ok());
+    let parts = values
+        .iter()
+        .cloned()
+        .filter_map(|it| Part::from_value(it).ok());
     found_again(&world, &parts.collect::<Vec<_>>());
     let metadata = Object::new();
     let input = Input::Parts {
         parts: values,
         metadata,
     };
-    if let Ok(composed) = compose(input, &world.around()) {
+    if let Ok(composed) = compose(input, &world.environment()) {
         composes_to_itself(&world, &composed);
     }
 }
 
 fn found_again(world: &World, parts: &[Part]) {
     let message = to_ahp(parts, &Object::new(), &world.roots);
-    let (again, _) = from_ahp(message, &world.around());
+    let (again, _) = from_ahp(message, &world.environment());
     assert_eq!(all_written(&again), all_written(parts));
 }
 
 fn composes_to_itself(world: &World, composed: &Composed) {
     let message = to_ahp(&composed.parts, &Object::new(), &world.roots);
-    let again = compose(Input::Ahp(message), &world.around()).unwrap();
+    let again = compose(Input::Ahp(message), &world.environment()).unwrap();
     assert_eq!(all_written(&again.parts), all_written(&composed.parts));
     let input = Input::Parts {
         parts: composed.parts.iter().map(Part::to_value).collect(),
         metadata: Object::new(),
     };
-    let again = compose(input, &world.around()).unwrap();
+    let again = compose(input, &world.environment()).unwrap();
     assert_eq!(all_written(&again.parts), all_written(&composed.parts));
 }
 

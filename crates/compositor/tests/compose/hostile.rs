@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wire::Object;
 
-use crate::around::{World, values};
+use crate::environment::{World, values};
 use crate::fuzzed;
 
 fn digest(text: &str) -> String {
@@ -112,7 +112,7 @@ fn a_skeleton_that_does_not_fit_is_not_read() {
 #[test]
 fn a_body_that_is_said_to_lie_in_a_part_is_given_back_once() {
     let body = "QUFB".repeat(10_000);
-    let parts = [Part::read(
+    let parts = [Part::from_value(
         json!({"type": "file-attachment", "name": "n", "mime": "text/plain",
         "data": body}),
     )
@@ -220,12 +220,12 @@ fn an_expansion_without_end_is_cut_and_told() {
     let mentions = compositor::command::Mentions::Literal;
     world.command(
         "/bomb",
-        compositor::command::What::Template { body, mentions },
+        compositor::command::CommandEffect::Template { body, mentions },
     );
     let composed = world.typed(&format!("/bomb {}", "x".repeat(50_000)));
     assert_eq!(
         composed.diagnostics,
-        ["command: '/bomb' expands without end (cut)"]
+        ["command: '/bomb' expands to too much text (cut)"]
     );
     assert!(composed.parts[1].object()["text"].as_str().unwrap().len() < 1_300_000);
 }
@@ -237,13 +237,13 @@ fn what_small_chips_ask_for_is_bounded_all_together() {
     let mentions = compositor::command::Mentions::Literal;
     world.command(
         "/long",
-        compositor::command::What::Template { body, mentions },
+        compositor::command::CommandEffect::Template { body, mentions },
     );
     let large =
         json!({"type": "editor-context", "kind": "open", "payload": {"text": "x".repeat(100_000)}});
     world
         .contexts
-        .insert("open".to_owned(), vec![Part::read(large).unwrap()]);
+        .insert("open".to_owned(), vec![Part::from_value(large).unwrap()]);
 
     let commands: Vec<Value> = (0..1_000)
         .map(|_| json!({"type": "command", "id": "/long"}))
@@ -252,7 +252,7 @@ fn what_small_chips_ask_for_is_bounded_all_together() {
     assert_eq!(composed.parts.len(), 2_000);
     let written = values(&composed).to_string().len();
     assert!(written < 5_000_000, "{written} bytes");
-    assert!(composed.diagnostics[0].contains("without end"));
+    assert!(composed.diagnostics[0].contains("too much text"));
     let expanded = composed.parts.iter().filter(|part| {
         let text = part.object().get("text").and_then(Value::as_str);
         text.is_some_and(|text| text.len() == 100_000)

@@ -4,8 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::ahp::{from_ahp, to_ahp};
-use compositor::compose::InlineRoom;
-use compositor::sniff::{Class, classify};
+use compositor::compose::InlineBudget;
+use compositor::media_type::{Class, classify};
 use compositor::{Input, Part, compose};
 use proptest::collection::vec;
 use proptest::option;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::{Digest, Object};
 
-use crate::around::{ROOT, World};
+use crate::environment::{ROOT, World};
 use crate::fuzzed::{self, all_written, written};
 
 /// Any Unicode, and more of what means something.
@@ -295,7 +295,7 @@ fn object(value: Value) -> Object {
 }
 
 /// What G-32 says, said once more: bodies without room, and those that are not what they claim, are references.
-fn externalised(message: &Object, mut room: InlineRoom) -> Object {
+fn externalised(message: &Object, mut room: InlineBudget) -> Object {
     let mut message = message.clone();
     let attachments = message.get_mut("attachments");
     for it in attachments
@@ -347,18 +347,18 @@ proptest! {
     #[test]
     fn a_message_that_was_received_is_given_back_as_it_was(message in message()) {
         let world = World::new();
-        let mut around = world.around();
-        around.inline = InlineRoom { each_bytes: 24, left_bytes: 60 };
-        let Ok(composed) = compose(Input::Ahp(message.clone()), &around) else {
+        let mut environment = world.environment();
+        environment.inline = InlineBudget { each_bytes: 24, left_bytes: 60 };
+        let Ok(composed) = compose(Input::Ahp(message.clone()), &environment) else {
             return Ok(());
         };
-        let given_back = to_ahp(&composed.parts, &composed.metadata, around.roots);
+        let given_back = to_ahp(&composed.parts, &composed.metadata, environment.roots);
         prop_assert_eq!(written(&given_back), written(composed.message.as_ref().unwrap()));
         // Bodies are counted in the order of the parts, which may not be that of the attachments.
         let attachments = message.get("attachments").and_then(Value::as_array);
         let bodies = attachments.into_iter().flatten().filter(|it| it["type"] == "embeddedResource");
         if bodies.count() < 2 {
-            prop_assert_eq!(written(&given_back), written(&externalised(&message, around.inline)));
+            prop_assert_eq!(written(&given_back), written(&externalised(&message, environment.inline)));
         }
         let kept = composed.bodies.iter().map(|body| body.content_id.clone());
         let kept: std::collections::BTreeSet<_> = kept.collect();
@@ -367,17 +367,17 @@ proptest! {
         let inline = inline.filter_map(|part| part.object().get("data")?.as_str());
         let inline: usize = inline.map(|data| STANDARD.decode(data).map_or(0, |it| it.len())).sum();
         prop_assert!(inline as u64 <= composed.inline_bytes);
-        prop_assert!(composed.inline_bytes <= around.inline.left_bytes);
+        prop_assert!(composed.inline_bytes <= environment.inline.left_bytes);
     }
 
     /// `from_ahp(to_ahp(p)) == p`
     #[test]
     fn parts_are_found_again_in_the_message_that_is_made_from_them(values in vec(part(), 0..6)) {
         let world = World::new();
-        let around = world.around();
-        let parts: Vec<Part> = values.into_iter().map(|it| Part::read(it).unwrap()).collect();
-        let message = to_ahp(&parts, &Object::new(), around.roots);
-        let (again, diagnostics) = from_ahp(message, &around);
+        let environment = world.environment();
+        let parts: Vec<Part> = values.into_iter().map(|it| Part::from_value(it).unwrap()).collect();
+        let message = to_ahp(&parts, &Object::new(), environment.roots);
+        let (again, diagnostics) = from_ahp(message, &environment);
         prop_assert_eq!(all_written(&again), all_written(&parts));
         prop_assert_eq!(diagnostics, Vec::<String>::new());
     }

@@ -1,9 +1,9 @@
 //! From what is submitted to what is persisted, rule by rule.
 
-mod around;
 mod attachments;
 mod by_vector;
 mod commands;
+mod environment;
 mod fuzzed;
 mod hostile;
 mod laws;

@@ -5,7 +5,7 @@ use compositor::ahp::insert_text;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::around::{NOW_MS, World, values};
+use crate::environment::{NOW_MS, World, values};
 
 fn check(text: &str, expected: Value) {
     assert_eq!(values(&World::new().typed(text)), expected, "{text:?}");
@@ -73,7 +73,10 @@ fn c_063_an_entity_stays_a_mention() {
 fn c_065_a_context_is_what_it_is_at_submit() {
     let mut world = World::new();
     let tab = json!({"type": "editor-context", "kind": "open", "payload": {"path": "a"}, "emitted_at": 5});
-    let tabs = vec![Part::read(tab.clone()).unwrap(), Part::read(tab).unwrap()];
+    let tabs = vec![
+        Part::from_value(tab.clone()).unwrap(),
+        Part::from_value(tab).unwrap(),
+    ];
     world.contexts.insert("open".to_owned(), tabs);
     world.contexts.insert("history".to_owned(), vec![]);
     let composed = world.typed("fix @open and @selection");
@@ -174,7 +177,7 @@ proptest! {
     fn what_is_inserted_for_a_path_names_that_path(path in "([a-z]|[./ :#L0-9-]|\\PC){1,12}") {
         prop_assume!(!path.contains('"'));
         let target = json!({"kind": "file", "path": path});
-        let part = Part::read(json!({"type": "mention", "target": target})).unwrap();
+        let part = Part::from_value(json!({"type": "mention", "target": target})).unwrap();
         let typed = insert_text(&part).unwrap();
         let composed = World::new().typed(&format!("see {typed} now"));
         prop_assert_eq!(&values(&composed)[1]["target"], &target, "{}", typed);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::around::{NOW_MS, World, values};
+use crate::environment::{NOW_MS, World, values};
 
 fn range(start: (u64, u64), end: (u64, u64)) -> Value {
     let position = |(line, character): (u64, u64)| json!({"line": line, "character": character});
@@ -68,9 +68,9 @@ fn overlapping_and_impossible_ranges_are_unanchored_and_told() {
     assert_eq!(
         composed.diagnostics,
         [
-            "attachment: 'beyond' stands outside of the text (unanchored)",
-            "attachment: 'backwards' stands outside of the text (unanchored)",
-            "attachment: 'odd' stands outside of the text (unanchored)",
+            "attachment: 'beyond' is outside of the text (unanchored)",
+            "attachment: 'backwards' is outside of the text (unanchored)",
+            "attachment: 'odd' is outside of the text (unanchored)",
             "attachment: 'late' overlaps another one in the text (unanchored)",
         ]
     );

@@ -1,11 +1,11 @@
 //! Parts as they are persisted: their names, their order, and what nobody knows of them (C-001 to C-013, C-082 to C-088).
 
 use compositor::ahp::to_ahp;
-use compositor::{Input, Part, Refused, View, compose, is_plain, plain, version};
+use compositor::{ComposeRefusal, Input, Part, View, compose, compose_plain, is_plain, version};
 use serde_json::{Value, json};
 use wire::Object;
 
-use crate::around::{World, values};
+use crate::environment::{World, values};
 
 fn object(value: Value) -> Object {
     match value {
@@ -75,7 +75,7 @@ fn c_004_c_005_and_c_083_types_are_spelled_so_and_stay_what_they_are() {
     assert_eq!(kinds, expected);
     for part in &composed.parts {
         assert!(!matches!(part.view(), View::Unknown { .. }), "{part:?}");
-        assert_eq!(Part::read(part.to_value()).as_ref(), Ok(part));
+        assert_eq!(Part::from_value(part.to_value()).as_ref(), Ok(part));
     }
 }
 
@@ -105,14 +105,14 @@ fn c_006_what_nobody_knows_survives_with_the_order_of_its_keys() {
     assert_eq!(again(&version::read(rows, 1)), written);
     let message = to_ahp(&composed.parts, &Object::new(), &world.roots);
     let message: Object = serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
-    let composed = compose(Input::Ahp(message), &world.around()).unwrap();
+    let composed = compose(Input::Ahp(message), &world.environment()).unwrap();
     assert_eq!(again(&composed.parts), written);
 }
 
 #[test]
 fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
     let world = World::new();
-    let around = world.around();
+    let environment = world.environment();
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1});
     let parts = |parts| Input::Parts {
         parts,
@@ -131,14 +131,14 @@ fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
         ),
     ] {
         assert_eq!(
-            compose(input.clone(), &around),
-            Err(Refused::EmptyMessage),
+            compose(input.clone(), &environment),
+            Err(ComposeRefusal::EmptyMessage),
             "{input:?}"
         );
     }
-    let said = Refused::EmptyMessage.to_string();
+    let said = ComposeRefusal::EmptyMessage.to_string();
     assert!(said.starts_with("empty_message"), "{said}");
-    assert!(compose(Input::Text(" ".to_owned()), &around).is_ok());
+    assert!(compose(Input::Text(" ".to_owned()), &environment).is_ok());
 }
 
 #[test]
@@ -201,11 +201,14 @@ fn c_085_every_message_has_a_version_and_a_newer_one_keeps_its_own() {
     );
     let message = json!({"text": "x", "origin": {"kind": "user"}});
     assert_eq!(world.message(message.clone()).metadata["schema_version"], 1);
-    assert_eq!(plain(&object(message)).metadata["schema_version"], 1);
+    assert_eq!(
+        compose_plain(&object(message)).metadata["schema_version"],
+        1
+    );
     for (told, kept) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
         let metadata = object(json!({"schema_version": told, "queued_at": 5}));
         let parts = vec![json!({"type": "text", "text": "x"})];
-        let composed = compose(Input::Parts { parts, metadata }, &world.around()).unwrap();
+        let composed = compose(Input::Parts { parts, metadata }, &world.environment()).unwrap();
         assert_eq!(composed.metadata["schema_version"], kept);
         assert_eq!(composed.metadata["queued_at"], 5);
     }
@@ -220,7 +223,7 @@ fn c_086_and_c_087_unknown_parts_are_additive() {
     let composed = World::new().parts(parts.clone());
     assert_eq!(values(&composed), parts);
     assert!(composed.reaches_model);
-    let told = ["part: one of type 'file-ref' cannot be read (kept as it is)"];
+    let told = ["part: one of type 'file-ref' cannot be read (kept unchanged)"];
     assert_eq!(composed.diagnostics, told);
     let view = composed.parts[0].view();
     let text = Some("Which one?");
@@ -237,7 +240,7 @@ fn c_088_what_the_model_never_sees_is_in_the_record() {
 #[test]
 fn a_plain_message_is_what_composing_would_make_of_it() {
     let world = World::new();
-    let around = world.around();
+    let environment = world.environment();
     for message in [
         json!({"text": "hello\n/compact", "origin": {"kind": "user"}}),
         json!({"text": " /compact", "attachments": [], "agent": {"uri": "a:b"}, "_meta": {"x": 1}}),
@@ -245,8 +248,8 @@ fn a_plain_message_is_what_composing_would_make_of_it() {
     ] {
         let message = object(message);
         assert!(is_plain(&message));
-        let composed = compose(Input::Ahp(message.clone()), &around).unwrap();
-        assert_eq!(plain(&message), composed);
+        let composed = compose(Input::Ahp(message.clone()), &environment).unwrap();
+        assert_eq!(compose_plain(&message), composed);
         assert_eq!(composed.message.as_ref(), Some(&message));
         assert_eq!(to_ahp(&composed.parts, &composed.metadata, &[]), message);
     }

@@ -141,7 +141,7 @@ fn only_what_is_selected_of_a_text_is_shown() {
     assert_eq!(nowhere.blocks[0]["text"], "a.txt\n```\n1\n2\n3\n```");
     assert_eq!(
         nowhere.diagnostics,
-        ["attachment: 'a.txt': the selection is not in it (shown whole)"]
+        ["attachment: 'a.txt': the selection is not in it (sent whole)"]
     );
     let endless = select(u64::MAX, u64::MAX, 0);
     assert_eq!(
@@ -181,7 +181,7 @@ fn c032_what_is_described_can_be_reached() {
     let lowered = shown(Target::OpenaiChat, &json!([zip]), &mut sources);
     let expected = "<file_attachment name=\"z.zip\" mime=\"application/zip\" size=\"4\" path=\"attachments/z.zip\"/>";
     assert_eq!(lowered.blocks[0]["text"], expected);
-    let told = "attachment: 'z.zip': openai_chat takes no binary (described instead)";
+    let told = "attachment: 'z.zip': openai_chat does not accept binary (described instead)";
     assert_eq!(lowered.diagnostics, [told]);
 }
 
@@ -205,8 +205,8 @@ fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
     assert_eq!(
         lowered.diagnostics,
         [
-            "attachment: 'a.png': its body is no base64 (described instead)",
-            "attachment: 'b.png': its body cannot be read any more (described instead)",
+            "attachment: 'a.png': its body is not base64 (described instead)",
+            "attachment: 'b.png': its body is no longer available (described instead)",
         ]
     );
 }

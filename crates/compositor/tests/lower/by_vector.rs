@@ -15,14 +15,14 @@ fn every_vector_is_lowered_as_it_says() {
         let id = vector["id"].as_str().unwrap();
         let parts = parts(&vector["persisted"]);
         for (target, expected) in vector["lowered"].as_object().unwrap() {
-            let target = Target::named(target).unwrap();
+            let target = Target::from_name(target).unwrap();
             let mut sources = Memory::of(&vector);
             let resolved = parts.iter().enumerate().filter_map(|(at, part)| {
                 Some((at, resolve(part, &mut sources, &InlineLimits::default())?))
             });
-            let frozen: BTreeMap<usize, Resolved> = resolved.collect();
+            let stored: BTreeMap<usize, Resolved> = resolved.collect();
             let capabilities = Capabilities::built_in(target);
-            let lowered = lower(&parts, &frozen, target, &capabilities, &mut sources);
+            let lowered = lower(&parts, &stored, target, &capabilities, &mut sources);
             let blocks = Value::Array(lowered.blocks);
             assert_eq!(&blocks, expected, "{id} for {}", target.name());
             assert_eq!(

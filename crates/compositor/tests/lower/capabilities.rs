@@ -13,12 +13,12 @@ fn the_built_in_map_can_be_read() {
     let map = CapabilityMap::built_in();
     assert_eq!(map.clone().with(&json!({})), Ok(map.clone()));
     for target in Target::ALL {
-        assert_eq!(Target::named(target.name()), Some(target));
+        assert_eq!(Target::from_name(target.name()), Some(target));
         let capabilities = map.of(target, None);
         assert!(capabilities.image.is_some(), "{}", target.name());
         assert_eq!(capabilities, Capabilities::built_in(target));
     }
-    assert_eq!(Target::named("other"), None);
+    assert_eq!(Target::from_name("other"), None);
     assert!(map.of(Target::OpenaiResponses, None).audio.is_none());
 }
 
@@ -70,12 +70,15 @@ fn a_pattern_means_whole_ids() {
 #[test]
 fn a_file_that_cannot_be_read_is_refused_with_the_place() {
     for (over, said) in [
-        (json!([]), "capabilities: the file: is no object"),
+        (json!([]), "capabilities: the file: is not an object"),
         (
             json!({"mistral": {}}),
-            "capabilities: mistral: is no target",
+            "capabilities: mistral: is not a target",
         ),
-        (json!({"gemini": 1}), "capabilities: gemini: is no object"),
+        (
+            json!({"gemini": 1}),
+            "capabilities: gemini: is not an object",
+        ),
         (
             json!({"gemini": {"modles": {}}}),
             "`modles` is neither `default` nor `models`",
@@ -90,16 +93,19 @@ fn a_file_that_cannot_be_read_is_refused_with_the_place() {
         ),
         (
             json!({"gemini": {"default": 3}}),
-            "gemini: `default` is no object",
+            "gemini: `default` is not an object",
         ),
-        (json!({"gemini": {"models": []}}), "`models` is no object"),
+        (
+            json!({"gemini": {"models": []}}),
+            "`models` is not an object",
+        ),
         (
             json!({"gemini": {"models": {"m": {"text_only": "yes"}}}}),
             "gemini: models: m: ",
         ),
         (
             json!({"gemini": {"models": {"m": 1}}}),
-            "gemini: models: m: is no object",
+            "gemini: models: m: is not an object",
         ),
     ] {
         let why = with(&over).unwrap_err();

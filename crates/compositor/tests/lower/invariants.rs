@@ -132,7 +132,7 @@ fn any_part() -> impl Strategy<Value = Part> {
     (types, fields).prop_map(|(kind, fields)| {
         let mut object: wire::Object = fields.into_iter().collect();
         object.insert("type".to_owned(), json!(kind));
-        Part::read(Value::Object(object)).unwrap()
+        Part::from_value(Value::Object(object)).unwrap()
     })
 }
 
@@ -194,7 +194,7 @@ proptest! {
             if number(&mut part, at) {
                 expected.push(format!("[{at}]"));
             }
-            numbered.push(Part::read(part).unwrap());
+            numbered.push(Part::from_value(part).unwrap());
         }
         for target in Target::ALL {
             let capabilities = Capabilities::built_in(target);
@@ -212,7 +212,7 @@ proptest! {
     fn no_body_is_ever_in_a_text(body in prop::collection::vec(any::<u8>(), 9..200), mime in prop::sample::select(vec!["image/png", "text/plain", "application/zip", "video/mp4", "audio/wav", "application/octet-stream"])) {
         let data = STANDARD.encode(&body);
         let part = json!({"type": "file-attachment", "name": "n", "mime": mime, "data": data});
-        let parts = [Part::read(part).unwrap()];
+        let parts = [Part::from_value(part).unwrap()];
         for target in Target::ALL {
             let capabilities = Capabilities::built_in(target);
             let lowered = lower(&parts, &BTreeMap::new(), target, &capabilities, &mut Memory::default());
@@ -226,7 +226,7 @@ proptest! {
     fn a_text_closes_its_fence_once(text in "[`a\r\n]{0,40}") {
         let mut sources = Memory::default().with_file("a", text.clone());
         let part = json!({"type": "file-ref", "ref": {"kind": "path", "path": "a"}});
-        let parts = [Part::read(part).unwrap()];
+        let parts = [Part::from_value(part).unwrap()];
         let capabilities = Capabilities::built_in(Target::OpenaiChat);
         let lowered = lower(&parts, &BTreeMap::new(), Target::OpenaiChat, &capabilities, &mut sources);
         let shown = lowered.blocks[0]["text"].as_str().unwrap();
@@ -254,16 +254,16 @@ proptest! {
                 for piece in bytes.chunks(self.1) {
                     if each(piece).is_break() { break; }
                 }
-                Scanned::Passed { size: bytes.len() as u64 }
+                Scanned::Complete { size: bytes.len() as u64 }
             }
             fn body(&mut self, _: &str) -> Option<Vec<u8>> { None }
             fn entity(&mut self, _: &str, _: &wire::Object) -> bool { false }
             fn staged(&mut self, _: &Part) -> Option<String> { None }
-            fn fit_picture(&mut self, _: &str, _: &[u8], _: &compositor::resolve::PictureLimits) -> Option<(String, Vec<u8>)> { None }
+            fn fit_image(&mut self, _: &str, _: &[u8], _: &compositor::resolve::ImageLimits) -> Option<(String, Vec<u8>)> { None }
             fn absolute(&self, path: &str) -> String { path.to_owned() }
         }
         let part = json!({"type": "file-ref", "ref": {"kind": "path", "path": "a", "range": {"start": start, "end": start + length}}});
-        let part = Part::read(part).unwrap();
+        let part = Part::from_value(part).unwrap();
         let limits = compositor::resolve::InlineLimits::default();
         let mut whole = Memory::default().with_file("a", text.clone());
         let mut pieces = Pieces(whole.clone(), piece);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::lower::{
-    Capabilities, CapabilityMap, Message, Room, Target, lower_all, lower_into,
+    Capabilities, CapabilityMap, Message, RequestBudget, Target, lower_all, lower_into,
 };
 use compositor::resolve::{Animation, InlineLimits};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn a_picture_that_is_too_large_is_scaled_if_it_can_be() {
     );
     assert_eq!(
         lowered.diagnostics,
-        ["attachment: 'w.png': the picture was scaled down for anthropic"]
+        ["attachment: 'w.png': the image was scaled down for anthropic"]
     );
     assert_eq!(lowered.decisions[0].became, "image");
     assert!(lowered.decisions[0].why.is_some());
@@ -85,7 +85,7 @@ fn a_gif_is_transcoded_where_none_is_taken_and_stilled_where_none_may_move() {
     );
     assert_eq!(
         lowered.diagnostics,
-        ["attachment: 'g.gif': gemini takes no image/gif (described instead)"]
+        ["attachment: 'g.gif': gemini does not accept image/gif (described instead)"]
     );
 
     let frame = b"\x2c\0\0\0\0\x01\0\x01\0\0\x02\x01\x00\x00";
@@ -114,13 +114,13 @@ fn a_gif_is_transcoded_where_none_is_taken_and_stilled_where_none_may_move() {
 #[test]
 fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
     let capabilities = Capabilities::built_in(Target::Anthropic);
-    let mut room = Room::of(&capabilities);
-    room.images_left = Some(3);
+    let mut budget = RequestBudget::new(&capabilities);
+    budget.images_left = Some(3);
     let two = parts(&json!([
         attached("a.png", "image/png", PNG),
         attached("b.png", "image/png", PNG)
     ]));
-    let native = |room: &mut Room| {
+    let native = |room: &mut RequestBudget| {
         let target = Target::Anthropic;
         let mut sources = Memory::default();
         let lowered = lower_into(
@@ -137,16 +137,16 @@ fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
             .filter(|block| block["type"] == "image");
         (natives.count(), lowered)
     };
-    assert_eq!(native(&mut room).0, 2);
-    let (count, lowered) = native(&mut room);
+    assert_eq!(native(&mut budget).0, 2);
+    let (count, lowered) = native(&mut budget);
     assert_eq!(count, 1);
-    let told = "attachment: 'b.png': anthropic takes no more pictures (described instead)";
+    let told = "attachment: 'b.png': anthropic accepts no more images (described instead)";
     assert_eq!(lowered.diagnostics, [told]);
 
-    room.images_left = None;
-    room.bytes_left = Some(20);
-    let (count, lowered) = native(&mut room);
-    assert_eq!((count, room.bytes_left), (1, Some(0)));
+    budget.images_left = None;
+    budget.bytes_left = Some(20);
+    let (count, lowered) = native(&mut budget);
+    assert_eq!((count, budget.bytes_left), (1, Some(0)));
     assert!(
         lowered.blocks[1]["text"]
             .as_str()
@@ -200,8 +200,8 @@ fn of_a_whole_request_the_newest_message_has_its_room_first() {
 #[test]
 fn texts_that_have_no_room_left_are_described_but_not_what_the_user_said() {
     let capabilities = Capabilities::built_in(Target::OpenaiChat);
-    let mut room = Room::of(&capabilities);
-    room.bytes_left = Some(10);
+    let mut budget = RequestBudget::new(&capabilities);
+    budget.bytes_left = Some(10);
     let parts = parts(&json!([
         {"type": "text", "text": "more than there is room for"},
         attached("n.md", "text/markdown", b"x"),
@@ -210,7 +210,7 @@ fn texts_that_have_no_room_left_are_described_but_not_what_the_user_said() {
     let mut sources = Memory::default().with_file("a", "text");
     let target = Target::OpenaiChat;
     let lowered = lower_into(
-        &mut room,
+        &mut budget,
         &parts,
         &BTreeMap::new(),
         target,
@@ -254,7 +254,7 @@ fn the_user_is_told_little_whatever_was_sent() {
 #[test]
 fn what_a_provider_refused_is_described_the_next_time() {
     let capabilities = Capabilities::built_in(Target::Gemini);
-    let mut room = Room::of(&capabilities);
+    let mut budget = RequestBudget::new(&capabilities);
     let parts = parts(&json!([
         attached("a.png", "image/png", PNG),
         attached("b.wav", "audio/wav", WAV)
@@ -262,7 +262,7 @@ fn what_a_provider_refused_is_described_the_next_time() {
     let target = Target::Gemini;
     let mut sources = Memory::default();
     let first = lower_into(
-        &mut room,
+        &mut budget,
         &parts,
         &BTreeMap::new(),
         target,
@@ -275,9 +275,9 @@ fn what_a_provider_refused_is_described_the_next_time() {
         .max_by_key(|decision| decision.bytes)
         .unwrap();
     assert_eq!(largest.part, 1);
-    room.described = BTreeSet::from([largest.part]);
+    budget.described = BTreeSet::from([largest.part]);
     let second = lower_into(
-        &mut room,
+        &mut budget,
         &parts,
         &BTreeMap::new(),
         target,
@@ -298,31 +298,31 @@ fn a_stored_body_that_has_no_room_is_not_read() {
             Target::Anthropic,
             "image/png",
             true,
-            "there is no room left for it in the request",
+            "it does not fit in the request",
         ),
         (
             Target::Anthropic,
             "video/mp4",
             false,
-            "anthropic takes no video",
+            "anthropic does not accept video",
         ),
         (
             Target::Gemini,
             "video/mp4",
             true,
-            "there is no room left for it in the request",
+            "it does not fit in the request",
         ),
         (
             Target::OpenaiChat,
             "text/plain",
             true,
-            "there is no room left for it in the request",
+            "it does not fit in the request",
         ),
         (
             Target::OpenaiChat,
             "application/zip",
             false,
-            "openai_chat takes no binary",
+            "openai_chat does not accept binary",
         ),
     ] {
         let lowered = shown(target, &stored(mime), &mut Memory::default());

@@ -10,7 +10,7 @@ mod capabilities;
 mod invariants;
 mod limits;
 mod references;
-mod words;
+mod texts;
 
 use std::collections::BTreeMap;
 

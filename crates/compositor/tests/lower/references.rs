@@ -97,7 +97,7 @@ fn c015_an_end_past_the_file_is_clamped_and_told() {
     assert_eq!(lowered.blocks[0]["text"], "a:2-2\n```\ny\n```");
     assert_eq!(
         lowered.diagnostics,
-        ["file: 'a': only lines 2-2 are there (clamped)"]
+        ["file: 'a': only lines 2-2 exist (clamped)"]
     );
     assert_eq!(of_file(b"abc", bytes(1, 99)), "a:bytes=1-3\n```\nbc\n```");
 }
@@ -149,7 +149,7 @@ fn c016_a_range_of_a_picture_is_ignored_and_told() {
     assert_eq!(lowered.blocks[0]["type"], "image");
     assert_eq!(
         lowered.diagnostics,
-        ["file: 'a': a picture has no ranges (sent whole)"]
+        ["file: 'a': an image has no ranges (sent whole)"]
     );
 }
 
@@ -266,22 +266,25 @@ fn c020_urls_are_not_fetched_and_content_ids_are_looked_up() {
 
 #[test]
 fn c021_what_was_frozen_is_sent_again_whatever_the_file_holds_by_now() {
-    let part = Part::read(path_ref("a", Some(lines(1, 1)))).unwrap();
+    let part = Part::from_value(path_ref("a", Some(lines(1, 1)))).unwrap();
     let mut sources = Memory::default().with_file("a", "first\n");
     let limits = InlineLimits::default();
     let resolved = resolve(&part, &mut sources, &limits).unwrap();
-    let kept = resolved.freeze();
+    let kept = resolved.to_stored();
     let about = Value::Object(kept.about.clone()).to_string();
     assert!(!about.contains("first"), "the body is kept apart: {about}");
-    assert_eq!(Resolved::thaw(kept.clone()).as_ref(), Some(&resolved));
+    assert_eq!(
+        Resolved::from_stored(kept.clone()).as_ref(),
+        Some(&resolved)
+    );
 
     let mut sources = Memory::default().with_file("a", "second\n");
-    let frozen = BTreeMap::from([(0, Resolved::thaw(kept).unwrap())]);
+    let stored = BTreeMap::from([(0, Resolved::from_stored(kept).unwrap())]);
     let capabilities = Capabilities::built_in(Target::OpenaiChat);
     let parts = [part];
     let again = lower(
         &parts,
-        &frozen,
+        &stored,
         Target::OpenaiChat,
         &capabilities,
         &mut sources,
@@ -304,15 +307,15 @@ fn c021_every_outcome_can_be_frozen() {
         ("binary", None),
         ("gone", None),
     ] {
-        let part = Part::read(path_ref(path, range)).unwrap();
+        let part = Part::from_value(path_ref(path, range)).unwrap();
         let resolved = resolve(&part, &mut sources, &InlineLimits::default()).unwrap();
-        assert_eq!(Resolved::thaw(resolved.freeze()), Some(resolved));
+        assert_eq!(Resolved::from_stored(resolved.to_stored()), Some(resolved));
     }
-    let nothing = compositor::resolve::Frozen {
+    let nothing = compositor::resolve::StoredResolution {
         about: wire::Object::new(),
         body: None,
     };
-    assert_eq!(Resolved::thaw(nothing), None);
+    assert_eq!(Resolved::from_stored(nothing), None);
 }
 
 #[test]
@@ -332,7 +335,7 @@ fn a_picture_larger_than_is_read_is_left_to_the_tools() {
     let mut huge = PNG.to_vec();
     huge.resize(200_000, 0);
     let mut sources = Memory::default().with_file("a", huge);
-    let part = Part::read(path_ref("a", None)).unwrap();
+    let part = Part::from_value(path_ref("a", None)).unwrap();
     let limits = InlineLimits {
         media_bytes: 100_000,
         ..InlineLimits::default()
@@ -380,7 +383,7 @@ fn a_message_refers_to_so_many_pictures_and_no_more() {
 #[test]
 fn a_slice_is_not_looked_for_without_an_end() {
     let mut sources = Memory::default().with_file("a", "x\n".repeat(100_000));
-    let part = Part::read(path_ref("a", Some(lines(90_000, 90_000)))).unwrap();
+    let part = Part::from_value(path_ref("a", Some(lines(90_000, 90_000)))).unwrap();
     let limits = InlineLimits {
         scan_bytes: 150_000,
         ..InlineLimits::default()

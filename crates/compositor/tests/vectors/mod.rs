@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::Part;
-use compositor::resolve::{FileRead, PictureLimits, Sources, WhyUnavailable};
+use compositor::resolve::{FileRead, ImageLimits, Sources, WhyUnavailable};
 use serde_json::Value;
 use wire::Object;
 
@@ -49,7 +49,9 @@ fn write_out(value: &mut Value) {
 
 pub fn parts(values: &Value) -> Vec<Part> {
     let values = values.as_array().unwrap().iter();
-    values.map(|it| Part::read(it.clone()).unwrap()).collect()
+    values
+        .map(|it| Part::from_value(it.clone()).unwrap())
+        .collect()
 }
 
 /// What lies at a path.
@@ -71,7 +73,7 @@ pub struct Memory {
     pub staged: BTreeMap<String, String>,
     /// What every picture is made into that does not fit.
     pub fits: Option<(String, Vec<u8>)>,
-    pub fit_asked: Vec<PictureLimits>,
+    pub fit_asked: Vec<ImageLimits>,
     pub opened: Vec<String>,
 }
 
@@ -163,12 +165,7 @@ impl Sources for Memory {
         self.staged.get(name).cloned()
     }
 
-    fn fit_picture(
-        &mut self,
-        _: &str,
-        _: &[u8],
-        limits: &PictureLimits,
-    ) -> Option<(String, Vec<u8>)> {
+    fn fit_image(&mut self, _: &str, _: &[u8], limits: &ImageLimits) -> Option<(String, Vec<u8>)> {
         self.fit_asked.push(limits.clone());
         self.fits.clone()
     }

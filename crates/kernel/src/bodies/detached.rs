@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use wire::ActionKind;
 use wire::{Incoming, Object};
 
 use super::{decoded_len, take_text};
@@ -29,7 +30,8 @@ impl DetachedBodies {
                 let action = params.get_mut("action");
                 let named = action
                     .as_ref()
-                    .and_then(|action| message_field(action.get("type")?.as_str()?));
+                    .and_then(|action| action.get("type")?.as_str())
+                    .and_then(|name| ActionKind::from_name(name).message_field());
                 if let (Some(action), Some(field)) = (action, named) {
                     let at = format!("/{field}");
                     take(action.get_mut(field), &at, bytes_max, &mut detached);
@@ -51,16 +53,6 @@ impl DetachedBodies {
     pub fn find(&self, place: &str) -> Option<&Arc<String>> {
         let mut all = self.0.iter();
         all.find(|(at, _)| at == place).map(|(_, data)| data)
-    }
-}
-
-/// The field of an action that holds a message.
-fn message_field(action: &str) -> Option<&'static str> {
-    match action {
-        "chat/turnStarted" | "chat/pendingMessageSet" => Some("message"),
-        "chat/draftChanged" => Some("draft"),
-        "chat/toolCallConfirmed" => Some("userSuggestion"),
-        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Body, Data, DetachedBodies, decoded_len, take_text};
 
 /// How much may stay embedded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct InlineRoom {
+pub(crate) struct InlineBudget {
     /// In one attachment.
     pub each: usize,
     /// In all of them together.
@@ -22,7 +22,7 @@ pub(crate) struct InlineRoom {
 pub(crate) fn detach_message(
     message: &mut Object,
     at: &str,
-    room: InlineRoom,
+    room: InlineBudget,
     early: &DetachedBodies,
 ) -> (Vec<Body>, usize) {
     let mut bodies = Vec::new();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn check(sizes: &[usize], moved: &[&str], stays: usize) {
-        let room = InlineRoom { each: 30, all: 60 };
+        let room = InlineBudget { each: 30, all: 60 };
         let (bodies, left) =
             detach_message(&mut message(sizes), "/m", room, &DetachedBodies::default());
         let pointers: Vec<&str> = bodies.iter().map(|body| body.pointer.as_str()).collect();
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn everything_but_the_body_stays_as_it_was() {
         let mut message = message(&[60]);
-        let room = InlineRoom { each: 3, all: 60 };
+        let room = InlineBudget { each: 3, all: 60 };
         let (bodies, _) = detach_message(&mut message, "", room, &DetachedBodies::default());
         assert_eq!(bodies[0].data, Data::Base64(Arc::new("A".repeat(80))));
         assert_eq!(
@@ -117,7 +117,7 @@ mod tests {
         ]);
         let mut message = Object::new();
         message.insert("attachments".to_owned(), attachments.clone());
-        let room = InlineRoom { each: 0, all: 0 };
+        let room = InlineBudget { each: 0, all: 0 };
         assert_eq!(
             detach_message(&mut message, "", room, &DetachedBodies::default()),
             (vec![], 0)

@@ -11,7 +11,7 @@ mod result;
 pub(crate) use detached::DetachedBodies;
 pub use detached::SentAction;
 pub use event::{detach_from_event, fill_event};
-pub(crate) use message::{InlineRoom, detach_message};
+pub(crate) use message::{InlineBudget, detach_message};
 pub(crate) use result::{clip_content, detach_result};
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wire::ActionKind;
 use serde_json::{Value, json};
 use wire::published::commands::{ChatSource, CreateChatParams};
 use wire::rpc::code;
@@ -258,7 +259,7 @@ fn find_source(
             return Err(bad("a chat can be forked from a completed turn only").into());
         }
         // Its context is everything before, and what the running turn has said so far.
-        let (last, partial) = (source.next_n().checked_sub(1), turn.as_if_cancelled());
+        let (last, partial) = (source.next_n().checked_sub(1), Some(turn.as_if_cancelled()));
         return Ok(source_through(
             kernel,
             wanted,
@@ -341,7 +342,7 @@ fn begin_with(step: &mut Step, peer: PeerId, chat: &ChannelUri, submission: Subm
         "startedAt": step.now().to_rfc3339(),
         "message": submission.message,
     });
-    let started = step.act_as_host(chat, "chat/turnStarted", fields);
+    let started = step.act_as_host(chat, ActionKind::ChatTurnStarted, fields);
     assert!(started, "a new chat takes a turn");
     let author = step.ready(peer).map(|ready| ready.client_id.clone());
     let mut submitted = record_message(step, chat, submission, Some(turn_id));

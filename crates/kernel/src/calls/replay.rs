@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use wire::{ChannelUri, Generation, action, compat};
+use wire::ActionKind;
+use wire::{ChannelUri, Generation, compat};
 
 use crate::frame::Replayed;
 use crate::pause::{HandlerAnswers, Load, Unread};
@@ -155,7 +156,7 @@ pub(super) fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Arc<Replayed> {
         };
         let origin = outline.origin;
         let own = origin.is_some_and(|origin| origin.client_id == ready.client_id);
-        own || compat::knows(ready.generation, &action::kind_of(&outline.action.name))
+        own || compat::knows(ready.generation, ActionKind::from_name(&outline.action.name))
     });
     Arc::new(Replayed::new(known.cloned().collect()))
 }

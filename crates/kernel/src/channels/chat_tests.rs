@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wire::state::{ChatState, Turn};
-use wire::{Action, ChannelUri, Timestamp};
+use wire::{Action, ActionKind, ChannelUri, Timestamp};
 
 use super::*;
 use crate::submission::Submitted;
@@ -16,13 +16,13 @@ fn chat() -> Chat {
 fn start(chat: &mut Chat, id: &str) {
     let message = json!({"text": "x", "origin": {"kind": "user"}});
     let fields = json!({"turnId": id, "startedAt": "2026-01-01T00:00:00Z", "message": message});
-    chat.reduce(&Action::host("chat/turnStarted", fields));
+    chat.reduce(&Action::host(ActionKind::ChatTurnStarted, fields));
     chat.begin_turn(Timestamp(0), None, Submitted::default());
 }
 
 fn complete(chat: &mut Chat, id: &str) -> EndedTurn {
     let fields = json!({"turnId": id, "duration": 1});
-    chat.reduce(&Action::host("chat/turnComplete", fields));
+    chat.reduce(&Action::host(ActionKind::ChatTurnComplete, fields));
     chat.end_turn().unwrap()
 }
 
@@ -49,8 +49,8 @@ fn a_truncate_hides_what_came_after_and_the_turn_that_ran() {
     }
     start(&mut chat, "c");
     let active = chat.state().active_turn.as_ref();
-    let active: Option<Arc<Turn>> = active.and_then(|turn| turn.as_if_cancelled());
-    chat.reduce(&Action::host("chat/truncated", json!({"turnId": "a"})));
+    let active: Option<Arc<Turn>> = active.map(|turn| turn.as_if_cancelled());
+    chat.reduce(&Action::host(ActionKind::ChatTruncated, json!({"turnId": "a"})));
     let cut = chat.truncate(Seq(9), Some(0), active);
     assert_eq!(
         cut.active.map(|(n, turn)| (n, turn.id.clone())),
@@ -86,7 +86,7 @@ fn what_is_known_of_messages_goes_with_them() {
     let mut chat = chat();
     let message = json!({"text": "x", "origin": {"kind": "user"}});
     let fields = json!({"kind": "queued", "id": "m", "message": message});
-    chat.reduce(&Action::host("chat/pendingMessageSet", fields));
+    chat.reduce(&Action::host(ActionKind::ChatPendingMessageSet, fields));
     let submitted = Submitted {
         id: "row".to_owned(),
         ..Submitted::default()
@@ -98,7 +98,7 @@ fn what_is_known_of_messages_goes_with_them() {
         .insert("m".to_owned(), "ann".to_owned());
     assert!(chat.holds_input() && !chat.knows_gone_messages());
     let fields = json!({"kind": "queued", "id": "m"});
-    chat.reduce(&Action::host("chat/pendingMessageRemoved", fields));
+    chat.reduce(&Action::host(ActionKind::ChatPendingMessageRemoved, fields));
     assert!(chat.knows_gone_messages());
     assert_eq!(chat.forget_gone_messages(), ["row"]);
     assert!(!chat.knows_gone_messages() && !chat.holds_input());

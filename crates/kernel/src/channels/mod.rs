@@ -272,9 +272,9 @@ impl Channels {
         Some(reduced)
     }
 
-    /// An action of so many bytes was recorded. One that streams is folded over the head when the channel is loaded; for
-    /// any other the head is written, and for a stream once it has grown.
-    pub fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, streams: bool) {
+    /// An action of so many bytes was recorded. One that is applied over the head when the channel is loaded does not
+    /// need the head to be written, until much has been recorded since.
+    pub fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, over_head: bool) {
         self.touch(uri);
         let Some(channel) = self.in_memory.get_mut(uri) else {
             debug_assert!(
@@ -285,7 +285,7 @@ impl Channels {
         };
         channel.unwritten += bytes;
         let grown = channel.unwritten > REHEAD_BYTES.max(channel.head_bytes);
-        if (!streams || grown) && !self.unwritten_heads.contains(uri) {
+        if (!over_head || grown) && !self.unwritten_heads.contains(uri) {
             self.unwritten_heads.insert(uri.clone());
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use wire::ActionKind;
 use serde_json::{Value, json};
 use wire::ChannelUri;
 use wire::state::{ChatState, Turn, status};
@@ -91,7 +92,7 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
         });
     }
     let summary = chat_summary(step.chat(&uri).state());
-    step.act_as_host(session, "session/chatAdded", json!({"summary": summary}));
+    step.act_as_host(session, ActionKind::SessionChatAdded, json!({"summary": summary}));
 }
 
 /// What the rows of a new chat say of where its turns come from.

@@ -1,5 +1,6 @@
 //! A chat ends: its turn, its entry in the catalogue, its subscriptions. Its rows stay for a while (G-28).
 
+use wire::ActionKind;
 use serde_json::json;
 use wire::ChannelUri;
 use wire::state::{ChatSummary, SessionState};
@@ -21,10 +22,10 @@ pub(crate) fn dispose_chat(step: &mut Step, uri: &ChannelUri) {
     step.session_mut(&session).set_holds_input_of(uri, false);
     if let Some(next) = next_default(step.session(&session).state(), uri) {
         let fields = json!({"defaultChat": next});
-        step.act_as_host(&session, "session/defaultChatChanged", fields);
+        step.act_as_host(&session, ActionKind::SessionDefaultChatChanged, fields);
     }
     let fields = json!({"chat": uri.as_str()});
-    step.act_as_host(&session, "session/chatRemoved", fields);
+    step.act_as_host(&session, ActionKind::SessionChatRemoved, fields);
     step.dispose_channel(uri);
     let at = step.now();
     step.record(Record::Dispose { channel: id, at });

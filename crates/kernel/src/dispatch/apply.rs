@@ -1,6 +1,6 @@
 //! A client's action that may be recorded is recorded, and what follows from it is done.
 
-use wire::dispatchable::{ChatAction, RootAction, SessionAction};
+use wire::action::{ChatAction, RootAction, SessionAction};
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri};
 

@@ -1,7 +1,7 @@
 //! May a client do this to this root, session or chat? What a decision says to fill in or to strip is done to the action (H-075).
 
 use serde_json::Value;
-use wire::dispatchable::{ChatAction, RootAction, SessionAction};
+use wire::action::{ChatAction, RootAction, SessionAction};
 use wire::state::SessionState;
 use wire::{Action, Object};
 

@@ -1,10 +1,8 @@
 //! What must be known and checked before a client's action is recorded. Nothing is changed here.
 
 use serde_json::Value;
-use wire::dispatchable::{
-    ChatAction, ClientAction, Dispatcher, RootAction, SessionAction, who_may,
-};
-use wire::published::actions::ActionType;
+use wire::action::{ChatAction, ClientAction, RootAction, SessionAction};
+use wire::ActionKind;
 use wire::{Action, ChannelUri};
 
 use super::check;
@@ -79,7 +77,7 @@ pub(crate) fn gather(
             let client_id = &ready.client_id;
             gather_chat(kernel, target, verb, action, client_id, dispatch, answers)
         }
-        ClientAction::Elsewhere(_) => Ok(Permitted::Nothing), // no channel of such a kind is a target
+        ClientAction::OtherChannel(_) => Ok(Permitted::Nothing), // no channel of such a kind is a target
     }
 }
 
@@ -142,30 +140,27 @@ fn gather_chat(
 /// Known, and for clients to dispatch at all (H-069, H-070).
 fn decode(dispatch: &ClientDispatch) -> Result<(ClientAction, Action), Refusal> {
     let kind = match &dispatch.kind {
-        Ok(kind) => kind.clone(),
+        Ok(kind) => *kind,
         Err(error) => return Err(Refusal(error.to_string())),
     };
     let body = dispatch.sent.without_bodies();
     let name = body.get("type").and_then(Value::as_str).unwrap_or("");
-    let verb = who_may(&kind);
-    if matches!(kind, ActionType::Unknown(_)) && verb == Dispatcher::HostOnly {
+    if kind == ActionKind::Unknown {
         return Err(Refusal(format!(
             "this host does not know the action `{name}`"
         )));
     }
+    let Some(verb) = kind.client_action() else {
+        return Err(Refusal(format!("only the host dispatches `{name}`")));
+    };
     let deepest = body.values().map(depth_of).max().unwrap_or(0);
     if 1 + deepest > ACTION_DEPTH_MAX {
         return Err(Refusal(format!(
             "an action nests at most {ACTION_DEPTH_MAX} levels deep"
         )));
     }
-    match verb {
-        Dispatcher::Client(verb) => {
-            let body = body.clone();
-            Ok((verb, Action { kind, body }))
-        }
-        Dispatcher::HostOnly => Err(Refusal(format!("only the host dispatches `{name}`"))),
-    }
+    let body = body.clone();
+    Ok((verb, Action { kind, body }))
 }
 
 /// The channel an action acts on: the one it was sent to if the kinds agree. A rename sent to a chat acts on its session
@@ -179,7 +174,7 @@ fn target_of(kernel: &Kernel, uri: &ChannelUri, verb: ClientAction) -> Option<Ch
             None => kernel.find_session(uri).map(|_| uri.clone()),
         },
         ClientAction::Chat(_) => kernel.find_chat(uri).map(|_| uri.clone()),
-        ClientAction::Elsewhere(_) => None,
+        ClientAction::OtherChannel(_) => None,
     }
 }
 

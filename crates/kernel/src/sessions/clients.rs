@@ -1,5 +1,6 @@
 //! Clients that are active in a session: how long one that is gone stays active, and what follows when it is not (H-126).
 
+use wire::ActionKind;
 use serde_json::json;
 use wire::ChannelUri;
 
@@ -39,7 +40,7 @@ pub(crate) fn end_grace(step: &mut Step, session: &ChannelUri, client_id: &str) 
 /// A client is active in a session no more: what it was carrying out there comes to nothing.
 pub(crate) fn remove_active_client(step: &mut Step, session: &ChannelUri, client_id: &str) {
     let fields = json!({"clientId": client_id});
-    step.act_as_host(session, "session/activeClientRemoved", fields);
+    step.act_as_host(session, ActionKind::SessionActiveClientRemoved, fields);
     step.remove_active_client(session, client_id);
     fail_calls_of_client(step, session, client_id);
 }

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use wire::state::{ChatState, ConfigState, SessionState, status};
-use wire::{Action, ChannelUri, Object};
+use wire::{Action, ActionKind, ChannelUri, Object};
 
 use crate::background_task::BackgroundTask;
 use crate::channels::{Channel, Chat, Session};
@@ -77,13 +77,13 @@ pub(crate) fn create_session(step: &mut Step, new: NewSession) {
     let summary = chat_summary(&chat_state);
     let channel = Chat::new(chat_state, uri.clone(), session_id);
     step.insert_channel(chat.clone(), Channel::chat(chat_id, now, channel));
-    step.act_as_host(uri, "session/chatAdded", json!({"summary": summary}));
+    step.act_as_host(uri, ActionKind::SessionChatAdded, json!({"summary": summary}));
     let fields = json!({"defaultChat": chat.as_str()});
-    step.act_as_host(uri, "session/defaultChatChanged", fields);
+    step.act_as_host(uri, ActionKind::SessionDefaultChatChanged, fields);
     start_agent(step, uri);
     if let (Some(entry), Some(client_id)) = (&new.active_client, &new.creator) {
         let fields = json!({"activeClient": entry});
-        step.act_as_host(uri, "session/activeClientSet", fields);
+        step.act_as_host(uri, ActionKind::SessionActiveClientSet, fields);
         step.add_active_client(uri, client_id);
     }
     count_sessions(step, 1);
@@ -113,7 +113,7 @@ pub(crate) fn finish_start(step: &mut Step, uri: &ChannelUri, result: Result<(),
     }
     match result {
         Ok(()) => {
-            step.act_as_host(uri, "session/ready", json!({}));
+            step.act_as_host(uri, ActionKind::SessionReady, json!({}));
             for chat in step.channels().chats_in_memory(uri) {
                 step.follow_up(FollowUp::StartAgent { chat, resume: None });
             }
@@ -123,7 +123,7 @@ pub(crate) fn finish_start(step: &mut Step, uri: &ChannelUri, result: Result<(),
         }
         Err(failure) => {
             let error = json!({"errorType": failure.error_type, "message": failure.message});
-            step.act_as_host(uri, "session/creationFailed", json!({"error": error}));
+            step.act_as_host(uri, ActionKind::SessionCreationFailed, json!({"error": error}));
             for chat in step.channels().chats_in_memory(uri) {
                 let failure = AgentError {
                     resumable: false,
@@ -140,5 +140,5 @@ pub(super) fn count_sessions(step: &mut Step, change: i64) {
     let before = step.channels().root().active_sessions.unwrap_or(0);
     let count = (before + change).max(0);
     let fields = json!({"activeSessions": count});
-    step.act_on_root(&Action::host("root/activeSessionsChanged", fields), None);
+    step.act_on_root(&Action::host(ActionKind::RootActiveSessionsChanged, fields), None);
 }

@@ -1,5 +1,6 @@
 //! Titles: the default chat's follows the session's (G-13).
 
+use wire::ActionKind;
 use serde_json::json;
 use wire::ChannelUri;
 
@@ -18,7 +19,7 @@ pub(crate) fn follow_title(step: &mut Step, session: &ChannelUri) {
         return; // a session that is being made has none yet
     };
     let fields = json!({"chat": chat, "changes": {"title": title}});
-    step.act_as_host(session, "session/chatUpdated", fields);
+    step.act_as_host(session, ActionKind::SessionChatUpdated, fields);
     let chat = ChannelUri::parse(&chat).ok();
     // A chat that is not in memory reads its title from the catalogue when it is loaded.
     if let Some(chat) = chat.filter(|chat| step.find_chat(chat).is_some()) {
@@ -31,7 +32,7 @@ pub(crate) fn set_title_by_agent(step: &mut Step, chat: &ChannelUri, title: &str
     let session = step.chat(chat).session().clone();
     let end = title.floor_char_boundary(TITLE_BYTES_MAX);
     let fields = json!({"title": &title[..end]});
-    if step.act_as_host(&session, "session/titleChanged", fields) {
+    if step.act_as_host(&session, ActionKind::SessionTitleChanged, fields) {
         follow_title(step, &session);
     }
 }

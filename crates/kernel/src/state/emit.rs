@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wire::action::{self, EncodedAction};
-use wire::published::actions::ActionType;
+use wire::ActionKind;
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri, Generation, Id, Object, Origin, RpcError, compat, rpc};
 
@@ -19,38 +19,6 @@ pub(crate) struct Sender {
     pub origin: Origin,
 }
 
-/// What happens within a turn does not rewrite the head of its chat, which holds all that the turn has said: it is folded
-/// over the head when the chat is loaded.
-fn is_within_turn(kind: &ActionType) -> bool {
-    is_streamed(kind)
-        || matches!(
-            kind,
-            ActionType::ChatToolCallReady
-                | ActionType::ChatToolCallConfirmed
-                | ActionType::ChatToolCallComplete
-                | ActionType::ChatToolCallResultConfirmed
-                | ActionType::ChatToolCallAuthRequired
-                | ActionType::ChatToolCallAuthResolved
-                | ActionType::ChatInputRequested
-                | ActionType::ChatInputAnswerChanged
-                | ActionType::ChatInputCompleted
-        )
-}
-
-/// What an agent streams changes nothing that is derived from a chat: neither its status nor what it waits for.
-fn is_streamed(kind: &ActionType) -> bool {
-    matches!(
-        kind,
-        ActionType::ChatDelta
-            | ActionType::ChatReasoning
-            | ActionType::ChatResponsePart
-            | ActionType::ChatUsage
-            | ActionType::ChatToolCallStart
-            | ActionType::ChatToolCallDelta
-            | ActionType::ChatToolCallContentChanged
-    )
-}
-
 impl Step<'_> {
     /// Applies an action to a session or chat, records it and sends it to all who watch. `Unchanged` records nothing: the
     /// sender alone is answered (G-17).
@@ -65,17 +33,17 @@ impl Step<'_> {
         }
         let id = self.id_of(uri);
         let bytes = self.record_action(uri, id, &action, sender);
-        let within_turn = is_within_turn(&action.kind);
-        self.kernel.channels.note_recorded(uri, bytes, within_turn);
-        if sender.is_some() || !is_streamed(&action.kind) {
+        let over_head = action.kind.is_applied_over_head();
+        self.kernel.channels.note_recorded(uri, bytes, over_head);
+        if sender.is_some() || !action.kind.streams() {
             self.note_changed(uri);
         }
         reduced
     }
 
     /// An action of the host's own. Whether it changed anything.
-    pub fn act_as_host(&mut self, uri: &ChannelUri, name: &str, fields: Value) -> bool {
-        self.act(uri, Action::host(name, fields), None) == Reduced::Changed
+    pub fn act_as_host(&mut self, uri: &ChannelUri, kind: ActionKind, fields: Value) -> bool {
+        self.act(uri, Action::host(kind, fields), None) == Reduced::Changed
     }
 
     /// Records and sends an action of an extension: no reducer knows it, so what it changes must follow in the same step.
@@ -126,7 +94,7 @@ impl Step<'_> {
         for watcher in self.kernel.peers.watchers(uri) {
             // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
             let is_echo = sender.is_some_and(|sender| sender.peer == watcher.peer);
-            if is_echo || compat::knows(watcher.generation, &action.kind) {
+            if is_echo || compat::knows(watcher.generation, action.kind) {
                 self.out.frames.push(Outgoing {
                     peer: watcher.peer,
                     frame: Frame::Text(frame.clone()),

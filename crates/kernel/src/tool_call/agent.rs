@@ -1,6 +1,7 @@
 //! Tool calls as an agent makes them: its own, and those it asks a client to carry out (G-07, H-196 to H-200).
 
 use agent_api::{ToolReady, ToolResult, ToolStart};
+use wire::ActionKind;
 use serde_json::{Value, json};
 use wire::ChannelUri;
 use wire::published::state::{ToolCallClientContributor, ToolCallContributor};
@@ -37,7 +38,7 @@ pub(crate) fn start_call(
         "contributor": start.contributor,
         "_meta": start.meta,
     });
-    if !record_agent_action(step, uri, "chat/toolCallStart", fields) {
+    if !record_agent_action(step, uri, ActionKind::ChatToolCallStart, fields) {
         return None;
     }
     if let Some(run) = step.run_mut(uri) {
@@ -49,7 +50,7 @@ pub(crate) fn start_call(
 /// More of the input of a call.
 pub(crate) fn add_input(step: &mut Step, uri: &ChannelUri, turn_id: &str, call: u64, text: String) {
     let fields = json!({"content": text});
-    act_on_call(step, uri, turn_id, call, "chat/toolCallDelta", fields);
+    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallDelta, fields);
 }
 
 /// A call is ready to run, or to be consented to.
@@ -61,7 +62,7 @@ pub(crate) fn set_ready(
     ready: ToolReady,
 ) {
     let fields = Value::Object(ready.into_object());
-    act_on_call(step, uri, turn_id, call, "chat/toolCallReady", fields);
+    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallReady, fields);
 }
 
 /// The output of a call so far.
@@ -78,7 +79,7 @@ pub(crate) fn set_content(
         uri,
         turn_id,
         call,
-        "chat/toolCallContentChanged",
+        ActionKind::ChatToolCallContentChanged,
         fields,
     );
 }
@@ -96,7 +97,7 @@ pub(crate) fn complete(
     if review {
         fields["requiresResultConfirmation"] = json!(true);
     }
-    act_on_call(step, uri, turn_id, call, "chat/toolCallComplete", fields);
+    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallComplete, fields);
 }
 
 /// An action on a call the agent names by its number. A number it never started means nothing.
@@ -105,14 +106,14 @@ fn act_on_call(
     uri: &ChannelUri,
     turn_id: &str,
     number: u64,
-    name: &str,
+    kind: ActionKind,
     mut fields: Value,
 ) {
     let run = step.chat(uri).run();
     if let Some(id) = run.and_then(|run| run.call_id(number)) {
         fields["turnId"] = json!(turn_id);
         fields["toolCallId"] = json!(id);
-        record_agent_action(step, uri, name, fields);
+        record_agent_action(step, uri, kind, fields);
     }
 }
 
@@ -152,7 +153,7 @@ pub(crate) fn call_client(
         "toolInput": input_text(&tool.input),
         "confirmed": "not-needed",
     });
-    if !record_agent_action(step, uri, "chat/toolCallReady", fields) {
+    if !record_agent_action(step, uri, ActionKind::ChatToolCallReady, fields) {
         return; // likewise
     }
     if offer.is_none() {

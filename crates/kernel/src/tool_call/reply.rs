@@ -1,6 +1,7 @@
 //! How an agent hears of its tool calls: decisions, and results of calls that somebody else carried out.
 
 use agent_api::{AgentReply, ToolResult};
+use wire::ActionKind;
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object};
 
@@ -80,7 +81,7 @@ pub(crate) fn fail_call(step: &mut Step, uri: &ChannelUri, id: &str, why: &str) 
         result["content"] = content.clone();
     }
     let fields = json!({"turnId": turn_id, "toolCallId": id, "result": result});
-    if step.act_as_host(uri, "chat/toolCallComplete", fields) {
+    if step.act_as_host(uri, ActionKind::ChatToolCallComplete, fields) {
         report_if_over(step, uri, id);
     }
 }

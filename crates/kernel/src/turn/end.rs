@@ -3,7 +3,7 @@
 use agent_api::AgentError;
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
-use wire::{Action, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri};
 
 use crate::follow_up::FollowUp;
 use crate::io::Effect;
@@ -60,16 +60,16 @@ pub(crate) fn end_turn_in_error(step: &mut Step, uri: &ChannelUri, failure: Agen
     end_turn(
         step,
         uri,
-        "chat/error",
+        ActionKind::ChatError,
         json!({"turnId": turn_id, "part": part}),
     );
 }
 
 /// Ends the active turn. An end that the calendar has no room for takes no time: a turn must end (H-174).
-pub(crate) fn end_turn(step: &mut Step, uri: &ChannelUri, name: &str, mut fields: Value) {
+pub(crate) fn end_turn(step: &mut Step, uri: &ChannelUri, kind: ActionKind, mut fields: Value) {
     for duration in [step.chat(uri).turn_duration(step.now()), 0] {
         fields["duration"] = json!(duration);
-        if step.act_as_host(uri, name, fields.clone()) {
+        if step.act_as_host(uri, kind, fields.clone()) {
             break;
         }
     }

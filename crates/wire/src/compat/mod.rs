@@ -4,10 +4,9 @@
 
 mod v0_9;
 
-use ahp_types::actions::ActionType;
 use serde_json::Value;
 
-use crate::{Generation, Object, dispatchable};
+use crate::{ActionKind, Generation, Object};
 
 /// Makes an action of an older client one that the current types read.
 pub fn up_action(generation: Generation, action: &mut Value) {
@@ -26,8 +25,8 @@ pub fn up_create_session(generation: Generation, params: &mut Value) {
 }
 
 /// Whether clients of a generation know an action, so that it may be sent to them (H-026).
-pub fn knows(generation: Generation, kind: &ActionType) -> bool {
-    dispatchable::since(kind) <= generation
+pub fn knows(generation: Generation, kind: ActionKind) -> bool {
+    kind.since() <= generation.oldest_version()
 }
 
 /// Takes from a session summary, whole or partial, what a generation does not know.
@@ -43,7 +42,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::action::kind_of;
 
     #[test]
     fn the_current_generation_is_left_alone() {
@@ -59,8 +57,8 @@ mod tests {
 
     #[test]
     fn an_older_client_is_sent_what_it_knows() {
-        assert!(knows(Generation::V0_9, &kind_of("chat/turnStarted")));
-        assert!(!knows(Generation::V0_9, &kind_of("chat/isReadChanged")));
-        assert!(knows(Generation::V1_0, &kind_of("chat/isReadChanged")));
+        assert!(knows(Generation::V0_9, ActionKind::ChatTurnStarted));
+        assert!(!knows(Generation::V0_9, ActionKind::ChatIsReadChanged));
+        assert!(knows(Generation::V1_0, ActionKind::ChatIsReadChanged));
     }
 }

@@ -4,10 +4,11 @@
 
 use serde_json::{Value, json};
 
-use crate::Object;
+use crate::{ActionKind, Object};
 
 pub(super) fn up_action(action: &mut Value) {
-    if action.get("type").and_then(Value::as_str) == Some("session/activeClientSet") {
+    let name = action.get("type").and_then(Value::as_str);
+    if name == Some(ActionKind::SessionActiveClientSet.name()) {
         up_active_client(action.get_mut("activeClient"));
     }
 }
@@ -18,10 +19,9 @@ pub(super) fn up_create_session(params: &mut Value) {
 
 fn up_active_client(client: Option<&mut Value>) {
     let customizations = client.and_then(|client| client.get_mut("customizations"));
-    let Some(Value::Array(customizations)) = customizations else {
-        return;
-    };
-    for customization in customizations {
+    // Without customizations there is nothing to add; with others than a list, the typed decoder refuses the action.
+    let list = customizations.and_then(Value::as_array_mut);
+    for customization in list.into_iter().flatten() {
         if let Value::Object(customization) = customization {
             customization
                 .entry("type")

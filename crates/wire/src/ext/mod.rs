@@ -1,9 +1,6 @@
-//! What this house says beyond the protocol, between peers that agreed on it: names under `x-`, keys in `_meta`, and
+//! What this host says beyond the protocol, between peers that agreed on it: names under `x-`, keys in `_meta`, and
 //! fields that others ignore.
 //!
-//! Promises: an extension is asked of nobody who did not opt in. Its types know their own JSON Schemas.
+//! Promises: an extension is used only with peers that opted in. Its messages have JSON Schemas in `docs/schema`.
 
-mod described;
 pub mod system_message_transform;
-
-pub use described::Described;

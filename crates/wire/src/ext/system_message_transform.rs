@@ -1,15 +1,15 @@
 //! `systemMessageTransform`: a client that opted in rewrites sections of an agent's system prompt, on every render,
 //! under the host's policy. Proposed for AHP and not adopted, so it travels as an extension (G-33 to G-36).
 //!
-//! Promises: who says nothing has not opted in; what is read here never fails on what it does not know.
+//! Promises: a client that says nothing has not opted in; unknown fields never make reading fail. The types are described by
+//! the JSON Schemas in `docs/schema`, which `tests/schemas.rs` holds to them.
 //! Must not know: who is asked when; what a section means.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Described;
-use super::described::described;
 use crate::{Object, Version};
 
 /// The method for clients that opted in by the field of the proposal (G-33).
@@ -18,99 +18,65 @@ pub const METHOD: &str = "systemMessageTransform";
 pub const X_METHOD: &str = "x-systemMessageTransform";
 /// The field of an active client that the proposal names.
 pub const FIELD: &str = "systemMessageTransform";
-/// The action of an active client that opts in, or out, where its SDK cannot send the field.
-pub const ACTION: &str = "x-session/systemMessageTransformSet";
 /// The catalogue: a field of `AgentInfo`, and a key in `_meta` of the root state, by provider.
 pub const CATALOGUE_FIELD: &str = "systemMessageSections";
 pub const CATALOGUE_KEY: &str = "x-systemMessageSections";
 /// What `InitializeResult._meta` says of this host.
 pub const EXTENSION_VERSION: u32 = 1;
-/// The gate: nobody who negotiated less is asked. The proposal counted from 0.2.0.
-pub const SINCE: Version = Version {
-    major: 0,
-    minor: 3,
-    patch: 0,
-};
+/// Clients that negotiated an older version are not asked. The proposal counted from 0.2.0.
+pub const SINCE: Version = Version::new(0, 3, 0);
 
-described! {
-    /// One section of an agent's system prompt, as the catalogue lists it.
-    pub struct SystemMessageSection {
-        /// Opaque and defined by the agent; the key in requests and results.
-        id: String = "id",
-        /// What people call it.
-        label: String = "label",
-        /// What it holds.
-        description: Option<String> = "description",
-        /// The host never hands this section out, whoever opts in.
-        restricted: Option<bool> = "restricted",
-    }
-
-    /// The opt-in of an active client.
-    pub struct SystemMessageTransformOptIn {
-        /// Ids of the sections the client wants to rewrite. Those the host does not know are ignored.
-        sections: Vec<String> = "sections",
-    }
-
-    /// A section's text on its way to the client or back.
-    pub struct SystemMessageTransformSection {
-        /// The text as the model would read it. Its form may change between renders.
-        content: String = "content",
-    }
-
-    /// Host to client: rewrite these sections. All sections of one render come in one request.
-    pub struct SystemMessageTransformParams {
-        /// URI of the session.
-        channel: String = "channel",
-        /// Sections by id; only such as the client opted in to.
-        sections: BTreeMap<String, SystemMessageTransformSection> = "sections",
-    }
-
-    /// Client to host: what became of them. A section that is left out stays as it was; others than were asked for are
-    /// ignored. What does not have this shape counts as a failure: every section stays as it was.
-    pub struct SystemMessageTransformResult {
-        /// Rewritten sections by id.
-        sections: BTreeMap<String, SystemMessageTransformSection> = "sections",
-    }
-
-    /// How a host says in the `_meta` of its `InitializeResult` that it knows this extension.
-    pub struct SystemMessageTransformSupport {
-        /// The version of the extension, 1.
-        version: u32 = "version",
-    }
+/// One section of an agent's system prompt, as the catalogue lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemMessageSection {
+    /// Opaque and defined by the agent; the key in requests and results.
+    pub id: String,
+    /// What people call it.
+    pub label: String,
+    /// What it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The host never hands this section out, whoever opts in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restricted: Option<bool>,
 }
 
-/// The schemas of this extension by the name of their file, as they are published.
-pub fn schemas() -> Vec<(&'static str, Value)> {
-    fn of<T: Described>(title: &str) -> Value {
-        let mut schema =
-            json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title});
-        if let (Some(schema), Value::Object(rest)) = (schema.as_object_mut(), T::schema()) {
-            schema.extend(rest);
-        }
-        schema
-    }
-    vec![
-        (
-            "system-message-section",
-            of::<SystemMessageSection>("SystemMessageSection"),
-        ),
-        (
-            "system-message-transform-opt-in",
-            of::<SystemMessageTransformOptIn>("SystemMessageTransformOptIn"),
-        ),
-        (
-            "system-message-transform-params",
-            of::<SystemMessageTransformParams>("SystemMessageTransformParams"),
-        ),
-        (
-            "system-message-transform-result",
-            of::<SystemMessageTransformResult>("SystemMessageTransformResult"),
-        ),
-        (
-            "system-message-transform-support",
-            of::<SystemMessageTransformSupport>("SystemMessageTransformSupport"),
-        ),
-    ]
+/// The opt-in of an active client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemMessageTransformOptIn {
+    /// Ids of the sections the client wants to rewrite. Those the host does not know are ignored.
+    pub sections: Vec<String>,
+}
+
+/// A section's text, sent to the client or back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemMessageTransformSection {
+    /// The text as the model would read it. Its form may change between renders.
+    pub content: String,
+}
+
+/// Host to client: rewrite these sections. All sections of one render come in one request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemMessageTransformParams {
+    /// URI of the session.
+    pub channel: String,
+    /// Sections by id; only such as the client opted in to.
+    pub sections: BTreeMap<String, SystemMessageTransformSection>,
+}
+
+/// Client to host: the rewritten sections. A section that is left out stays as it was; others than were asked for are
+/// ignored. What does not have this shape counts as a failure: every section stays as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemMessageTransformResult {
+    /// Rewritten sections by id.
+    pub sections: BTreeMap<String, SystemMessageTransformSection>,
+}
+
+/// How a host says in the `_meta` of its `InitializeResult` that it knows this extension.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemMessageTransformSupport {
+    /// The version of the extension, 1.
+    pub version: u32,
 }
 
 /// Whether a client of this version may be asked at all.
@@ -141,7 +107,7 @@ impl Carrier {
     }
 }
 
-/// What a client opted in to, and how it said so.
+/// What a client opted in to, and by which means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptIn {
     pub carrier: Carrier,
@@ -149,7 +115,7 @@ pub struct OptIn {
 }
 
 /// What an active client's entry says of its own; nothing if it says nothing. An entry that lists no section, or none that
-/// can be read, says that it wants none: no default takes its place.
+/// can be read, wants none: no default replaces it.
 pub fn of_entry(entry: &Value) -> Option<OptIn> {
     let present = |value: Option<&Value>| value.filter(|value| !value.is_null()).map(sections_of);
     let field = present(entry.get(FIELD)).map(|sections| OptIn {
@@ -167,17 +133,17 @@ pub fn of_entry(entry: &Value) -> Option<OptIn> {
 
 /// What a `_meta` says: of an active client, or of `initialize`.
 pub fn of_meta(meta: Option<&Object>) -> Option<Vec<String>> {
-    let said = meta?.get(X_METHOD).filter(|said| !said.is_null())?;
-    Some(sections_of(said))
+    let opt_in = meta?.get(X_METHOD).filter(|opt_in| !opt_in.is_null())?;
+    Some(sections_of(opt_in))
 }
 
-fn sections_of(said: &Value) -> Vec<String> {
-    let listed = said.get("sections").and_then(Value::as_array);
+fn sections_of(opt_in: &Value) -> Vec<String> {
+    let listed = opt_in.get("sections").and_then(Value::as_array);
     let listed = listed.into_iter().flatten().filter_map(Value::as_str);
     listed.map(str::to_owned).collect()
 }
 
-/// The entry of an active client after [`ACTION`]: the newest word counts, so the field gives way.
+/// The entry of an active client after [`ACTION`]: the newest opt-in counts, so the field is removed.
 pub fn merged(entry: &Value, sections: &[String]) -> Value {
     let mut entry = entry.clone();
     if let Some(fields) = entry.as_object_mut() {
@@ -235,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_word_counts() {
+    fn the_newest_opt_in_counts() {
         let entry = json!({"clientId": "c", FIELD: {"sections": ["a"]}, "_meta": {"k": 1}});
         let entry = merged(&entry, &["b".to_owned()]);
         assert_eq!(of_entry(&entry), extension(&["b"]));

@@ -1,16 +1,15 @@
 //! Customizations of a session: plugins, directories and MCP servers, and what they contain.
 //!
-//! An entry of a type nobody here knows is kept, and no action addresses it.
+//! An entry of an unknown type stays in the list, and no action addresses it.
 
 use serde_json::{Value, json};
 
-use super::{Reduced, put_field};
+use super::{Reduced, set_field};
+use crate::state::SessionState;
 use crate::{Action, Object};
 
-type Customizations = Option<Vec<Value>>;
-
-/// Where an entry stands: at the top, or among the children of a container.
-enum Place {
+/// Where an entry is: at the top level, or among the children of a container.
+enum Position {
     Top(usize),
     Child { container: usize, index: usize },
 }
@@ -24,7 +23,7 @@ fn id_of<'a>(entry: &'a Value, types: &[&str]) -> Option<&'a str> {
     }
 }
 
-/// The id of an entry that may stand at the top (H-300).
+/// The id of an entry that may be at the top level (H-300).
 fn top_id(entry: &Value) -> Option<&str> {
     id_of(entry, &["plugin", "directory", "mcpServer"])
 }
@@ -45,23 +44,23 @@ fn children(container: &Value) -> &[Value] {
     }
 }
 
-/// Finds an id: first among the containers, then among their children.
-fn place_of(list: &[Value], id: &str) -> Option<Place> {
+/// Finds an id: first at the top level, then among the children.
+fn find(list: &[Value], id: &str) -> Option<Position> {
     if let Some(index) = list.iter().position(|entry| top_id(entry) == Some(id)) {
-        return Some(Place::Top(index));
+        return Some(Position::Top(index));
     }
     list.iter().enumerate().find_map(|(container, entry)| {
         let index = children(entry)
             .iter()
             .position(|child| child_id(child) == Some(id))?;
-        Some(Place::Child { container, index })
+        Some(Position::Child { container, index })
     })
 }
 
-fn entry_mut<'a>(list: &'a mut [Value], place: &Place) -> Option<&'a mut Object> {
-    let entry = match *place {
-        Place::Top(index) => list.get_mut(index)?,
-        Place::Child { container, index } => list
+fn entry_mut<'a>(list: &'a mut [Value], position: &Position) -> Option<&'a mut Object> {
+    let entry = match *position {
+        Position::Top(index) => list.get_mut(index)?,
+        Position::Child { container, index } => list
             .get_mut(container)?
             .get_mut("children")?
             .get_mut(index)?,
@@ -69,8 +68,16 @@ fn entry_mut<'a>(list: &'a mut [Value], place: &Place) -> Option<&'a mut Object>
     entry.as_object_mut()
 }
 
+pub(super) fn replace_all(state: &mut SessionState, action: &Action) -> Reduced {
+    match action.get("customizations") {
+        Some(Value::Array(list)) => super::set(&mut state.customizations, Some(list.clone())),
+        _ => Reduced::Unchanged,
+    }
+}
+
 /// The explicit decisions are replaced whole (H-302).
-pub(super) fn toggled(customizations: &mut Customizations, action: &Action) -> Reduced {
+pub(super) fn toggle(state: &mut SessionState, action: &Action) -> Reduced {
+    let customizations = &mut state.customizations;
     let (Some(list), Some(id), Some(Value::Array(decisions))) = (
         customizations.as_mut(),
         action.text("id"),
@@ -78,18 +85,18 @@ pub(super) fn toggled(customizations: &mut Customizations, action: &Action) -> R
     ) else {
         return Reduced::Unchanged;
     };
-    let Some(place) = place_of(list, id) else {
+    let Some(position) = find(list, id) else {
         return Reduced::Unchanged;
     };
-    let Some(entry) = entry_mut(list, &place) else {
+    let Some(entry) = entry_mut(list, &position) else {
         return Reduced::Unchanged;
     };
     match entry.get("type").and_then(Value::as_str) {
         Some("plugin" | "mcpServer") => {
             let decisions = action.get("enablement").filter(|_| !decisions.is_empty());
-            put_field(entry, "enablement", decisions)
+            set_field(entry, "enablement", decisions)
         }
-        _ => put_field(entry, "enabled", Some(&Value::Bool(is_enabled(decisions)))),
+        _ => set_field(entry, "enabled", Some(&Value::Bool(is_enabled(decisions)))),
     }
 }
 
@@ -106,7 +113,8 @@ fn is_enabled(decisions: &[Value]) -> bool {
     readable && first["enabled"] == true
 }
 
-pub(super) fn updated(customizations: &mut Customizations, action: &Action) -> Reduced {
+pub(super) fn update(state: &mut SessionState, action: &Action) -> Reduced {
+    let customizations = &mut state.customizations;
     let Some(customization) = action.present("customization") else {
         return Reduced::Unchanged;
     };
@@ -121,7 +129,7 @@ pub(super) fn updated(customizations: &mut Customizations, action: &Action) -> R
         return began;
     };
     match list.iter_mut().find(|entry| top_id(entry) == Some(id)) {
-        Some(entry) => super::put(entry, customization.clone()), // H-304
+        Some(entry) => super::set(entry, customization.clone()), // H-304
         None => {
             list.push(customization.clone());
             Reduced::Changed
@@ -129,16 +137,18 @@ pub(super) fn updated(customizations: &mut Customizations, action: &Action) -> R
     }
 }
 
-pub(super) fn removed(customizations: &mut Customizations, action: &Action) -> Reduced {
+pub(super) fn remove(state: &mut SessionState, action: &Action) -> Reduced {
+    let customizations = &mut state.customizations;
     let (Some(list), Some(id)) = (customizations.as_mut(), action.text("id")) else {
         return Reduced::Unchanged;
     };
-    match place_of(list, id) {
-        Some(Place::Top(index)) => {
+    match find(list, id) {
+        Some(Position::Top(index)) => {
             list.remove(index);
         }
-        Some(Place::Child { container, index }) => {
+        Some(Position::Child { container, index }) => {
             if let Some(Value::Array(children)) = list[container].get_mut("children") {
+                debug_assert!(index < children.len());
                 children.remove(index);
             }
         }
@@ -148,51 +158,45 @@ pub(super) fn removed(customizations: &mut Customizations, action: &Action) -> R
 }
 
 /// The MCP server with the action's id; an id that names something else first names no server.
-fn mcp_server<'a>(
-    customizations: &'a mut Customizations,
-    action: &Action,
-) -> Option<&'a mut Object> {
-    let list = customizations.as_mut()?;
-    let place = place_of(list, action.text("id")?)?;
-    entry_mut(list, &place).filter(|entry| entry.get("type") == Some(&json!("mcpServer")))
+fn mcp_server<'a>(session: &'a mut SessionState, action: &Action) -> Option<&'a mut Object> {
+    let list = session.customizations.as_mut()?;
+    let position = find(list, action.text("id")?)?;
+    entry_mut(list, &position).filter(|entry| entry.get("type") == Some(&json!("mcpServer")))
 }
 
 fn set_mcp_state(
-    customizations: &mut Customizations,
+    session: &mut SessionState,
     action: &Action,
     state: &Value,
     channel: Option<&Value>,
 ) -> Reduced {
-    match mcp_server(customizations, action) {
+    match mcp_server(session, action) {
         Some(server) => {
-            put_field(server, "state", Some(state)) | put_field(server, "channel", channel)
+            set_field(server, "state", Some(state)) | set_field(server, "channel", channel)
         }
         None => Reduced::Unchanged,
     }
 }
 
 /// A change without a channel clears it (H-305).
-pub(super) fn mcp_state_changed(customizations: &mut Customizations, action: &Action) -> Reduced {
+pub(super) fn change_mcp_state(state: &mut SessionState, action: &Action) -> Reduced {
     match action.present("state") {
-        Some(state) => set_mcp_state(customizations, action, state, action.present("channel")),
+        Some(next) => set_mcp_state(state, action, next, action.present("channel")),
         None => Reduced::Unchanged,
     }
 }
 
-pub(super) fn mcp_start_requested(customizations: &mut Customizations, action: &Action) -> Reduced {
-    set_mcp_state(customizations, action, &json!({"kind": "starting"}), None)
+pub(super) fn start_mcp_server(state: &mut SessionState, action: &Action) -> Reduced {
+    set_mcp_state(state, action, &json!({"kind": "starting"}), None)
 }
 
-pub(super) fn mcp_stop_requested(customizations: &mut Customizations, action: &Action) -> Reduced {
-    set_mcp_state(customizations, action, &json!({"kind": "stopped"}), None)
+pub(super) fn stop_mcp_server(state: &mut SessionState, action: &Action) -> Reduced {
+    set_mcp_state(state, action, &json!({"kind": "stopped"}), None)
 }
 
 /// Only a server whose start holds messages back can be sent to the background.
-pub(super) fn mcp_background_requested(
-    customizations: &mut Customizations,
-    action: &Action,
-) -> Reduced {
-    let server = mcp_server(customizations, action);
+pub(super) fn background_mcp_server(session: &mut SessionState, action: &Action) -> Reduced {
+    let server = mcp_server(session, action);
     let Some(Value::Object(state)) = server.and_then(|server| server.get_mut("state")) else {
         return Reduced::Unchanged;
     };
@@ -200,5 +204,5 @@ pub(super) fn mcp_background_requested(
     if !starting || state.get("blocking") != Some(&Value::Bool(true)) {
         return Reduced::Unchanged;
     }
-    put_field(state, "blocking", Some(&Value::Bool(false)))
+    set_field(state, "blocking", Some(&Value::Bool(false)))
 }

@@ -1,16 +1,15 @@
-//! Input requests of the active turn: asked, answered bit by bit, completed.
+//! The reducers of input requests: ask, answer one question after the other, complete.
 //!
 //! A request is open while its part has no `response`; only open ones can be addressed.
 
 use serde_json::Value;
 
 use super::chat::refresh_status;
-use super::session::flag;
-use super::{Reduced, present, put, put_field};
+use super::{Reduced, present, set, set_field, set_flag};
 use crate::state::{ChatState, Part, status};
 use crate::{Action, Object};
 
-/// Whether a part is a request that nobody has answered yet.
+/// Whether a part is a request without an answer.
 pub(super) fn is_open(part: &Part) -> bool {
     part.kind() == "inputRequest"
         && part
@@ -21,14 +20,14 @@ pub(super) fn is_open(part: &Part) -> bool {
 }
 
 /// The open request with this id: its whole part.
-fn open<'a>(state: &'a mut ChatState, id: &str) -> Option<&'a mut Object> {
+fn find_open<'a>(state: &'a mut ChatState, id: &str) -> Option<&'a mut Object> {
     let turn = state.active_turn.as_mut()?;
     let wanted = |part: &Part| is_open(part) && part.0["request"]["id"] == id;
     turn.parts.find_mut(wanted).map(|part| &mut part.0)
 }
 
 /// Asks anew, or asks again with what was answered so far (H-215).
-pub(super) fn requested(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn request(state: &mut ChatState, action: &Action) -> Reduced {
     let Some(Value::Object(request)) = action.get("request") else {
         return Reduced::Unchanged;
     };
@@ -36,7 +35,7 @@ pub(super) fn requested(state: &mut ChatState, action: &Action) -> Reduced {
         return Reduced::Unchanged;
     };
     let mut request = request.clone();
-    let asked = if let Some(part) = open(state, id) {
+    let asked = if let Some(part) = find_open(state, id) {
         let answered = part["request"]
             .get("answers")
             .filter(|answers| !answers.is_null());
@@ -45,7 +44,7 @@ pub(super) fn requested(state: &mut ChatState, action: &Action) -> Reduced {
         {
             request.insert("answers".to_owned(), answers.clone());
         }
-        put_field(part, "request", Some(&Value::Object(request)))
+        set_field(part, "request", Some(&Value::Object(request)))
     } else if let Some(turn) = &mut state.active_turn {
         let mut part = Object::new();
         part.insert("kind".to_owned(), Value::String("inputRequest".to_owned()));
@@ -55,33 +54,33 @@ pub(super) fn requested(state: &mut ChatState, action: &Action) -> Reduced {
     } else {
         return Reduced::Unchanged;
     };
-    asked | refresh_status(state) | flag(&mut state.status, status::IS_READ, Some(false))
+    asked | refresh_status(state) | set_flag(&mut state.status, status::IS_READ, Some(false))
 }
 
-/// Sets or takes back the answer to one question.
-pub(super) fn answer_changed(state: &mut ChatState, action: &Action) -> Reduced {
+/// Sets or removes the answer to one question.
+pub(super) fn change_answer(state: &mut ChatState, action: &Action) -> Reduced {
     let (Some(id), Some(question)) = (action.text("requestId"), action.text("questionId")) else {
         return Reduced::Unchanged;
     };
-    match open(state, id).and_then(|part| part.get_mut("request")) {
+    match find_open(state, id).and_then(|part| part.get_mut("request")) {
         Some(Value::Object(request)) => {
             let mut answers = answers_of(request);
             match action.present("answer") {
                 Some(answer) => answers.insert(question.to_owned(), answer.clone()),
                 None => answers.shift_remove(question),
             };
-            put_answers(request, answers)
+            set_answers(request, answers)
         }
         _ => Reduced::Unchanged,
     }
 }
 
-/// Closes the request; answers that come with it go over those given before (H-218).
-pub(super) fn completed(state: &mut ChatState, action: &Action) -> Reduced {
+/// Closes the request; answers that come with it replace those given before (H-218).
+pub(super) fn complete(state: &mut ChatState, action: &Action) -> Reduced {
     let (Some(id), Some(response)) = (action.text("requestId"), action.present("response")) else {
         return Reduced::Unchanged;
     };
-    let Some(part) = open(state, id) else {
+    let Some(part) = find_open(state, id) else {
         return Reduced::Unchanged;
     };
     if let Some(Value::Object(request)) = part.get_mut("request") {
@@ -89,9 +88,9 @@ pub(super) fn completed(state: &mut ChatState, action: &Action) -> Reduced {
         if let Some(Value::Object(last)) = action.get("answers") {
             answers.extend(last.iter().map(|(key, value)| (key.clone(), value.clone())));
         }
-        let _ = put_answers(request, answers);
+        let _ = set_answers(request, answers);
     }
-    put_field(part, "response", Some(response)) | refresh_status(state)
+    set_field(part, "response", Some(response)) | refresh_status(state)
 }
 
 fn answers_of(request: &Object) -> Object {
@@ -103,10 +102,10 @@ fn answers_of(request: &Object) -> Object {
 }
 
 /// No answer at all is no `answers` field.
-fn put_answers(request: &mut Object, answers: Object) -> Reduced {
+fn set_answers(request: &mut Object, answers: Object) -> Reduced {
     if answers.is_empty() {
-        return put_field(request, "answers", None);
+        return set_field(request, "answers", None);
     }
-    let place = request.entry("answers").or_insert(Value::Null);
-    put(place, Value::Object(answers))
+    let answers_field = request.entry("answers").or_insert(Value::Null);
+    set(answers_field, Value::Object(answers))
 }

@@ -6,20 +6,18 @@
 mod chat;
 mod customization;
 mod input_request;
+mod pending_message;
 mod root;
 mod session;
 mod tool_call;
 mod turn;
 
-pub use chat::reduce_chat;
-pub use root::reduce_root;
-pub use session::reduce_session;
-
 use std::ops::BitOr;
 
 use serde_json::Value;
 
-use crate::state::ConfigState;
+use crate::action::{ActionKind, with_action_table};
+use crate::state::{ChatState, ConfigState, RootState, SessionState, status};
 use crate::{Action, Object};
 
 /// What an action did to the state.
@@ -43,17 +41,57 @@ impl BitOr for Reduced {
     }
 }
 
-/// Puts a value into its place and says whether another one was there.
-fn put<T: PartialEq>(place: &mut T, value: T) -> Reduced {
-    if *place == value {
+/// One function per channel: its actions go to the reducers that the table names.
+macro_rules! define_reducers {
+    (
+        $(channel $channel:ident: $actions:ident, $reduce:ident($state:ident) {
+            $($kind:ident $name:literal $sender:ident $(($action:ident))? $since:ident $record:ident
+                $reducer:path $(, message $field:literal)?;)*
+        } extensions {
+            $($x_kind:ident $x_name:literal $x_sender:ident($x_action:ident) $x_since:ident $x_record:ident
+                $x_reducer:path;)*
+        })*
+        others $others:tt
+    ) => {
+        $(
+            /// Applies an action to the state of its channel. What belongs on another kind of channel changes nothing.
+            pub fn $reduce(state: &mut $state, action: &Action) -> Reduced {
+                match action.kind {
+                    $(ActionKind::$kind => $reducer(state, action),)*
+                    $(ActionKind::$x_kind => $x_reducer(state, action),)*
+                    _ => Reduced::Unchanged,
+                }
+            }
+        )*
+    };
+}
+
+with_action_table!(define_reducers);
+
+/// For an action that the host acts on and that is not part of any state.
+fn leave_unchanged<T>(_: &mut T, _: &Action) -> Reduced {
+    Reduced::Unchanged
+}
+
+/// Sets a value and says whether it was another before.
+fn set<T: PartialEq>(current: &mut T, value: T) -> Reduced {
+    if *current == value {
         return Reduced::Unchanged;
     }
-    *place = value;
+    *current = value;
     Reduced::Changed
 }
 
-/// Sets an optional field of an object, or takes it away.
-fn put_field(object: &mut Object, field: &str, value: Option<&Value>) -> Reduced {
+/// Sets or clears one flag of a status.
+fn set_flag(status: &mut u32, flag: u32, on: Option<bool>) -> Reduced {
+    match on {
+        Some(on) => set(status, status::with_flag(*status, flag, on)),
+        None => Reduced::Unchanged,
+    }
+}
+
+/// Sets an optional field of an object, or removes it.
+fn set_field(object: &mut Object, field: &str, value: Option<&Value>) -> Reduced {
     match value {
         Some(value) if object.get(field) == Some(value) => Reduced::Unchanged,
         Some(value) => {
@@ -77,10 +115,10 @@ fn optional_text(action: &Action, field: &str) -> Option<String> {
     action.text(field).map(str::to_owned)
 }
 
-/// Replaces the first entry whose `key` is the same, keeping its place, or appends.
+/// Replaces the first entry whose `key` is the same, at the same index, or appends.
 fn upsert(list: &mut Vec<Value>, key: &str, entry: &Value) -> Reduced {
     match list.iter_mut().find(|old| old.get(key) == entry.get(key)) {
-        Some(old) => put(old, entry.clone()),
+        Some(old) => set(old, entry.clone()),
         None => {
             list.push(entry.clone());
             Reduced::Changed
@@ -88,7 +126,7 @@ fn upsert(list: &mut Vec<Value>, key: &str, entry: &Value) -> Reduced {
     }
 }
 
-/// Takes away the first entry whose `key` is `id`.
+/// Removes the first entry whose `key` is `id`.
 fn remove_entry(list: &mut Vec<Value>, key: &str, id: &str) -> Reduced {
     let position = list
         .iter()
@@ -114,7 +152,7 @@ fn add_directory(directories: &mut Option<Vec<String>>, action: &Action) -> Redu
     Reduced::Changed
 }
 
-/// Takes a directory away; the list stays when it was the last (H-146: empty is not the same as absent).
+/// Removes a directory; the list stays when it was the last (H-146: empty is not the same as absent).
 fn remove_directory(directories: &mut Option<Vec<String>>, action: &Action) -> Reduced {
     let directory = action.text("directory");
     let Some(list) = directories else {
@@ -138,11 +176,11 @@ fn configure(config: &mut Option<ConfigState>, action: &Action) -> Reduced {
         return Reduced::Unchanged;
     };
     if action.flag("replace") == Some(true) {
-        return put(&mut config.values, values.clone());
+        return set(&mut config.values, values.clone());
     }
     values
         .iter()
         .fold(Reduced::Unchanged, |reduced, (key, value)| {
-            reduced | put_field(&mut config.values, key, Some(value))
+            reduced | set_field(&mut config.values, key, Some(value))
         })
 }

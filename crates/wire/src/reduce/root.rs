@@ -1,31 +1,32 @@
-//! The reducer of the root channel.
+//! The reducers of the root channel, one function per action.
 
-use ahp_types::actions::ActionType;
 use serde_json::Value;
 
-use super::{Reduced, configure, put, put_field};
+use super::{Reduced, configure, set, set_field};
 use crate::Action;
-use crate::families::{chat_actions, session_actions, side_channel_actions};
 use crate::state::RootState;
 
-pub fn reduce_root(state: &mut RootState, action: &Action) -> Reduced {
-    match &action.kind {
-        ActionType::RootAgentsChanged => match action.get("agents") {
-            Some(Value::Array(agents)) => put(&mut state.agents, agents.clone()),
-            _ => Reduced::Unchanged,
-        },
-        ActionType::RootActiveSessionsChanged => match action.integer("activeSessions") {
-            Some(count) => put(&mut state.active_sessions, Some(count)),
-            None => Reduced::Unchanged,
-        },
-        ActionType::RootTerminalsChanged => match action.get("terminals") {
-            Some(terminals) => put_field(&mut state.extra, "terminals", Some(terminals)),
-            None => Reduced::Unchanged,
-        },
-        ActionType::RootConfigChanged => configure(&mut state.config, action),
-        session_actions!() => Reduced::Unchanged,
-        chat_actions!() => Reduced::Unchanged,
-        side_channel_actions!() => Reduced::Unchanged,
-        ActionType::Unknown(_) => Reduced::Unchanged,
+pub(super) fn set_agents(state: &mut RootState, action: &Action) -> Reduced {
+    match action.get("agents") {
+        Some(Value::Array(agents)) => set(&mut state.agents, agents.clone()),
+        _ => Reduced::Unchanged,
     }
+}
+
+pub(super) fn set_active_sessions(state: &mut RootState, action: &Action) -> Reduced {
+    match action.integer("activeSessions") {
+        Some(count) => set(&mut state.active_sessions, Some(count)),
+        None => Reduced::Unchanged,
+    }
+}
+
+pub(super) fn set_terminals(state: &mut RootState, action: &Action) -> Reduced {
+    match action.get("terminals") {
+        Some(terminals) => set_field(&mut state.extra, "terminals", Some(terminals)),
+        None => Reduced::Unchanged,
+    }
+}
+
+pub(super) fn change_config(state: &mut RootState, action: &Action) -> Reduced {
+    configure(&mut state.config, action)
 }

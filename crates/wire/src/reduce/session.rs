@@ -1,120 +1,100 @@
-//! The reducer of a session channel.
+//! The reducers of a session channel, one function per action. Customizations are in a file of their own.
 //!
 //! No action sets the activity bits of a session's status except through `inputNeeded` (H-124).
 
 use std::collections::HashSet;
 
-use ahp_types::actions::ActionType;
 use serde_json::Value;
 
 use super::{
-    Reduced, add_directory, configure, customization, optional_text, put, put_field,
-    remove_directory, remove_entry, upsert,
+    Reduced, add_directory, configure, optional_text, remove_directory, remove_entry, set,
+    set_field, set_flag, upsert,
 };
-use crate::families::{chat_actions, root_actions, side_channel_actions};
 use crate::state::{ChatSummary, SessionState, status};
 use crate::{Action, Object};
 
-pub fn reduce_session(state: &mut SessionState, action: &Action) -> Reduced {
-    match &action.kind {
-        ActionType::SessionReady => put(&mut state.lifecycle, "ready".to_owned()), // H-112
-        ActionType::SessionCreationFailed => {
-            put(&mut state.lifecycle, "failed".to_owned())
-                | put_field(&mut state.extra, "creationError", action.present("error"))
-        }
-        ActionType::SessionChatAdded => chat_added(state, action),
-        ActionType::SessionChatRemoved => chat_removed(state, action),
-        ActionType::SessionChatUpdated => chat_updated(state, action),
-        ActionType::SessionChatsReordered => chats_reordered(state, action),
-        ActionType::SessionDefaultChatChanged => put(
-            &mut state.default_chat,
-            optional_text(action, "defaultChat"),
-        ),
-        ActionType::SessionTitleChanged => match action.text("title") {
-            Some(title) => put(&mut state.title, title.to_owned()),
-            None => Reduced::Unchanged,
-        },
-        ActionType::SessionIsReadChanged => {
-            flag(&mut state.status, status::IS_READ, action.flag("isRead"))
-        }
-        ActionType::SessionIsArchivedChanged => flag(
-            &mut state.status,
-            status::IS_ARCHIVED,
-            action.flag("isArchived"),
-        ),
-        ActionType::SessionActivityChanged => {
-            put(&mut state.activity, optional_text(action, "activity"))
-        }
-        ActionType::SessionChangesetsChanged => {
-            put_field(&mut state.extra, "changesets", action.present("changesets"))
-        }
-        ActionType::SessionConfigChanged => configure(&mut state.config, action),
-        ActionType::SessionMetaChanged => {
-            put_field(&mut state.extra, "_meta", action.present("_meta"))
-        }
-        ActionType::SessionServerToolsChanged => match action.present("tools") {
-            Some(tools) => put_field(&mut state.extra, "serverTools", Some(tools)),
-            None => Reduced::Unchanged,
-        },
-        ActionType::SessionActiveClientSet => match action.present("activeClient") {
-            Some(client) => upsert(&mut state.active_clients, "clientId", client),
-            None => Reduced::Unchanged,
-        },
-        ActionType::SessionActiveClientRemoved => match action.text("clientId") {
-            Some(id) => remove_entry(&mut state.active_clients, "clientId", id),
-            None => Reduced::Unchanged,
-        },
-        ActionType::SessionWorkingDirectorySet => {
-            add_directory(&mut state.working_directories, action)
-        }
-        ActionType::SessionWorkingDirectoryRemoved => {
-            remove_directory(&mut state.working_directories, action)
-        }
-        ActionType::SessionWorkingDirectoryReplaced => directory_replaced(state, action),
-        ActionType::SessionInputNeededSet => input_needed_set(state, action),
-        ActionType::SessionInputNeededRemoved => input_needed_removed(state, action),
-        ActionType::SessionCustomizationsChanged => match action.get("customizations") {
-            Some(Value::Array(list)) => put(&mut state.customizations, Some(list.clone())),
-            _ => Reduced::Unchanged,
-        },
-        ActionType::SessionCustomizationToggled => {
-            customization::toggled(&mut state.customizations, action)
-        }
-        ActionType::SessionCustomizationUpdated => {
-            customization::updated(&mut state.customizations, action)
-        }
-        ActionType::SessionCustomizationRemoved => {
-            customization::removed(&mut state.customizations, action)
-        }
-        ActionType::SessionMcpServerStateChanged => {
-            customization::mcp_state_changed(&mut state.customizations, action)
-        }
-        ActionType::SessionMcpServerStartRequested => {
-            customization::mcp_start_requested(&mut state.customizations, action)
-        }
-        ActionType::SessionMcpServerStopRequested => {
-            customization::mcp_stop_requested(&mut state.customizations, action)
-        }
-        ActionType::SessionMcpServerBackgroundRequested => {
-            customization::mcp_background_requested(&mut state.customizations, action)
-        }
-        root_actions!() => Reduced::Unchanged,
-        chat_actions!() => Reduced::Unchanged,
-        side_channel_actions!() => Reduced::Unchanged,
-        ActionType::Unknown(_) => Reduced::Unchanged,
-    }
+pub(super) fn mark_ready(state: &mut SessionState, _: &Action) -> Reduced {
+    set(&mut state.lifecycle, "ready".to_owned()) // H-112
 }
 
-/// Sets or clears one flag of a status.
-pub(super) fn flag(status: &mut u32, flag: u32, on: Option<bool>) -> Reduced {
-    match on {
-        Some(on) => put(status, status::with_flag(*status, flag, on)),
+pub(super) fn fail_creation(state: &mut SessionState, action: &Action) -> Reduced {
+    set(&mut state.lifecycle, "failed".to_owned())
+        | set_field(&mut state.extra, "creationError", action.present("error"))
+}
+
+pub(super) fn set_default_chat(state: &mut SessionState, action: &Action) -> Reduced {
+    set(
+        &mut state.default_chat,
+        optional_text(action, "defaultChat"),
+    )
+}
+
+pub(super) fn set_title(state: &mut SessionState, action: &Action) -> Reduced {
+    match action.text("title") {
+        Some(title) => set(&mut state.title, title.to_owned()),
         None => Reduced::Unchanged,
     }
 }
 
-/// The whole entry, in its place or at the end: the only way to clear a field of one (H-149).
-fn chat_added(state: &mut SessionState, action: &Action) -> Reduced {
+pub(super) fn set_is_read(state: &mut SessionState, action: &Action) -> Reduced {
+    set_flag(&mut state.status, status::IS_READ, action.flag("isRead"))
+}
+
+pub(super) fn set_is_archived(state: &mut SessionState, action: &Action) -> Reduced {
+    set_flag(
+        &mut state.status,
+        status::IS_ARCHIVED,
+        action.flag("isArchived"),
+    )
+}
+
+pub(super) fn set_activity(state: &mut SessionState, action: &Action) -> Reduced {
+    set(&mut state.activity, optional_text(action, "activity"))
+}
+
+pub(super) fn set_changesets(state: &mut SessionState, action: &Action) -> Reduced {
+    set_field(&mut state.extra, "changesets", action.present("changesets"))
+}
+
+pub(super) fn change_config(state: &mut SessionState, action: &Action) -> Reduced {
+    configure(&mut state.config, action)
+}
+
+pub(super) fn set_meta(state: &mut SessionState, action: &Action) -> Reduced {
+    set_field(&mut state.extra, "_meta", action.present("_meta"))
+}
+
+pub(super) fn set_server_tools(state: &mut SessionState, action: &Action) -> Reduced {
+    match action.present("tools") {
+        Some(tools) => set_field(&mut state.extra, "serverTools", Some(tools)),
+        None => Reduced::Unchanged,
+    }
+}
+
+pub(super) fn set_active_client(state: &mut SessionState, action: &Action) -> Reduced {
+    match action.present("activeClient") {
+        Some(client) => upsert(&mut state.active_clients, "clientId", client),
+        None => Reduced::Unchanged,
+    }
+}
+
+pub(super) fn remove_active_client(state: &mut SessionState, action: &Action) -> Reduced {
+    match action.text("clientId") {
+        Some(id) => remove_entry(&mut state.active_clients, "clientId", id),
+        None => Reduced::Unchanged,
+    }
+}
+
+pub(super) fn add_working_directory(state: &mut SessionState, action: &Action) -> Reduced {
+    add_directory(&mut state.working_directories, action)
+}
+
+pub(super) fn remove_working_directory(state: &mut SessionState, action: &Action) -> Reduced {
+    remove_directory(&mut state.working_directories, action)
+}
+
+/// The whole entry, at the index it had or at the end: the only way to clear a field of one (H-149).
+pub(super) fn add_chat(state: &mut SessionState, action: &Action) -> Reduced {
     let summary = action
         .present("summary")
         .cloned()
@@ -127,7 +107,7 @@ fn chat_added(state: &mut SessionState, action: &Action) -> Reduced {
         .iter_mut()
         .find(|chat| chat.resource == summary.resource)
     {
-        Some(chat) => put(chat, summary),
+        Some(chat) => set(chat, summary),
         None => {
             state.chats.push(summary);
             Reduced::Changed
@@ -135,7 +115,7 @@ fn chat_added(state: &mut SessionState, action: &Action) -> Reduced {
     }
 }
 
-fn chat_removed(state: &mut SessionState, action: &Action) -> Reduced {
+pub(super) fn remove_chat(state: &mut SessionState, action: &Action) -> Reduced {
     let gone = action.text("chat");
     let Some(position) = state
         .chats
@@ -151,7 +131,7 @@ fn chat_removed(state: &mut SessionState, action: &Action) -> Reduced {
     Reduced::Changed
 }
 
-fn chat_updated(state: &mut SessionState, action: &Action) -> Reduced {
+pub(super) fn update_chat(state: &mut SessionState, action: &Action) -> Reduced {
     let target = action.text("chat");
     let (Some(chat), Some(Value::Object(changes))) = (
         state
@@ -170,29 +150,29 @@ fn chat_updated(state: &mut SessionState, action: &Action) -> Reduced {
     };
     let mut reduced = Reduced::Unchanged;
     if let Some(title) = text("title") {
-        reduced = reduced | put(&mut chat.title, title);
+        reduced = reduced | set(&mut chat.title, title);
     }
     let bits = changes.get("status").and_then(Value::as_u64);
     if let Some(Ok(bits)) = bits.map(u32::try_from) {
-        reduced = reduced | put(&mut chat.status, bits);
+        reduced = reduced | set(&mut chat.status, bits);
     }
     if let Some(activity) = text("activity") {
-        reduced = reduced | put(&mut chat.activity, Some(activity));
+        reduced = reduced | set(&mut chat.activity, Some(activity));
     }
     if let Some(modified_at) = text("modifiedAt") {
-        reduced = reduced | put(&mut chat.modified_at, modified_at);
+        reduced = reduced | set(&mut chat.modified_at, modified_at);
     }
     // `interactivity` and `movable` are not in this list: published clients ignore them here (H-149).
     for field in ["changes", "origin", "workingDirectories"] {
         if let Some(value) = super::present(changes, field) {
-            reduced = reduced | put_field(&mut chat.extra, field, Some(value));
+            reduced = reduced | set_field(&mut chat.extra, field, Some(value));
         }
     }
     reduced
 }
 
 /// Takes an order only if it names every chat exactly once (H-158).
-fn chats_reordered(state: &mut SessionState, action: &Action) -> Reduced {
+pub(super) fn reorder_chats(state: &mut SessionState, action: &Action) -> Reduced {
     let Some(order) = texts(&action.body, "chats") else {
         return Reduced::Unchanged;
     };
@@ -205,7 +185,7 @@ fn chats_reordered(state: &mut SessionState, action: &Action) -> Reduced {
         .map(|resource| state.chat(resource).cloned())
         .collect();
     match reordered {
-        Some(chats) => put(&mut state.chats, chats),
+        Some(chats) => set(&mut state.chats, chats),
         None => Reduced::Unchanged,
     }
 }
@@ -219,8 +199,8 @@ fn texts<'a>(object: &'a Object, field: &str) -> Option<Vec<&'a str>> {
         .collect()
 }
 
-/// Puts the replacement where the directory was; it stays listed once, at the earlier of two places.
-fn directory_replaced(state: &mut SessionState, action: &Action) -> Reduced {
+/// Puts the replacement where the directory was; it stays listed once, at the earlier of two indexes.
+pub(super) fn replace_working_directory(state: &mut SessionState, action: &Action) -> Reduced {
     let (Some(list), Some(directory), Some(replacement)) = (
         state.working_directories.as_mut(),
         action.text("directory"),
@@ -240,10 +220,10 @@ fn directory_replaced(state: &mut SessionState, action: &Action) -> Reduced {
         }
     });
     let next: Vec<String> = next.collect();
-    put(list, next)
+    set(list, next)
 }
 
-fn input_needed_set(state: &mut SessionState, action: &Action) -> Reduced {
+pub(super) fn set_input_needed(state: &mut SessionState, action: &Action) -> Reduced {
     let request = action.present("request");
     let Some(request) = request.filter(|request| request["id"].is_string()) else {
         return Reduced::Unchanged;
@@ -251,7 +231,7 @@ fn input_needed_set(state: &mut SessionState, action: &Action) -> Reduced {
     upsert(&mut state.input_needed, "id", request) | refresh_input_needed(state)
 }
 
-fn input_needed_removed(state: &mut SessionState, action: &Action) -> Reduced {
+pub(super) fn remove_input_needed(state: &mut SessionState, action: &Action) -> Reduced {
     let removed = match action.text("id") {
         Some(id) => remove_entry(&mut state.input_needed, "id", id),
         None => Reduced::Unchanged,
@@ -262,7 +242,7 @@ fn input_needed_removed(state: &mut SessionState, action: &Action) -> Reduced {
     }
 }
 
-/// Work that a client does is no question to the user (H-221); what remains after the last question is "in progress".
+/// Work that a client does is not a question to the user (H-221); what remains after the last question is "in progress".
 fn refresh_input_needed(state: &mut SessionState) -> Reduced {
     let asks_user = |request: &Value| {
         request["kind"] != "toolClientExecution" || request["toolCall"]["status"] != "running"
@@ -272,5 +252,5 @@ fn refresh_input_needed(state: &mut SessionState) -> Reduced {
     } else {
         state.status & !(status::INPUT_NEEDED & !status::IN_PROGRESS)
     };
-    put(&mut state.status, bits)
+    set(&mut state.status, bits)
 }

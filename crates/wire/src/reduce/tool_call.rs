@@ -1,17 +1,17 @@
 //! Tool calls: the state machine of docs/rules/protocol.md, Tool calls.
 //!
 //! A call is its JSON object; its `status` says the state. A step carries what belongs to the call, drops what belongs
-//! to the state it leaves, and keeps what nobody here knows. A step that its state does not allow does nothing.
+//! to the state it leaves, and keeps unknown fields. A step that its state does not allow does nothing.
 
 use serde_json::{Value, json};
 
 use super::chat::{active, refresh_status};
-use super::{Reduced, present, put, put_field};
+use super::{Reduced, present, set, set_field};
 use crate::state::{ChatState, Part};
 use crate::{Action, Object};
 
-/// Fields that belong to some states only, and go with them unless a step carries them.
-const OF_A_STATE: [&str; 17] = [
+/// Fields that belong to some states only: a step drops them unless it carries them.
+const STATE_FIELDS: [&str; 17] = [
     "partialInput",
     "confirmationTitle",
     "riskAssessment",
@@ -32,10 +32,10 @@ const OF_A_STATE: [&str; 17] = [
 ];
 
 /// What a call keeps that is or was about to run.
-const OF_A_RUN: [&str; 3] = ["confirmed", "selectedOption", "content"];
+const RUN_FIELDS: [&str; 3] = ["confirmed", "selectedOption", "content"];
 
 /// What is shown while a confirmation waits.
-const OF_A_CONFIRMATION: [&str; 5] = [
+const CONFIRMATION_FIELDS: [&str; 5] = [
     "confirmationTitle",
     "riskAssessment",
     "edits",
@@ -70,8 +70,32 @@ fn find<'a>(state: &'a mut ChatState, action: &Action) -> Option<&'a mut Object>
     part?.0.get_mut("toolCall")?.as_object_mut()
 }
 
-/// Takes a step if the call's state allows it, and tells in the status who waits for whom.
-pub(super) fn step(
+pub(super) fn make_ready(state: &mut ChatState, action: &Action) -> Reduced {
+    step(state, action, after_ready)
+}
+
+pub(super) fn confirm(state: &mut ChatState, action: &Action) -> Reduced {
+    step(state, action, after_confirmation)
+}
+
+pub(super) fn complete(state: &mut ChatState, action: &Action) -> Reduced {
+    step(state, action, after_result)
+}
+
+pub(super) fn confirm_result(state: &mut ChatState, action: &Action) -> Reduced {
+    step(state, action, after_result_confirmation)
+}
+
+pub(super) fn require_auth(state: &mut ChatState, action: &Action) -> Reduced {
+    step(state, action, awaiting_auth)
+}
+
+pub(super) fn resolve_auth(state: &mut ChatState, action: &Action) -> Reduced {
+    step(state, action, after_auth)
+}
+
+/// Takes a step if the call's state allows it, and updates the status of the chat, which says who waits for whom.
+fn step(
     state: &mut ChatState,
     action: &Action,
     next: fn(&Object, &Action) -> Option<Object>,
@@ -80,7 +104,7 @@ pub(super) fn step(
         return Reduced::Unchanged;
     };
     let stepped = match next(call, action) {
-        Some(next) => put(call, next),
+        Some(next) => set(call, next),
         None => Reduced::Unchanged,
     };
     stepped | refresh_status(state)
@@ -88,7 +112,7 @@ pub(super) fn step(
 
 /// The call in another state: without what belongs to a state, except what is carried.
 fn enter(call: &Object, status: &str, carried: &[&str]) -> Object {
-    let stays = |field: &str| !OF_A_STATE.contains(&field) || carried.contains(&field);
+    let stays = |field: &str| !STATE_FIELDS.contains(&field) || carried.contains(&field);
     let kept = call.iter().filter(|(field, _)| stays(field));
     let mut next: Object = kept
         .map(|(field, value)| (field.clone(), value.clone()))
@@ -97,11 +121,11 @@ fn enter(call: &Object, status: &str, carried: &[&str]) -> Object {
     next
 }
 
-/// Takes fields over from an action where it has them.
-fn take_over(next: &mut Object, from: &Object, fields: &[&str]) {
+/// Copies the fields that an action has.
+fn copy_fields(next: &mut Object, from: &Object, fields: &[&str]) {
     for field in fields {
         if let Some(value) = present(from, field) {
-            let _ = put_field(next, field, Some(value));
+            next.insert((*field).to_owned(), value.clone());
         }
     }
 }
@@ -112,7 +136,7 @@ pub(super) fn start(state: &mut ChatState, action: &Action) -> Reduced {
     };
     let mut call = Object::new();
     call.insert("status".to_owned(), json!("streaming"));
-    take_over(
+    copy_fields(
         &mut call,
         &action.body,
         &[
@@ -132,7 +156,7 @@ pub(super) fn start(state: &mut ChatState, action: &Action) -> Reduced {
 }
 
 /// More of the input, in place.
-pub(super) fn delta(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn append_input(state: &mut ChatState, action: &Action) -> Reduced {
     let Some(call) = find(state, action).filter(|call| status_of(call) == "streaming") else {
         return Reduced::Unchanged;
     };
@@ -144,25 +168,25 @@ pub(super) fn delta(state: &mut ChatState, action: &Action) -> Reduced {
                 input.push_str(content);
                 reduced = Reduced::Changed;
             }
-            _ => reduced = put_field(call, "partialInput", action.get("content")),
+            _ => reduced = set_field(call, "partialInput", action.get("content")),
         }
     }
     for field in ["_meta", "invocationMessage"] {
         if let Some(value) = action.present(field) {
-            reduced = reduced | put_field(call, field, Some(value));
+            reduced = reduced | set_field(call, field, Some(value));
         }
     }
     reduced
 }
 
 /// The input is complete: run, or ask first. While asking, what is not sent again stays (H-192, H-205).
-pub(super) fn ready(call: &Object, action: &Action) -> Option<Object> {
+fn after_ready(call: &Object, action: &Action) -> Option<Object> {
     let from = status_of(call);
     if !matches!(from, "streaming" | "running" | "pending-confirmation") {
         return None;
     }
-    let shown: &[&str] = if from == "pending-confirmation" {
-        &OF_A_CONFIRMATION
+    let carried: &[&str] = if from == "pending-confirmation" {
+        &CONFIRMATION_FIELDS
     } else {
         &[]
     };
@@ -173,21 +197,22 @@ pub(super) fn ready(call: &Object, action: &Action) -> Option<Object> {
             next
         }
         None => {
-            let mut next = enter(call, "pending-confirmation", shown);
-            take_over(&mut next, &action.body, &OF_A_CONFIRMATION);
+            let mut next = enter(call, "pending-confirmation", carried);
+            copy_fields(&mut next, &action.body, &CONFIRMATION_FIELDS);
             next
         }
     };
     if from == "streaming" {
         next.shift_remove("toolInput"); // a streaming call has only a partial one
     }
-    take_over(
+    copy_fields(
         &mut next,
         &action.body,
         &["invocationMessage", "intention", "toolInput", "_meta"],
     );
-    let contributor = refined(present(call, "contributor"), action.present("contributor"));
-    let _ = put_field(&mut next, "contributor", contributor);
+    let contributor =
+        refine_contributor(present(call, "contributor"), action.present("contributor"));
+    let _ = set_field(&mut next, "contributor", contributor);
     Some(next)
 }
 
@@ -199,8 +224,11 @@ fn client_of(contributor: &Value) -> Option<&str> {
     }
 }
 
-/// A contributor may be told more exactly, but who executes never changes (H-193).
-fn refined<'a>(current: Option<&'a Value>, next: Option<&'a Value>) -> Option<&'a Value> {
+/// A contributor may be described in more detail, but who executes never changes (H-193).
+fn refine_contributor<'a>(
+    current: Option<&'a Value>,
+    next: Option<&'a Value>,
+) -> Option<&'a Value> {
     let executes = current.and_then(client_of);
     match next {
         Some(next) if client_of(next) == executes => Some(next),
@@ -209,7 +237,7 @@ fn refined<'a>(current: Option<&'a Value>, next: Option<&'a Value>) -> Option<&'
 }
 
 /// Approved: it runs, with edited input if there was inline input to edit (H-195). Denied: it is over.
-pub(super) fn confirmed(call: &Object, action: &Action) -> Option<Object> {
+fn after_confirmation(call: &Object, action: &Action) -> Option<Object> {
     if status_of(call) != "pending-confirmation" {
         return None;
     }
@@ -233,7 +261,7 @@ pub(super) fn confirmed(call: &Object, action: &Action) -> Option<Object> {
             .cloned()
             .unwrap_or_else(|| json!("denied"));
         next.insert("reason".to_owned(), reason);
-        take_over(
+        copy_fields(
             &mut next,
             &action.body,
             &["reasonMessage", "userSuggestion"],
@@ -247,20 +275,20 @@ pub(super) fn confirmed(call: &Object, action: &Action) -> Option<Object> {
             .iter()
             .find(|option| chosen.is_some() && option["id"].as_str() == chosen)
     });
-    let _ = put_field(&mut next, "selectedOption", option);
-    take_over(&mut next, &action.body, &["_meta"]);
+    let _ = set_field(&mut next, "selectedOption", option);
+    copy_fields(&mut next, &action.body, &["_meta"]);
     Some(next)
 }
 
 /// The result. In `auth-required` only a failure ends the call, and it ends it for good (H-203).
-pub(super) fn complete(call: &Object, action: &Action) -> Option<Object> {
+fn after_result(call: &Object, action: &Action) -> Option<Object> {
     let Some(Value::Object(result)) = action.get("result") else {
         return None;
     };
     let carried: &[&str] = match status_of(call) {
         "running" => &["confirmed", "selectedOption"],
         "pending-confirmation" => &[],
-        "auth-required" if result.get("success") == Some(&Value::Bool(false)) => &OF_A_RUN,
+        "auth-required" if result.get("success") == Some(&Value::Bool(false)) => &RUN_FIELDS,
         _ => return None,
     };
     let reviewed = action.flag("requiresResultConfirmation") == Some(true)
@@ -273,7 +301,7 @@ pub(super) fn complete(call: &Object, action: &Action) -> Option<Object> {
     let mut next = enter(call, status, carried);
     next.entry("confirmed")
         .or_insert_with(|| json!("not-needed"));
-    take_over(
+    copy_fields(
         &mut next,
         result,
         &[
@@ -284,61 +312,61 @@ pub(super) fn complete(call: &Object, action: &Action) -> Option<Object> {
             "error",
         ],
     );
-    take_over(&mut next, &action.body, &["_meta"]);
+    copy_fields(&mut next, &action.body, &["_meta"]);
     Some(next)
 }
 
-pub(super) fn result_confirmed(call: &Object, action: &Action) -> Option<Object> {
+fn after_result_confirmation(call: &Object, action: &Action) -> Option<Object> {
     if status_of(call) != "pending-result-confirmation" {
         return None;
     }
     let mut next = if action.flag("approved")? {
-        enter(call, "completed", &OF_A_STATE)
+        enter(call, "completed", &STATE_FIELDS)
     } else {
         let mut next = enter(call, "cancelled", &["selectedOption"]);
         next.insert("reason".to_owned(), json!("result-denied"));
         next
     };
-    take_over(&mut next, &action.body, &["_meta"]);
+    copy_fields(&mut next, &action.body, &["_meta"]);
     Some(next)
 }
 
 /// Output so far, replaced whole, only while the call runs (H-206).
-pub(super) fn content_changed(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn set_content(state: &mut ChatState, action: &Action) -> Reduced {
     let call = find(state, action).filter(|call| status_of(call) == "running");
     let (Some(call), Some(content)) = (call, action.present("content")) else {
         return Reduced::Unchanged;
     };
     let meta = match action.present("_meta") {
-        Some(meta) => put_field(call, "_meta", Some(meta)),
+        Some(meta) => set_field(call, "_meta", Some(meta)),
         None => Reduced::Unchanged,
     };
-    meta | put_field(call, "content", Some(content))
+    meta | set_field(call, "content", Some(content))
 }
 
-/// An MCP server wants another token before it goes on; nobody else can (H-201).
-pub(super) fn auth_required(call: &Object, action: &Action) -> Option<Object> {
+/// An MCP server needs another token to continue. Only calls of MCP servers can need one (H-201).
+fn awaiting_auth(call: &Object, action: &Action) -> Option<Object> {
     let contributor = present(call, "contributor")?;
     let is_mcp = contributor["kind"] == "mcp" && contributor["customizationId"].is_string();
     if status_of(call) != "running" || !is_mcp {
         return None;
     }
-    let mut next = enter(call, "auth-required", &OF_A_RUN);
-    take_over(&mut next, &action.body, &["auth", "_meta"]);
+    let mut next = enter(call, "auth-required", &RUN_FIELDS);
+    copy_fields(&mut next, &action.body, &["auth", "_meta"]);
     Some(next)
 }
 
-pub(super) fn auth_resolved(call: &Object, action: &Action) -> Option<Object> {
+fn after_auth(call: &Object, action: &Action) -> Option<Object> {
     if status_of(call) != "auth-required" {
         return None;
     }
-    let mut next = enter(call, "running", &OF_A_RUN);
-    take_over(&mut next, &action.body, &["_meta"]);
+    let mut next = enter(call, "running", &RUN_FIELDS);
+    copy_fields(&mut next, &action.body, &["_meta"]);
     Some(next)
 }
 
 /// The call as it is left behind by a turn that ends before it; nothing if it is over already (H-174).
-pub(super) fn skipped(call: &Object) -> Option<Object> {
+pub(super) fn skip(call: &Object) -> Option<Object> {
     let from = status_of(call);
     if matches!(from, "completed" | "cancelled") {
         return None;

@@ -1,18 +1,18 @@
-//! The life of a turn: started, ended in one of three ways, resumed, truncated, loaded from history.
+//! The reducers of turns: start, the three ways to end, resume, truncate, load older ones from history.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::chat::{active, refresh_status, remove_queued, remove_steering};
-use super::session::flag;
-use super::{Reduced, put, tool_call};
+use super::chat::{active, refresh_status};
+use super::pending_message::{remove_queued, remove_steering};
+use super::{Reduced, set, set_flag, tool_call};
 use crate::state::{ActiveTurn, ChatState, Outcome, Part, Turn, TurnList, status};
 use crate::time::add_ms_to_rfc3339;
 use crate::{Action, Object};
 
-/// Makes a new active turn; one that still runs is lost, so the host must not let it come to that (H-170).
-pub(super) fn started(state: &mut ChatState, action: &Action) -> Reduced {
+/// Makes a new active turn; one that still runs is lost, so the host refuses a second (H-170).
+pub(super) fn start(state: &mut ChatState, action: &Action) -> Reduced {
     let (Some(id), Some(started_at), Some(message)) = (
         action.text("turnId"),
         action.text("startedAt"),
@@ -21,10 +21,10 @@ pub(super) fn started(state: &mut ChatState, action: &Action) -> Reduced {
         return Reduced::Unchanged;
     };
     let turn = ActiveTurn::new(id, started_at, message.clone());
-    let mut reduced = put(&mut state.active_turn, Some(turn))
+    let mut reduced = set(&mut state.active_turn, Some(turn))
         | refresh_status(state)
-        | put(&mut state.modified_at, started_at.to_owned())
-        | flag(&mut state.status, status::IS_READ, Some(false));
+        | set(&mut state.modified_at, started_at.to_owned())
+        | set_flag(&mut state.status, status::IS_READ, Some(false));
     if let Some(queued) = action.text("queuedMessageId") {
         reduced = reduced | remove_steering(state, queued) | remove_queued(state, queued);
     }
@@ -35,12 +35,12 @@ pub(super) fn complete(state: &mut ChatState, action: &Action) -> Reduced {
     end(state, action, "complete", None)
 }
 
-pub(super) fn cancelled(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn cancel(state: &mut ChatState, action: &Action) -> Reduced {
     end(state, action, "cancelled", None)
 }
 
 /// Ends the turn with its error as the last part; the status says so until the next turn (H-175).
-pub(super) fn error(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn fail(state: &mut ChatState, action: &Action) -> Reduced {
     let Some(Value::Object(part)) = action.get("part") else {
         return Reduced::Unchanged;
     };
@@ -53,7 +53,7 @@ pub(super) fn error(state: &mut ChatState, action: &Action) -> Reduced {
     ended
 }
 
-/// Moves the active turn to the completed ones. A start nobody can read leaves it running (H-171).
+/// Moves the active turn to the completed ones. A start time that cannot be read leaves it running (H-171).
 fn end(state: &mut ChatState, action: &Action, outcome: &str, last: Option<Object>) -> Reduced {
     let (Some(turn), Some(duration)) = (active(state, action), action.integer("duration")) else {
         return Reduced::Unchanged;
@@ -62,65 +62,63 @@ fn end(state: &mut ChatState, action: &Action, outcome: &str, last: Option<Objec
     let Some(modified_at) = add_ms_to_rfc3339(&turn.started_at, duration) else {
         return Reduced::Unchanged;
     };
-    let Ok(completed) = Turn::from_value(&to_json(turn, duration, outcome, last)) else {
-        return Reduced::Unchanged;
+    let Some(turn) = state.active_turn.take() else {
+        unreachable!("the turn that was just found");
     };
-    state.active_turn = None;
+    let completed = complete_turn(turn, duration, outcome, last);
     Arc::make_mut(&mut state.turns)
         .items_mut()
         .push(Arc::new(completed));
     state.modified_at = modified_at;
+    // A turn ended, so the state changed whatever the status was before.
     let _ = refresh_status(state);
     Reduced::Changed
 }
 
 impl ActiveTurn {
-    /// The turn as it would stand if it were cancelled now.
-    pub fn as_if_cancelled(&self) -> Option<Arc<Turn>> {
-        let turn = Turn::from_value(&to_json(self, 0, "cancelled", None)).ok()?;
-        Some(Arc::new(turn))
+    /// The turn as it would be if it were cancelled now.
+    pub fn as_if_cancelled(&self) -> Arc<Turn> {
+        Arc::new(complete_turn(self.clone(), 0, "cancelled", None))
     }
 }
 
-fn to_json(turn: &ActiveTurn, duration: i64, outcome: &str, last: Option<Object>) -> Value {
-    let mut parts: Vec<Value> = turn
-        .parts
-        .iter()
-        .map(|part| Value::Object(closed(part)))
-        .collect();
-    parts.extend(last.map(Value::Object));
+/// The completed turn. Its message and parts are moved: they may be large.
+fn complete_turn(turn: ActiveTurn, duration: i64, outcome: &str, last: Option<Object>) -> Turn {
+    let parts = turn.parts.into_parts().map(close).chain(last);
+    let parts = parts.map(Value::Object).collect();
     let mut json = Object::new();
-    json.insert("id".to_owned(), json!(turn.id));
-    json.insert("startedAt".to_owned(), json!(turn.started_at));
+    json.insert("id".to_owned(), Value::String(turn.id));
+    json.insert("startedAt".to_owned(), Value::String(turn.started_at));
     json.insert("duration".to_owned(), json!(duration));
-    json.insert("message".to_owned(), turn.message.clone());
+    json.insert("message".to_owned(), turn.message);
     json.insert("responseParts".to_owned(), Value::Array(parts));
-    if let Some(usage) = &turn.usage {
-        json.insert("usage".to_owned(), usage.clone());
+    if let Some(usage) = turn.usage {
+        json.insert("usage".to_owned(), usage);
     }
     json.insert("state".to_owned(), json!(outcome));
-    json.extend(
-        turn.extra
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone())),
-    );
-    Value::Object(json)
+    for (field, value) in turn.extra {
+        // An unknown field does not replace one of those above.
+        json.entry(field).or_insert(value);
+    }
+    Turn::from_value(&Value::Object(json))
+        .unwrap_or_else(|error| unreachable!("each field it needs was just set: {error}"))
 }
 
 /// A part as it stays: no tool call is open after its turn, input requests keep their lack of an answer (H-174).
-fn closed(part: &Part) -> Object {
-    let mut json = part.0.clone();
-    if part.kind() == "toolCall"
+fn close(part: Part) -> Object {
+    let is_call = part.kind() == "toolCall";
+    let mut json = part.0;
+    if is_call
         && let Some(Value::Object(call)) = json.get_mut("toolCall")
-        && let Some(skipped) = tool_call::skipped(call)
+        && let Some(skipped) = tool_call::skip(call)
     {
         *call = skipped;
     }
     json
 }
 
-/// Takes the last turn up again, if its error said that this can be done (H-176).
-pub(super) fn resumed(state: &mut ChatState, action: &Action) -> Reduced {
+/// Continues the last turn, if its error said that this is possible (H-176).
+pub(super) fn resume(state: &mut ChatState, action: &Action) -> Reduced {
     let last = state.turns.last();
     let resumable = last.filter(|turn| {
         Some(turn.id.as_str()) == action.text("turnId")
@@ -143,11 +141,13 @@ pub(super) fn resumed(state: &mut ChatState, action: &Action) -> Reduced {
     };
     Arc::make_mut(&mut state.turns).items_mut().pop();
     state.active_turn = Some(turn);
-    Reduced::Changed | refresh_status(state) | flag(&mut state.status, status::IS_READ, Some(false))
+    Reduced::Changed
+        | refresh_status(state)
+        | set_flag(&mut state.status, status::IS_READ, Some(false))
 }
 
 /// Keeps the turns through the named one, or none at all; what runs is dropped (H-237).
-pub(super) fn truncated(state: &mut ChatState, action: &Action) -> Reduced {
+pub(super) fn truncate(state: &mut ChatState, action: &Action) -> Reduced {
     let keep = match action.text("turnId") {
         None => 0,
         Some(id) => match state.turns.position(id) {
@@ -161,13 +161,13 @@ pub(super) fn truncated(state: &mut ChatState, action: &Action) -> Reduced {
         reduced = Reduced::Changed;
     }
     if keep == 0 {
-        reduced = reduced | put(&mut state.turns_next_cursor, None);
+        reduced = reduced | set(&mut state.turns_next_cursor, None);
     }
-    reduced | put(&mut state.active_turn, None) | refresh_status(state)
+    reduced | set(&mut state.active_turn, None) | refresh_status(state)
 }
 
-/// Puts older turns before the ones that are there; a turn already there stays where it is (H-240).
-pub(super) fn loaded(state: &mut ChatState, action: &Action) -> Reduced {
+/// Inserts older turns before the ones that are there; a turn that is there already is not moved (H-240).
+pub(super) fn load_older(state: &mut ChatState, action: &Action) -> Reduced {
     let Some(Value::Array(turns)) = action.get("turns") else {
         return Reduced::Unchanged;
     };
@@ -184,7 +184,7 @@ pub(super) fn loaded(state: &mut ChatState, action: &Action) -> Reduced {
         reduced = Reduced::Changed;
     }
     reduced
-        | put(
+        | set(
             &mut state.turns_next_cursor,
             super::optional_text(action, "turnsNextCursor"),
         )

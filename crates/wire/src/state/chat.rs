@@ -54,7 +54,7 @@ pub struct Part(pub Object);
 #[derive(Debug, Clone, Default)]
 pub struct PartList {
     items: Vec<Arc<Part>>,
-    /// Where the first part with an id stands: the reducers' rule for ids that occur twice.
+    /// The position of the first part with an id: the reducers' rule for ids that occur twice.
     index: HashMap<Arc<str>, usize>,
 }
 
@@ -134,6 +134,11 @@ impl PartList {
             .iter_mut()
             .find(|part| wanted(part))
             .map(Arc::make_mut)
+    }
+
+    /// The parts in order, moved; one that is shared is copied.
+    pub fn into_parts(self) -> impl Iterator<Item = Part> {
+        self.items.into_iter().map(Arc::unwrap_or_clone)
     }
 
     pub fn len(&self) -> usize {
@@ -247,7 +252,7 @@ impl ChatState {
         })
     }
 
-    /// The JSON of this chat with `turns` (joined, without brackets) and `cursor` in the place of its own: how a
+    /// The JSON of this chat with `turns` (joined, without brackets) and `cursor` instead of its own: how a
     /// snapshot with a window is put together from bytes that are already there.
     pub fn encode_with(&self, turns: &[u8], cursor: Option<&str>) -> Vec<u8> {
         let (head, tail) = self.encode_around(cursor);
@@ -258,7 +263,7 @@ impl ChatState {
         json
     }
 
-    /// What stands before and after the joined turns.
+    /// The JSON before and after the joined turns.
     pub fn encode_around(&self, cursor: Option<&str>) -> (Vec<u8>, Vec<u8>) {
         let json = crate::rpc::to_json(&Head { chat: self, cursor });
         // `turns` is written last of all fields, and empty: the JSON ends in `"turns":[]}`.
@@ -266,7 +271,7 @@ impl ChatState {
         (head, b"]}".to_vec())
     }
 
-    /// The JSON of this chat without its turns: what the journal keeps as the head of its channel.
+    /// The JSON of this chat without its turns: what the journal stores as the head of its channel.
     pub fn encode_head(&self) -> Vec<u8> {
         crate::rpc::to_json(&Head {
             chat: self,
@@ -277,7 +282,9 @@ impl ChatState {
     /// The whole chat as JSON.
     pub fn value(&self) -> Value {
         let json = self.encode_with(&self.turns.joined(), self.turns_next_cursor.as_deref());
-        serde_json::from_slice(&json).unwrap_or(Value::Null)
+        let value = serde_json::from_slice(&json);
+        debug_assert!(value.is_ok(), "turns are JSON");
+        value.unwrap_or_default()
     }
 }
 

@@ -1,11 +1,11 @@
-//! Completed turns: immutable, shared, and kept as the bytes every snapshot sends.
+//! Completed turns: immutable, shared, and stored as the bytes that every snapshot sends.
 
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
-use super::{Fields, StateError};
+use super::StateError;
 use crate::rpc::to_json;
 
 /// How a turn ended.
@@ -59,14 +59,19 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A turn whose JSON object is at hand.
+    /// A turn from its JSON object.
     pub fn from_value(value: &Value) -> Result<Self, StateError> {
-        let mut fields = Fields::of("a turn", value.clone())?;
-        let id = fields.text("id")?;
-        let parts = fields
-            .list("responseParts")
-            .ok_or_else(|| fields.missing("responseParts"))?;
-        let outcome = match fields.optional_text("state").as_deref() {
+        // Read in place: a turn may hold megabytes, and its JSON is all that is stored of it.
+        let missing = |field| StateError {
+            what: "a turn",
+            field,
+        };
+        let fields = value.as_object().ok_or_else(|| missing("(object)"))?;
+        let text = |field| fields.get(field).and_then(Value::as_str);
+        let id = text("id").ok_or_else(|| missing("id"))?.to_owned();
+        let parts = fields.get("responseParts").and_then(Value::as_array);
+        let parts = parts.ok_or_else(|| missing("responseParts"))?;
+        let outcome = match text("state") {
             Some("complete") => Outcome::Complete,
             Some("cancelled") => Outcome::Cancelled,
             Some("error") => {
@@ -75,7 +80,7 @@ impl Turn {
                     resumable: last.is_some_and(|part| part["resumable"] == true),
                 }
             }
-            _ => return Err(fields.missing("state")),
+            _ => return Err(missing("state")),
         };
         Ok(Self {
             id,
@@ -84,8 +89,9 @@ impl Turn {
         })
     }
 
+    /// The whole turn; null if its bytes are not JSON, which only a damaged journal can cause.
     pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.json).unwrap_or(Value::Null)
+        serde_json::from_slice(&self.json).unwrap_or_default()
     }
 }
 
@@ -123,7 +129,7 @@ impl TurnList {
         &self.items
     }
 
-    /// The list, to be changed; what was joined before is forgotten.
+    /// The list, to be changed; the joined JSON is made again when it is needed.
     pub fn items_mut(&mut self) -> &mut Vec<Arc<Turn>> {
         self.joined = OnceLock::new();
         &mut self.items

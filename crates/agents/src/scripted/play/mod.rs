@@ -276,7 +276,7 @@ impl Stage<'_> {
     /// Says the blocks that a target is shown, as JSON.
     async fn show_lowered(&mut self, target: &str) -> Result<(), Stop> {
         let name = self.scope.substitute(target);
-        let Some(target) = Target::named(&name) else {
+        let Some(target) = Target::from_name(&name) else {
             return Err(self.unplayable("show_lowered", &unknown_target(&name)));
         };
         let capabilities = Capabilities::built_in(target);

@@ -171,7 +171,7 @@ impl Fail {
 /// The name of a target; one with a placeholder in it is looked at when it is played.
 fn target(value: &Value, place: &str) -> Result<String, ScriptError> {
     let name = text(value, place)?;
-    if !name.contains(['$', '{']) && Target::named(&name).is_none() {
+    if !name.contains(['$', '{']) && Target::from_name(&name).is_none() {
         return Err(at(place, unknown_target(&name)));
     }
     Ok(name)

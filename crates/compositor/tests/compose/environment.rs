@@ -1,12 +1,12 @@
-//! What there is around a message in tests: the commands, skills and roots that the vectors assume, and a context.
+//! The environment of a message in tests: the commands, skills and roots that the vectors assume, and a context.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compositor::command::{Entry, Mentions, Source, What};
-use compositor::compose::{Composed, InlineRoom};
-use compositor::{Catalogue, Input, Part, Surroundings, compose};
+use compositor::command::{CommandEffect, Entry, Mentions, Source};
+use compositor::compose::{Composed, InlineBudget};
+use compositor::{Catalogue, Environment, Input, Part, compose};
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -19,7 +19,7 @@ pub struct World {
     pub contexts: BTreeMap<String, Vec<Part>>,
     pub entity_kinds: BTreeSet<String>,
     pub roots: Vec<String>,
-    pub inline: InlineRoom,
+    pub inline: InlineBudget,
 }
 
 impl World {
@@ -30,14 +30,14 @@ impl World {
             contexts: BTreeMap::new(),
             entity_kinds: BTreeSet::from(["node".to_owned()]),
             roots: vec![ROOT.to_owned()],
-            inline: InlineRoom::default(),
+            inline: InlineBudget::default(),
         };
         let selection = json!({"type": "editor-context", "kind": "selection", "payload": {"n": 1}});
-        let selection = Part::read(selection).unwrap();
+        let selection = Part::from_value(selection).unwrap();
         world
             .contexts
             .insert("selection".to_owned(), vec![selection]);
-        let literal = |body: &str| What::Template {
+        let literal = |body: &str| CommandEffect::Template {
             body: body.to_owned(),
             mentions: Mentions::Literal,
         };
@@ -45,27 +45,27 @@ impl World {
         world.command("/ten", literal("A=$1 J=$10 X=${1}0"));
         world.command("/echo", literal("Say: $ARGUMENTS"));
         world.command("/plain", literal("Run the checklist."));
-        world.command("/search", What::Intent("search".to_owned()));
+        world.command("/search", CommandEffect::Intent("search".to_owned()));
         let skill = "canvas-docs-svg-kit".to_owned();
-        world.command("/svg", What::Skill { skill });
+        world.command("/svg", CommandEffect::Skill { skill });
         let body = "Look at @file:$1 and @selection".to_owned();
         let mentions = Mentions::Resolved;
-        world.command("/look", What::Template { body, mentions });
+        world.command("/look", CommandEffect::Template { body, mentions });
         world
     }
 
-    pub fn command(&mut self, id: &str, what: What) {
+    pub fn command(&mut self, id: &str, effect: CommandEffect) {
         let entry = Entry {
             source: Source::Project,
             description: None,
             argument_hint: None,
-            what,
+            effect,
         };
         assert_eq!(self.catalogue.insert(id, entry), None);
     }
 
-    pub fn around(&self) -> Surroundings<'_> {
-        Surroundings {
+    pub fn environment(&self) -> Environment<'_> {
+        Environment {
             catalogue: &self.catalogue,
             skills: &self.skills,
             contexts: &self.contexts,
@@ -77,7 +77,7 @@ impl World {
     }
 
     pub fn typed(&self, text: &str) -> Composed {
-        compose(Input::Text(text.to_owned()), &self.around()).unwrap()
+        compose(Input::Text(text.to_owned()), &self.environment()).unwrap()
     }
 
     pub fn parts(&self, parts: Value) -> Composed {
@@ -85,14 +85,14 @@ impl World {
             panic!("no parts");
         };
         let metadata = Object::new();
-        compose(Input::Parts { parts, metadata }, &self.around()).unwrap()
+        compose(Input::Parts { parts, metadata }, &self.environment()).unwrap()
     }
 
     pub fn message(&self, message: Value) -> Composed {
         let Value::Object(message) = message else {
             panic!("no message");
         };
-        compose(Input::Ahp(message), &self.around()).unwrap()
+        compose(Input::Ahp(message), &self.environment()).unwrap()
     }
 }
 

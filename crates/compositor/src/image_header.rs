@@ -1,10 +1,10 @@
-//! What can be told of a picture without decoding it: how large it is, and whether it moves.
+//! What the header of an image says: how large it is, and whether it is animated. Nothing is decoded.
 //!
-//! Promises: reads headers only and believes them only as far as refusing goes; never panics on what is no picture.
+//! Promises: reads headers only, and they are only used to refuse an image; never panics on what is not an image.
 
 /// Width and height in pixels, as the header says.
-pub fn sides(bytes: &[u8]) -> Option<(u32, u32)> {
-    match crate::sniff::magic(bytes)? {
+pub fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    match crate::media_type::detect(bytes)? {
         "image/png" => png(bytes),
         "image/gif" => gif(bytes),
         "image/jpeg" => jpeg(bytes),
@@ -69,24 +69,24 @@ fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether a GIF has more than one picture.
+/// Whether a GIF has more than one frame.
 pub fn is_animated_gif(bytes: &[u8]) -> bool {
-    let mut pictures = 0;
+    let mut frames = 0;
     let Some(flags) = bytes.get(10) else {
         return false;
     };
-    let mut at = 13 + colours(*flags);
+    let mut at = 13 + colour_table_bytes(*flags);
     // Each block is at least one byte long: the walk ends.
     while let Some(block) = bytes.get(at) {
         at = match block {
             0x21 => after_blocks(bytes, at + 2),
             0x2c => {
-                pictures += 1;
-                if pictures > 1 {
+                frames += 1;
+                if frames > 1 {
                     return true;
                 }
                 let flags = bytes.get(at + 9).copied().unwrap_or(0);
-                after_blocks(bytes, at + 11 + colours(flags))
+                after_blocks(bytes, at + 11 + colour_table_bytes(flags))
             }
             _ => return false,
         };
@@ -95,7 +95,7 @@ pub fn is_animated_gif(bytes: &[u8]) -> bool {
 }
 
 /// The bytes of a table of colours, if there is one.
-fn colours(flags: u8) -> usize {
+fn colour_table_bytes(flags: u8) -> usize {
     match flags & 0x80 {
         0 => 0,
         _ => 3 << ((flags & 0x07) + 1),
@@ -121,29 +121,33 @@ mod tests {
     #[test]
     fn headers_tell_how_large_a_picture_is() {
         let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc2\0\x0b\x08\x01\x02\x03\x04";
-        assert_eq!(sides(jpeg), Some((0x0304, 0x0102)));
-        assert_eq!(sides(b"GIF89a\x05\x01\x06\0"), Some((0x0105, 6)));
+        assert_eq!(dimensions(jpeg), Some((0x0304, 0x0102)));
+        assert_eq!(dimensions(b"GIF89a\x05\x01\x06\0"), Some((0x0105, 6)));
         let lossy = b"RIFF....WEBPVP8 ....\x30\x01\x00\x9d\x01\x2a\x10\x40\x20\x00";
-        assert_eq!(sides(lossy), Some((0x10, 0x20)));
+        assert_eq!(dimensions(lossy), Some((0x10, 0x20)));
         let lossless = b"RIFF....WEBPVP8L....\x2f\x01\x80\0\0";
-        assert_eq!(sides(lossless), Some((2, 3)));
+        assert_eq!(dimensions(lossless), Some((2, 3)));
         let extended = b"RIFF....WEBPVP8X....\0\0\0\0\x09\0\0\x13\0\0";
-        assert_eq!(sides(extended), Some((10, 20)));
-        assert_eq!(sides(b"\x89PNG\r\n\x1a\n"), None, "only its first bytes");
-        assert_eq!(sides(b"hello"), None);
+        assert_eq!(dimensions(extended), Some((10, 20)));
+        assert_eq!(
+            dimensions(b"\x89PNG\r\n\x1a\n"),
+            None,
+            "only its first bytes"
+        );
+        assert_eq!(dimensions(b"hello"), None);
     }
 
     proptest! {
         #[test]
         fn nothing_that_calls_itself_a_picture_panics(
-            magic in prop::sample::select(vec![
+            detect in prop::sample::select(vec![
                 &b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"[..], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBPVP8 ",
                 b"RIFF....WEBPVP8L", b"RIFF....WEBPVP8X",
             ]),
             rest in prop::collection::vec(any::<u8>(), 0..64),
         ) {
-            let bytes = [magic, &rest].concat();
-            let _ = sides(&bytes);
+            let bytes = [detect, &rest].concat();
+            let _ = dimensions(&bytes);
             let _ = is_animated_gif(&bytes);
         }
     }

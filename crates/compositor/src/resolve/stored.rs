@@ -1,4 +1,4 @@
-//! What was resolved, in a form that can be kept: a small object, and the body apart from it (C-021).
+//! A resolved reference as it is stored: a small object, and its body apart from it (C-021).
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use wire::Object;
 use super::{Resolved, WhyOmitted, WhyUnavailable};
 use crate::part::{Range, Unit};
 
-/// What is kept of something resolved.
+/// A resolved reference, ready to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frozen {
+pub struct StoredResolution {
     pub about: Object,
-    /// The text or the picture.
+    /// The text or the image.
     pub body: Option<Vec<u8>>,
 }
 
 impl Resolved {
-    pub fn freeze(&self) -> Frozen {
+    pub fn to_stored(&self) -> StoredResolution {
         let (about, body) = match self {
             Self::Text {
                 text,
@@ -44,14 +44,14 @@ impl Resolved {
         };
         let about = match about {
             Value::Object(about) => about,
-            _ => Object::new(),
+            _ => unreachable!("each variant is written as an object"),
         };
-        Frozen { about, body }
+        StoredResolution { about, body }
     }
 
-    /// What was frozen; `None` if it is not what [`freeze`](Self::freeze) gave.
-    pub fn thaw(frozen: Frozen) -> Option<Self> {
-        let Frozen { about, body } = frozen;
+    /// Reads what [`to_stored`](Self::to_stored) gave; `None` for anything else.
+    pub fn from_stored(stored: StoredResolution) -> Option<Self> {
+        let StoredResolution { about, body } = stored;
         let string = |key: &str| about.get(key).and_then(Value::as_str);
         let number = |key: &str| about.get(key).and_then(Value::as_u64);
         let owned = |key: &str| string(key).map(str::to_owned);
@@ -72,12 +72,12 @@ impl Resolved {
                 size: number("size")?,
             },
             "omitted" => Self::Omitted {
-                why: WhyOmitted::named(string("why")?)?,
+                why: WhyOmitted::from_name(string("why")?)?,
                 size: number("size")?,
                 mime: owned("mime")?,
             },
             "unavailable" => Self::Unavailable {
-                why: WhyUnavailable::named(string("why")?)?,
+                why: WhyUnavailable::from_name(string("why")?)?,
                 lines: number("lines"),
             },
             _ => return None,
@@ -86,7 +86,7 @@ impl Resolved {
 }
 
 impl WhyOmitted {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         [Self::TooLarge, Self::Binary]
             .into_iter()
             .find(|why| why.as_str() == name)
@@ -94,7 +94,7 @@ impl WhyOmitted {
 }
 
 impl WhyUnavailable {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         [
             Self::OutsideWorkspace,
             Self::NotFound,

@@ -1,10 +1,10 @@
-//! What bytes are, whatever they are called (C-018, C-036): text by looking, media by their magic numbers.
+//! What bytes are, whatever their name says (C-018, C-036): text by its encoding, media by their magic numbers.
 
 /// How far into a file a NUL makes it binary.
-pub(crate) const LOOK_BYTES: usize = 8 * 1_024;
+pub(crate) const TEXT_CHECK_BYTES: usize = 8 * 1_024;
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 /// The type of what has no better one.
-pub const BINARY: &str = "application/octet-stream";
+pub const OCTET_STREAM: &str = "application/octet-stream";
 
 /// How an attachment is treated (C-030).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Class {
         let mime = essence(mime);
         match mime.split('/').next().unwrap_or("") {
             "text" => Self::Text,
-            // Formats of programs, not pictures that a model sees.
+            // Formats of programs, not images that a model sees.
             "image" if mime.starts_with("image/vnd.") || mime == "image/x-xcf" => Self::Unknown,
             "image" => Self::Image,
             "audio" => Self::Audio,
@@ -57,9 +57,9 @@ fn is_text_application(mime: &str) -> bool {
 }
 
 /// The text in bytes, if they are text: a mark of UTF-8 at their beginning is not part of it.
-pub fn text_in(bytes: &[u8]) -> Option<&str> {
+pub fn as_text(bytes: &[u8]) -> Option<&str> {
     let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
-    if bytes[..bytes.len().min(LOOK_BYTES)].contains(&0) {
+    if bytes[..bytes.len().min(TEXT_CHECK_BYTES)].contains(&0) {
         return None;
     }
     std::str::from_utf8(bytes).ok()
@@ -67,37 +67,37 @@ pub fn text_in(bytes: &[u8]) -> Option<&str> {
 
 /// A body's class and its media type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct MediaType {
     pub class: Class,
     pub mime: String,
 }
 
 /// What a body is: by its bytes where they tell, by what it is called where they do not (C-036). What calls itself a
 /// format that we know and is not it is never shown as one: a provider would refuse the whole request.
-pub fn classify(mime: &str, bytes: &[u8]) -> Kind {
+pub fn classify(mime: &str, bytes: &[u8]) -> MediaType {
     let claimed = essence(mime);
-    let kind = |class, mime: &str| Kind {
+    let kind = |class, mime: &str| MediaType {
         class,
         mime: mime.to_owned(),
     };
-    let text = text_in(bytes);
-    match (Class::of_mime(&claimed), magic(bytes)) {
+    let text = as_text(bytes);
+    match (Class::of_mime(&claimed), detect(bytes)) {
         (Class::Text, _) if text.is_some() => kind(Class::Text, &claimed),
-        (Class::Text, _) => kind(Class::Unknown, BINARY),
+        (Class::Text, _) => kind(Class::Unknown, OCTET_STREAM),
         // A container that we do not know from the outside may be another's format: a film may be called a sound.
         (Class::Audio, Some("video/mp4" | "video/webm")) => kind(Class::Audio, &claimed),
         (_, Some(found)) => kind(Class::of_mime(found), found),
-        (Class::Unknown, None) if claimed == BINARY && text.is_some_and(is_prose) => {
+        (Class::Unknown, None) if claimed == OCTET_STREAM && text.is_some_and(is_prose) => {
             kind(Class::Text, "text/plain")
         }
         (Class::Unknown, None) => kind(Class::Unknown, &claimed),
-        // A drawing in words.
+        // A drawing written as text.
         (Class::Image, None) if claimed == "image/svg+xml" && text.is_some() => {
             kind(Class::Text, &claimed)
         }
-        (_, None) if has_magic(&claimed) => match text {
+        (_, None) if is_detectable(&claimed) => match text {
             Some(text) if is_prose(text) => kind(Class::Text, "text/plain"),
-            _ => kind(Class::Unknown, BINARY),
+            _ => kind(Class::Unknown, OCTET_STREAM),
         },
         (class, None) => kind(class, &claimed),
     }
@@ -106,13 +106,13 @@ pub fn classify(mime: &str, bytes: &[u8]) -> Kind {
 /// Text without the control characters that formats of programs begin with.
 fn is_prose(text: &str) -> bool {
     let is_odd = |byte: &u8| *byte < b' ' && !b"\t\n\r\x0c\x1b".contains(byte);
-    !text.as_bytes()[..text.len().min(LOOK_BYTES)]
+    !text.as_bytes()[..text.len().min(TEXT_CHECK_BYTES)]
         .iter()
         .any(is_odd)
 }
 
-/// Whether [`magic`] would know a body of this type.
-fn has_magic(mime: &str) -> bool {
+/// Whether [`detect`] recognises bodies of this type.
+fn is_detectable(mime: &str) -> bool {
     matches!(
         mime,
         "image/png"
@@ -132,8 +132,8 @@ fn has_magic(mime: &str) -> bool {
     )
 }
 
-/// The media type that the first bytes of a picture, document, sound or film betray.
-pub fn magic(bytes: &[u8]) -> Option<&'static str> {
+/// The media type of an image, document, sound or film, by its first bytes.
+pub fn detect(bytes: &[u8]) -> Option<&'static str> {
     let at =
         |offset: usize, magic: &[u8]| bytes.get(offset..).is_some_and(|b| b.starts_with(magic));
     let riff = |form: &[u8]| at(0, b"RIFF") && at(8, form);
@@ -198,32 +198,32 @@ mod tests {
 
     #[test]
     fn text_is_what_has_no_nul_and_is_utf_8() {
-        assert_eq!(text_in(b"\xef\xbb\xbfa\xc3\xa9"), Some("aé"));
-        assert_eq!(text_in(b"a\0b"), None);
-        assert_eq!(text_in(b"\xff\xfe"), None);
-        let mut late = vec![b'a'; LOOK_BYTES];
+        assert_eq!(as_text(b"\xef\xbb\xbfa\xc3\xa9"), Some("aé"));
+        assert_eq!(as_text(b"a\0b"), None);
+        assert_eq!(as_text(b"\xff\xfe"), None);
+        let mut late = vec![b'a'; TEXT_CHECK_BYTES];
         late.push(0);
-        assert!(text_in(&late).is_some(), "only the beginning is looked at");
+        assert!(as_text(&late).is_some(), "only the beginning is looked at");
     }
 
     #[test]
     fn media_are_known_by_their_first_bytes() {
-        assert_eq!(magic(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
-        assert_eq!(magic(b"RIFF\x24\0\0\0WAVEfmt "), Some("audio/wav"));
-        assert_eq!(magic(b"\0\0\0\x18ftypisom"), Some("video/mp4"));
-        assert_eq!(magic(b"\0\0\0\x18ftypavif"), Some("image/avif"));
-        assert_eq!(magic(b"\0\0\0\x18ftypqt  "), Some("video/mov"));
-        assert_eq!(magic(b"\0\0\0\x18ftypM4A "), Some("audio/mp4"));
+        assert_eq!(detect(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
+        assert_eq!(detect(b"RIFF\x24\0\0\0WAVEfmt "), Some("audio/wav"));
+        assert_eq!(detect(b"\0\0\0\x18ftypisom"), Some("video/mp4"));
+        assert_eq!(detect(b"\0\0\0\x18ftypavif"), Some("image/avif"));
+        assert_eq!(detect(b"\0\0\0\x18ftypqt  "), Some("video/mov"));
+        assert_eq!(detect(b"\0\0\0\x18ftypM4A "), Some("audio/mp4"));
         assert_eq!(
-            magic(b"\x1a\x45\xdf\xa3\x42\x82\x88matroska"),
+            detect(b"\x1a\x45\xdf\xa3\x42\x82\x88matroska"),
             Some("video/x-matroska")
         );
         assert_eq!(
-            magic(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"),
+            detect(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"),
             Some("video/webm")
         );
-        assert_eq!(magic(b"FORM\0\0\0\0AIFF"), Some("audio/aiff"));
-        assert_eq!(magic(b"hello"), None);
+        assert_eq!(detect(b"FORM\0\0\0\0AIFF"), Some("audio/aiff"));
+        assert_eq!(detect(b"hello"), None);
     }
 
     #[test]

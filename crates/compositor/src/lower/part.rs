@@ -1,0 +1,360 @@
+//! Lowers each part, in order, whatever the target: texts, attachments, contexts, and what is not shown.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use wire::Object;
+
+use super::media::NotSent;
+use super::texts::{self, Descriptor};
+use super::{Capabilities, Decision, Lowered, RequestBudget, Target};
+use crate::Part;
+use crate::diagnostics::{Diagnostics, quoted};
+use crate::media_type::{self, Class};
+use crate::part::{self, Attachment, Body, Mention, Range, Unit, View};
+use crate::position;
+use crate::resolve::slice::{self, Cut};
+use crate::resolve::{Reference, Resolved, Sources, WhyOmitted, label_with_range};
+
+/// A message that is being lowered.
+pub(super) struct Lowering<'a> {
+    pub(super) target: Target,
+    pub(super) capabilities: &'a Capabilities,
+    pub(super) sources: &'a mut dyn Sources,
+    pub(super) budget: &'a mut RequestBudget,
+    pub(super) resolved: &'a BTreeMap<usize, Resolved>,
+    /// Texts that are still to be joined, where only one is taken.
+    pub(super) texts: Vec<String>,
+    pub(super) diagnostics: Diagnostics,
+    pub(super) out: Lowered,
+}
+
+impl Lowering<'_> {
+    pub(super) fn lower_parts(&mut self, parts: &[Part]) {
+        let images = count_images(parts, self.resolved);
+        self.budget.images_expected = self.budget.images_expected.max(images);
+        for (at, part) in parts.iter().enumerate() {
+            self.lower_part(at, part);
+        }
+        if self.out.blocks.is_empty() && self.texts.is_empty() && must_reach_the_model(parts) {
+            self.push_text_part(parts.len(), "placeholder", texts::NO_TEXT.to_owned(), None);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Lowered {
+        if !self.texts.is_empty() {
+            let text = self.target.text(&self.texts.join("\n"));
+            self.out.blocks.push(text);
+        }
+        self.out.diagnostics = self.diagnostics.finish();
+        self.out
+    }
+
+    fn lower_part(&mut self, at: usize, part: &Part) {
+        match part.view() {
+            View::Text(of) => self.lower_text(at, &of),
+            View::FileRef(of) => self.lower_reference(at, &Reference::of_file_ref(&of)),
+            View::Attachment(of) => self.lower_attachment(at, part, &of),
+            View::Command(_) => self.omit(at, "commands are for the host"),
+            View::Mention(of) => self.lower_mention(at, &of),
+            View::EditorContext(of) => {
+                let text = texts::editor_context(of.kind, of.source, of.payload);
+                self.push_text_part(at, "editor_context", text, None);
+            }
+            View::Unknown { kind, text } => self.lower_unknown(at, part, kind, text),
+        }
+    }
+
+    fn lower_text(&mut self, at: usize, of: &part::Text<'_>) {
+        if let Some(kind) = of.intent {
+            self.push_text(texts::intent(kind));
+        }
+        if of.text.trim().is_empty() {
+            return match of.intent {
+                Some(_) => {
+                    self.record_decision(at, "text", Some("it has an intent and no text"), 0)
+                }
+                None => self.omit(at, "it is empty"),
+            };
+        }
+        self.push_text_part(at, "text", of.text.to_owned(), None);
+    }
+
+    fn lower_unknown(&mut self, at: usize, part: &Part, kind: &str, text: Option<&str>) {
+        if kind == "directory-ref"
+            && let Some(path) = directory_of(part)
+        {
+            return self.push_text_part(at, "reference", texts::directory(path), None);
+        }
+        match text.filter(|text| !text.trim().is_empty()) {
+            Some(text) => {
+                self.push_text_part(at, "text", text.to_owned(), Some("its type is not known"))
+            }
+            None => {
+                let named = quoted(kind);
+                self.diagnostics
+                    .report(|| format!("part {at}: {named} cannot be shown (placeholder sent)"));
+                let why = Some("its type or shape is not known");
+                self.push_text_part(at, "placeholder", texts::unsupported(kind), why);
+            }
+        }
+    }
+
+    fn lower_mention(&mut self, at: usize, of: &Mention<'_>) {
+        match &of.target {
+            part::Target::Skill { .. } => self.omit(at, "skills are loaded by their tool"),
+            part::Target::Context { .. } => self.omit(at, "its parts follow it"),
+            part::Target::File { path, range } => {
+                self.lower_reference(at, &Reference::of_mention(path, *range));
+            }
+            part::Target::Entity { kind, target } => self.lower_entity(at, kind, target),
+        }
+    }
+
+    fn lower_entity(&mut self, at: usize, kind: &str, target: &Object) {
+        if !self.sources.entity(kind, target) {
+            let name = ["id", "name", "label"]
+                .iter()
+                .find_map(|key| target.get(*key)?.as_str());
+            let (kind, name) = (quoted(kind), quoted(name.unwrap_or("")));
+            let kind = kind.trim_matches('\'');
+            self.diagnostics
+                .report(|| format!("mention: {kind} {name} does not resolve (dropped)"));
+            return self.omit(at, "it does not resolve");
+        }
+        let mut payload = target.clone();
+        payload.shift_remove("kind");
+        let text = texts::editor_context("ref", Some(kind), &payload);
+        self.push_text_part(at, "editor_context", text, None);
+    }
+
+    fn lower_attachment(&mut self, at: usize, part: &Part, of: &Attachment<'_>) {
+        let described = |refused: NotSent| (of.size, refused);
+        let (size, refused) = match self.read_body(of) {
+            Err(refused) => described(refused),
+            Ok(bytes) => {
+                let size = bytes.len() as u64;
+                match self.lower_body(at, part, of, &bytes) {
+                    Ok(()) => return,
+                    Err(refused) => (Some(size), refused),
+                }
+            }
+        };
+        let staged = match of.body {
+            Body::Absent => None,
+            _ => self.sources.staged(part),
+        };
+        let descriptor = Descriptor {
+            name: of.name,
+            mime: of.mime,
+            size,
+            omitted: refused.omitted,
+            path: staged.as_deref().or(of.path),
+        };
+        if refused.is_reported {
+            let why = &refused.why;
+            let name = quoted(of.name);
+            self.diagnostics
+                .report(|| format!("attachment: {name}: {why} (described instead)"));
+        }
+        self.push_text_part(at, "descriptor", descriptor.text(), Some(&refused.why));
+    }
+
+    fn read_body(&mut self, of: &Attachment<'_>) -> Result<Vec<u8>, NotSent> {
+        let is_mislabelled = of.sniffed_mime.is_some() && self.capabilities.binary.is_none();
+        match of.body {
+            Body::Absent => Err(NotSent::unreported("it has no body")),
+            _ if is_mislabelled => Err(NotSent::because("its content does not match its type")),
+            Body::Inline(data) => STANDARD
+                .decode(data)
+                .map_err(|_| NotSent::because("its body is not base64")),
+            Body::Stored(id) => {
+                self.check_readable(of)?;
+                let body = self.sources.body(id);
+                body.ok_or_else(|| NotSent::because("its body is no longer available"))
+            }
+        }
+    }
+
+    /// What cannot be sent anyway is not read.
+    fn check_readable(&self, of: &Attachment<'_>) -> Result<(), NotSent> {
+        let base64_bytes = |size: u64| size.div_ceil(3).saturating_mul(4);
+        if of.size.is_none_or(|size| self.has_room(base64_bytes(size))) {
+            return Ok(());
+        }
+        let class = Class::of_mime(of.mime);
+        Err(match self.capabilities.of_class(class) {
+            None if class != Class::Text => NotSent::unsupported(self.target, class),
+            _ => NotSent::too_large(NO_ROOM.to_owned()),
+        })
+    }
+
+    fn lower_body(
+        &mut self,
+        at: usize,
+        part: &Part,
+        of: &Attachment<'_>,
+        bytes: &[u8],
+    ) -> Result<(), NotSent> {
+        let kind = match of.sniffed_mime {
+            Some(mime) => media_type::MediaType {
+                class: Class::Unknown,
+                mime: mime.to_owned(),
+            },
+            None => media_type::classify(of.mime, bytes),
+        };
+        if kind.class == Class::Text {
+            return self.lower_text_body(at, part, of, bytes);
+        }
+        let data = match of.body {
+            Body::Inline(data) => Some(data),
+            _ => None,
+        };
+        let native = self.media_block(at, &kind, bytes, data, of.name)?;
+        if let Some(how) = &native.changed {
+            let name = quoted(of.name);
+            self.diagnostics
+                .report(|| format!("attachment: {name}: {how}"));
+        }
+        self.push_media(at, native);
+        Ok(())
+    }
+
+    /// A small text is inlined where it is, or the lines of it that were selected.
+    fn lower_text_body(
+        &mut self,
+        at: usize,
+        part: &Part,
+        of: &Attachment<'_>,
+        bytes: &[u8],
+    ) -> Result<(), NotSent> {
+        let not_text = || NotSent::because("its content does not match its type");
+        let whole = media_type::as_text(bytes).ok_or_else(not_text)?;
+        if let Some(range) = selected_lines(part) {
+            match slice::cut(bytes, range, self.budget.inline.range_bytes) {
+                Cut::Text { text, range } => {
+                    let label = label_with_range(of.name, &range);
+                    self.push_text_part(at, "file", texts::file(&label, &text), None);
+                    return Ok(());
+                }
+                _ => self.diagnostics.report(|| {
+                    let name = quoted(of.name);
+                    format!("attachment: {name}: the selection is not in it (sent whole)")
+                }),
+            }
+        }
+        if bytes.len() as u64 > self.budget.inline.text_bytes {
+            return Err(NotSent::too_large(
+                "it is too long to be inlined".to_owned(),
+            ));
+        }
+        if !self.has_room(bytes.len() as u64) {
+            return Err(NotSent::too_large(NO_ROOM.to_owned()));
+        }
+        self.push_text_part(at, "file", texts::file(of.name, whole), None);
+        Ok(())
+    }
+
+    pub(super) fn omit(&mut self, at: usize, why: &str) {
+        self.record_decision(at, "nothing", Some(why), 0);
+    }
+
+    pub(super) fn push_text_part(
+        &mut self,
+        at: usize,
+        became: &str,
+        text: String,
+        why: Option<&str>,
+    ) {
+        let bytes = text.len() as u64;
+        self.push_text(text);
+        self.record_decision(at, became, why, bytes);
+    }
+
+    fn push_text(&mut self, text: String) {
+        self.use_bytes(text.len() as u64);
+        if self.capabilities.text_only {
+            self.texts.push(text);
+        } else {
+            self.out.blocks.push(self.target.text(&text));
+        }
+    }
+
+    pub(super) fn use_bytes(&mut self, bytes: u64) {
+        if let Some(left) = &mut self.budget.bytes_left {
+            *left = left.saturating_sub(bytes);
+        }
+    }
+
+    pub(super) fn record_decision(
+        &mut self,
+        part: usize,
+        became: &str,
+        why: Option<&str>,
+        bytes: u64,
+    ) {
+        self.out.decisions.push(Decision {
+            part,
+            became: became.to_owned(),
+            why: why.map(str::to_owned),
+            bytes,
+        });
+    }
+
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        self.budget.bytes_left.is_none_or(|left| bytes <= left)
+    }
+}
+
+pub(super) fn count_images_in(message: &super::Message<'_>) -> u64 {
+    count_images(message.parts, message.resolved)
+}
+
+/// How many parts look like images, without decoding any.
+fn count_images(parts: &[Part], resolved: &BTreeMap<usize, Resolved>) -> u64 {
+    let may_be_image = |(at, part): &(usize, &Part)| match part.view() {
+        View::Attachment(of) => {
+            of.body != Body::Absent
+                && of.sniffed_mime.is_none()
+                && Class::of_mime(of.mime) == Class::Image
+        }
+        _ => matches!(resolved.get(at), Some(Resolved::Media { .. })),
+    };
+    parts.iter().enumerate().filter(may_be_image).count() as u64
+}
+
+/// Whether a message that lowers to nothing still asks something of the model (C-053, C-067): host actions alone, with
+/// blanks around them, do not.
+fn must_reach_the_model(parts: &[Part]) -> bool {
+    let has_command = parts
+        .iter()
+        .any(|part| matches!(part.view(), View::Command(_)));
+    parts.iter().any(|part| match part.view() {
+        View::Command(_) => false,
+        View::Text(of) => !has_command || of.derived_from.is_some(),
+        _ => true,
+    })
+}
+
+fn directory_of(part: &Part) -> Option<&str> {
+    let of = part.object().get("ref")?;
+    (of.get("kind")?.as_str()? == "path").then_some(())?;
+    of.get("path")?.as_str()
+}
+
+/// The lines of an embedded text that were selected (3.2).
+fn selected_lines(part: &Part) -> Option<Range> {
+    let selection = part.object().get("selection")?;
+    let (start, end) = position::lines_of_selection(selection)?;
+    Some(Range {
+        unit: Unit::Line,
+        start,
+        end,
+    })
+}
+
+pub(super) const NO_ROOM: &str = "it does not fit in the request";
+
+/// For [`NotSent`]: what is too large says so in its descriptor.
+pub(super) const TOO_LARGE: Option<WhyOmitted> = Some(WhyOmitted::TooLarge);
