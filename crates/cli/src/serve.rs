@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::logs::LogLevel;
-use crate::screen::print;
+use crate::output::print;
 
 /// The settings file that a host finds by itself.
 const SETTINGS: &str = "greenroom.toml";

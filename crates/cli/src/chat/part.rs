@@ -1,12 +1,12 @@
-//! Messages and response parts in lines: what is printed once and scrolls away.
+//! Messages and response parts in lines.
 //!
 //! Must not know: terminals, how parts come in.
 
 use serde_json::Value;
 use wire::Object;
 
-use super::styled::{Line, Style};
-use super::tool::{body, reference_words, text_of, tool_lines};
+use super::line::{Line, Style};
+use super::tool::{body, reference_text, text_of, tool_lines};
 use super::wrap::wrap;
 use crate::terminal::{clean, clean_line};
 
@@ -16,8 +16,7 @@ pub(crate) const PROMPT: &str = "› ";
 /// A user's message, with what is attached to it.
 pub(crate) fn message_lines(message: &Value, style: Style, width: usize) -> Vec<Line> {
     let text = clean(message["text"].as_str().unwrap_or(""));
-    let room = width.saturating_sub(2).max(1);
-    let mut texts = wrap(&text, room);
+    let mut texts = wrap(&text, width.saturating_sub(2).max(1));
     if texts.is_empty() {
         texts.push(String::new());
     }
@@ -52,12 +51,12 @@ pub(crate) fn part_lines(part: &Object, width: usize) -> Vec<Line> {
             let words = clean(error["message"].as_str().unwrap_or("for an unknown reason"));
             let mut lines = marked("✗ ", Style::Bad, &format!("failed: {words}"), width);
             if part.get("resumable") == Some(&Value::Bool(true)) {
-                lines.extend(body("/resume goes on where it stopped", Style::Dim, width));
+                lines.extend(body("/resume continues the turn", Style::Dim, width));
             }
             lines
         }
         Some("contentRef") => {
-            let words = reference_words(&Value::Object(part.clone()));
+            let words = reference_text(&Value::Object(part.clone()));
             marked("· ", Style::Dim, &words, width)
         }
         other => {
@@ -91,7 +90,7 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
         let words = format!(
             "{}: {}",
             clean_line(title.unwrap_or(id)),
-            answer_words(question, answer)
+            answer_text(question, answer)
         );
         lines.extend(body(&words, Style::Dim, width));
     }
@@ -103,8 +102,8 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
     lines
 }
 
-/// An answer as people would say it: labels, not ids.
-pub(crate) fn answer_words(question: &Value, answer: &Value) -> String {
+/// An answer as people read it: labels, not ids.
+pub(crate) fn answer_text(question: &Value, answer: &Value) -> String {
     if answer["state"] == "skipped" {
         return "(skipped)".to_owned();
     }
@@ -179,8 +178,7 @@ mod tests {
             json!({"kind": "error", "error": {"message": "out of credit"}, "resumable": true}),
             expect![[r#"
                 ✗ failed: out of credit
-                  /resume goes on where it
-                  stopped
+                  /resume continues the turn
             "#]],
         );
         check(

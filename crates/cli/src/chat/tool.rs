@@ -6,10 +6,10 @@
 use serde_json::Value;
 use wire::Object;
 
-use super::styled::{Line, Style};
+use super::line::{Line, Style};
 use super::wrap::wrap;
+use crate::format::format_bytes;
 use crate::terminal::{clean, clean_line};
-use crate::words::bytes_words;
 
 /// Lines of input shown before a call is confirmed.
 const INPUT_LINES_MAX: usize = 12;
@@ -77,7 +77,7 @@ fn question_lines(call: &Object, width: usize) -> Vec<Line> {
         let reason = text_of(risk.get("reason"));
         let words = match risk["safety"].as_f64() {
             Some(safety) => format!("safety {:.0} %: {reason}", safety * 100.0),
-            None => "its risk is being looked at".to_owned(),
+            None => "its risk is being assessed".to_owned(),
         };
         lines.extend(body(&words, Style::Warn, width));
     }
@@ -90,7 +90,7 @@ fn question_lines(call: &Object, width: usize) -> Vec<Line> {
         .get("edits")
         .and_then(|edits| edits["items"].as_array());
     for edit in edits.into_iter().flatten() {
-        lines.extend(body(&edit_words(edit), Style::Plain, width));
+        lines.extend(body(&edit_text(edit), Style::Plain, width));
     }
     lines
 }
@@ -115,14 +115,11 @@ fn title(call: &Object, status: &str) -> String {
             first(&["pastTenseMessage", "invocationMessage"])
         }
         "pending-confirmation" => first(&["confirmationTitle", "invocationMessage"]),
-        "cancelled" => {
-            let how = match call.get("reason").and_then(Value::as_str) {
-                Some("denied") => "denied",
-                Some("result-denied") => "its result was denied",
-                _ => "not run to its end",
-            };
-            format!("{}: {how}", name())
-        }
+        "cancelled" => match call.get("reason").and_then(Value::as_str) {
+            Some("denied") => format!("{}: denied", name()),
+            Some("result-denied") => format!("{}: its result was denied", name()),
+            _ => format!("Cancelled: {}", first(&["invocationMessage", "intention"])),
+        },
         _ => first(&["invocationMessage", "intention"]),
     }
 }
@@ -152,7 +149,7 @@ pub(crate) fn input_text(input: Option<&Value>) -> String {
             }
             _ => clean(text),
         },
-        Some(reference @ Value::Object(_)) => reference_words(reference),
+        Some(reference @ Value::Object(_)) => reference_text(reference),
         _ => String::new(),
     }
 }
@@ -171,7 +168,7 @@ fn block_text(block: &Value) -> String {
     let text = |field: &str| clean_line(block[field].as_str().unwrap_or(""));
     match block["type"].as_str() {
         Some("text") => clean(block["text"].as_str().unwrap_or("")),
-        Some("fileEdit") => edit_words(block),
+        Some("fileEdit") => edit_text(block),
         Some("subagent") => format!("→ {}: {}", text("title"), text("resource")),
         Some("terminal") => {
             let result = &block["result"];
@@ -182,27 +179,27 @@ fn block_text(block: &Value) -> String {
                 .trim_end()
                 .to_owned()
         }
-        Some("resource") => reference_words(block),
+        Some("resource") => reference_text(block),
         Some("embeddedResource") => {
             let bytes = block["data"]
                 .as_str()
                 .map_or(0, |data| data.len() as u64 / 4 * 3);
-            format!("[{}, {}]", text("contentType"), bytes_words(bytes))
+            format!("[{}, {}]", text("contentType"), format_bytes(bytes))
         }
         other => format!("[{}]", clean_line(other.unwrap_or("something unknown"))),
     }
 }
 
 /// A reference to content that is kept elsewhere.
-pub(crate) fn reference_words(reference: &Value) -> String {
+pub(crate) fn reference_text(reference: &Value) -> String {
     let kind = reference["contentType"].as_str().unwrap_or("content");
     let size = reference["sizeHint"].as_u64();
-    let size = size.map_or(String::new(), |bytes| format!(", {}", bytes_words(bytes)));
+    let size = size.map_or(String::new(), |bytes| format!(", {}", format_bytes(bytes)));
     let uri = reference["uri"].as_str().unwrap_or("");
     format!("[{}{size}: {}]", clean_line(kind), clean_line(uri))
 }
 
-fn edit_words(edit: &Value) -> String {
+fn edit_text(edit: &Value) -> String {
     let side = |side: &str| edit[side]["uri"].as_str().map(file_name);
     let what = match (side("before"), side("after")) {
         (Some(before), Some(after)) if before == after => format!("edits {after}"),
@@ -224,7 +221,7 @@ fn file_name(uri: &str) -> String {
 
 fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (index, text) in wrap(title, room(width)).into_iter().enumerate() {
+    for (index, text) in wrap(title, text_width(width)).into_iter().enumerate() {
         let before = if index == 0 {
             Line::new(style, format!("{sign} "))
         } else {
@@ -237,13 +234,13 @@ fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
 
 /// Indented text.
 pub(crate) fn body(text: &str, style: Style, width: usize) -> Vec<Line> {
-    let lines = wrap(text, room(width)).into_iter();
+    let lines = wrap(text, text_width(width)).into_iter();
     lines
         .map(|text| Line::new(style, format!("{}{text}", " ".repeat(INDENT))))
         .collect()
 }
 
-fn room(width: usize) -> usize {
+fn text_width(width: usize) -> usize {
     width.saturating_sub(INDENT).max(1)
 }
 

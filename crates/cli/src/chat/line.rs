@@ -1,4 +1,4 @@
-//! Lines of styled text, and how they are cut to the width of a terminal.
+//! A line of styled text, and how it is cut to the width of a terminal.
 //!
 //! Promises: what a line says is plain text; how it looks is added only when it is written.
 //! Must not know: terminals, chats.
@@ -82,16 +82,16 @@ impl Line {
         if self.width() <= width {
             return self;
         }
-        let mut room = width.saturating_sub(1);
+        let mut left = width.saturating_sub(1);
         let mut clipped = Self::default();
         for (style, text) in self.0 {
             let mut end = 0;
             for (start, c) in text.char_indices() {
                 let wide = c.width().unwrap_or(0);
-                if wide > room {
+                if wide > left {
                     return clipped.then(style, format!("{}…", &text[..end]));
                 }
-                room -= wide;
+                left -= wide;
                 end = start + c.len_utf8();
             }
             clipped = clipped.then(style, text);
