@@ -65,7 +65,7 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         Some(file) => CapabilityMap::built_in().with(&read_json(file)?)?,
         None => CapabilityMap::built_in(),
     };
-    let place = Place {
+    let context = Place {
         workspace: &options.workspace,
         entities,
         capabilities,
@@ -76,7 +76,7 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         None => Target::ALL.to_vec(),
     };
     let input = parse_input(&read_input(options.file.as_ref())?)?;
-    let (shown, exit) = match preview(input, &place, &targets) {
+    let (shown, exit) = match preview(input, &context, &targets) {
         Ok(shown) => (shown, Exit::Complete),
         Err(refused) => {
             eprintln!("greenroom: {refused}");

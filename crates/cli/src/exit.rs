@@ -18,7 +18,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Trouble with the host is told apart from all other trouble.
+    /// The exit code of an error: trouble with the host has its own.
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
         let chat = error.downcast_ref::<ChatError>();
         let host = error.downcast_ref::<ClientError>().is_some()

@@ -1,4 +1,4 @@
-//! `greenroom serve`: runs a host until it is told to stop.
+//! `greenroom serve`: runs a host until it is stopped.
 //!
 //! Promises: with `--ready-json` standard output holds exactly one line. Flags win over the TOML file, the file over
 //! the defaults.
@@ -147,9 +147,9 @@ pub(crate) async fn run(options: ServeOptions, log_level: LogLevel) -> anyhow::R
     let announce = match (options.stdio, options.ready_json) {
         (true, _) => Announce::Nothing, // G-31: standard output is the client's
         (false, true) => Announce::Json,
-        // A log is no place for a token.
+        // A log must not hold a token.
         (false, false) if options.background => Announce::Nothing,
-        (false, false) => Announce::Words,
+        (false, false) => Announce::Text,
     };
     host::serve(config, move |ready| announce.say(&ready, &data), stop).await?;
     Ok(Exit::Complete)
@@ -172,18 +172,18 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
 enum Announce {
     Nothing,
     Json,
-    Words,
+    Text,
 }
 
 impl Announce {
     fn say(self, ready: &Ready, data: &Path) {
-        if self != Self::Words {
+        if self != Self::Text {
             tracing::info!(url = %ready.url, version = ready.version, "ready");
         }
         let text = match self {
             Self::Nothing => return,
             Self::Json => ready_json(ready),
-            Self::Words => ready_words(ready, data),
+            Self::Text => ready_text(ready, data),
         };
         // Whoever closed standard output does not want to know; the host serves all the same.
         if let Err(error) = print(&text) {
@@ -202,7 +202,7 @@ fn ready_json(ready: &Ready) -> String {
     format!("{line}\n")
 }
 
-fn ready_words(ready: &Ready, data: &Path) -> String {
+fn ready_text(ready: &Ready, data: &Path) -> String {
     let address = match &ready.token {
         Some(token) => format!("{}?tkn={token}", ready.url),
         None => ready.url.clone(),
@@ -296,7 +296,7 @@ mod tests {
             token: Some("T".to_owned()),
             ..ready
         };
-        let words = ready_words(&ready, Path::new("/data"));
-        assert!(words.contains("ws://127.0.0.1:7/?tkn=T") && words.contains("greenroom chat"));
+        let text = ready_text(&ready, Path::new("/data"));
+        assert!(text.contains("ws://127.0.0.1:7/?tkn=T") && text.contains("greenroom chat"));
     }
 }

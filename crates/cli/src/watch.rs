@@ -115,19 +115,19 @@ impl Watch {
                 Update::Notification(notification) => {
                     let params = &notification.params;
                     if params["channel"] == self.channel.as_str() {
-                        let words = format!("{} {}", notification.method, format_fields(params));
+                        let text = format!("{} {}", notification.method, format_fields(params));
                         let json = json!({
                             "type": "notification",
                             "method": notification.method,
                             "params": params,
                         });
-                        self.print(&json, &words)?;
+                        self.print(&json, &text)?;
                     }
                 }
                 Update::Connection(event) => {
-                    if let Some((state, words)) = describe_connection(&event) {
-                        let json = json!({"type": "connection", "state": state, "why": words});
-                        self.print(&json, &words)?;
+                    if let Some((state, text)) = describe_connection(&event) {
+                        let json = json!({"type": "connection", "state": state, "why": text});
+                        self.print(&json, &text)?;
                     }
                     if let ConnectionEvent::Closed { why } = event {
                         return Err(why.into());
@@ -143,26 +143,26 @@ impl Watch {
 
     fn print_state(&mut self) -> anyhow::Result<()> {
         let channel = self.channel.as_str();
-        let (state, words, seen) = self.live.read(|replica| {
-            let (state, words) = if let Some(chat) = replica.confirmed_chat(channel) {
+        let (state, text, seen) = self.live.read(|replica| {
+            let (state, text) = if let Some(chat) = replica.confirmed_chat(channel) {
                 let turns = chat.turns.len() + usize::from(chat.active_turn.is_some());
                 let more = chat.turns_next_cursor.as_ref().map_or("", |_| " or more");
                 let turns = format_count(turns, "turn");
-                let words = format!("{turns}{more}, {}", format_status(chat.status));
-                (chat.value(), words)
+                let text = format!("{turns}{more}, {}", format_status(chat.status));
+                (chat.value(), text)
             } else if let Some(session) = replica.confirmed_session(channel) {
                 let chats: Vec<&str> = session
                     .chats
                     .iter()
                     .map(|chat| chat.resource.as_str())
                     .collect();
-                let words = format!(
+                let text = format!(
                     "{} of {}; chats: {}",
                     session.lifecycle,
                     session.provider,
                     chats.join(" ")
                 );
-                (wire::action::to_value(&**session), words)
+                (wire::action::to_value(&**session), text)
             } else if let Some(root) = replica.confirmed_root().filter(|_| self.channel.is_root()) {
                 let agents = root
                     .agents
@@ -176,17 +176,17 @@ impl Watch {
             } else {
                 (Value::Null, "no state, only actions".to_owned())
             };
-            (state, words, replica.last_seen())
+            (state, text, replica.last_seen())
         });
         self.printed = seen;
         let json = json!({"type": "state", "channel": channel, "serverSeq": seen, "state": state});
-        self.print(&json, &format!("{channel}: {words}"))
+        self.print(&json, &format!("{channel}: {text}"))
     }
 
-    fn print(&self, json: &Value, words: &str) -> anyhow::Result<()> {
+    fn print(&self, json: &Value, text: &str) -> anyhow::Result<()> {
         match self.format {
             Format::Json => print(&format!("{json}\n"))?,
-            Format::Text => print(&format!("{}\n", clean(words)))?,
+            Format::Text => print(&format!("{}\n", clean(text)))?,
         }
         Ok(())
     }
@@ -224,8 +224,8 @@ fn format_action(envelope: &Envelope) -> String {
 fn format_fields(fields: &Value) -> String {
     let fields = fields.as_object().into_iter().flatten();
     let known = ["type", "channel", "turnId", "startedAt"]; // or of no interest to people
-    let words = fields.filter(|(name, _)| !known.contains(&name.as_str()));
-    let words = words.map(|(name, value)| {
+    let shown = fields.filter(|(name, _)| !known.contains(&name.as_str()));
+    let shown = shown.map(|(name, value)| {
         let value = match value {
             Value::String(text) => format!("{text:?}"),
             other => other.to_string(),
@@ -236,7 +236,7 @@ fn format_fields(fields: &Value) -> String {
         }
         format!("{name}={short}")
     });
-    clean_line(&words.collect::<Vec<_>>().join(" "))
+    clean_line(&shown.collect::<Vec<_>>().join(" "))
 }
 
 /// What became of the connection; single attempts are not mentioned.
@@ -245,13 +245,13 @@ fn describe_connection(event: &ConnectionEvent) -> Option<(&'static str, String)
         ConnectionEvent::Lost { why } => Some(("lost", format!("{why}; trying again"))),
         ConnectionEvent::Retrying { .. } => None,
         ConnectionEvent::Restored { how } => {
-            let words = match how {
+            let text = match how {
                 Recovery::Replay => "connected again: what was missed follows",
                 Recovery::Snapshot | Recovery::Reinitialized => {
                     "connected again: the state follows"
                 }
             };
-            Some(("back", words.to_owned()))
+            Some(("back", text.to_owned()))
         }
         ConnectionEvent::Closed { why } => Some(("over", why.to_string())),
     }
@@ -274,14 +274,14 @@ mod tests {
         assert_eq!(json["serverSeq"], 7);
         assert_eq!(json["origin"], json!({"clientId": "ann", "clientSeq": 3}));
         assert_eq!(json["action"]["n"], 1);
-        let words = format_action(&envelope);
+        let text = format_action(&envelope);
         assert!(
-            words.starts_with("     7 chat/delta (by ann) content=\"a"),
-            "{words}"
+            text.starts_with("     7 chat/delta (by ann) content=\"a"),
+            "{text}"
         );
         assert!(
-            words.ends_with("… n=1") && !words.contains('\u{1b}'),
-            "{words}"
+            text.ends_with("… n=1") && !text.contains('\u{1b}'),
+            "{text}"
         );
     }
 }

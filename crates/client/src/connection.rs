@@ -102,7 +102,7 @@ impl Events {
     /// The next notification, or the answer to a request that was made by [`Slot::ask`].
     pub(crate) async fn next_message(&mut self) -> Result<HostMessage, ClientError> {
         match self.receiver.recv().await {
-            Some(said) => Ok(said),
+            Some(message) => Ok(message),
             None => Err(self.shared.why_closed()),
         }
     }
@@ -309,7 +309,7 @@ impl Connection {
         }
     }
 
-    /// A place among the messages to be sent, so that what takes it can be chosen at the last moment.
+    /// A slot among the messages to be sent, so that what fills it can be chosen at the last moment.
     pub(crate) async fn reserve(&self) -> Result<Slot<'_>, ClientError> {
         match self.outgoing.reserve().await {
             Ok(permit) => Ok(Slot {
@@ -349,7 +349,7 @@ impl Connection {
     }
 }
 
-/// Room for one message on its way out.
+/// A slot for one outgoing message.
 pub(crate) struct Slot<'a> {
     permit: mpsc::Permit<'a, Message>,
     shared: &'a Shared,

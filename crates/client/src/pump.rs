@@ -166,7 +166,7 @@ pub(crate) async fn write(
         }
         if let Err(error) = result {
             shared.close(ClientError::Closed(error.to_string()));
-            return;
+            return; // nothing more can be sent
         }
     }
 }
@@ -192,7 +192,7 @@ pub(crate) async fn read(
                 continue;
             }
         };
-        let said = match rpc::decode(&text, DEPTH_MAX) {
+        let message = match rpc::decode(&text, DEPTH_MAX) {
             Ok(Incoming::Response { id, result }) => shared.route_answer(&id, result),
             Ok(Incoming::Notification { method, params }) => {
                 Some(HostMessage::Notification(Notification { method, params }))
@@ -213,17 +213,17 @@ pub(crate) async fn read(
                         )),
                         Some(handler) => handler(HostRequest { method, params }).await,
                     };
-                    let message = match answer {
+                    let response = match answer {
                         Ok(result) => rpc::response(&id, &result),
                         Err(error) => rpc::error_response(&id, &error),
                     };
-                    let _ = outgoing.send(text_message(&message)).await;
+                    let _ = outgoing.send(text_message(&response)).await;
                 });
                 None
             }
             Err(malformed) => break ClientError::Unreadable(malformed.error.message),
         };
-        match said.map(|said| events.try_send(said)) {
+        match message.map(|message| events.try_send(message)) {
             // An application that dropped the events does not want them.
             None | Some(Ok(()) | Err(TrySendError::Closed(_))) => {}
             Some(Err(TrySendError::Full(_))) => {

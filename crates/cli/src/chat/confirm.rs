@@ -4,7 +4,6 @@
 //! Must not know: terminals, connections, the protocol.
 
 use client::chat::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};
-use serde_json::json;
 
 use super::line::{Line, Style};
 use super::tool::{body, input_text};
@@ -21,7 +20,7 @@ pub(crate) enum Choice {
     Suggest,
 }
 
-/// A choice, its words, and the keys that make it.
+/// A choice, its label, and the keys that make it.
 struct MenuItem<'a> {
     keys: Vec<char>,
     /// Keys that make it, too, without being shown.
@@ -166,8 +165,7 @@ pub(crate) fn lines(confirmation: &Confirmation, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(edited) = confirmation.edited_input() {
         lines.extend(body("with this input instead:", Style::Warn, width));
-        let edited = input_text(Some(&json!(edited)));
-        lines.extend(body(&edited, Style::Plain, width));
+        lines.extend(body(&input_text(edited), Style::Plain, width));
     }
     let items = menu(confirmation);
     let items = items.iter().map(|item| {
@@ -184,7 +182,7 @@ pub(crate) fn lines(confirmation: &Confirmation, width: usize) -> Vec<Line> {
 mod tests {
     use client::chat::PendingInput;
     use expect_test::expect;
-    use serde_json::Value;
+    use serde_json::{Value, json};
     use wire::Action;
     use wire::reduce::reduce_chat;
     use wire::state::ChatState;

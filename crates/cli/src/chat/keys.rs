@@ -139,7 +139,7 @@ fn read(rest: &[u8]) -> Step {
     }
 }
 
-/// The character at a place: `None` if these bytes are none, `Some(None)` if it is not complete.
+/// The character at an index: `None` if these bytes are none, `Some(None)` if it is not complete.
 fn character(rest: &[u8], at: usize) -> Option<Option<(char, usize)>> {
     let len = match rest[at] {
         0x00..=0x7f => 1,

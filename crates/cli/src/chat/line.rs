@@ -78,7 +78,7 @@ impl Line {
     }
 
     /// The line cut to a width, with a sign that it was.
-    pub(crate) fn clipped(self, width: usize) -> Self {
+    pub(crate) fn clip(self, width: usize) -> Self {
         if self.width() <= width {
             return self;
         }
@@ -118,12 +118,12 @@ mod tests {
 
     #[test]
     fn a_long_line_is_cut_where_it_fits() {
-        let clipped = |text: &str, width| Line::new(Style::Plain, text).clipped(width).text();
+        let clipped = |text: &str, width| Line::new(Style::Plain, text).clip(width).text();
         assert_eq!(clipped("abcdef", 6), "abcdef");
         assert_eq!(clipped("abcdef", 4), "abc…");
         assert_eq!(clipped("漢字漢字", 4), "漢…");
         assert_eq!(clipped("ab", 0), "…");
         let two = Line::new(Style::Dim, "abc").then(Style::Plain, "def");
-        assert_eq!(two.clipped(5).text(), "abcd…");
+        assert_eq!(two.clip(5).text(), "abcd…");
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct LiveArea {
 
 impl LiveArea {
     /// The last `rows` of it, each no wider than `width`.
-    fn clipped(mut self, width: usize, rows: usize) -> Self {
+    fn clip(mut self, width: usize, rows: usize) -> Self {
         let above = self.lines.len().saturating_sub(rows.max(1));
         // The cursor is what people look at.
         let above = above.min(self.cursor.0);
@@ -28,7 +28,7 @@ impl LiveArea {
         self.lines.truncate(rows.max(1));
         self.cursor.0 -= above;
         let lines = self.lines.into_iter();
-        self.lines = lines.map(|line| line.clipped(width)).collect();
+        self.lines = lines.map(|line| line.clip(width)).collect();
         self
     }
 }
@@ -67,7 +67,7 @@ impl Painter {
     /// What to write to have these lines settle above this bottom.
     pub(crate) fn draw(&mut self, settled: &[Line], area: LiveArea) -> String {
         let width = self.width();
-        let area = area.clipped(width, self.rows().saturating_sub(1));
+        let area = area.clip(width, self.rows().saturating_sub(1));
         if settled.is_empty() && self.drawn.as_ref() == Some(&area) {
             return String::new();
         }

@@ -44,29 +44,29 @@ pub(crate) fn part_lines(part: &Object, width: usize) -> Vec<Line> {
         Some("inputRequest") => request_lines(part, width),
         Some("systemNotification") => {
             let text = text_of(part.get("content"));
-            marked("· ", Style::Dim, &text, width)
+            mark("· ", Style::Dim, &text, width)
         }
         Some("error") => {
             let error = &part["error"];
-            let words = clean(error["message"].as_str().unwrap_or("for an unknown reason"));
-            let mut lines = marked("✗ ", Style::Bad, &format!("failed: {words}"), width);
+            let message = clean(error["message"].as_str().unwrap_or("for an unknown reason"));
+            let mut lines = mark("✗ ", Style::Bad, &format!("failed: {message}"), width);
             if part.get("resumable") == Some(&Value::Bool(true)) {
                 lines.extend(body("/resume continues the turn", Style::Dim, width));
             }
             lines
         }
         Some("contentRef") => {
-            let words = reference_text(&Value::Object(part.clone()));
-            marked("· ", Style::Dim, &words, width)
+            let text = reference_text(&Value::Object(part.clone()));
+            mark("· ", Style::Dim, &text, width)
         }
         other => {
             let kind = clean_line(other.unwrap_or("unknown"));
-            marked("· ", Style::Dim, &format!("[a part of kind {kind}]"), width)
+            mark("· ", Style::Dim, &format!("[a part of kind {kind}]"), width)
         }
     }
 }
 
-/// A question and what was answered, in few words.
+/// A question and what was answered, in short.
 fn request_lines(part: &Object, width: usize) -> Vec<Line> {
     let request = &part["request"];
     let questions = request["questions"].as_array();
@@ -80,19 +80,19 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
         Some(_) => ("⊘ ", Style::Warn),
         None => ("? ", Style::Warn),
     };
-    let mut lines = marked(sign, style, &message, width);
+    let mut lines = mark(sign, style, &message, width);
     for question in questions.into_iter().flatten() {
         let id = question["id"].as_str().unwrap_or("");
         let Some(answer) = request["answers"].get(id) else {
             continue;
         };
         let title = question["title"].as_str().or(question["message"].as_str());
-        let words = format!(
+        let text = format!(
             "{}: {}",
             clean_line(title.unwrap_or(id)),
             answer_text(question, answer)
         );
-        lines.extend(body(&words, Style::Dim, width));
+        lines.extend(body(&text, Style::Dim, width));
     }
     match part.get("response").and_then(Value::as_str) {
         Some("decline") => lines.extend(body("declined", Style::Dim, width)),
@@ -114,7 +114,7 @@ pub(crate) fn answer_text(question: &Value, answer: &Value) -> String {
         clean_line(label.unwrap_or(id))
     };
     let value = &answer["value"];
-    let mut words = match &value["value"] {
+    let mut values = match &value["value"] {
         Value::String(id) if value["kind"] == "selected" => vec![label(id)],
         Value::String(text) => vec![clean_line(text)],
         Value::Array(ids) => ids.iter().filter_map(Value::as_str).map(label).collect(),
@@ -124,13 +124,13 @@ pub(crate) fn answer_text(question: &Value, answer: &Value) -> String {
         other => vec![other.to_string()],
     };
     let freeform = value["freeformValues"].as_array().into_iter().flatten();
-    words.extend(freeform.filter_map(Value::as_str).map(clean_line));
-    words.retain(|word| !word.is_empty());
-    words.join(", ")
+    values.extend(freeform.filter_map(Value::as_str).map(clean_line));
+    values.retain(|value| !value.is_empty());
+    values.join(", ")
 }
 
 /// Text behind a sign, further lines indented.
-pub(crate) fn marked(sign: &str, style: Style, text: &str, width: usize) -> Vec<Line> {
+pub(crate) fn mark(sign: &str, style: Style, text: &str, width: usize) -> Vec<Line> {
     let mut lines = body(text, Style::Plain, width);
     if style == Style::Dim {
         lines = body(text, Style::Dim, width);

@@ -1,6 +1,6 @@
 //! A tool call in lines: what it does, how far it is, what came of it.
 //!
-//! Promises: every state of a call has a look of its own; long input and output are cut, and it is said by how much.
+//! Promises: every state of a call has a look of its own; long input and output are cut, and by how much is shown.
 //! Must not know: terminals, how a call is confirmed.
 
 use serde_json::Value;
@@ -43,9 +43,9 @@ pub(crate) fn tool_lines(call: &Object, width: usize) -> Vec<Line> {
         "completed" | "pending-result-confirmation" => {
             lines.extend(first_lines(&content_text(call), RESULT_LINES_MAX, width));
             if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
-                let words = error["message"].as_str().or(error.as_str());
-                let words = words.map_or_else(|| error.to_string(), str::to_owned);
-                lines.extend(body(&words, Style::Bad, width));
+                let message = error["message"].as_str().or(error.as_str());
+                let message = message.map_or_else(|| error.to_string(), str::to_owned);
+                lines.extend(body(&message, Style::Bad, width));
             }
         }
         "auth-required" => lines.extend(body(
@@ -54,10 +54,10 @@ pub(crate) fn tool_lines(call: &Object, width: usize) -> Vec<Line> {
             width,
         )),
         "cancelled" => {
-            for (words, field) in [("why", "reasonMessage"), ("instead", "userSuggestion")] {
+            for (label, field) in [("why", "reasonMessage"), ("instead", "userSuggestion")] {
                 let text = text_of(call.get(field));
                 if !text.is_empty() {
-                    lines.extend(body(&format!("{words}: {text}"), Style::Dim, width));
+                    lines.extend(body(&format!("{label}: {text}"), Style::Dim, width));
                 }
             }
         }
@@ -75,17 +75,18 @@ fn question_lines(call: &Object, width: usize) -> Vec<Line> {
     }
     if let Some(risk) = call.get("riskAssessment").filter(|risk| !risk.is_null()) {
         let reason = text_of(risk.get("reason"));
-        let words = match risk["safety"].as_f64() {
+        let risk_text = match risk["safety"].as_f64() {
             Some(safety) => format!("safety {:.0} %: {reason}", safety * 100.0),
             None => "its risk is being assessed".to_owned(),
         };
-        lines.extend(body(&words, Style::Warn, width));
+        lines.extend(body(&risk_text, Style::Warn, width));
     }
-    lines.extend(first_lines(
-        &input_text(call.get("toolInput")),
-        INPUT_LINES_MAX,
-        width,
-    ));
+    let input = match call.get("toolInput") {
+        Some(Value::String(input)) => input_text(input),
+        Some(reference @ Value::Object(_)) => reference_text(reference),
+        _ => String::new(),
+    };
+    lines.extend(first_lines(&input, INPUT_LINES_MAX, width));
     let edits = call
         .get("edits")
         .and_then(|edits| edits["items"].as_array());
@@ -137,20 +138,16 @@ pub(crate) fn text_of(value: Option<&Value>) -> String {
 }
 
 /// Input as people read it: an object's fields one by one, anything else as it is.
-pub(crate) fn input_text(input: Option<&Value>) -> String {
-    match input {
-        Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(fields)) => {
-                let lines = fields.iter().map(|(name, value)| match value {
-                    Value::String(text) => format!("{name}: {text}"),
-                    other => format!("{name}: {other}"),
-                });
-                clean(&lines.collect::<Vec<_>>().join("\n"))
-            }
-            _ => clean(text),
-        },
-        Some(reference @ Value::Object(_)) => reference_text(reference),
-        _ => String::new(),
+pub(crate) fn input_text(input: &str) -> String {
+    match serde_json::from_str(input) {
+        Ok(Value::Object(fields)) => {
+            let lines = fields.iter().map(|(name, value)| match value {
+                Value::String(text) => format!("{name}: {text}"),
+                other => format!("{name}: {other}"),
+            });
+            clean(&lines.collect::<Vec<_>>().join("\n"))
+        }
+        _ => clean(input),
     }
 }
 
@@ -357,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_output_has_words() {
+    fn every_kind_of_output_has_a_text() {
         check(
             json!({"status": "completed", "success": true, "pastTenseMessage": "Did", "content": [
                 {"type": "subagent", "title": "Helper", "resource": "ahp-chat:/w"},

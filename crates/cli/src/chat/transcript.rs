@@ -9,7 +9,7 @@ use wire::Object;
 use wire::state::{ChatState, Outcome};
 
 use super::line::{Line, Style};
-use super::part::{marked, message_lines, part_lines};
+use super::part::{mark, message_lines, part_lines};
 use super::wrap::{Tail, wrap};
 use crate::terminal::{Cleaner, clean};
 
@@ -114,7 +114,7 @@ impl Transcript {
                     1 => "1 earlier turn is not shown".to_owned(),
                     more => format!("{more} earlier turns are not shown"),
                 };
-                self.block(Block::Part, marked("· ", Style::Dim, &text, width), lines);
+                self.block(Block::Part, mark("· ", Style::Dim, &text, width), lines);
             }
             TurnEvent::Started { message, .. } => {
                 let message = message_lines(&message, Style::Bold, width);
@@ -122,7 +122,7 @@ impl Transcript {
             }
             TurnEvent::Resumed => self.block(
                 Block::Ending,
-                marked("· ", Style::Dim, "resumed", width),
+                mark("· ", Style::Dim, "resumed", width),
                 lines,
             ),
             TurnEvent::Text {
@@ -154,7 +154,7 @@ impl Transcript {
                 outcome: Outcome::Cancelled,
                 ..
             } => {
-                let cancelled = marked("⊘ ", Style::Warn, "cancelled", width);
+                let cancelled = mark("⊘ ", Style::Warn, "cancelled", width);
                 self.block(Block::Ending, cancelled, lines);
             }
             // An error is shown by its part.
@@ -164,7 +164,7 @@ impl Transcript {
             } => {}
             TurnEvent::Rewound => {
                 let text = "Rewound: messages above no longer count";
-                self.block(Block::Ending, marked("⊘ ", Style::Warn, text, width), lines);
+                self.block(Block::Ending, mark("⊘ ", Style::Warn, text, width), lines);
             }
         }
     }
@@ -172,11 +172,11 @@ impl Transcript {
     fn add_text(&mut self, more: &str, width: usize, lines: &mut Vec<Line>) {
         debug_assert!(self.text.is_some(), "a text starts before it continues");
         let Some(text) = &mut self.text else {
-            return; // one that was never started has no place to stand in
+            return; // without a start there is nothing to continue
         };
         let cleaned = text.cleaner.clean(more);
         text.tail.push(&cleaned);
-        for line in text.tail.settled(width) {
+        for line in text.tail.take_settled(width) {
             text.line(line, &mut self.last, lines);
         }
     }

@@ -147,7 +147,7 @@ fn check_disk(data: &Path) -> Finding {
     const WHAT: &str = "disk space";
     let free = match rustix::fs::statvfs(data) {
         Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
-        Err(error) => return Finding::warn(WHAT, format!("cannot be told: {error}")),
+        Err(error) => return Finding::warn(WHAT, format!("unknown: {error}")),
     };
     let message = format!("{} free", format_bytes(free));
     match free {
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(check_journal(data.path()).level, Level::Ok);
         fs::write(
             data.path().join("journal.sqlite"),
-            "not a database, and long enough to tell",
+            "not a database, and long enough to be sure",
         )
         .unwrap();
         assert_eq!(check_journal(data.path()).level, Level::Fail);

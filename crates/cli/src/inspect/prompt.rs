@@ -95,7 +95,7 @@ pub(crate) fn to_text(renders: &[ChatRender]) -> String {
     text
 }
 
-/// What became of the render, in words.
+/// What became of the render.
 fn outcome_text(render: &ArchivedRender) -> String {
     let Some(asked) = &render.asked else {
         return match render.outcome.as_str() {

@@ -92,18 +92,18 @@ pub(crate) fn to_text(turns: &[InspectedTurn]) -> String {
         for message in &turn.messages {
             let parts = message["parts"].as_array().into_iter().flatten();
             for part in parts {
-                let _ = writeln!(text, "  kept  {}", clean_line(&part.to_string()));
+                let _ = writeln!(text, "  stored  {}", clean_line(&part.to_string()));
             }
         }
         for call in &turn.calls {
             let at = Timestamp(call.at).to_rfc3339();
             let (target, model) = (clean_line(&call.target), clean_line(&call.model));
-            let _ = writeln!(text, "  shown to {target} {model} at {at}");
+            let _ = writeln!(text, "  sent to {target} {model} at {at}");
             for block in call.blocks.as_array().into_iter().flatten() {
                 let _ = writeln!(text, "    {}", clean_line(&block.to_string()));
             }
-            for told in call.diagnostics.as_array().into_iter().flatten() {
-                let _ = writeln!(text, "    ! {}", clean(told.as_str().unwrap_or("")));
+            for diagnostic in call.diagnostics.as_array().into_iter().flatten() {
+                let _ = writeln!(text, "    ! {}", clean(diagnostic.as_str().unwrap_or("")));
             }
         }
         text.push('\n');

@@ -1,4 +1,4 @@
-//! What an application that has a chat open is told, beside the state it can look at.
+//! The events of an open chat, beside the state that can be looked at.
 
 use wire::Action;
 

@@ -17,7 +17,7 @@ use super::feed::UpdateFeed;
 
 /// How long a new session may take to show its chat.
 const CHAT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Turns of the history that are asked for unless told otherwise.
+/// Turns of the history that are asked for by default.
 const HISTORY_TURNS: usize = 20;
 
 /// Which chat to open.

@@ -25,7 +25,7 @@ pub enum Progress {
     Complete(InputResponse),
 }
 
-/// What the host is told about a request.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputResponse {
     request_id: Value,

@@ -101,7 +101,7 @@ impl PlainChat {
                 self.go_to(new).await?;
             }
             Command::Fork(name) => {
-                // One that is queued or failed is told by its turn.
+                // One that is queued or failed shows as a turn.
                 if let Branch::Created(chat) = self.chat.branch(&name).await? {
                     self.go_to(ChatSelector::Channel(chat)).await?;
                 }

@@ -28,12 +28,14 @@ impl TerminalChat {
     fn release_terminal(&mut self) -> anyhow::Result<()> {
         let clear = self.painter.clear();
         write(&clear)?;
-        self.tty.leave();
+        self.tty.leave_raw_mode();
         Ok(())
     }
 
     fn take_terminal_back(&mut self) -> anyhow::Result<()> {
-        self.tty.enter().context("the terminal cannot be used")?;
+        self.tty
+            .enter_raw_mode()
+            .context("the terminal cannot be used")?;
         self.painter.resize(self.tty.size());
         self.painter.forget();
         Ok(())

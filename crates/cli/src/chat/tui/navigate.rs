@@ -49,7 +49,7 @@ impl TerminalChat {
         Ok(())
     }
 
-    /// Goes on in a branch of the chat; what was said in it is on the screen already.
+    /// Goes on in a branch of the chat; its history is on the screen already.
     pub(super) async fn branch(&mut self, name: &str) -> anyhow::Result<()> {
         let branch = match self.chat.branch(name).await? {
             Branch::Created(chat) => ChatSelector::Channel(chat),

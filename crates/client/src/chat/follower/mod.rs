@@ -1,8 +1,8 @@
-//! What is new in a chat since it was last looked at, as someone who reads along needs to know it.
+//! What is new in a chat since it was last followed, as someone who reads along needs to know it.
 //!
-//! Promises: every part is told once, in order, text as it grows; a part that is not finished holds back those behind it,
-//! unless it is told otherwise. What was missed, rewound or resumed is reported. Looking at the same state twice tells
-//! nothing the second time.
+//! Promises: every part is reported once, in order, text as it grows; a part that is not finished holds back those behind it,
+//! unless that is turned off. What was missed, rewound or resumed is reported. Following the same
+//! state twice reports nothing the second time.
 //! Must not know: connections, how events are shown.
 
 #[cfg(test)]
@@ -16,7 +16,7 @@ use wire::state::{ActiveTurn, ChatState, Outcome, Turn};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnEvent {
-    /// Earlier turns are there and are not told.
+    /// Earlier turns are there and are not reported.
     Omitted {
         turns: usize,
     },
@@ -41,7 +41,7 @@ pub enum TurnEvent {
         turn_id: String,
         outcome: Outcome,
     },
-    /// What was told last is not part of the chat any more.
+    /// What was reported last is not part of the chat any more.
     Rewound,
 }
 
@@ -58,10 +58,10 @@ pub enum TextPosition {
     Continuation,
 }
 
-/// How far a chat was told.
+/// How far a chat was followed.
 #[derive(Debug, Default)]
 pub struct TurnFollower {
-    /// Turns that were told, or omitted on purpose. As many as the chat has had while it was followed.
+    /// Turns that were reported, or omitted on purpose. As many as the chat has had while it was followed.
     known: HashSet<String>,
     last: Option<LastTurn>,
     is_open: bool,
@@ -76,16 +76,16 @@ enum UnfinishedCalls {
     PassBy,
 }
 
-/// How far the last turn was told.
+/// How far the last turn was followed.
 #[derive(Debug)]
 struct LastTurn {
     id: String,
     /// Parts that are finished with.
     parts: usize,
-    /// Bytes told of the text part after them.
+    /// Bytes reported of the text part after them.
     text: Option<usize>,
     phase: Phase,
-    /// The turn as it was when its end was told.
+    /// The turn as it was when its end was reported.
     ended: Option<Turn>,
 }
 
@@ -100,7 +100,7 @@ fn part_count(turn: &Turn) -> usize {
 }
 
 impl TurnFollower {
-    /// One for readers of the text alone: calls and questions are told when they begin and hold nothing back.
+    /// One for readers of the text alone: calls and questions are reported when they begin and hold nothing back.
     pub fn without_waiting_for_calls() -> Self {
         Self {
             calls: UnfinishedCalls::PassBy,
@@ -108,12 +108,12 @@ impl TurnFollower {
         }
     }
 
-    /// Takes everything that is in a chat for told.
+    /// Takes everything that is in a chat for reported.
     pub fn skip(&mut self, chat: &ChatState) {
         let _ = self.follow(chat, 0);
     }
 
-    /// Tells what is new. Of the history that is there at the first look, the last `history_max` turns.
+    /// Reports what is new. Of the history that is there at the first call, the last `history_max` turns.
     pub fn follow(&mut self, chat: &ChatState, history_max: usize) -> Vec<TurnEvent> {
         let mut events = Vec::new();
         let turns = chat.turns.as_slice();
@@ -131,7 +131,7 @@ impl TurnFollower {
         let new = turns
             .iter()
             .rev()
-            .take_while(|turn| !self.is_told(turn))
+            .take_while(|turn| !self.is_reported(turn))
             .count();
         for turn in &turns[turns.len() - new..] {
             self.follow_completed(turn, &mut events);
@@ -145,7 +145,7 @@ impl TurnFollower {
         events
     }
 
-    /// The parts of the active turn that are not finished with, the first perhaps told in part.
+    /// The parts of the active turn that are not finished with, the first perhaps reported in part.
     pub fn open_parts<'a>(&self, chat: &'a ChatState) -> Vec<&'a Object> {
         match (&chat.active_turn, &self.last) {
             (Some(active), Some(last)) if active.id == last.id => parts_from(active, last.parts),
@@ -153,18 +153,18 @@ impl TurnFollower {
         }
     }
 
-    fn is_told(&self, turn: &Turn) -> bool {
+    fn is_reported(&self, turn: &Turn) -> bool {
         match self.last.as_ref().filter(|last| last.id == turn.id) {
             None => self.known.contains(&turn.id),
             Some(last) => {
                 last.phase == Phase::Over
-                    // One that failed may have been resumed and have ended since the last look.
+                    // One that failed may have been resumed and have ended since the last call.
                     && (last.ended.as_ref() == Some(turn) || part_count(turn) <= last.parts)
             }
         }
     }
 
-    /// A turn that was told and is neither running nor completed was taken away: truncated, or refused after all.
+    /// A turn that was reported and is neither running nor completed was taken away: truncated, or refused after all.
     fn notice_rewind(&mut self, chat: &ChatState, events: &mut Vec<TurnEvent>) {
         let turns = chat.turns.as_slice();
         let is_there = |id: &str| {
@@ -172,7 +172,7 @@ impl TurnFollower {
             active.is_some_and(|turn| turn.id == id) || turns.iter().rev().any(|turn| turn.id == id)
         };
         let Some(last) = self.last.take_if(|last| !is_there(&last.id)) else {
-            return; // nothing was told yet, or it is still there
+            return; // nothing was reported yet, or it is still there
         };
         if last.text.is_some() {
             events.push(TurnEvent::TextEnded);
@@ -188,7 +188,7 @@ impl TurnFollower {
         self.known.remove(&last.id);
     }
 
-    /// The turn that is told now; a new one is announced, and so is one that goes on.
+    /// The turn that is followed now; a new one is announced, and so is one that goes on.
     fn begin_turn(
         &mut self,
         id: &str,
@@ -244,7 +244,7 @@ impl TurnFollower {
 }
 
 impl LastTurn {
-    /// Goes on telling with the parts that are not finished with.
+    /// Reports the parts that are not finished with.
     fn follow_parts(
         &mut self,
         parts: &[&Object],

@@ -41,17 +41,17 @@ impl Chat {
 
     fn events(&mut self) -> Vec<String> {
         let events = self.follower.follow(&self.state, 2);
-        let events: Vec<String> = events.iter().map(words).collect();
+        let events: Vec<String> = events.iter().map(describe).collect();
         assert_eq!(
             self.follower.follow(&self.state, 2),
             [],
-            "nothing is told twice"
+            "nothing is reported twice"
         );
         events
     }
 }
 
-fn words(event: &TurnEvent) -> String {
+fn describe(event: &TurnEvent) -> String {
     match event {
         TurnEvent::Omitted { turns } => format!("omitted {turns}"),
         TurnEvent::Started { message, .. } => format!("began {}", message["text"]),
@@ -141,14 +141,14 @@ fn a_failed_turn_that_is_resumed_goes_on_where_it_stopped() {
             "chat/error",
             json!({"turnId": "t", "duration": 1, "part": error}),
         );
-    let told = [
+    let expected = [
         "began t",
         "Markdown Start a",
         "text ended",
         "part error",
         "ended error",
     ];
-    assert_eq!(chat.events(), told);
+    assert_eq!(chat.events(), expected);
     chat.act("chat/turnResume", json!({"turnId": "t"}))
         .part("t", json!({"kind": "markdown", "id": "q", "content": "b"}));
     assert_eq!(chat.events(), ["resumed", "Markdown Start b"]);
