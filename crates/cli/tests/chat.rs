@@ -118,7 +118,7 @@ fn a_call_is_confirmed_in_place() {
     ann.say("tool");
     ann.sees("? List files\n  directory: .\n[1/y] Approve");
     ann.press("x");
-    ann.sees("press a key in brackets");
+    ann.sees("Press a key in brackets");
     ann.press("y");
     let screen = ann.sees("\"approved\":true");
     assert!(screen.contains("✓ Listed 2 files\n  README.md"), "{screen}");

@@ -164,8 +164,12 @@ async fn a_turn_that_must_start_now_is_refused_with_its_id() {
     let app = async {
         let mut chat = open(target).await.unwrap();
         let turn = chat.start_turn("hello").unwrap();
-        let Ok(ChatEvent::Refused { what, reason }) = chat.next().await else {
-            panic!("a refusal")
+        let (what, reason) = loop {
+            match chat.next().await.unwrap() {
+                ChatEvent::Changed => {} // the chat was opened
+                ChatEvent::Refused { what, reason } => break (what, reason),
+                other => panic!("{other:?}"),
+            }
         };
         assert_eq!((what.turn_id, reason.as_str()), (Some(turn), "not now"));
         assert_eq!(what.text.as_deref(), Some("hello"));

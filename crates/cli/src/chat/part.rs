@@ -131,20 +131,16 @@ pub(crate) fn answer_text(question: &Value, answer: &Value) -> String {
 
 /// Text behind a sign, further lines indented.
 pub(crate) fn mark(sign: &str, style: Style, text: &str, width: usize) -> Vec<Line> {
-    let mut lines = body(text, Style::Plain, width);
-    if style == Style::Dim {
-        lines = body(text, Style::Dim, width);
-    }
+    let text_style = match style {
+        Style::Dim => Style::Dim,
+        _ => Style::Plain,
+    };
+    let mut lines = body(text, text_style, width);
     let Some(first) = lines.first_mut() else {
-        return lines;
+        return lines; // an empty text has no line to mark
     };
     let rest = first.text().trim_start().to_owned();
-    let rest_style = if style == Style::Dim {
-        Style::Dim
-    } else {
-        Style::Plain
-    };
-    *first = Line::new(style, sign).then(rest_style, rest);
+    *first = Line::new(style, sign).then(text_style, rest);
     lines
 }
 
