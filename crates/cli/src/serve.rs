@@ -32,7 +32,7 @@ pub(crate) struct ServeOptions {
     /// Address to listen on [default: 127.0.0.1:4790]; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Where sessions are kept [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
+    /// Where sessions are stored [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// TOML file with settings [default: greenroom.toml in the data directory]; --print-config shows them all
@@ -45,7 +45,7 @@ pub(crate) struct ServeOptions {
     /// the default. Models with keys, prices and settings go into the TOML file
     #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse)]
     model: Vec<Model>,
-    /// File that holds the token clients must show [default: one is made and kept in the data directory]
+    /// File that holds the token clients must show [default: one is created and stored in the data directory]
     #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
     token_file: Option<PathBuf>,
     /// Ask for no token; only where other machines cannot connect

@@ -51,7 +51,7 @@ pub(crate) fn answer_line(form: &mut QuestionForm, line: &str) -> Answered {
             match line.to_lowercase().as_str() {
                 "" | "y" | "yes" | "/accept" => Answered::Complete(form.accept()),
                 "n" | "no" => Answered::Complete(form.decline()),
-                _ => Answered::Wrong("Enter goes on; /decline refuses".to_owned()),
+                _ => Answered::Wrong("Press Enter to continue, or type /decline".to_owned()),
             }
         }
         "/skip" => form.skip().into(),
@@ -68,7 +68,7 @@ pub(crate) fn lines(form: &QuestionForm, width: usize) -> Vec<Line> {
         lines.extend(body(&text, Style::Warn, width));
     }
     let Some(question) = form.question() else {
-        lines.extend(bold(&format!("[Enter] go on   {WAYS_OUT}"), width));
+        lines.extend(bold(&format!("[Enter] continue   {WAYS_OUT}"), width));
         return lines;
     };
     let number = match form.count() {
@@ -166,7 +166,7 @@ mod tests {
         ));
         expect![[r#"
               open https://example.org/
-            [Enter] go on   /decline: refuse, /cancel: dismiss
+            [Enter] continue   /decline: refuse, /cancel: dismiss
         "#]]
         .assert_eq(&shown(&form, 60));
     }

@@ -153,9 +153,9 @@ fn check_disk(data: &Path) -> Finding {
     match free {
         free if free < DISK_FREE_FAIL => Finding::fail(
             WHAT,
-            format!("{message}: too little to record turns; free some"),
+            format!("{message}: too little to record turns; free some space"),
         ),
-        free if free < DISK_FREE_WARN => Finding::warn(WHAT, format!("{message}; free some soon")),
+        free if free < DISK_FREE_WARN => Finding::warn(WHAT, format!("{message}; free some space soon")),
         _ => Finding::ok(WHAT, message),
     }
 }

@@ -23,7 +23,7 @@ use crate::exit::Exit;
   greenroom inspect ahp-chat://default/... --prompt --last 1 --json | jq '.[0].sections'
 
 Reads the data directory: no host has to run, and one that does is not disturbed. The newest 50 renders of each chat are \
-kept there, for whoever may read that directory and nobody else.")]
+stored there, for whoever may read that directory and nobody else.")]
 pub(crate) struct InspectOptions {
     /// The chat; or a session, for all of its chats
     #[arg(value_parser = ChannelUri::parse)]

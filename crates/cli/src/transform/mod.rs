@@ -42,7 +42,7 @@ Each .md file of the directory begins with front matter and holds what is to be 
   Never run destructive commands without asking.
 
 `mode: replace` puts the body in place of the section. Files are applied in the order of their names. Ctrl-C stops; from \
-then on the prompt is what it was. --dry-run asks no host: it shows what the files would have made of the last renders.")]
+then on the prompt is what it was. --dry-run asks no host: it shows what the files would have changed in the last renders.")]
 pub(crate) struct TransformOptions {
     /// The pack: a directory of Markdown files
     directory: PathBuf,
