@@ -1,7 +1,7 @@
 //! `greenroom send`: one turn against a running host.
 //!
 //! Promises: the answer streams to standard output as it comes; everything else goes to standard error. The exit code
-//! says how the turn ended. Ctrl-C cancels the turn and waits for its end; only a second one, later, gives up waiting.
+//! says how the turn ended. Ctrl-C cancels the turn and waits for its end; only a second one, later, stops waiting.
 
 use std::io::{Read, Stderr, Stdout};
 use std::time::{Duration, Instant};

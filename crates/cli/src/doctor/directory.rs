@@ -155,7 +155,9 @@ fn check_disk(data: &Path) -> Finding {
             WHAT,
             format!("{message}: too little to record turns; free some space"),
         ),
-        free if free < DISK_FREE_WARN => Finding::warn(WHAT, format!("{message}; free some space soon")),
+        free if free < DISK_FREE_WARN => {
+            Finding::warn(WHAT, format!("{message}; free some space soon"))
+        }
         _ => Finding::ok(WHAT, message),
     }
 }

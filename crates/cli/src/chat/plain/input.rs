@@ -36,6 +36,7 @@ impl PlainChat {
     }
 
     fn answer(&mut self, line: &str) -> anyhow::Result<()> {
+        debug_assert!(self.pending.is_some(), "a line answers what waits");
         let wrong = match &mut self.pending {
             Some(PendingInput::Confirmation(confirmation)) => {
                 match choose_by_line(confirmation, line) {
