@@ -23,15 +23,15 @@ impl TransformHandler for Redact {
 
     fn transform(&self, mut params: SystemMessageTransformParams) -> Rewrite {
         for section in params.sections.values_mut() {
-            section.content = redacted(&section.content);
+            section.content = redact(&section.content);
         }
         let sections = params.sections;
         Box::pin(async { Ok(SystemMessageTransformResult { sections }) })
     }
 }
 
-/// Every word that is an absolute path, hidden.
-fn redacted(text: &str) -> String {
+/// Hides every word that is an absolute path.
+fn redact(text: &str) -> String {
     let hidden = |word: &str| match word.starts_with('/') {
         true => "[hidden]".to_owned(),
         false => word.to_owned(),
@@ -58,9 +58,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = Target { url, token };
     let (live, mut updates) = Live::connect(target, &client_id, options).await?;
     live.subscribe(&session).await?;
-    let action = transform::active_client(&client_id, "Redact environment", &Redact);
-    live.dispatch(&session, action)?;
-    println!("paths are hidden from the model as long as this runs");
+    transform::activate(&live, &session, "Redact environment", &Redact)?;
+    println!("Paths are hidden from the model while this runs.");
     while let Some(update) = updates.next().await {
         if let Update::Refused { reason, .. } = update {
             return Err(reason.into());

@@ -9,7 +9,10 @@ use wire::ChannelUri;
 use crate::terminal::clean_line;
 
 /// The session that a URI names, with the chats that were asked for.
-pub(crate) fn find(data: &Path, uri: &ChannelUri) -> anyhow::Result<(Archive, ArchivedSession)> {
+pub(crate) fn find_session(
+    data: &Path,
+    uri: &ChannelUri,
+) -> anyhow::Result<(Archive, ArchivedSession)> {
     if !data.join("journal.sqlite").exists() {
         return Err(anyhow!(
             "there is no journal in {}; name the data directory with --data",

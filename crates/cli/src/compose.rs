@@ -1,6 +1,6 @@
-//! `greenroom compose`: what a message would become, and what each provider would be shown of it, before anybody sends it.
+//! `greenroom compose`: what a message would become, and what each provider would be sent of it, before anybody sends it.
 //!
-//! Promises: nothing is kept, staged or sent; no host is needed.
+//! Promises: nothing is stored, staged or sent; no host is needed.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -12,9 +12,9 @@ use compositor::lower::{CapabilityMap, Lowered, Target};
 use host::preview::{Preview, PreviewContext, preview};
 use serde_json::{Value, json};
 
+use crate::clock::now;
 use crate::exit::Exit;
 use crate::terminal::{clean, clean_line};
-use crate::words::now;
 
 /// The largest input that is read.
 const INPUT_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
@@ -27,12 +27,12 @@ const INPUT_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
   echo '/review src/lib.rs' | greenroom compose --workspace ~/project --target openai_chat
 
 The input is a message of the protocol as JSON (`text`, `attachments`), a list of parts as JSON, an object with `parts`, or plain \
-text. Commands and skills are those of the workspace. Nothing is sent, kept or written anywhere.")]
+text. Commands and skills are those of the workspace. Nothing is sent, stored or written anywhere.")]
 pub(crate) struct ComposeOptions {
     /// File with the message; `-` or nothing reads standard input
     file: Option<PathBuf>,
     /// Only this target: anthropic, openai_responses, openai_chat, gemini or acp
-    #[arg(long, value_name = "NAME", value_parser = target)]
+    #[arg(long, value_name = "NAME", value_parser = parse_target)]
     target: Option<Target>,
     /// The directory that paths, commands and skills belong to
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -48,24 +48,24 @@ pub(crate) struct ComposeOptions {
     json: bool,
 }
 
-fn target(name: &str) -> Result<Target, String> {
+fn parse_target(name: &str) -> Result<Target, String> {
     let known = Target::ALL.map(Target::name).join(", ");
     Target::from_name(name).ok_or_else(|| format!("there are {known}"))
 }
 
 pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
     if !options.workspace.is_dir() {
-        bail!("{} is no directory", options.workspace.display());
+        bail!("{} is not a directory", options.workspace.display());
     }
     let entities = match &options.entities {
-        Some(file) => entities_in(&read_json(file)?)?,
+        Some(file) => parse_entities(&read_json(file)?)?,
         None => Vec::new(),
     };
     let capabilities = match &options.capabilities {
         Some(file) => CapabilityMap::built_in().with(&read_json(file)?)?,
         None => CapabilityMap::built_in(),
     };
-    let place = PreviewContext {
+    let context = PreviewContext {
         workspace: &options.workspace,
         entities,
         capabilities,
@@ -75,8 +75,8 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         Some(target) => vec![target],
         None => Target::ALL.to_vec(),
     };
-    let input = input_of(&read_input(options.file.as_ref())?)?;
-    let (shown, exit) = match preview(input, &place, &targets) {
+    let input = parse_input(&read_input(options.file.as_ref())?)?;
+    let (shown, exit) = match preview(input, &context, &targets) {
         Ok(shown) => (shown, Exit::Complete),
         Err(refused) => {
             eprintln!("greenroom: {refused}");
@@ -88,19 +88,19 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         }
     };
     let text = match options.json {
-        true => format!("{}\n", as_json(&shown, options.target)),
-        false => as_words(&shown),
+        true => format!("{}\n", to_json(&shown, options.target)),
+        false => to_text(&shown),
     };
-    crate::screen::print(&text)?;
+    crate::output::print(&text)?;
     Ok(exit)
 }
 
 fn read_json(file: &PathBuf) -> anyhow::Result<Value> {
     let text = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", file.display()))
+    serde_json::from_slice(&text).with_context(|| format!("{} is not JSON", file.display()))
 }
 
-fn entities_in(value: &Value) -> anyhow::Result<Vec<(String, String)>> {
+fn parse_entities(value: &Value) -> anyhow::Result<Vec<(String, String)>> {
     let list = value
         .as_array()
         .context("the entities must be a JSON array of {\"kind\", \"id\"}")?;
@@ -132,7 +132,7 @@ fn read_input(file: Option<&PathBuf>) -> anyhow::Result<String> {
 }
 
 /// Parts, a message of the protocol, or what somebody typed.
-fn input_of(text: &str) -> anyhow::Result<Input> {
+fn parse_input(text: &str) -> anyhow::Result<Input> {
     let parsed = match text.trim_start().starts_with(['{', '[']) {
         true => serde_json::from_str::<Value>(text).ok(),
         false => None,
@@ -162,7 +162,7 @@ fn input_of(text: &str) -> anyhow::Result<Input> {
     })
 }
 
-fn as_json(shown: &Preview, target: Option<Target>) -> Value {
+fn to_json(shown: &Preview, target: Option<Target>) -> Value {
     let parts: Vec<Value> = shown.parts.iter().map(|part| part.to_value()).collect();
     let blocks = |lowered: &Lowered| Value::Array(lowered.blocks.clone());
     let lowered = match (target, shown.lowered.first()) {
@@ -177,13 +177,13 @@ fn as_json(shown: &Preview, target: Option<Target>) -> Value {
     json!({"parts": parts, "diagnostics": shown.diagnostics, "lowered": lowered})
 }
 
-fn as_words(shown: &Preview) -> String {
-    let mut text = String::from("Kept as\n");
+fn to_text(shown: &Preview) -> String {
+    let mut text = String::from("Stored as\n");
     for (index, part) in shown.parts.iter().enumerate() {
         let _ = writeln!(text, "  {index} {}", brief(&part.to_value()));
     }
     for (target, lowered) in &shown.lowered {
-        let _ = writeln!(text, "\nShown to {}", target.name());
+        let _ = writeln!(text, "\nSent to {}", target.name());
         for block in &lowered.blocks {
             let _ = writeln!(text, "  {}", brief(block));
         }
@@ -198,9 +198,9 @@ fn as_words(shown: &Preview) -> String {
         }
     }
     if !shown.diagnostics.is_empty() {
-        text.push_str("\nThe user is told\n");
-        for told in &shown.diagnostics {
-            let _ = writeln!(text, "  {}", clean(told));
+        text.push_str("\nShown to the user\n");
+        for diagnostic in &shown.diagnostics {
+            let _ = writeln!(text, "  {}", clean(diagnostic));
         }
     }
     text

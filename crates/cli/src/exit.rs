@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use client::chat::ChatError;
 use client::{ClientError, EndpointError};
 
 /// How a verb ended.
@@ -17,10 +18,12 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Trouble with the host is told apart from all other trouble.
+    /// The exit code of an error: trouble with the host has its own.
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
+        let chat = error.downcast_ref::<ChatError>();
         let host = error.downcast_ref::<ClientError>().is_some()
-            || error.downcast_ref::<EndpointError>().is_some();
+            || error.downcast_ref::<EndpointError>().is_some()
+            || chat.is_some_and(|error| error.client_error().is_some());
         if host { Self::NoHost } else { Self::Failed }
     }
 
@@ -53,6 +56,9 @@ mod tests {
         let error = lost.context("while sending").unwrap_err();
         assert_eq!(Exit::of_error(&error).code(), 4);
         assert_eq!(Exit::of_error(&EndpointError::NoHome.into()).code(), 4);
+        let closed = ClientError::Closed("gone".to_owned());
+        assert_eq!(Exit::of_error(&ChatError::Client(closed).into()).code(), 4);
+        assert_eq!(Exit::of_error(&ChatError::Gone.into()).code(), 1);
         assert_eq!(Exit::of_error(&anyhow::anyhow!("other")).code(), 1);
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use wire::ChannelUri;
 use wire::state::ActiveTurn;
 
-use crate::archive::find;
+use crate::archive::find_session;
 use crate::exit::Exit;
 
 /// Write a session, its messages and their parts as JSON Lines
@@ -43,7 +43,7 @@ enum ExportError {
 
 pub(crate) fn run(options: &ExportOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
-    let (archive, session) = find(&data, &options.uri)?;
+    let (archive, session) = find_session(&data, &options.uri)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     match write(&mut out, &archive, &session).and_then(|()| Ok(out.flush()?)) {
         // Whoever closed the pipe has seen enough.
@@ -67,10 +67,10 @@ fn write(
     if let Value::Object(state) = wire::action::to_value(&session.state) {
         data.extend(state);
     }
-    line(out, "session", data)?;
+    write_line(out, "session", data)?;
     for chat in &session.chats {
         archive.turns(chat, |turn| write_turn(out, &chat.state.resource, turn))?;
-        if let Some(turn) = running(chat) {
+        if let Some(turn) = running_turn(chat) {
             write_turn(out, &chat.state.resource, turn)?;
         }
     }
@@ -78,15 +78,16 @@ fn write(
 }
 
 /// The turn that runs, or ran when its host died.
-fn running(chat: &ArchivedChat) -> Option<Value> {
+fn running_turn(chat: &ArchivedChat) -> Option<Value> {
     let turn: &ActiveTurn = chat.state.active_turn.as_ref()?;
     Some(wire::action::to_value(turn))
 }
 
 /// A turn is two messages: what was asked, and what was answered.
 fn write_turn(out: &mut impl Write, chat: &str, turn: Value) -> Result<(), ExportError> {
+    debug_assert!(turn.is_object(), "a turn is an object");
     let Value::Object(mut answer) = turn else {
-        return Ok(());
+        return Ok(()); // the journal stores nothing else; what is not a turn has no messages
     };
     let id = match answer.shift_remove("id") {
         Some(Value::String(id)) => id,
@@ -109,7 +110,7 @@ fn write_turn(out: &mut impl Write, chat: &str, turn: Value) -> Result<(), Expor
         let mut user = row("user");
         user.extend(message);
         let owner = user["id"].clone();
-        line(out, "message", user)?;
+        write_line(out, "message", user)?;
         let typed = json!({"type": "text", "text": text});
         let attached = into_list(attachments).into_iter();
         write_parts(out, &owner, "type", std::iter::once(typed).chain(attached))?;
@@ -117,7 +118,7 @@ fn write_turn(out: &mut impl Write, chat: &str, turn: Value) -> Result<(), Expor
     let mut assistant = row("assistant");
     assistant.extend(answer);
     let owner = assistant["id"].clone();
-    line(out, "message", assistant)?;
+    write_line(out, "message", assistant)?;
     write_parts(out, &owner, "kind", into_list(parts).into_iter())
 }
 
@@ -133,7 +134,7 @@ fn write_parts(
         row.insert("index".to_owned(), json!(index));
         row.insert("type".to_owned(), part[discriminant].clone());
         row.insert("data".to_owned(), part);
-        line(out, "part", row)?;
+        write_line(out, "part", row)?;
     }
     Ok(())
 }
@@ -145,7 +146,11 @@ fn into_list(value: Option<Value>) -> Vec<Value> {
     }
 }
 
-fn line(out: &mut impl Write, kind: &str, data: Map<String, Value>) -> Result<(), ExportError> {
+fn write_line(
+    out: &mut impl Write,
+    kind: &str,
+    data: Map<String, Value>,
+) -> Result<(), ExportError> {
     writeln!(out, "{}", json!({"type": kind, "data": data}))?;
     Ok(())
 }
@@ -188,7 +193,7 @@ mod tests {
     fn what_is_not_there_is_told_with_what_to_do() {
         let data = tempfile::tempdir().unwrap();
         let uri = ChannelUri::parse("scripted:/none").unwrap();
-        let error = find(data.path(), &uri).unwrap_err();
+        let error = find_session(data.path(), &uri).unwrap_err();
         assert!(error.to_string().contains("--data"), "{error}");
     }
 }

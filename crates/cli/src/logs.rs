@@ -18,7 +18,7 @@ impl LogLevel {
     /// Takes `error`, `warn`, `info` or `debug`; anything else changes nothing.
     pub(crate) fn set(&self, level: &str) {
         let Ok(filter) = EnvFilter::try_new(level) else {
-            tracing::warn!("a log level that is not understood was asked for");
+            tracing::warn!("log level unchanged: the requested one is not valid");
             return;
         };
         if let Err(error) = self.0.reload(filter) {

@@ -1,4 +1,4 @@
-//! The door: reads the command line, runs one verb, says how it went by its exit code.
+//! The command line: runs one verb and says how it went by its exit code.
 //!
 //! Promises: what is for people and what is for programs never mix: results on standard output, the rest on standard
 //! error. Every error says what to do next. Logs never hold content or tokens.
@@ -6,14 +6,16 @@
 
 mod archive;
 mod chat;
+mod clock;
 mod compose;
 mod doctor;
 mod exit;
 mod export;
+mod format;
 mod inspect;
 mod logs;
 mod models;
-mod screen;
+mod output;
 mod send;
 mod serve;
 mod sessions;
@@ -21,7 +23,6 @@ mod target;
 mod terminal;
 mod transform;
 mod watch;
-mod words;
 
 use std::process::ExitCode;
 
@@ -37,13 +38,13 @@ use crate::exit::Exit;
     version,
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  greenroom                        talk with an agent; starts a host if none runs
+  greenroom                        chat with an agent; starts a host if none runs
   greenroom --model http://localhost:11434/v1#qwen3
                                    the same, with a model of your own
   greenroom serve                  run a host in this terminal
   greenroom send hello             send one message, show the answer
-  greenroom sessions               list what is there
-  greenroom watch ahp-root://      see what happens, as it happens
+  greenroom sessions               list the sessions
+  greenroom watch ahp-root://      follow what happens, live
   greenroom doctor                 find out what is wrong
 
 Logs go to standard error; GREENROOM_LOG sets their level (error, warn, info, debug)."
@@ -73,7 +74,7 @@ enum Verb {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let log_level = logs::start();
-    // Nothing was asked for: then somebody wants to talk.
+    // The default verb is chat.
     let verb = cli.verb.unwrap_or(Verb::Chat(Box::new(cli.chat)));
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! `greenroom models`: which models are configured, and whether each answers.
+//! `greenroom models`: lists the configured models and checks that each is reachable.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use host::Model;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::screen::print;
+use crate::output::print;
 use crate::serve::settings;
 use crate::terminal::clean_line;
 
-/// List the configured models and say whether each answers
+/// List the configured models and check that each is reachable
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom models
@@ -43,23 +43,23 @@ pub(crate) async fn run(options: ModelsOptions) -> anyhow::Result<Exit> {
         }
     };
     let mut all_answer = true;
-    let mut told = Vec::new();
+    let mut checked = Vec::new();
     for model in &models {
         let answer = host::check_model(model).await;
         all_answer &= answer.is_ok();
-        told.push((model, answer));
+        checked.push((model, answer));
     }
     if options.json {
-        let told: Vec<Value> = told
+        let models: Vec<Value> = checked
             .iter()
-            .map(|(model, answer)| as_json(model, answer))
+            .map(|(model, answer)| to_json(model, answer))
             .collect();
-        print(&format!("{}\n", Value::Array(told)))?;
-    } else if told.is_empty() {
+        print(&format!("{}\n", Value::Array(models)))?;
+    } else if checked.is_empty() {
         print(HOW_TO_ADD)?;
     } else {
-        for (model, answer) in &told {
-            print(&line(model, answer))?;
+        for (model, answer) in &checked {
+            print(&format_line(model, answer))?;
         }
     }
     Ok(match all_answer {
@@ -79,20 +79,20 @@ or add it to greenroom.toml in the data directory:
   base_url = \"http://localhost:11434/v1\"
 ";
 
-fn as_json(model: &Model, answer: &Result<(), String>) -> Value {
-    let mut told = json!({
+fn to_json(model: &Model, answer: &Result<(), String>) -> Value {
+    let mut json = json!({
         "id": model.id,
         "name": model.name.as_ref().unwrap_or(&model.id),
         "baseUrl": model.base_url,
         "answers": answer.is_ok(),
     });
     if let Err(why) = answer {
-        told["error"] = json!(why);
+        json["error"] = json!(why);
     }
-    told
+    json
 }
 
-fn line(model: &Model, answer: &Result<(), String>) -> String {
+fn format_line(model: &Model, answer: &Result<(), String>) -> String {
     let state = match answer {
         Ok(()) => "answers".to_owned(),
         Err(why) => format!("does not answer: {}", clean_line(why)),

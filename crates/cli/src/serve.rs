@@ -1,4 +1,4 @@
-//! `greenroom serve`: runs a host until it is told to stop.
+//! `greenroom serve`: runs a host until it is stopped.
 //!
 //! Promises: with `--ready-json` standard output holds exactly one line. Flags win over the TOML file, the file over
 //! the defaults.
@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::logs::LogLevel;
-use crate::screen::print;
+use crate::output::print;
 
 /// The settings file that a host finds by itself.
 const SETTINGS: &str = "greenroom.toml";
@@ -32,7 +32,7 @@ pub(crate) struct ServeOptions {
     /// Address to listen on [default: 127.0.0.1:4790]; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Where sessions are kept [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
+    /// Where sessions are stored [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// TOML file with settings [default: greenroom.toml in the data directory]; --print-config shows them all
@@ -45,7 +45,7 @@ pub(crate) struct ServeOptions {
     /// the default. Models with keys, prices and settings go into the TOML file
     #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse)]
     model: Vec<Model>,
-    /// File that holds the token clients must show [default: one is made and kept in the data directory]
+    /// File that holds the token clients must show [default: one is created and stored in the data directory]
     #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
     token_file: Option<PathBuf>,
     /// Ask for no token; only where other machines cannot connect
@@ -147,9 +147,9 @@ pub(crate) async fn run(options: ServeOptions, log_level: LogLevel) -> anyhow::R
     let announce = match (options.stdio, options.ready_json) {
         (true, _) => Announce::Nothing, // G-31: standard output is the client's
         (false, true) => Announce::Json,
-        // A log is no place for a token.
+        // A log must not hold a token.
         (false, false) if options.background => Announce::Nothing,
-        (false, false) => Announce::Words,
+        (false, false) => Announce::Text,
     };
     host::serve(config, move |ready| announce.say(&ready, &data), stop).await?;
     Ok(Exit::Complete)
@@ -172,18 +172,18 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
 enum Announce {
     Nothing,
     Json,
-    Words,
+    Text,
 }
 
 impl Announce {
     fn say(self, ready: &Ready, data: &Path) {
-        if self != Self::Words {
+        if self != Self::Text {
             tracing::info!(url = %ready.url, version = ready.version, "ready");
         }
         let text = match self {
             Self::Nothing => return,
             Self::Json => ready_json(ready),
-            Self::Words => ready_words(ready, data),
+            Self::Text => ready_text(ready, data),
         };
         // Whoever closed standard output does not want to know; the host serves all the same.
         if let Err(error) = print(&text) {
@@ -202,7 +202,7 @@ fn ready_json(ready: &Ready) -> String {
     format!("{line}\n")
 }
 
-fn ready_words(ready: &Ready, data: &Path) -> String {
+fn ready_text(ready: &Ready, data: &Path) -> String {
     let address = match &ready.token {
         Some(token) => format!("{}?tkn={token}", ready.url),
         None => ready.url.clone(),
@@ -296,7 +296,7 @@ mod tests {
             token: Some("T".to_owned()),
             ..ready
         };
-        let words = ready_words(&ready, Path::new("/data"));
-        assert!(words.contains("ws://127.0.0.1:7/?tkn=T") && words.contains("greenroom chat"));
+        let text = ready_text(&ready, Path::new("/data"));
+        assert!(text.contains("ws://127.0.0.1:7/?tkn=T") && text.contains("greenroom chat"));
     }
 }

@@ -1,14 +1,15 @@
-//! `greenroom sessions`: what sessions the host has.
+//! `greenroom sessions`: lists the sessions of a host.
 
-use client::ClientError;
-use serde_json::{Value, json};
-use wire::{ChannelUri, Timestamp};
+use client::SessionSummary;
+use serde_json::Value;
+use wire::Timestamp;
 
+use crate::clock::now;
 use crate::exit::Exit;
-use crate::screen::print;
+use crate::format::{format_age, format_status};
+use crate::output::print;
 use crate::target::HostOptions;
 use crate::terminal::clean_line;
-use crate::words::{ago, now, status_words};
 
 /// Titles longer than this are cut in the table.
 const TITLE_CHARS_MAX: usize = 40;
@@ -27,56 +28,31 @@ pub(crate) struct SessionsOptions {
 }
 
 pub(crate) async fn run(options: SessionsOptions) -> anyhow::Result<Exit> {
-    let greeted = options.host.greet(&[]).await?;
-    let sessions = list(&greeted.connection).await?;
-    greeted.connection.close().await;
+    let (live, _updates) = options.host.live(&[]).await?;
+    let sessions = live.list_all_sessions().await?;
+    live.close().await;
     if options.json {
-        print(&format!("{}\n", Value::Array(sessions)))?;
+        let sessions: Value = sessions
+            .iter()
+            .map(|session| session.value().clone())
+            .collect();
+        print(&format!("{sessions}\n"))?;
     } else if sessions.is_empty() {
-        print("No sessions yet. Begin one with `greenroom chat`.\n")?;
+        print("No sessions yet. Start one with `greenroom chat`.\n")?;
     } else {
         print(&table(&sessions, now()))?;
     }
     Ok(Exit::Complete)
 }
 
-/// All pages of the list.
-async fn list(connection: &client::Connection) -> Result<Vec<Value>, ClientError> {
-    let mut sessions = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut params = json!({"channel": ChannelUri::root().as_str()});
-        if let Some(cursor) = &cursor {
-            params["cursor"] = json!(cursor);
-        }
-        let mut page = connection.request("listSessions", params).await?;
-        let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
-            return Err(ClientError::Unreadable(
-                "a session list without `items`".to_owned(),
-            ));
-        };
-        sessions.extend(items);
-        let next = page["nextCursor"].as_str().map(str::to_owned);
-        // A host that repeats itself would be asked forever.
-        if next.is_none() || next == cursor {
-            return Ok(sessions);
-        }
-        cursor = next;
-    }
-}
-
-fn table(sessions: &[Value], now: Timestamp) -> String {
+fn table(sessions: &[SessionSummary], now: Timestamp) -> String {
     let mut rows = vec![["TITLE", "STATUS", "MODIFIED", "SESSION"].map(str::to_owned)];
     rows.extend(sessions.iter().map(|session| {
-        let text = |field: &str| clean_line(session[field].as_str().unwrap_or(""));
-        let bits = session["status"]
-            .as_u64()
-            .and_then(|bits| u32::try_from(bits).ok());
         [
-            short(&text("title")),
-            status_words(bits.unwrap_or(0)),
-            ago(&text("modifiedAt"), now),
-            text("resource"),
+            short(&clean_line(session.title())),
+            format_status(session.status()),
+            format_age(session.modified_at(), now),
+            clean_line(session.resource()),
         ]
     }));
     let width = |column: usize| {
@@ -109,16 +85,18 @@ fn short(title: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn the_table_is_aligned_and_clean() {
         let now = Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap();
         let session = |title: &str, status: u32| {
-            json!({
+            SessionSummary::new(json!({
                 "title": title, "status": status,
                 "modifiedAt": "2026-11-15T11:00:00Z", "resource": "scripted:/1",
-            })
+            }))
         };
         let sessions = [session("A\u{1b}[31m\nred title", 1), session("", 24)];
         assert_eq!(

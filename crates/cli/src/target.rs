@@ -5,10 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use client::{
-    ClientError, Connection, Endpoint, Events, Initialized, Live, Options, Place, Target, Updates,
-    endpoint,
-};
+use client::{ClientError, Endpoint, HostLocator, Live, Options, Target, Updates, endpoint};
 use uuid::Uuid;
 use wire::ChannelUri;
 
@@ -28,14 +25,6 @@ pub(crate) struct HostOptions {
     /// Data directory of the local host [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-}
-
-/// A connection that has been greeted.
-pub(crate) struct Greeted {
-    pub(crate) connection: Connection,
-    pub(crate) events: Events,
-    pub(crate) client_id: String,
-    pub(crate) initialized: Initialized,
 }
 
 impl HostOptions {
@@ -85,14 +74,14 @@ impl HostOptions {
         }
     }
 
-    /// Where the host is, asked anew before each attempt: a local one may come back elsewhere.
-    pub(crate) fn place(&self) -> anyhow::Result<Place> {
+    /// Finds the host before each attempt to connect: a local one may come back elsewhere.
+    pub(crate) fn locator(&self) -> anyhow::Result<HostLocator> {
         if self.host.is_some() {
             return Ok(self.target()?.into());
         }
         let data = self.data_directory()?;
         let token = self.token(std::env::var("GREENROOM_TOKEN").ok())?;
-        Ok(Place::found_by(move || {
+        Ok(HostLocator::from_fn(move || {
             let Target { url, token: local } = Endpoint::find(&data)?.target();
             let token = token.clone().or(local);
             Ok(Target { url, token })
@@ -108,26 +97,11 @@ impl HostOptions {
             subscriptions: subscriptions.to_vec(),
             ..Options::default()
         };
-        let connected = Live::connect(self.place()?, &client_id(), options).await;
-        connected.map_err(|error| self.explained(error))
+        let connected = Live::connect(self.locator()?, &client_id(), options).await;
+        connected.map_err(|error| self.explain(error))
     }
 
-    /// Connects and shakes hands.
-    pub(crate) async fn greet(&self, subscriptions: &[ChannelUri]) -> anyhow::Result<Greeted> {
-        let target = self.target()?;
-        let connected = Connection::connect(&target).await;
-        let (connection, events) = connected.map_err(|error| self.explained(error))?;
-        let client_id = client_id();
-        let initialized = connection.initialize(&client_id, subscriptions).await?;
-        Ok(Greeted {
-            connection,
-            events,
-            client_id,
-            initialized,
-        })
-    }
-
-    fn explained(&self, error: ClientError) -> anyhow::Error {
+    fn explain(&self, error: ClientError) -> anyhow::Error {
         match (error, &self.host) {
             (error @ ClientError::Unreachable { .. }, None) => anyhow::Error::new(error).context(
                 "the host that the data directory names does not answer; it may have been killed",
@@ -230,8 +204,8 @@ mod tests {
         assert_eq!(options.token(variable()).unwrap(), variable());
         options.token_file = Some(file.clone());
         assert_eq!(options.token(variable()).unwrap().as_deref(), Some("filed"));
-        options.token = Some("told".to_owned());
-        assert_eq!(options.token(variable()).unwrap().as_deref(), Some("told"));
+        options.token = Some("given".to_owned());
+        assert_eq!(options.token(variable()).unwrap().as_deref(), Some("given"));
 
         std::fs::write(&file, "\n").unwrap();
         options.token = None;

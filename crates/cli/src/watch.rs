@@ -1,24 +1,24 @@
-//! `greenroom watch`: follows one channel, whatever it is, until it is gone or told to stop.
+//! `greenroom watch`: follows one channel, whatever it is, until it is gone or stopped.
 //!
 //! Promises: the state first, then every action after it, each once and in order, over losses of the connection too. With
 //! `--json` every line is one JSON object.
 
 use anyhow::Context;
-use client::{Back, Envelope, Link, Live, Update, Updates};
+use client::{ConnectionEvent, Envelope, Live, Recovery, Update, Updates};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use wire::ChannelUri;
 
 use crate::exit::Exit;
-use crate::screen::print;
+use crate::format::{format_count, format_status};
+use crate::output::print;
 use crate::target::HostOptions;
 use crate::terminal::{clean, clean_line};
-use crate::words::{counted, status_words};
 
 /// Values longer than this are cut, unless as JSON.
 const VALUE_CHARS_MAX: usize = 60;
 
-/// Follow a channel: everything that happens on it, as it happens
+/// Follow a channel: print everything that happens on it, live
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom watch ahp-root://                     sessions that come and go
@@ -48,9 +48,9 @@ pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<Exit> {
         format: if options.json {
             Format::Json
         } else {
-            Format::Words
+            Format::Text
         },
-        seen: 0,
+        printed: 0,
     };
     match watch.follow(updates).await {
         // Whoever closed the pipe has seen enough.
@@ -70,7 +70,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    Words,
+    Text,
     Json,
 }
 
@@ -78,15 +78,15 @@ struct Watch {
     live: Live,
     channel: ChannelUri,
     format: Format,
-    /// The last seq that was told.
-    seen: u64,
+    /// The last seq that was printed.
+    printed: u64,
 }
 
 impl Watch {
     async fn follow(&mut self, mut updates: Updates) -> anyhow::Result<Exit> {
         let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
         let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
-        self.tell_state()?;
+        self.print_state()?;
         loop {
             let update = tokio::select! {
                 update = updates.next() => update,
@@ -98,38 +98,38 @@ impl Watch {
             };
             match update {
                 Update::Changed { channel, envelope } => {
-                    // The state that was told may be ahead of its updates.
-                    if channel == self.channel.as_str() && envelope.server_seq > self.seen {
-                        self.seen = envelope.server_seq;
-                        self.tell(&action_json(&envelope), &action_words(&envelope))?;
+                    // The state that was printed may be ahead of its updates.
+                    if channel == self.channel.as_str() && envelope.server_seq > self.printed {
+                        self.printed = envelope.server_seq;
+                        self.print(&action_json(&envelope), &format_action(&envelope))?;
                     }
                 }
                 Update::Reset { channel } if channel == self.channel.as_str() => {
-                    self.tell_state()?;
+                    self.print_state()?;
                 }
                 Update::Gone { channel } if channel == self.channel.as_str() => {
                     let json = json!({"type": "gone", "channel": channel});
-                    self.tell(&json, "the channel is gone")?;
+                    self.print(&json, "the channel is gone")?;
                     return Ok(Exit::Complete);
                 }
                 Update::Notification(notification) => {
                     let params = &notification.params;
                     if params["channel"] == self.channel.as_str() {
-                        let words = format!("{} {}", notification.method, field_words(params));
+                        let text = format!("{} {}", notification.method, format_fields(params));
                         let json = json!({
                             "type": "notification",
                             "method": notification.method,
                             "params": params,
                         });
-                        self.tell(&json, &words)?;
+                        self.print(&json, &text)?;
                     }
                 }
-                Update::Connection(link) => {
-                    if let Some((state, words)) = link_words(&link) {
-                        let json = json!({"type": "connection", "state": state, "why": words});
-                        self.tell(&json, &words)?;
+                Update::Connection(event) => {
+                    if let Some((state, text)) = describe_connection(&event) {
+                        let json = json!({"type": "connection", "state": state, "why": text});
+                        self.print(&json, &text)?;
                     }
-                    if let Link::Over { why } = link {
+                    if let ConnectionEvent::Closed { why } = event {
                         return Err(why.into());
                     }
                 }
@@ -141,28 +141,28 @@ impl Watch {
         }
     }
 
-    fn tell_state(&mut self) -> anyhow::Result<()> {
+    fn print_state(&mut self) -> anyhow::Result<()> {
         let channel = self.channel.as_str();
-        let (state, words, seen) = self.live.read(|replica| {
-            let (state, words) = if let Some(chat) = replica.confirmed_chat(channel) {
+        let (state, text, seen) = self.live.read(|replica| {
+            let (state, text) = if let Some(chat) = replica.confirmed_chat(channel) {
                 let turns = chat.turns.len() + usize::from(chat.active_turn.is_some());
                 let more = chat.turns_next_cursor.as_ref().map_or("", |_| " or more");
-                let turns = counted(turns, "turn");
-                let words = format!("{turns}{more}, {}", status_words(chat.status));
-                (chat.value(), words)
+                let turns = format_count(turns, "turn");
+                let text = format!("{turns}{more}, {}", format_status(chat.status));
+                (chat.value(), text)
             } else if let Some(session) = replica.confirmed_session(channel) {
                 let chats: Vec<&str> = session
                     .chats
                     .iter()
                     .map(|chat| chat.resource.as_str())
                     .collect();
-                let words = format!(
+                let text = format!(
                     "{} of {}; chats: {}",
                     session.lifecycle,
                     session.provider,
                     chats.join(" ")
                 );
-                (wire::action::to_value(&**session), words)
+                (wire::action::to_value(&**session), text)
             } else if let Some(root) = replica.confirmed_root().filter(|_| self.channel.is_root()) {
                 let agents = root
                     .agents
@@ -174,19 +174,19 @@ impl Watch {
                     format!("agents: {}", agents.join(" ")),
                 )
             } else {
-                (Value::Null, "no state, only what happens".to_owned())
+                (Value::Null, "no state, only actions".to_owned())
             };
-            (state, words, replica.last_seen())
+            (state, text, replica.last_seen())
         });
-        self.seen = seen;
+        self.printed = seen;
         let json = json!({"type": "state", "channel": channel, "serverSeq": seen, "state": state});
-        self.tell(&json, &format!("{channel}: {words}"))
+        self.print(&json, &format!("{channel}: {text}"))
     }
 
-    fn tell(&self, json: &Value, words: &str) -> anyhow::Result<()> {
+    fn print(&self, json: &Value, text: &str) -> anyhow::Result<()> {
         match self.format {
             Format::Json => print(&format!("{json}\n"))?,
-            Format::Words => print(&format!("{}\n", clean(words)))?,
+            Format::Text => print(&format!("{}\n", clean(text)))?,
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ fn action_json(envelope: &Envelope) -> Value {
     json
 }
 
-fn action_words(envelope: &Envelope) -> String {
+fn format_action(envelope: &Envelope) -> String {
     let fields = Value::Object(envelope.action.body.clone());
     let by = match &envelope.origin {
         Some(origin) => format!(" (by {})", clean_line(&origin.client_id)),
@@ -216,16 +216,16 @@ fn action_words(envelope: &Envelope) -> String {
         "{:>6} {}{by} {}",
         envelope.server_seq,
         clean_line(envelope.action.name()),
-        field_words(&fields)
+        format_fields(&fields)
     )
 }
 
 /// The fields of an object on one line, long values cut.
-fn field_words(fields: &Value) -> String {
+fn format_fields(fields: &Value) -> String {
     let fields = fields.as_object().into_iter().flatten();
     let known = ["type", "channel", "turnId", "startedAt"]; // or of no interest to people
-    let words = fields.filter(|(name, _)| !known.contains(&name.as_str()));
-    let words = words.map(|(name, value)| {
+    let shown = fields.filter(|(name, _)| !known.contains(&name.as_str()));
+    let shown = shown.map(|(name, value)| {
         let value = match value {
             Value::String(text) => format!("{text:?}"),
             other => other.to_string(),
@@ -236,22 +236,24 @@ fn field_words(fields: &Value) -> String {
         }
         format!("{name}={short}")
     });
-    clean_line(&words.collect::<Vec<_>>().join(" "))
+    clean_line(&shown.collect::<Vec<_>>().join(" "))
 }
 
-/// What became of the connection; nothing is said of every single attempt.
-fn link_words(link: &Link) -> Option<(&'static str, String)> {
-    match link {
-        Link::Lost { why } => Some(("lost", format!("{why}; trying again"))),
-        Link::Trying { .. } => None,
-        Link::Back { how } => {
-            let words = match how {
-                Back::Replay => "connected again: what was missed follows",
-                Back::Snapshot | Back::Anew => "connected again: the state is told anew",
+/// What became of the connection; single attempts are not mentioned.
+fn describe_connection(event: &ConnectionEvent) -> Option<(&'static str, String)> {
+    match event {
+        ConnectionEvent::Lost { why } => Some(("lost", format!("{why}; trying again"))),
+        ConnectionEvent::Retrying { .. } => None,
+        ConnectionEvent::Restored { how } => {
+            let text = match how {
+                Recovery::Replay => "connected again: what was missed follows",
+                Recovery::Snapshot | Recovery::Reinitialized => {
+                    "connected again: the state follows"
+                }
             };
-            Some(("back", words.to_owned()))
+            Some(("back", text.to_owned()))
         }
-        Link::Over { why } => Some(("over", why.to_string())),
+        ConnectionEvent::Closed { why } => Some(("over", why.to_string())),
     }
 }
 
@@ -272,14 +274,14 @@ mod tests {
         assert_eq!(json["serverSeq"], 7);
         assert_eq!(json["origin"], json!({"clientId": "ann", "clientSeq": 3}));
         assert_eq!(json["action"]["n"], 1);
-        let words = action_words(&envelope);
+        let text = format_action(&envelope);
         assert!(
-            words.starts_with("     7 chat/delta (by ann) content=\"a"),
-            "{words}"
+            text.starts_with("     7 chat/delta (by ann) content=\"a"),
+            "{text}"
         );
         assert!(
-            words.ends_with("… n=1") && !words.contains('\u{1b}'),
-            "{words}"
+            text.ends_with("… n=1") && !text.contains('\u{1b}'),
+            "{text}"
         );
     }
 }

@@ -118,7 +118,7 @@ fn a_call_is_confirmed_in_place() {
     ann.say("tool");
     ann.sees("? List files\n  directory: .\n[1/y] Approve");
     ann.press("x");
-    ann.sees("press a key in brackets");
+    ann.sees("Press a key in brackets");
     ann.press("y");
     let screen = ann.sees("\"approved\":true");
     assert!(screen.contains("✓ Listed 2 files\n  README.md"), "{screen}");
@@ -224,7 +224,7 @@ fn messages_wait_in_the_queue_while_the_agent_works() {
     ann.press(CTRL_C);
     ann.sees("⊘ cancelled");
     ann.press("\x15"); // any other key: the next Ctrl-C is a first one again
-    ann.sees("the queue is held: Enter sets it going");
+    ann.sees("Queue paused. Press Enter to send");
     ann.press(ENTER);
     let screen = ann.sees("Say `help` for more.");
     let first = screen.find("› first").expect("the first message");
@@ -245,7 +245,7 @@ fn the_agent_is_steered_while_it_works() {
     ann.say("go");
     ann.sees("[1/y]");
     ann.press(TAB);
-    ann.sees("the agent waits for an answer: Tab gives it");
+    ann.sees("The agent is waiting. Press Tab to answer");
     ann.press("left a bit");
     ann.press(CTRL_S);
     ann.sees("steering: left a bit");
@@ -291,8 +291,8 @@ fn chats_are_forked_and_sessions_changed() {
     ann.sees("Say `help` for more.");
     let first = session_of(&ann);
     ann.say("/fork");
-    let screen = ann.sees("· from here on a copy: ahp-chat:/");
-    let fork = screen.split("a copy: ").nth(1).unwrap();
+    let screen = ann.sees("· You are now in a new branch: ahp-chat:/");
+    let fork = screen.split("new branch: ").nth(1).unwrap();
     let fork = fork.split_whitespace().next().unwrap().to_owned();
     ann.say("think");
     ann.sees("The answer is 42.");
@@ -319,7 +319,7 @@ fn a_failed_turn_is_resumed() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     ann.say("fail");
-    ann.sees("/resume goes on where it stopped");
+    ann.sees("/resume continues the turn");
     ann.say("/resume");
     ann.sees("Resumed: here is the rest.");
     ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
@@ -353,7 +353,7 @@ fn a_question_of_a_worker_is_pointed_out_and_answered_there() {
     let mut ann = chat(&host, "ann", &[]);
     let session = session_of(&ann);
     ann.say("go");
-    let screen = ann.sees("another chat waits for an answer: /open ahp-chat:/");
+    let screen = ann.sees("Another chat is waiting: /open ahp-chat:/");
     let worker = screen.split("/open ").nth(1).unwrap();
     let worker = worker.split_whitespace().next().unwrap().to_owned();
     ann.say(&format!("/open {worker}"));

@@ -94,7 +94,7 @@ fn proposals_are_gone_through_and_given_up() {
     ann.wait_until(|screen| screen.trim_end().ends_with("› see @"));
     ann.press("zzyzx");
     ann.press(TAB);
-    ann.sees("nothing there begins like that");
+    ann.sees("No matches");
     ann.press(" and");
     ann.press(TAB);
     ann.sees("› see @zzyzx and");

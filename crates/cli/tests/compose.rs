@@ -197,7 +197,7 @@ fn plain_text_is_shown_in_words_and_nothing_is_written() {
     for expected in [
         r#"0 {"type":"text","text":"see "}"#,
         r#"1 {"type":"mention","target":{"kind":"file","path":"a.txt""#,
-        "Shown to openai_chat",
+        "Sent to openai_chat",
         r"a.txt:2-2\n```\ntwo\n```",
     ] {
         assert!(words.contains(expected), "{expected}: {words}");
@@ -220,5 +220,5 @@ fn what_nobody_can_mean_is_a_mistake_of_usage() {
     );
     let nowhere = compose(&workspace.path().join("nowhere"), &[], "hello");
     assert_eq!(nowhere.status.code(), Some(1), "{}", text(&nowhere.stderr));
-    assert!(text(&nowhere.stderr).contains("is no directory"));
+    assert!(text(&nowhere.stderr).contains("is not a directory"));
 }

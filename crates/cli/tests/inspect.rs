@@ -121,14 +121,14 @@ async fn what_was_said_and_shown_is_there_with_the_host_and_without() {
     assert_eq!(only, json!([all[1]]));
     let none = run(inspects(host.greenroom(), &chat, &["--turn", "nobody"])).await;
     assert_eq!(none.status.code(), Some(1));
-    assert!(text(&none.stderr).contains("no turn nobody"));
+    assert!(text(&none.stderr).contains("No turn `nobody` in this chat"));
     let words = run(inspects(host.greenroom(), SESSION, &[])).await;
     let words = text(&words.stdout);
     assert!(
-        words.contains(r#"kept  {"type":"command","id":"/greet""#),
+        words.contains(r#"stored  {"type":"command","id":"/greet""#),
         "{words}"
     );
-    assert!(words.contains("shown to openai_chat"), "{words}");
+    assert!(words.contains("sent to openai_chat"), "{words}");
 
     let data = host.kill();
     let after = shown(inspects(greenroom(data.path()), &chat, &["--json"])).await;

@@ -63,7 +63,7 @@ fn questions_are_answered_by_lines() {
     let unanswered = host.run_with(&["chat"], "tool\n");
     assert_eq!(unanswered.status.code(), Some(1));
     let err = text(&unanswered.stderr);
-    assert!(err.contains("the agent waits for an answer"), "{err}");
+    assert!(err.contains("the agent is waiting"), "{err}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use wire::rpc;
 use wire::{ChannelUri, Object, RpcError};
 
-use crate::pump::{self, Said, Shared};
+use crate::pump::{self, HostMessage, Shared};
 use crate::{ClientError, Envelope, Snapshot};
 
 /// Protocol versions this client speaks, the best first.
@@ -73,7 +73,7 @@ pub struct HostRequest {
 pub type Handler =
     Arc<dyn Fn(HostRequest) -> BoxFuture<'static, Result<Value, RpcError>> + Send + Sync>;
 
-/// A connection. Dropping it closes the socket; [`Connection::close`] says goodbye first.
+/// A connection. Dropping it closes the socket; [`Connection::close`] sends a close frame first.
 #[derive(Debug)]
 pub struct Connection {
     shared: Arc<Shared>,
@@ -84,7 +84,7 @@ pub struct Connection {
 /// The host's notifications, in order.
 #[derive(Debug)]
 pub struct Events {
-    receiver: mpsc::Receiver<Said>,
+    receiver: mpsc::Receiver<HostMessage>,
     shared: Arc<Shared>,
 }
 
@@ -93,22 +93,22 @@ impl Events {
     /// May be dropped and called again: nothing is lost.
     pub async fn next(&mut self) -> Result<Notification, ClientError> {
         loop {
-            if let Said::Notification(notification) = self.next_said().await? {
+            if let HostMessage::Notification(notification) = self.next_message().await? {
                 return Ok(notification);
             }
         }
     }
 
     /// The next notification, or the answer to a request that was made by [`Slot::ask`].
-    pub(crate) async fn next_said(&mut self) -> Result<Said, ClientError> {
+    pub(crate) async fn next_message(&mut self) -> Result<HostMessage, ClientError> {
         match self.receiver.recv().await {
-            Some(said) => Ok(said),
+            Some(message) => Ok(message),
             None => Err(self.shared.why_closed()),
         }
     }
 }
 
-/// What a host says to `initialize`.
+/// A host's answer to `initialize`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Initialized {
     pub protocol_version: String,
@@ -118,7 +118,7 @@ pub struct Initialized {
     pub snapshots: Vec<Snapshot>,
 }
 
-/// What a host says to `reconnect`.
+/// A host's answer to `reconnect`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reconnected {
     /// Everything that was missed, and the channels that are gone.
@@ -309,7 +309,7 @@ impl Connection {
         }
     }
 
-    /// A place among the messages to be sent, so that what takes it can be chosen at the last moment.
+    /// A slot among the messages to be sent, so that what fills it can be chosen at the last moment.
     pub(crate) async fn reserve(&self) -> Result<Slot<'_>, ClientError> {
         match self.outgoing.reserve().await {
             Ok(permit) => Ok(Slot {
@@ -329,11 +329,11 @@ impl Connection {
     }
 
     /// Ends it for everyone who waits on it, for this reason.
-    pub(crate) fn give_up(&self, why: ClientError) {
+    pub(crate) fn abort(&self, why: ClientError) {
         self.shared.close(why);
     }
 
-    /// Says goodbye, and waits a moment for what was sent to be on its way.
+    /// Sends a close frame, and waits a moment for what was sent before.
     pub async fn close(self) {
         let Self {
             outgoing,
@@ -349,7 +349,7 @@ impl Connection {
     }
 }
 
-/// Room for one message on its way out.
+/// A slot for one outgoing message.
 pub(crate) struct Slot<'a> {
     permit: mpsc::Permit<'a, Message>,
     shared: &'a Shared,
@@ -361,7 +361,7 @@ impl Slot<'_> {
             .send(pump::text_message(&rpc::notification(method, params)));
     }
 
-    /// Asks with the answer to come as a [`Said::Answer`] under the id returned.
+    /// Asks with the answer to come as a [`HostMessage::Answer`] under the id returned.
     pub(crate) fn ask(self, method: &str, params: &Value) -> u64 {
         let id = self.shared.expect_among_events();
         self.permit
@@ -383,11 +383,11 @@ fn upgrade_request(
         .into_client_request()
         .map_err(|error| bad(error.to_string()))?;
     if request.uri().scheme_str() != Some("ws") {
-        return Err(bad("only ws:// is spoken".to_owned()));
+        return Err(bad("only ws:// is supported".to_owned()));
     }
     if let Some(token) = &target.token {
         let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| bad("the token holds characters that no token has".to_owned()))?;
+            .map_err(|_| bad("the token contains invalid characters".to_owned()))?;
         value.set_sensitive(true);
         request.headers_mut().insert("authorization", value);
     }

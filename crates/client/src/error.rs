@@ -9,7 +9,7 @@ use crate::replica::TooManyPending;
 /// Why a connection or a request failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClientError {
-    #[error("`{url}` is no address of a host: {why}. It looks like ws://127.0.0.1:4790/")]
+    #[error("`{url}` is not a host address: {why}. One looks like ws://127.0.0.1:4790/")]
     BadUrl { url: String, why: String },
     #[error(
         "no host answers at {url}: {why}. Start one with `greenroom serve`, or name another with --host"
@@ -31,7 +31,7 @@ pub enum ClientError {
     Superseded,
     #[error("the connection was closed because {events} messages of the host waited unread")]
     Overflow { events: usize },
-    #[error("the host said something this client cannot read: {0}")]
+    #[error("the host sent something this client cannot read: {0}")]
     Unreadable(String),
     #[error(transparent)]
     NotFound(#[from] EndpointError),

@@ -1,8 +1,9 @@
-//! The other side of the wire: connect to an agent host, talk to it, mirror its state.
+//! The client's side of the protocol: connect to an agent host, mirror its state, work in its chats.
 //!
-//! Promises: nothing the host says is lost in silence; a connection that cannot keep up ends with a clear error.
-//! Must not know: kernel, agents, host, compositor.
+//! Promises: nothing the host sends is lost in silence; a connection that cannot keep up ends with a clear error.
+//! Must not know: kernel, agents, host, compositor, terminals.
 
+pub mod chat;
 pub mod connection;
 pub mod endpoint;
 pub mod envelope;
@@ -11,6 +12,7 @@ pub mod live;
 pub mod mirror;
 mod pump;
 pub mod replica;
+pub mod sessions;
 pub mod transform;
 
 pub use connection::{
@@ -19,6 +21,9 @@ pub use connection::{
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;
-pub use live::{Back, Link, Live, Options, Place, Update, Updates};
+pub use live::{ConnectionEvent, HostLocator, Live, Options, Recovery, Update, Updates};
 pub use mirror::{Applied, Mirror};
-pub use replica::{GivenUp, Heard, Pending, Replica, Resumed, TooManyPending, WhyNot};
+pub use replica::{
+    DropReason, DroppedAction, EnvelopeEffect, Pending, ReconnectOutcome, Replica, TooManyPending,
+};
+pub use sessions::SessionSummary;

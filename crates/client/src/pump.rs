@@ -1,6 +1,6 @@
 //! The two tasks of a connection, and what they share with it: one reads the socket, one writes to it.
 //!
-//! Promises: reading never waits for writing or for the application. The first reason to close is the one told.
+//! Promises: reading never waits for writing or for the application. The first reason to close is the one that is reported.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,9 +40,9 @@ enum Waiter {
     Events,
 }
 
-/// What the host said, in order.
+/// A message of the host, in order.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum HostMessage {
     Notification(Notification),
     /// The answer to a request whose id came from [`Shared::expect_among_events`].
     Answer(u64, Answer),
@@ -123,7 +123,7 @@ impl Shared {
 
     pub(crate) fn why_closed(&self) -> ClientError {
         let closed = self.lock().closed.clone();
-        closed.unwrap_or_else(|| ClientError::Closed("it was given up".to_owned()))
+        closed.unwrap_or_else(|| ClientError::Closed("this client ended it".to_owned()))
     }
 
     /// Keeps the first reason; requests that wait hear it.
@@ -133,8 +133,8 @@ impl Shared {
         inner.waiting.clear();
     }
 
-    /// Hands an answer to who asked, or back if its place is among the events.
-    fn answered(&self, id: &Id, answer: Answer) -> Option<Said> {
+    /// Hands an answer to who asked, or back if it belongs among the events.
+    fn route_answer(&self, id: &Id, answer: Answer) -> Option<HostMessage> {
         let Id::Number(number) = id else {
             return None;
         };
@@ -145,7 +145,7 @@ impl Shared {
                 let _ = sender.send(answer);
                 None
             }
-            Waiter::Events => Some(Said::Answer(id, answer)),
+            Waiter::Events => Some(HostMessage::Answer(id, answer)),
         }
     }
 }
@@ -166,14 +166,14 @@ pub(crate) async fn write(
         }
         if let Err(error) = result {
             shared.close(ClientError::Closed(error.to_string()));
-            return;
+            return; // nothing more can be sent
         }
     }
 }
 
 pub(crate) async fn read(
     mut stream: SplitStream<Socket>,
-    events: mpsc::Sender<Said>,
+    events: mpsc::Sender<HostMessage>,
     outgoing: mpsc::Sender<Message>,
     shared: Arc<Shared>,
 ) {
@@ -183,19 +183,19 @@ pub(crate) async fn read(
         let message = match stream.next().await {
             Some(Ok(message)) => message,
             Some(Err(error)) => break ClientError::Closed(error.to_string()),
-            None => break ClientError::Closed("the host hung up".to_owned()),
+            None => break ClientError::Closed("the host ended it".to_owned()),
         };
         let text = match message {
             Message::Text(text) => text,
-            Message::Close(frame) => break goodbye(frame),
+            Message::Close(frame) => break read_close_frame(frame),
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
                 continue;
             }
         };
-        let said = match rpc::decode(&text, DEPTH_MAX) {
-            Ok(Incoming::Response { id, result }) => shared.answered(&id, result),
+        let message = match rpc::decode(&text, DEPTH_MAX) {
+            Ok(Incoming::Response { id, result }) => shared.route_answer(&id, result),
             Ok(Incoming::Notification { method, params }) => {
-                Some(Said::Notification(Notification { method, params }))
+                Some(HostMessage::Notification(Notification { method, params }))
             }
             Ok(Incoming::Request { id, method, params }) => {
                 let handler = shared.lock().handler.clone();
@@ -213,18 +213,18 @@ pub(crate) async fn read(
                         )),
                         Some(handler) => handler(HostRequest { method, params }).await,
                     };
-                    let message = match answer {
+                    let response = match answer {
                         Ok(result) => rpc::response(&id, &result),
                         Err(error) => rpc::error_response(&id, &error),
                     };
-                    let _ = outgoing.send(text_message(&message)).await;
+                    let _ = outgoing.send(text_message(&response)).await;
                 });
                 None
             }
             Err(malformed) => break ClientError::Unreadable(malformed.error.message),
         };
-        match said.map(|said| events.try_send(said)) {
-            // An application that gave the events up does not want them.
+        match message.map(|message| events.try_send(message)) {
+            // An application that dropped the events does not want them.
             None | Some(Ok(()) | Err(TrySendError::Closed(_))) => {}
             Some(Err(TrySendError::Full(_))) => {
                 break ClientError::Overflow {
@@ -236,12 +236,12 @@ pub(crate) async fn read(
     shared.close(why);
 }
 
-/// What a close frame says.
-fn goodbye(frame: Option<CloseFrame>) -> ClientError {
+/// Why the host closed the connection, by its close frame.
+fn read_close_frame(frame: Option<CloseFrame>) -> ClientError {
     let Some(frame) = frame else {
-        return ClientError::Closed("the host said goodbye".to_owned());
+        return ClientError::Closed("the host closed it".to_owned());
     };
-    // H-036. Limits have the same code, so the words must do.
+    // H-036. Limits have the same code, so the reason must tell them apart.
     if frame.code == CloseCode::Policy && frame.reason.contains("client id") {
         return ClientError::Superseded;
     }

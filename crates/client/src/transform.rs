@@ -22,9 +22,9 @@
 //!     }
 //! }
 //!
-//! # fn demo(live: client::Live, session: wire::ChannelUri, id: &str) -> Result<(), client::ClientError> {
+//! # fn demo(live: client::Live, session: wire::ChannelUri) -> Result<(), client::ClientError> {
 //! live.answer_with(transform::handler(Arc::new(Polite)));
-//! live.dispatch(&session, transform::active_client(id, "Polite", &Polite))?;
+//! transform::activate(&live, &session, "Polite", &Polite)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -36,14 +36,15 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use wire::RpcError;
 use wire::ext::system_message_transform::{
     FIELD, METHOD, SystemMessageTransformOptIn, SystemMessageTransformParams,
     SystemMessageTransformResult, X_METHOD,
 };
 use wire::rpc::code;
+use wire::{ChannelUri, RpcError};
 
 use crate::connection::{Handler, HostRequest};
+use crate::{ClientError, Live};
 
 /// What becomes of the sections of one render.
 pub type Rewrite = BoxFuture<'static, Result<SystemMessageTransformResult, RpcError>>;
@@ -82,6 +83,32 @@ fn answer(
             Box::pin(async { Err(error) })
         }
     }
+}
+
+/// Makes a client active in a session, for the sections it wants.
+pub fn activate(
+    live: &Live,
+    session: &ChannelUri,
+    display_name: &str,
+    transform: &dyn TransformHandler,
+) -> Result<(), ClientError> {
+    let action = active_client(&live.client_id(), display_name, transform);
+    live.dispatch(session, action).map(drop)
+}
+
+/// Takes a client out of the active ones of a session.
+pub fn deactivate(live: &Live, session: &ChannelUri) -> Result<(), ClientError> {
+    let action = json!({"type": "session/activeClientRemoved", "clientId": live.client_id()});
+    live.dispatch(session, action).map(drop)
+}
+
+/// Whether the client is active in a session; `true` while nothing is known about it.
+pub fn is_active(live: &Live, session: &ChannelUri) -> bool {
+    let client_id = live.client_id();
+    live.session(session).is_none_or(|state| {
+        let mut entries = state.active_clients.iter();
+        entries.any(|entry| entry["clientId"] == client_id.as_str())
+    })
 }
 
 /// The action that makes a client active in a session and opts it in.

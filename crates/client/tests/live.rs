@@ -5,7 +5,10 @@ mod peer;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use client::{Back, ClientError, Link, Live, Options, Place, Target, Update, Updates, WhyNot};
+use client::{
+    ClientError, ConnectionEvent, DropReason, HostLocator, Live, Options, Recovery, Target, Update,
+    Updates,
+};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -69,7 +72,7 @@ fn draft_of(live: &Live) -> Option<String> {
 async fn next(updates: &mut Updates) -> Update {
     loop {
         match updates.next().await.expect("the client is not over") {
-            Update::Connection(Link::Trying { .. }) => {}
+            Update::Connection(ConnectionEvent::Retrying { .. }) => {}
             update => return update,
         }
     }
@@ -112,7 +115,10 @@ async fn what_is_dispatched_shows_at_once_and_the_echo_wins() {
         live.close().await;
         let over = updates.next().await;
         assert!(
-            matches!(over, Some(Update::Connection(Link::Over { .. }))),
+            matches!(
+                over,
+                Some(Update::Connection(ConnectionEvent::Closed { .. }))
+            ),
             "{over:?}"
         );
         assert_eq!(updates.next().await, None);
@@ -124,8 +130,8 @@ async fn what_is_dispatched_shows_at_once_and_the_echo_wins() {
 async fn a_lost_connection_is_taken_up_where_it_was_lost_even_elsewhere() {
     let (first, first_target) = listener().await;
     let (second, second_target) = listener().await;
-    let place = Arc::new(Mutex::new(first_target));
-    let moved = Arc::clone(&place);
+    let locator = Arc::new(Mutex::new(first_target));
+    let moved = Arc::clone(&locator);
     let host = async {
         let mut peer = accept(&first).await;
         answer(&mut peer, welcome(json!([snapshot("t", 5)]))).await;
@@ -148,16 +154,19 @@ async fn a_lost_connection_is_taken_up_where_it_was_lost_even_elsewhere() {
         while peer.next().await.is_some() {}
     };
     let app = async {
-        let find =
-            Place::found_by(move || Ok::<Target, ClientError>(place.lock().unwrap().clone()));
+        let find = HostLocator::from_fn(move || {
+            Ok::<Target, ClientError>(locator.lock().unwrap().clone())
+        });
         let (live, mut updates) = Live::connect(find, "me", only_the_chat()).await.unwrap();
         live.dispatch(&chat(), draft("mine")).unwrap();
         let lost = next(&mut updates).await;
         assert!(
-            matches!(lost, Update::Connection(Link::Lost { .. })),
+            matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })),
             "{lost:?}"
         );
-        let back = Update::Connection(Link::Back { how: Back::Replay });
+        let back = Update::Connection(ConnectionEvent::Restored {
+            how: Recovery::Replay,
+        });
         assert_eq!(next(&mut updates).await, back);
         assert!(matches!(next(&mut updates).await, Update::Changed { .. }));
         assert_eq!(draft_of(&live).as_deref(), Some("mine"));
@@ -200,10 +209,12 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
         live.dispatch(&chat(), draft("mine")).unwrap();
         let lost = next(&mut updates).await;
         assert!(
-            matches!(lost, Update::Connection(Link::Lost { .. })),
+            matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })),
             "{lost:?}"
         );
-        let back = Update::Connection(Link::Back { how: Back::Anew });
+        let back = Update::Connection(ConnectionEvent::Restored {
+            how: Recovery::Reinitialized,
+        });
         assert_eq!(next(&mut updates).await, back);
         let channel = CHAT.to_owned();
         assert_eq!(next(&mut updates).await, Update::Reset { channel });
@@ -212,7 +223,7 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
         };
         assert_eq!(
             (why, action.name()),
-            (WhyNot::StateReplaced, "chat/draftChanged")
+            (DropReason::StateReplaced, "chat/draftChanged")
         );
         assert_eq!(live.chat(&chat()).unwrap().title, "new");
         assert_eq!(draft_of(&live), None);
@@ -310,7 +321,7 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         let (live, mut updates) = Live::connect(target, "me", only_the_chat()).await.unwrap();
         let lost = next(&mut updates).await;
         assert!(
-            matches!(lost, Update::Connection(Link::Lost { .. })),
+            matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })),
             "{lost:?}"
         );
         assert!(!live.is_connected());
@@ -324,7 +335,9 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         is_asked.await.unwrap();
         live.unsubscribe(&chat()).await;
         left.send(()).unwrap();
-        let back = Update::Connection(Link::Back { how: Back::Replay });
+        let back = Update::Connection(ConnectionEvent::Restored {
+            how: Recovery::Replay,
+        });
         assert_eq!(next(&mut updates).await, back);
         assert!(live.chat(&chat()).is_none());
         live.close().await;
@@ -348,10 +361,10 @@ async fn a_client_whose_id_was_taken_does_not_take_it_back() {
     let app = async {
         let (live, mut updates) = Live::connect(target, "me", only_the_chat()).await.unwrap();
         let why = ClientError::Superseded;
-        let over = Update::Connection(Link::Over { why: why.clone() });
+        let over = Update::Connection(ConnectionEvent::Closed { why: why.clone() });
         assert_eq!(updates.next().await, Some(over));
         assert_eq!(updates.next().await, None);
-        assert_eq!(live.why_over(), Some(why.clone()));
+        assert_eq!(live.close_reason(), Some(why.clone()));
         assert_eq!(live.dispatch(&chat(), draft("late")), Err(why));
         assert!(live.chat(&chat()).is_some());
     };
@@ -390,11 +403,13 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
         };
         let (_live, mut updates) = Live::connect(target, "me", options).await.unwrap();
         let lost = next(&mut updates).await;
-        let Update::Connection(Link::Lost { why }) = lost else {
+        let Update::Connection(ConnectionEvent::Lost { why }) = lost else {
             panic!("{lost:?}")
         };
         assert!(why.to_string().contains("silent"), "{why}");
-        let back = Update::Connection(Link::Back { how: Back::Replay });
+        let back = Update::Connection(ConnectionEvent::Restored {
+            how: Recovery::Replay,
+        });
         assert_eq!(next(&mut updates).await, back);
         // Kept until the host has heard the answer.
         while updates.next().await.is_some() {}
@@ -442,7 +457,7 @@ async fn what_is_disposed_of_is_gone() {
             matches!(
                 given_up,
                 Update::NotResent {
-                    why: WhyNot::ChannelGone,
+                    why: DropReason::ChannelGone,
                     ..
                 }
             ),

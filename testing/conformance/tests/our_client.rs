@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use client::{Back, Connection, Link, Live, Mirror, Options, Place, Target, Update, Updates};
+use client::{
+    Connection, ConnectionEvent, HostLocator, Live, Mirror, Options, Recovery, Target, Update,
+    Updates,
+};
 use conformance::TestHost;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,8 +58,8 @@ impl Line {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::from(Target {
+    fn locator(&self) -> HostLocator {
+        HostLocator::from(Target {
             url: format!("ws://{}/", self.address),
             token: None,
         })
@@ -125,7 +128,7 @@ fn is_action(update: &Update, name: &str) -> bool {
 }
 
 fn is_back(update: &Update) -> bool {
-    matches!(update, Update::Connection(Link::Back { .. }))
+    matches!(update, Update::Connection(ConnectionEvent::Restored { .. }))
 }
 
 /// The chat as a stranger is shown it.
@@ -148,7 +151,7 @@ async fn open(line: &Line) -> (Live, Updates, ChannelUri) {
         retry_max: Duration::from_millis(200),
         ..Options::default()
     };
-    let (live, mut updates) = Live::connect(line.place(), "ann", options).await.unwrap();
+    let (live, mut updates) = Live::connect(line.locator(), "ann", options).await.unwrap();
     let params = json!({"channel": SESSION, "provider": "scripted"});
     live.request("createSession", params).await.unwrap();
     live.subscribe(&session()).await.unwrap();
@@ -252,7 +255,10 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     live.dispatch(&chat, start("t2", "while away")).unwrap();
     line.leads_to(&host);
     until(&mut updates, |update| {
-        *update == Update::Connection(Link::Back { how: Back::Replay })
+        *update
+            == Update::Connection(ConnectionEvent::Restored {
+                how: Recovery::Replay,
+            })
     })
     .await;
     until(&mut updates, |update| {
@@ -271,7 +277,10 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     live.dispatch(&chat, start("t3", "still there?")).unwrap();
     line.leads_to(&host);
     until(&mut updates, |update| {
-        *update == Update::Connection(Link::Back { how: Back::Anew })
+        *update
+            == Update::Connection(ConnectionEvent::Restored {
+                how: Recovery::Reinitialized,
+            })
     })
     .await;
     let mut gone = Vec::new();

@@ -1,10 +1,10 @@
-//! What a line that begins with `/` asks of this client. Other such lines are for the agent.
+//! The commands of this client: lines that begin with `/`. Other such lines are for the agent.
 
-use serde_json::Value;
+use client::SessionSummary;
 use wire::{ChannelUri, Timestamp};
 
+use crate::format::{format_age, format_status};
 use crate::terminal::clean_line;
-use crate::words::{ago, status_words};
 
 /// Sessions that are listed.
 const LISTED_MAX: usize = 20;
@@ -17,7 +17,7 @@ pub(crate) enum Command {
     /// A number of the list, or a URI; asks if there is none.
     Open(String),
     New,
-    /// With a name for the copy, or none.
+    /// With a name for the branch, or none.
     Fork(String),
     Resume,
     Steer(String),
@@ -50,11 +50,14 @@ impl Command {
 pub(crate) const HELP: &[(&str, &str)] = &[
     ("/sessions", "list the sessions and go to one"),
     ("/open URI", "go to a session or chat"),
-    ("/new", "begin a new session"),
-    ("/fork, /branch", "go on in a copy of this chat"),
-    ("/resume", "take up a turn that failed"),
+    ("/new", "start a new session"),
+    ("/fork, /branch", "continue in a new branch of this chat"),
+    ("/resume", "resume a turn that failed"),
     ("/steer TEXT", "tell the agent something while it works"),
-    ("/quit", "leave; the session stays, and goes on if it works"),
+    (
+        "/quit",
+        "leave; the session stays, and a running turn goes on",
+    ),
 ];
 
 /// What can be pressed.
@@ -70,28 +73,26 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
 
 /// The sessions to choose from, a line each.
 pub(crate) fn session_lines(
-    sessions: &[Value],
+    sessions: &[SessionSummary],
     current: &ChannelUri,
     now: Timestamp,
 ) -> Vec<String> {
     let listed = sessions.iter().take(LISTED_MAX).enumerate();
     let mut lines: Vec<String> = listed
         .map(|(index, session)| {
-            let text = |field: &str| clean_line(session[field].as_str().unwrap_or(""));
-            let bits = session["status"].as_u64();
-            let bits = bits.and_then(|bits| u32::try_from(bits).ok()).unwrap_or(0);
-            let here = if session["resource"] == current.as_str() {
+            let here = if session.resource() == current.as_str() {
                 " (here)"
             } else {
                 ""
             };
-            let title: String = text("title").chars().take(TITLE_CHARS_MAX).collect();
+            let title = clean_line(session.title());
+            let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
             format!(
                 "{:>2} {title}, {}, {}{here}  {}",
                 index + 1,
-                status_words(bits),
-                ago(&text("modifiedAt"), now),
-                text("resource"),
+                format_status(session.status()),
+                format_age(session.modified_at(), now),
+                clean_line(session.resource()),
             )
         })
         .collect();
@@ -105,13 +106,12 @@ pub(crate) fn session_lines(
 }
 
 /// The session that a number or a URI names.
-pub(crate) fn pick(sessions: &[Value], answer: &str) -> Result<ChannelUri, String> {
+pub(crate) fn pick(sessions: &[SessionSummary], answer: &str) -> Result<ChannelUri, String> {
     let answer = answer.trim();
     if let Ok(number) = answer.parse::<usize>() {
         let session = number.checked_sub(1).and_then(|index| sessions.get(index));
-        let uri = session.and_then(|session| session["resource"].as_str());
-        let uri = uri.ok_or_else(|| format!("there is no number {number}"))?;
-        return ChannelUri::parse(uri).map_err(|error| error.to_string());
+        let session = session.ok_or_else(|| format!("there is no number {number}"))?;
+        return session.uri().map_err(|error| error.to_string());
     }
     ChannelUri::parse(answer).map_err(|error| format!("neither a number nor a URI: {error}"))
 }
@@ -147,7 +147,11 @@ mod tests {
 
     #[test]
     fn sessions_are_listed_and_picked() {
-        let session = |uri: &str, title: &str| json!({"resource": uri, "title": title, "status": 1, "modifiedAt": "2026-11-15T11:00:00Z"});
+        let session = |uri: &str, title: &str| {
+            SessionSummary::new(
+                json!({"resource": uri, "title": title, "status": 1, "modifiedAt": "2026-11-15T11:00:00Z"}),
+            )
+        };
         let sessions = [session("s:/1", "First\u{1b}[2J"), session("s:/2", "Second")];
         let now = Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap();
         let here = ChannelUri::parse("s:/2").unwrap();
@@ -162,7 +166,7 @@ mod tests {
         assert_eq!(pick(&sessions, "x:/y").unwrap().as_str(), "x:/y");
         assert!(pick(&sessions, "3").is_err() && pick(&sessions, "0").is_err());
         assert!(pick(&sessions, "second").is_err());
-        let many: Vec<Value> = (0..30).map(|n| session(&format!("s:/{n}"), "x")).collect();
+        let many: Vec<SessionSummary> = (0..30).map(|n| session(&format!("s:/{n}"), "x")).collect();
         let lines = session_lines(&many, &here, now);
         assert!(lines.last().unwrap().contains("10 more"), "{lines:?}");
     }

@@ -67,7 +67,7 @@ impl Editor {
     /// Adds to what Up brings back.
     pub(crate) fn remember(&mut self, text: &str) {
         if text.is_empty() || self.history.last().is_some_and(|last| last == text) {
-            return;
+            return; // twice in a row is once
         }
         self.history.push(text.to_owned());
         if self.history.len() > HISTORY_MAX {
@@ -216,7 +216,7 @@ impl Editor {
         self.recalled = Some((index, typed));
     }
 
-    /// The place in another line that is as far from its start as the cursor is from `start`.
+    /// The position in another line that is as far from its start as the cursor is from `start`.
     fn same_column(&self, start: usize, other: usize, other_end: usize) -> usize {
         let column = self.text[start..self.cursor].chars().count();
         let line = &self.text[other..other_end];

@@ -77,8 +77,8 @@ impl Decoder {
         self.pasted.is_none() && self.held.first() == Some(&ESC)
     }
 
-    /// Nothing more came: what waits is what it looks like.
-    pub(crate) fn give_up_waiting(&mut self) -> Option<Key> {
+    /// Nothing more came in time: an Escape that waits was the key itself.
+    pub(crate) fn end_of_sequence(&mut self) -> Option<Key> {
         if !self.is_waiting() {
             return None;
         }
@@ -139,7 +139,7 @@ fn read(rest: &[u8]) -> Step {
     }
 }
 
-/// The character at a place: `None` if these bytes are none, `Some(None)` if it is not complete.
+/// The character at an index: `None` if these bytes are none, `Some(None)` if it is not complete.
 fn character(rest: &[u8], at: usize) -> Option<Option<(char, usize)>> {
     let len = match rest[at] {
         0x00..=0x7f => 1,
@@ -281,7 +281,7 @@ mod tests {
         let mut decoder = Decoder::default();
         assert_eq!(decoder.decode(b"\x1b"), []);
         assert!(decoder.is_waiting());
-        assert_eq!(decoder.give_up_waiting(), Some(Key::Escape));
+        assert_eq!(decoder.end_of_sequence(), Some(Key::Escape));
         assert_eq!(decoder.decode(b"a"), [Key::Char('a')]);
         assert!(!decoder.is_waiting());
         assert_eq!(keys(b"\x1b\x1b[A"), [Key::Escape, Key::Up]);

@@ -1,42 +1,40 @@
-//! `greenroom chat`: talk with an agent in a terminal, or through a pipe.
+//! `greenroom chat`: chat with an agent in a terminal, or through a pipe.
 //!
 //! Promises: finds the local host or starts one; the session stays when this client leaves. What agents say can never control
 //! the terminal.
 
-mod bottom;
 mod command;
 mod complete;
 mod confirm;
 mod dialog;
-mod edit;
 mod editor;
-mod follow;
+mod external_editor;
 mod keys;
+mod line;
+mod live_area;
 mod paint;
 mod part;
 mod plain;
-mod press;
 mod questions;
-mod room;
-mod shell;
-mod start;
-mod styled;
+mod start_host;
 mod tool;
 mod transcript;
 mod tty;
+mod tui;
 mod wrap;
 
 use std::io::IsTerminal;
 
 use anyhow::{Context, bail};
+use client::chat::{ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
 use host::Model;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use wire::ChannelUri;
 
-use self::plain::Plain;
-use self::room::{Room, Wanted};
-use self::shell::Shell;
+use self::plain::PlainChat;
+use self::transcript::HISTORY_MAX;
+use self::tui::TerminalChat;
 use crate::exit::Exit;
 use crate::target::HostOptions;
 use crate::terminal::clean;
@@ -44,12 +42,12 @@ use crate::terminal::clean;
 /// The agent that talks to models.
 const NATIVE: &str = "native";
 
-/// Talk with an agent; this is also what `greenroom` alone does
+/// Chat with an agent; this is also what `greenroom` alone does
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
-  greenroom chat --continue             go on where you were
+  greenroom chat --continue             continue the latest session
   greenroom chat --session scripted:/0190...
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
@@ -61,10 +59,10 @@ With --plain, or where standard input or output is no terminal, each line is one
 asks; answers go to standard output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
 failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
-    /// Go on with this session, or with one chat of it; without it a new session is made
+    /// Continue this session, or one chat of it; without it a new session is created
     #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
     session: Option<ChannelUri>,
-    /// Go on with the session that was used last
+    /// Continue the session that was used last
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
     latest: bool,
     /// Agent of the new session [default: the first one the host offers]
@@ -81,11 +79,11 @@ pub(crate) struct ChatOptions {
 }
 
 impl ChatOptions {
-    fn wanted(&self) -> Wanted {
+    fn selector(&self) -> ChatSelector {
         match (&self.session, self.latest) {
-            (Some(uri), _) => Wanted::Channel(uri.clone()),
-            (None, true) => Wanted::Latest,
-            (None, false) => Wanted::New {
+            (Some(uri), _) => ChatSelector::Channel(uri.clone()),
+            (None, true) => ChatSelector::LatestSession,
+            (None, false) => ChatSelector::NewSession {
                 agent: match &self.model {
                     Some(_) => Some(NATIVE.to_owned()),
                     None => self.agent.clone(),
@@ -104,63 +102,72 @@ impl ChatOptions {
 pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     if options.draws() {
         return match open(&options).await {
-            Ok((room, updates)) => Shell::open(room, updates)?.run().await,
-            Err(error) => Ok(tell(&error)),
+            Ok(chat) => TerminalChat::open(chat)?.run().await,
+            Err(error) => Ok(report(&error)),
         };
     }
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut first = None;
     if !std::io::stdin().is_terminal() {
-        // Nothing is started or made for somebody who has nothing to say.
+        // Nothing is started or created where there is no input.
         first = lines
             .next_line()
             .await
             .context("standard input cannot be read as text")?;
         if first.is_none() {
-            eprintln!("greenroom: nothing was said; `greenroom --help` shows what can be done");
+            eprintln!("greenroom: No input. `greenroom --help` lists the commands");
             return Ok(Exit::Complete);
         }
     }
     match open(&options).await {
-        Ok((room, updates)) => Plain::new(room, updates, lines).run(first).await,
-        Err(error) => Ok(tell(&error)),
+        Ok(chat) => PlainChat::new(chat, lines).run(first).await,
+        Err(error) => Ok(report(&error)),
     }
 }
 
-fn tell(error: &anyhow::Error) -> Exit {
+fn report(error: &anyhow::Error) -> Exit {
     eprintln!("greenroom: {}", clean(&format!("{error:#}")));
     Exit::NoHost
 }
 
-async fn open(options: &ChatOptions) -> anyhow::Result<(Room, Updates)> {
+async fn open(options: &ChatOptions) -> anyhow::Result<OpenChat> {
     let (live, updates) = connect(&options.host, options.model.as_ref()).await?;
     if let Some(model) = &options.model {
-        offers(&live, model)?;
+        check_model(&live, model)?;
     }
-    // Another machine's directories are not ours.
-    let directory = match options.host.named_host() {
-        None => std::env::current_dir().ok(),
-        Some(_) => None,
-    };
-    let model = options.model.as_ref().map(|model| model.id.clone());
-    let room = Room::open(live, &options.wanted(), directory.as_deref()).await?;
-    Ok((room.with_model(model), updates))
+    let mut open_options = open_options();
+    if options.host.named_host().is_some() {
+        // Another machine's directories are not ours.
+        open_options.directory = None;
+    }
+    let mut chat = OpenChat::open(live, updates, &options.selector(), &open_options).await?;
+    chat.set_model(options.model.as_ref().map(|model| model.id.clone()));
+    Ok(chat)
+}
+
+/// How every chat is opened: its agent works where this program does.
+fn open_options() -> OpenOptions {
+    OpenOptions {
+        directory: std::env::current_dir().ok(),
+        history_turns: HISTORY_MAX,
+    }
 }
 
 /// Connects to the host; starts the local one if it is not there.
 async fn connect(host: &HostOptions, model: Option<&Model>) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
-        Err(error) if host.named_host().is_none() && start::is_missing(&error) => {
-            eprintln!("{}", start::start(&host.data_directory()?, model).await?);
+        Err(error) if host.named_host().is_none() && start_host::is_host_missing(&error) => {
+            let started = start_host::start_host(&host.data_directory()?, model).await?;
+            eprintln!("{started}");
             host.live(&root).await
         }
         connected => connected,
     }
 }
 
-/// Whether a host that was running already has the model.
-fn offers(live: &Live, model: &Model) -> anyhow::Result<()> {
+/// Checks that a host that was running already has the model.
+fn check_model(live: &Live, model: &Model) -> anyhow::Result<()> {
     let root = live.root();
     let agents = root.iter().flat_map(|root| root.agents.iter());
     let native = agents.filter(|agent| agent["provider"] == NATIVE);

@@ -1,26 +1,26 @@
-//! Draws on a terminal: settled lines scroll away above a few that are drawn again and again at the bottom.
+//! Draws on a terminal: settled lines scroll away above a live area at the bottom that is drawn again and again.
 //!
 //! Promises: settled lines are written once and stay in the terminal's own history. What is drawn again is never taller
 //! than the screen, and one drawing is one write.
 //! Must not know: what the lines say, where the bytes go.
 
-use super::styled::{Colors, Line};
+use super::line::{Colors, Line};
 
 /// Begins and ends a drawing that shows at once, with the cursor hidden meanwhile.
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
 
-/// The bottom of the screen.
+/// The part of the screen that is drawn again and again: its bottom.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Bottom {
+pub(crate) struct LiveArea {
     pub(crate) lines: Vec<Line>,
     /// Row in `lines` and column of the cursor.
     pub(crate) cursor: (usize, usize),
 }
 
-impl Bottom {
+impl LiveArea {
     /// The last `rows` of it, each no wider than `width`.
-    fn clipped(mut self, width: usize, rows: usize) -> Self {
+    fn clip(mut self, width: usize, rows: usize) -> Self {
         let above = self.lines.len().saturating_sub(rows.max(1));
         // The cursor is what people look at.
         let above = above.min(self.cursor.0);
@@ -28,7 +28,7 @@ impl Bottom {
         self.lines.truncate(rows.max(1));
         self.cursor.0 -= above;
         let lines = self.lines.into_iter();
-        self.lines = lines.map(|line| line.clipped(width)).collect();
+        self.lines = lines.map(|line| line.clip(width)).collect();
         self
     }
 }
@@ -38,7 +38,7 @@ pub(crate) struct Painter {
     colors: Colors,
     /// Columns and rows of the screen.
     size: (usize, usize),
-    drawn: Option<Bottom>,
+    drawn: Option<LiveArea>,
 }
 
 impl Painter {
@@ -65,10 +65,10 @@ impl Painter {
     }
 
     /// What to write to have these lines settle above this bottom.
-    pub(crate) fn draw(&mut self, settled: &[Line], bottom: Bottom) -> String {
+    pub(crate) fn draw(&mut self, settled: &[Line], area: LiveArea) -> String {
         let width = self.width();
-        let bottom = bottom.clipped(width, self.rows().saturating_sub(1));
-        if settled.is_empty() && self.drawn.as_ref() == Some(&bottom) {
+        let area = area.clip(width, self.rows().saturating_sub(1));
+        if settled.is_empty() && self.drawn.as_ref() == Some(&area) {
             return String::new();
         }
         let mut out = BEGIN.to_owned();
@@ -77,17 +77,17 @@ impl Painter {
             out.push_str(&line.encode(self.colors));
             out.push_str("\r\n");
         }
-        let lines = bottom.lines.iter();
+        let lines = area.lines.iter();
         let encoded: Vec<String> = lines.map(|line| line.encode(self.colors)).collect();
         out.push_str(&encoded.join("\r\n"));
-        let (row, column) = bottom.cursor;
-        up(&mut out, bottom.lines.len().saturating_sub(row + 1));
+        let (row, column) = area.cursor;
+        up(&mut out, area.lines.len().saturating_sub(row + 1));
         out.push('\r');
         if column > 0 {
             out.push_str(&format!("\x1b[{}C", column.min(width)));
         }
         out.push_str(END);
-        self.drawn = Some(bottom);
+        self.drawn = Some(area);
         out
     }
 
@@ -131,7 +131,7 @@ mod tests {
     use std::num::NonZero;
 
     use super::*;
-    use crate::chat::styled::Style;
+    use crate::chat::line::Style;
 
     const SIZE: (usize, usize) = (20, 6);
 
@@ -142,8 +142,8 @@ mod tests {
             .collect()
     }
 
-    fn bottom(texts: &[&str], cursor: (usize, usize)) -> Bottom {
-        Bottom {
+    fn bottom(texts: &[&str], cursor: (usize, usize)) -> LiveArea {
+        LiveArea {
             lines: lines(texts),
             cursor,
         }
@@ -167,8 +167,8 @@ mod tests {
             }
         }
 
-        fn draw(&mut self, settled: &[&str], bottom: Bottom) -> String {
-            let written = self.painter.draw(&lines(settled), bottom);
+        fn draw(&mut self, settled: &[&str], area: LiveArea) -> String {
+            let written = self.painter.draw(&lines(settled), area);
             self.terminal.process(written.as_bytes());
             self.shown()
         }

@@ -1,12 +1,12 @@
-//! Messages and response parts in lines: what is printed once and scrolls away.
+//! Messages and response parts in lines.
 //!
 //! Must not know: terminals, how parts come in.
 
 use serde_json::Value;
 use wire::Object;
 
-use super::styled::{Line, Style};
-use super::tool::{body, reference_words, text_of, tool_lines};
+use super::line::{Line, Style};
+use super::tool::{body, reference_text, text_of, tool_lines};
 use super::wrap::wrap;
 use crate::terminal::{clean, clean_line};
 
@@ -16,8 +16,7 @@ pub(crate) const PROMPT: &str = "› ";
 /// A user's message, with what is attached to it.
 pub(crate) fn message_lines(message: &Value, style: Style, width: usize) -> Vec<Line> {
     let text = clean(message["text"].as_str().unwrap_or(""));
-    let room = width.saturating_sub(2).max(1);
-    let mut texts = wrap(&text, room);
+    let mut texts = wrap(&text, width.saturating_sub(2).max(1));
     if texts.is_empty() {
         texts.push(String::new());
     }
@@ -45,29 +44,29 @@ pub(crate) fn part_lines(part: &Object, width: usize) -> Vec<Line> {
         Some("inputRequest") => request_lines(part, width),
         Some("systemNotification") => {
             let text = text_of(part.get("content"));
-            marked("· ", Style::Dim, &text, width)
+            mark("· ", Style::Dim, &text, width)
         }
         Some("error") => {
             let error = &part["error"];
-            let words = clean(error["message"].as_str().unwrap_or("for an unknown reason"));
-            let mut lines = marked("✗ ", Style::Bad, &format!("failed: {words}"), width);
+            let message = clean(error["message"].as_str().unwrap_or("for an unknown reason"));
+            let mut lines = mark("✗ ", Style::Bad, &format!("failed: {message}"), width);
             if part.get("resumable") == Some(&Value::Bool(true)) {
-                lines.extend(body("/resume goes on where it stopped", Style::Dim, width));
+                lines.extend(body("/resume continues the turn", Style::Dim, width));
             }
             lines
         }
         Some("contentRef") => {
-            let words = reference_words(&Value::Object(part.clone()));
-            marked("· ", Style::Dim, &words, width)
+            let text = reference_text(&Value::Object(part.clone()));
+            mark("· ", Style::Dim, &text, width)
         }
         other => {
             let kind = clean_line(other.unwrap_or("unknown"));
-            marked("· ", Style::Dim, &format!("[a part of kind {kind}]"), width)
+            mark("· ", Style::Dim, &format!("[a part of kind {kind}]"), width)
         }
     }
 }
 
-/// A question and what was answered, in few words.
+/// A question and what was answered, in short.
 fn request_lines(part: &Object, width: usize) -> Vec<Line> {
     let request = &part["request"];
     let questions = request["questions"].as_array();
@@ -81,19 +80,19 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
         Some(_) => ("⊘ ", Style::Warn),
         None => ("? ", Style::Warn),
     };
-    let mut lines = marked(sign, style, &message, width);
+    let mut lines = mark(sign, style, &message, width);
     for question in questions.into_iter().flatten() {
         let id = question["id"].as_str().unwrap_or("");
         let Some(answer) = request["answers"].get(id) else {
             continue;
         };
         let title = question["title"].as_str().or(question["message"].as_str());
-        let words = format!(
+        let text = format!(
             "{}: {}",
             clean_line(title.unwrap_or(id)),
-            answer_words(question, answer)
+            answer_text(question, answer)
         );
-        lines.extend(body(&words, Style::Dim, width));
+        lines.extend(body(&text, Style::Dim, width));
     }
     match part.get("response").and_then(Value::as_str) {
         Some("decline") => lines.extend(body("declined", Style::Dim, width)),
@@ -103,8 +102,8 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
     lines
 }
 
-/// An answer as people would say it: labels, not ids.
-pub(crate) fn answer_words(question: &Value, answer: &Value) -> String {
+/// An answer as people read it: labels, not ids.
+pub(crate) fn answer_text(question: &Value, answer: &Value) -> String {
     if answer["state"] == "skipped" {
         return "(skipped)".to_owned();
     }
@@ -115,7 +114,7 @@ pub(crate) fn answer_words(question: &Value, answer: &Value) -> String {
         clean_line(label.unwrap_or(id))
     };
     let value = &answer["value"];
-    let mut words = match &value["value"] {
+    let mut values = match &value["value"] {
         Value::String(id) if value["kind"] == "selected" => vec![label(id)],
         Value::String(text) => vec![clean_line(text)],
         Value::Array(ids) => ids.iter().filter_map(Value::as_str).map(label).collect(),
@@ -125,27 +124,23 @@ pub(crate) fn answer_words(question: &Value, answer: &Value) -> String {
         other => vec![other.to_string()],
     };
     let freeform = value["freeformValues"].as_array().into_iter().flatten();
-    words.extend(freeform.filter_map(Value::as_str).map(clean_line));
-    words.retain(|word| !word.is_empty());
-    words.join(", ")
+    values.extend(freeform.filter_map(Value::as_str).map(clean_line));
+    values.retain(|value| !value.is_empty());
+    values.join(", ")
 }
 
 /// Text behind a sign, further lines indented.
-pub(crate) fn marked(sign: &str, style: Style, text: &str, width: usize) -> Vec<Line> {
-    let mut lines = body(text, Style::Plain, width);
-    if style == Style::Dim {
-        lines = body(text, Style::Dim, width);
-    }
+pub(crate) fn mark(sign: &str, style: Style, text: &str, width: usize) -> Vec<Line> {
+    let text_style = match style {
+        Style::Dim => Style::Dim,
+        _ => Style::Plain,
+    };
+    let mut lines = body(text, text_style, width);
     let Some(first) = lines.first_mut() else {
-        return lines;
+        return lines; // an empty text has no line to mark
     };
     let rest = first.text().trim_start().to_owned();
-    let rest_style = if style == Style::Dim {
-        Style::Dim
-    } else {
-        Style::Plain
-    };
-    *first = Line::new(style, sign).then(rest_style, rest);
+    *first = Line::new(style, sign).then(text_style, rest);
     lines
 }
 
@@ -179,8 +174,7 @@ mod tests {
             json!({"kind": "error", "error": {"message": "out of credit"}, "resumable": true}),
             expect![[r#"
                 ✗ failed: out of credit
-                  /resume goes on where it
-                  stopped
+                  /resume continues the turn
             "#]],
         );
         check(

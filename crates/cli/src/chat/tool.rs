@@ -1,15 +1,15 @@
 //! A tool call in lines: what it does, how far it is, what came of it.
 //!
-//! Promises: every state of a call has a look of its own; long input and output are cut, and it is said by how much.
+//! Promises: every state of a call has a look of its own; long input and output are cut, and by how much is shown.
 //! Must not know: terminals, how a call is confirmed.
 
 use serde_json::Value;
 use wire::Object;
 
-use super::styled::{Line, Style};
+use super::line::{Line, Style};
 use super::wrap::wrap;
+use crate::format::format_bytes;
 use crate::terminal::{clean, clean_line};
-use crate::words::bytes_words;
 
 /// Lines of input shown before a call is confirmed.
 const INPUT_LINES_MAX: usize = 12;
@@ -43,9 +43,9 @@ pub(crate) fn tool_lines(call: &Object, width: usize) -> Vec<Line> {
         "completed" | "pending-result-confirmation" => {
             lines.extend(first_lines(&content_text(call), RESULT_LINES_MAX, width));
             if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
-                let words = error["message"].as_str().or(error.as_str());
-                let words = words.map_or_else(|| error.to_string(), str::to_owned);
-                lines.extend(body(&words, Style::Bad, width));
+                let message = error["message"].as_str().or(error.as_str());
+                let message = message.map_or_else(|| error.to_string(), str::to_owned);
+                lines.extend(body(&message, Style::Bad, width));
             }
         }
         "auth-required" => lines.extend(body(
@@ -54,10 +54,10 @@ pub(crate) fn tool_lines(call: &Object, width: usize) -> Vec<Line> {
             width,
         )),
         "cancelled" => {
-            for (words, field) in [("why", "reasonMessage"), ("instead", "userSuggestion")] {
+            for (label, field) in [("why", "reasonMessage"), ("instead", "userSuggestion")] {
                 let text = text_of(call.get(field));
                 if !text.is_empty() {
-                    lines.extend(body(&format!("{words}: {text}"), Style::Dim, width));
+                    lines.extend(body(&format!("{label}: {text}"), Style::Dim, width));
                 }
             }
         }
@@ -75,22 +75,23 @@ fn question_lines(call: &Object, width: usize) -> Vec<Line> {
     }
     if let Some(risk) = call.get("riskAssessment").filter(|risk| !risk.is_null()) {
         let reason = text_of(risk.get("reason"));
-        let words = match risk["safety"].as_f64() {
+        let risk_text = match risk["safety"].as_f64() {
             Some(safety) => format!("safety {:.0} %: {reason}", safety * 100.0),
-            None => "its risk is being looked at".to_owned(),
+            None => "its risk is being assessed".to_owned(),
         };
-        lines.extend(body(&words, Style::Warn, width));
+        lines.extend(body(&risk_text, Style::Warn, width));
     }
-    lines.extend(first_lines(
-        &input_text(call.get("toolInput")),
-        INPUT_LINES_MAX,
-        width,
-    ));
+    let input = match call.get("toolInput") {
+        Some(Value::String(input)) => input_text(input),
+        Some(reference @ Value::Object(_)) => reference_text(reference),
+        _ => String::new(),
+    };
+    lines.extend(first_lines(&input, INPUT_LINES_MAX, width));
     let edits = call
         .get("edits")
         .and_then(|edits| edits["items"].as_array());
     for edit in edits.into_iter().flatten() {
-        lines.extend(body(&edit_words(edit), Style::Plain, width));
+        lines.extend(body(&edit_text(edit), Style::Plain, width));
     }
     lines
 }
@@ -115,14 +116,11 @@ fn title(call: &Object, status: &str) -> String {
             first(&["pastTenseMessage", "invocationMessage"])
         }
         "pending-confirmation" => first(&["confirmationTitle", "invocationMessage"]),
-        "cancelled" => {
-            let how = match call.get("reason").and_then(Value::as_str) {
-                Some("denied") => "denied",
-                Some("result-denied") => "its result was denied",
-                _ => "not run to its end",
-            };
-            format!("{}: {how}", name())
-        }
+        "cancelled" => match call.get("reason").and_then(Value::as_str) {
+            Some("denied") => format!("{}: denied", name()),
+            Some("result-denied") => format!("{}: its result was denied", name()),
+            _ => format!("Cancelled: {}", first(&["invocationMessage", "intention"])),
+        },
         _ => first(&["invocationMessage", "intention"]),
     }
 }
@@ -140,20 +138,16 @@ pub(crate) fn text_of(value: Option<&Value>) -> String {
 }
 
 /// Input as people read it: an object's fields one by one, anything else as it is.
-pub(crate) fn input_text(input: Option<&Value>) -> String {
-    match input {
-        Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(fields)) => {
-                let lines = fields.iter().map(|(name, value)| match value {
-                    Value::String(text) => format!("{name}: {text}"),
-                    other => format!("{name}: {other}"),
-                });
-                clean(&lines.collect::<Vec<_>>().join("\n"))
-            }
-            _ => clean(text),
-        },
-        Some(reference @ Value::Object(_)) => reference_words(reference),
-        _ => String::new(),
+pub(crate) fn input_text(input: &str) -> String {
+    match serde_json::from_str(input) {
+        Ok(Value::Object(fields)) => {
+            let lines = fields.iter().map(|(name, value)| match value {
+                Value::String(text) => format!("{name}: {text}"),
+                other => format!("{name}: {other}"),
+            });
+            clean(&lines.collect::<Vec<_>>().join("\n"))
+        }
+        _ => clean(input),
     }
 }
 
@@ -171,7 +165,7 @@ fn block_text(block: &Value) -> String {
     let text = |field: &str| clean_line(block[field].as_str().unwrap_or(""));
     match block["type"].as_str() {
         Some("text") => clean(block["text"].as_str().unwrap_or("")),
-        Some("fileEdit") => edit_words(block),
+        Some("fileEdit") => edit_text(block),
         Some("subagent") => format!("→ {}: {}", text("title"), text("resource")),
         Some("terminal") => {
             let result = &block["result"];
@@ -182,27 +176,27 @@ fn block_text(block: &Value) -> String {
                 .trim_end()
                 .to_owned()
         }
-        Some("resource") => reference_words(block),
+        Some("resource") => reference_text(block),
         Some("embeddedResource") => {
             let bytes = block["data"]
                 .as_str()
                 .map_or(0, |data| data.len() as u64 / 4 * 3);
-            format!("[{}, {}]", text("contentType"), bytes_words(bytes))
+            format!("[{}, {}]", text("contentType"), format_bytes(bytes))
         }
         other => format!("[{}]", clean_line(other.unwrap_or("something unknown"))),
     }
 }
 
 /// A reference to content that is kept elsewhere.
-pub(crate) fn reference_words(reference: &Value) -> String {
+pub(crate) fn reference_text(reference: &Value) -> String {
     let kind = reference["contentType"].as_str().unwrap_or("content");
     let size = reference["sizeHint"].as_u64();
-    let size = size.map_or(String::new(), |bytes| format!(", {}", bytes_words(bytes)));
+    let size = size.map_or(String::new(), |bytes| format!(", {}", format_bytes(bytes)));
     let uri = reference["uri"].as_str().unwrap_or("");
     format!("[{}{size}: {}]", clean_line(kind), clean_line(uri))
 }
 
-fn edit_words(edit: &Value) -> String {
+fn edit_text(edit: &Value) -> String {
     let side = |side: &str| edit[side]["uri"].as_str().map(file_name);
     let what = match (side("before"), side("after")) {
         (Some(before), Some(after)) if before == after => format!("edits {after}"),
@@ -224,7 +218,7 @@ fn file_name(uri: &str) -> String {
 
 fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (index, text) in wrap(title, room(width)).into_iter().enumerate() {
+    for (index, text) in wrap(title, text_width(width)).into_iter().enumerate() {
         let before = if index == 0 {
             Line::new(style, format!("{sign} "))
         } else {
@@ -237,13 +231,13 @@ fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
 
 /// Indented text.
 pub(crate) fn body(text: &str, style: Style, width: usize) -> Vec<Line> {
-    let lines = wrap(text, room(width)).into_iter();
+    let lines = wrap(text, text_width(width)).into_iter();
     lines
         .map(|text| Line::new(style, format!("{}{text}", " ".repeat(INDENT))))
         .collect()
 }
 
-fn room(width: usize) -> usize {
+fn text_width(width: usize) -> usize {
     width.saturating_sub(INDENT).max(1)
 }
 
@@ -360,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_output_has_words() {
+    fn every_kind_of_output_has_a_text() {
         check(
             json!({"status": "completed", "success": true, "pastTenseMessage": "Did", "content": [
                 {"type": "subagent", "title": "Helper", "resource": "ahp-chat:/w"},

@@ -1,15 +1,15 @@
 //! A chat as lines: what is settled and printed once, and what still moves.
 //!
-//! Promises: a settled line never changes; between two looks every line is given out once. What still moves is a function of
+//! Promises: a settled line never changes; every line is returned once. What still moves is a function of
 //! the state, how far it was printed, and the width.
 //! Must not know: terminals.
 
+use client::chat::{TextKind, TextPosition, TurnEvent, TurnFollower};
 use wire::Object;
 use wire::state::{ChatState, Outcome};
 
-use super::follow::{Follow, Place, Seen, TextKind};
-use super::part::{marked, message_lines, part_lines};
-use super::styled::{Line, Style};
+use super::line::{Line, Style};
+use super::part::{mark, message_lines, part_lines};
 use super::wrap::{Tail, wrap};
 use crate::terminal::{Cleaner, clean};
 
@@ -21,7 +21,7 @@ const WAITING_LINES_MAX: usize = 6;
 /// What was printed of a chat.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    follow: Follow,
+    follower: TurnFollower,
     text: Option<Text>,
     /// What was printed last, to know where a blank line belongs.
     last: Option<Block>,
@@ -35,7 +35,7 @@ struct Text {
     tail: Tail,
     /// Blank lines that are printed only if something follows.
     blank: usize,
-    begun: bool,
+    has_begun: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,15 +59,15 @@ impl Transcript {
     /// One that goes on from here: what the chat holds is taken for printed.
     pub(crate) fn after(chat: &ChatState) -> Self {
         let mut transcript = Self::below();
-        let _ = transcript.follow.look(chat, 0);
+        transcript.follower.skip(chat);
         transcript
     }
 
     /// The lines that have settled since the last look.
     pub(crate) fn settle(&mut self, chat: &ChatState, width: usize) -> Vec<Line> {
         let mut lines = Vec::new();
-        for seen in self.follow.look(chat, HISTORY_MAX) {
-            self.take(seen, width, &mut lines);
+        for event in self.follower.follow(chat, HISTORY_MAX) {
+            self.take(event, width, &mut lines);
         }
         lines
     }
@@ -76,10 +76,10 @@ impl Transcript {
     pub(crate) fn moving(&self, chat: &ChatState, width: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut last = self.last;
-        let mut open = self.follow.open_parts(chat).into_iter();
+        let mut open = self.follower.open_parts(chat).into_iter();
         if let Some(text) = &self.text {
             if let Some(rest) = text.tail.rest() {
-                if !text.begun {
+                if !text.has_begun {
                     gap(&mut last, Block::Text, &mut lines);
                 }
                 lines.extend((0..text.blank).map(|_| Line::default()));
@@ -106,38 +106,42 @@ impl Transcript {
         lines
     }
 
-    fn take(&mut self, seen: Seen, width: usize, lines: &mut Vec<Line>) {
-        match seen {
-            Seen::LeftOut { turns } => {
-                let words = match turns {
+    fn take(&mut self, event: TurnEvent, width: usize, lines: &mut Vec<Line>) {
+        match event {
+            TurnEvent::Omitted { turns } => {
+                let text = match turns {
                     0 => "earlier turns are not shown".to_owned(),
                     1 => "1 earlier turn is not shown".to_owned(),
                     more => format!("{more} earlier turns are not shown"),
                 };
-                self.block(Block::Part, marked("· ", Style::Dim, &words, width), lines);
+                self.block(Block::Part, mark("· ", Style::Dim, &text, width), lines);
             }
-            Seen::Began(message) => {
+            TurnEvent::Started { message, .. } => {
                 let message = message_lines(&message, Style::Bold, width);
                 self.block(Block::Message, message, lines);
             }
-            Seen::Resumed => self.block(
+            TurnEvent::Resumed => self.block(
                 Block::Ending,
-                marked("· ", Style::Dim, "resumed", width),
+                mark("· ", Style::Dim, "resumed", width),
                 lines,
             ),
-            Seen::Text { kind, place, text } => {
-                if place == Place::Begins {
+            TurnEvent::Text {
+                kind,
+                position,
+                text,
+            } => {
+                if position == TextPosition::Start {
                     self.text = Some(Text {
                         kind,
                         cleaner: Cleaner::default(),
                         tail: Tail::default(),
                         blank: 0,
-                        begun: false,
+                        has_begun: false,
                     });
                 }
-                self.text_came(&text, width, lines);
+                self.add_text(&text, width, lines);
             }
-            Seen::TextEnded => {
+            TurnEvent::TextEnded => {
                 if let Some(mut text) = self.text.take() {
                     let rest = text.tail.take_rest().unwrap_or_default();
                     for line in wrap(&rest, width) {
@@ -145,32 +149,34 @@ impl Transcript {
                     }
                 }
             }
-            Seen::Part(part) => self.block(Block::Part, part_lines(&part, width), lines),
-            Seen::Ended(Outcome::Cancelled) => {
-                let cancelled = marked("⊘ ", Style::Warn, "cancelled", width);
+            TurnEvent::Part(part) => self.block(Block::Part, part_lines(&part, width), lines),
+            TurnEvent::Ended {
+                outcome: Outcome::Cancelled,
+                ..
+            } => {
+                let cancelled = mark("⊘ ", Style::Warn, "cancelled", width);
                 self.block(Block::Ending, cancelled, lines);
             }
-            // An error was told by its part.
-            Seen::Ended(Outcome::Complete | Outcome::Error { .. }) => {}
-            Seen::CutBack => {
-                let words =
-                    "the conversation was cut back; what stands above is no longer part of it";
-                self.block(
-                    Block::Ending,
-                    marked("⊘ ", Style::Warn, words, width),
-                    lines,
-                );
+            // An error is shown by its part.
+            TurnEvent::Ended {
+                outcome: Outcome::Complete | Outcome::Error { .. },
+                ..
+            } => {}
+            TurnEvent::Rewound => {
+                let text = "Rewound: messages above no longer count";
+                self.block(Block::Ending, mark("⊘ ", Style::Warn, text, width), lines);
             }
         }
     }
 
-    fn text_came(&mut self, more: &str, width: usize, lines: &mut Vec<Line>) {
+    fn add_text(&mut self, more: &str, width: usize, lines: &mut Vec<Line>) {
+        debug_assert!(self.text.is_some(), "a text starts before it continues");
         let Some(text) = &mut self.text else {
-            return;
+            return; // without a start there is nothing to continue
         };
         let cleaned = text.cleaner.clean(more);
         text.tail.push(&cleaned);
-        for line in text.tail.settled(width) {
+        for line in text.tail.take_settled(width) {
             text.line(line, &mut self.last, lines);
         }
     }
@@ -187,11 +193,11 @@ impl Text {
     /// A line of the text has settled. Blank lines at its beginning and end are left out.
     fn line(&mut self, line: String, last: &mut Option<Block>, lines: &mut Vec<Line>) {
         if line.is_empty() {
-            self.blank += usize::from(self.begun);
-            return;
+            self.blank += usize::from(self.has_begun);
+            return; // printed only if something follows
         }
-        if !self.begun {
-            self.begun = true;
+        if !self.has_begun {
+            self.has_begun = true;
             gap(last, Block::Text, lines);
         }
         let blank = std::mem::take(&mut self.blank);
@@ -249,7 +255,7 @@ mod tests {
     use wire::{Action, ActionKind};
 
     use super::*;
-    use crate::chat::styled::Colors;
+    use crate::chat::line::Colors;
 
     struct Page {
         chat: ChatState,

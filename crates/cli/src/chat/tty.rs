@@ -1,4 +1,4 @@
-//! The terminal itself: raw while it is talked through, as it was before in every other moment.
+//! The terminal itself: raw while a chat is shown on it, as it was before at all other times.
 //!
 //! Promises: however the program ends, by a panic too, the terminal is as it was found.
 //! Must not know: what is typed and drawn.
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 /// Bracketed paste on; and off again, with the cursor shown.
 const BEGIN: &[u8] = b"\x1b[?2004h";
 const END: &[u8] = b"\x1b[?2004l\x1b[?25h";
-/// What is taken for the size of a terminal that does not tell.
+/// Assumed for a terminal that does not report its size.
 const SIZE_UNKNOWN: (usize, usize) = (80, 24);
 const READ_BYTES: usize = 4_096;
 /// Pieces of input that may wait to be looked at.
@@ -22,11 +22,11 @@ const PIECES_MAX: usize = 256;
 /// How long the reader may take to stop reading.
 const PAUSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What the terminal was like, while it is not.
+/// The settings of the terminal before raw mode, while it is raw.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 static HOOK: Once = Once::new();
 
-/// A terminal that is talked through. Dropping it puts things back.
+/// The terminal in raw mode. Dropping it restores what it was.
 pub(crate) struct Tty {
     input: mpsc::Receiver<Vec<u8>>,
     gate: Arc<Gate>,
@@ -54,7 +54,7 @@ impl Tty {
         HOOK.call_once(|| {
             let previous = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                put_back();
+                restore_terminal();
                 previous(panic);
             }));
         });
@@ -67,12 +67,12 @@ impl Tty {
             // An error means that the terminal is gone; the input ends then.
             .spawn(move || drop(read_input(&sender, woken, &reader)))?;
         let tty = Self { input, gate, wake };
-        tty.enter()?;
+        tty.enter_raw_mode()?;
         Ok(tty)
     }
 
     /// Makes the terminal raw, at the start and after every time it was put back.
-    pub(crate) fn enter(&self) -> io::Result<()> {
+    pub(crate) fn enter_raw_mode(&self) -> io::Result<()> {
         let before = tcgetattr(rustix::stdio::stdin())?;
         let mut raw = before.clone();
         raw.make_raw();
@@ -88,12 +88,12 @@ impl Tty {
     }
 
     /// Gives the terminal to somebody else, until [`Tty::enter`].
-    pub(crate) fn leave(&mut self) {
+    pub(crate) fn leave_raw_mode(&mut self) {
         self.gate.set(Reading::Stopping);
         if self.wake.write_all(b".").is_ok() {
             self.gate.wait_until_off();
         }
-        put_back();
+        restore_terminal();
     }
 
     /// Columns and rows.
@@ -119,7 +119,7 @@ impl Gate {
     }
 
     /// Waits, as the reader, until input may be read.
-    fn pass(&self) {
+    fn wait_until_on(&self) {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         while *reading != Reading::On {
             *reading = Reading::Off;
@@ -145,7 +145,7 @@ fn read_input(
 ) -> io::Result<()> {
     let stdin = rustix::stdio::stdin();
     loop {
-        gate.pass();
+        gate.wait_until_on();
         let (typed, stopped) = {
             let mut fds = [
                 PollFd::new(&stdin, PollFlags::IN),
@@ -176,11 +176,11 @@ fn read_input(
 
 impl Drop for Tty {
     fn drop(&mut self) {
-        put_back();
+        restore_terminal();
     }
 }
 
-fn put_back() {
+fn restore_terminal() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(before) = before {
         // A terminal that is gone needs nothing put back.

@@ -12,7 +12,7 @@ const TAB: &str = "    ";
 /// Where the first line of a text ends and the next one begins; none if all of it fits on one line.
 fn next_line(text: &str, width: usize) -> Option<(usize, usize)> {
     let mut used = 0;
-    // The last place to break at: where the line would end, and where the next would begin.
+    // The last gap to break at: where the line would end, and where the next would begin.
     let mut gap: Option<(usize, usize)> = None;
     let mut in_gap = true; // spaces that begin a line indent it
     for (at, c) in text.char_indices() {
@@ -41,7 +41,7 @@ fn next_line(text: &str, width: usize) -> Option<(usize, usize)> {
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut tail = Tail::default();
     tail.push(text);
-    let mut lines = tail.settled(width);
+    let mut lines = tail.take_settled(width);
     lines.extend(tail.take_rest());
     lines
 }
@@ -58,7 +58,7 @@ impl Tail {
     }
 
     /// Takes out the lines that cannot change any more.
-    pub(crate) fn settled(&mut self, width: usize) -> Vec<String> {
+    pub(crate) fn take_settled(&mut self, width: usize) -> Vec<String> {
         let width = width.max(1);
         let mut lines = Vec::new();
         let mut from = 0;
@@ -128,7 +128,7 @@ mod tests {
                 let chars: Vec<char> = text.chars().collect();
                 for piece in chars.chunks(size) {
                     tail.push(&piece.iter().collect::<String>());
-                    lines.extend(tail.settled(width));
+                    lines.extend(tail.take_settled(width));
                 }
                 lines.extend(tail.take_rest());
                 assert_eq!(lines, wrap(text, width), "width {width}, pieces of {size}");

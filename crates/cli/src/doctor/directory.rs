@@ -1,4 +1,4 @@
-//! What the doctor looks at on disk: the data directory and what lies in it.
+//! The doctor's checks on disk: the data directory and what is in it.
 //!
 //! Must not know: hosts that run elsewhere.
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use host::journal::SqliteReader;
 
 use super::Finding;
-use crate::words::bytes_words;
+use crate::format::format_bytes;
 
 /// Below this a host soon cannot record anything (G-15).
 const DISK_FREE_FAIL: u64 = 64 << 20;
@@ -20,40 +20,40 @@ pub(super) fn check(data: &Path) -> Vec<Finding> {
     let metadata = match fs::metadata(data) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let words = format!(
-                "{} is not there yet; `greenroom serve` makes it",
+            let message = format!(
+                "{} is not there yet; `greenroom serve` creates it",
                 data.display()
             );
-            return vec![Finding::warn("data directory", words)];
+            return vec![Finding::warn("data directory", message)];
         }
         Err(error) => {
-            let words = format!(
-                "{} cannot be looked at: {error}; check who owns it",
+            let message = format!(
+                "{} cannot be read: {error}; check who owns it",
                 data.display()
             );
-            return vec![Finding::fail("data directory", words)];
+            return vec![Finding::fail("data directory", message)];
         }
     };
     vec![
-        directory(data, &metadata),
-        lock(&data.join("lock")),
-        journal(data),
-        private_file(
+        check_directory(data, &metadata),
+        check_lock(&data.join("lock")),
+        check_journal(data),
+        check_private_file(
             "token file",
             &data.join("token"),
-            "`greenroom serve` makes one",
+            "`greenroom serve` creates one",
         ),
-        disk(data),
+        check_disk(data),
     ]
 }
 
-fn directory(data: &Path, metadata: &Metadata) -> Finding {
+fn check_directory(data: &Path, metadata: &Metadata) -> Finding {
     const WHAT: &str = "data directory";
-    let place = data.display();
+    let path = data.display();
     if !metadata.is_dir() {
         return Finding::fail(
             WHAT,
-            format!("{place} is not a directory; choose another with --data"),
+            format!("{path} is not a directory; choose another with --data"),
         );
     }
     // Asks the system instead of trying: the doctor changes nothing.
@@ -62,19 +62,19 @@ fn directory(data: &Path, metadata: &Metadata) -> Finding {
     if rustix::fs::access(data, access).is_err() {
         return Finding::fail(
             WHAT,
-            format!("{place} cannot be written; give it to the user the host runs as"),
+            format!("{path} cannot be written; give it to the user the host runs as"),
         );
     }
     match mode(metadata) {
         open if open & 0o077 != 0 => Finding::warn(
             WHAT,
-            format!("{place} can be entered by others (mode {open:o}); run `chmod 700 {place}`"),
+            format!("{path} can be entered by others (mode {open:o}); run `chmod 700 {path}`"),
         ),
-        _ => Finding::ok(WHAT, place.to_string()),
+        _ => Finding::ok(WHAT, path.to_string()),
     }
 }
 
-fn lock(path: &Path) -> Finding {
+fn check_lock(path: &Path) -> Finding {
     const WHAT: &str = "lock";
     let file = match File::open(path) {
         Ok(file) => file,
@@ -82,11 +82,11 @@ fn lock(path: &Path) -> Finding {
             return Finding::ok(WHAT, "free: no host has served this directory yet");
         }
         Err(error) => {
-            let words = format!(
+            let message = format!(
                 "{} cannot be read: {error}; check who owns it",
                 path.display()
             );
-            return Finding::fail(WHAT, words);
+            return Finding::fail(WHAT, message);
         }
     };
     // Shared, and given back at once when the file is closed.
@@ -106,10 +106,10 @@ fn lock(path: &Path) -> Finding {
     }
 }
 
-fn journal(data: &Path) -> Finding {
+fn check_journal(data: &Path) -> Finding {
     const WHAT: &str = "journal";
     if !data.join("journal.sqlite").exists() {
-        return Finding::ok(WHAT, "none yet; the first start makes it");
+        return Finding::ok(WHAT, "none yet; the first start creates it");
     }
     match SqliteReader::open(data) {
         Ok(_) => Finding::ok(WHAT, "can be read by this version"),
@@ -123,13 +123,13 @@ fn journal(data: &Path) -> Finding {
 }
 
 /// A file that only its owner may read.
-pub(super) fn private_file(what: &'static str, path: &Path, if_missing: &str) -> Finding {
+pub(super) fn check_private_file(what: &'static str, path: &Path, if_missing: &str) -> Finding {
     match fs::metadata(path) {
         Ok(metadata) if mode(&metadata) & 0o077 != 0 => {
-            let (mode, place) = (mode(&metadata), path.display());
+            let (mode, path) = (mode(&metadata), path.display());
             Finding::fail(
                 what,
-                format!("{place} can be read by others (mode {mode:o}); run `chmod 600 {place}`"),
+                format!("{path} can be read by others (mode {mode:o}); run `chmod 600 {path}`"),
             )
         }
         Ok(_) => Finding::ok(
@@ -139,27 +139,26 @@ pub(super) fn private_file(what: &'static str, path: &Path, if_missing: &str) ->
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Finding::ok(what, format!("none; {if_missing}"))
         }
-        Err(error) => Finding::fail(
-            what,
-            format!("{} cannot be looked at: {error}", path.display()),
-        ),
+        Err(error) => Finding::fail(what, format!("{} cannot be read: {error}", path.display())),
     }
 }
 
-fn disk(data: &Path) -> Finding {
+fn check_disk(data: &Path) -> Finding {
     const WHAT: &str = "disk space";
     let free = match rustix::fs::statvfs(data) {
         Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
-        Err(error) => return Finding::warn(WHAT, format!("cannot be told: {error}")),
+        Err(error) => return Finding::warn(WHAT, format!("unknown: {error}")),
     };
-    let words = format!("{} free", bytes_words(free));
+    let message = format!("{} free", format_bytes(free));
     match free {
         free if free < DISK_FREE_FAIL => Finding::fail(
             WHAT,
-            format!("{words}: too little to record turns; make room"),
+            format!("{message}: too little to record turns; free some space"),
         ),
-        free if free < DISK_FREE_WARN => Finding::warn(WHAT, format!("{words}; make room soon")),
-        _ => Finding::ok(WHAT, words),
+        free if free < DISK_FREE_WARN => {
+            Finding::warn(WHAT, format!("{message}; free some space soon"))
+        }
+        _ => Finding::ok(WHAT, message),
     }
 }
 
@@ -213,21 +212,21 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let path = data.path().join("lock");
         fs::write(&path, "77\n").unwrap();
-        assert!(lock(&path).words.contains("free"));
+        assert!(check_lock(&path).message.contains("free"));
         let held = File::open(&path).unwrap();
         held.lock().unwrap();
-        assert!(lock(&path).words.contains("pid 77"));
+        assert!(check_lock(&path).message.contains("pid 77"));
     }
 
     #[test]
     fn a_journal_that_is_none_fails() {
         let data = tempfile::tempdir().unwrap();
-        assert_eq!(journal(data.path()).level, Level::Ok);
+        assert_eq!(check_journal(data.path()).level, Level::Ok);
         fs::write(
             data.path().join("journal.sqlite"),
-            "not a database, and long enough to tell",
+            "not a database, and long enough to be sure",
         )
         .unwrap();
-        assert_eq!(journal(data.path()).level, Level::Fail);
+        assert_eq!(check_journal(data.path()).level, Level::Fail);
     }
 }

@@ -8,7 +8,7 @@ mod network;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::screen::print;
+use crate::output::print;
 use crate::target::HostOptions;
 
 /// Check the data directory, the journal and the host, and say what to do about what is wrong
@@ -39,31 +39,31 @@ enum Level {
 struct Finding {
     what: &'static str,
     level: Level,
-    words: String,
+    message: String,
 }
 
 impl Finding {
-    fn ok(what: &'static str, words: impl Into<String>) -> Self {
+    fn ok(what: &'static str, message: impl Into<String>) -> Self {
         Self {
             what,
             level: Level::Ok,
-            words: words.into(),
+            message: message.into(),
         }
     }
 
-    fn warn(what: &'static str, words: impl Into<String>) -> Self {
+    fn warn(what: &'static str, message: impl Into<String>) -> Self {
         Self {
             what,
             level: Level::Warn,
-            words: words.into(),
+            message: message.into(),
         }
     }
 
-    fn fail(what: &'static str, words: impl Into<String>) -> Self {
+    fn fail(what: &'static str, message: impl Into<String>) -> Self {
         Self {
             what,
             level: Level::Fail,
-            words: words.into(),
+            message: message.into(),
         }
     }
 
@@ -72,12 +72,12 @@ impl Finding {
             "{:4}  {:15} {}\n",
             self.level.name(),
             self.what,
-            crate::terminal::clean_line(&self.words)
+            crate::terminal::clean_line(&self.message)
         )
     }
 
     fn json(&self) -> Value {
-        json!({"check": self.what, "level": self.level.name(), "message": self.words})
+        json!({"check": self.what, "level": self.level.name(), "message": self.message})
     }
 }
 

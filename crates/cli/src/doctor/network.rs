@@ -1,4 +1,4 @@
-//! What the doctor looks at outside the disk: the host that should answer, and the port it would use.
+//! The doctor's checks outside the disk: the host that should answer, and the port it would use.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -6,41 +6,41 @@ use std::path::Path;
 use client::{Connection, Endpoint, EndpointError};
 
 use super::Finding;
-use super::directory::private_file;
+use super::directory::check_private_file;
 use crate::target::HostOptions;
 
 pub(super) async fn check(options: &HostOptions, data: &Path) -> Vec<Finding> {
     if options.named_host().is_some() {
-        return vec![answers(options).await];
+        return vec![check_host(options).await];
     }
     let port = SocketAddr::from((Ipv4Addr::LOCALHOST, host::DEFAULT_PORT));
     let endpoint = match Endpoint::find(data) {
         Ok(endpoint) => endpoint,
         Err(EndpointError::NoHost { .. }) => {
             let none = Finding::warn("host", "none is running; start one with `greenroom serve`");
-            return vec![none, default_port(port, None)];
+            return vec![none, check_port(port, None)];
         }
         Err(error) => {
             return vec![
                 Finding::fail("host", error.to_string()),
-                default_port(port, None),
+                check_port(port, None),
             ];
         }
     };
-    let file = private_file(
+    let file = check_private_file(
         "endpoint file",
         &data.join(client::endpoint::FILE_NAME),
         "no host runs",
     );
     vec![
         file,
-        answers(options).await,
-        default_port(port, Some(&endpoint.url)),
+        check_host(options).await,
+        check_port(port, Some(&endpoint.url)),
     ]
 }
 
 /// Does the host answer, and what is it?
-async fn answers(options: &HostOptions) -> Finding {
+async fn check_host(options: &HostOptions) -> Finding {
     const WHAT: &str = "host";
     let asked = async {
         let target = options.target()?;
@@ -69,7 +69,7 @@ async fn answers(options: &HostOptions) -> Finding {
 }
 
 /// Is the port that `greenroom serve` uses by default free, or taken by our host?
-fn default_port(address: SocketAddr, ours: Option<&str>) -> Finding {
+fn check_port(address: SocketAddr, ours: Option<&str>) -> Finding {
     const WHAT: &str = "port";
     let taken = TcpListener::bind(address).is_err();
     let is_ours = ours.is_some_and(|url| url.contains(&format!(":{}/", address.port())));
@@ -95,13 +95,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let url = format!("ws://{address}/");
-        assert_eq!(default_port(address, Some(&url)).level, Level::Ok);
+        assert_eq!(check_port(address, Some(&url)).level, Level::Ok);
         assert_eq!(
-            default_port(address, Some("ws://127.0.0.1:1/")).level,
+            check_port(address, Some("ws://127.0.0.1:1/")).level,
             Level::Warn
         );
-        assert_eq!(default_port(address, None).level, Level::Warn);
+        assert_eq!(check_port(address, None).level, Level::Warn);
         drop(listener);
-        assert!(default_port(address, None).words.contains("is free"));
+        assert!(check_port(address, None).message.contains("is free"));
     }
 }

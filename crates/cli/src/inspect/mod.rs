@@ -1,5 +1,5 @@
-//! `greenroom inspect`: what was said and what the model was shown of it, read from the data directory; no host is needed,
-//! and one may run.
+//! `greenroom inspect`: the messages of a chat and what the model was sent of them, read from the data directory; no host is
+//! needed, and one may run.
 //!
 //! Promises: nothing it shows ever travels over the protocol; what was kept comes out as it was.
 
@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use client::endpoint;
 use wire::ChannelUri;
 
-use crate::archive::find;
+use crate::archive::find_session;
 use crate::exit::Exit;
 
-/// Show what was said and what the model was shown of it
+/// Show the messages of a chat and what the model was sent of them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom inspect scripted:/0190...
@@ -23,7 +23,7 @@ use crate::exit::Exit;
   greenroom inspect ahp-chat://default/... --prompt --last 1 --json | jq '.[0].sections'
 
 Reads the data directory: no host has to run, and one that does is not disturbed. The newest 50 renders of each chat are \
-kept there, for whoever may read that directory and nobody else.")]
+stored there, for whoever may read that directory and nobody else.")]
 pub(crate) struct InspectOptions {
     /// The chat; or a session, for all of its chats
     #[arg(value_parser = ChannelUri::parse)]
@@ -47,19 +47,19 @@ pub(crate) struct InspectOptions {
 
 pub(crate) fn run(options: &InspectOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
-    let (archive, session) = find(&data, &options.uri)?;
+    let (archive, session) = find_session(&data, &options.uri)?;
     if !options.prompt {
         let turns = turns::turns_of(&archive, &session, options.turn.as_deref())?;
         match options.json {
-            true => crate::screen::print(&format!("{}\n", turns::as_json(&turns)))?,
-            false => crate::screen::print(&turns::as_words(&turns))?,
+            true => crate::output::print(&format!("{}\n", turns::to_json(&turns)))?,
+            false => crate::output::print(&turns::to_text(&turns))?,
         }
         return Ok(Exit::Complete);
     }
     let renders = prompt::renders_of(&archive, &session, options.last)?;
     match options.json {
-        true => crate::screen::print(&format!("{}\n", prompt::as_json(&renders)))?,
-        false => crate::screen::print(&prompt::as_words(&renders))?,
+        true => crate::output::print(&format!("{}\n", prompt::to_json(&renders)))?,
+        false => crate::output::print(&prompt::to_text(&renders))?,
     }
     Ok(Exit::Complete)
 }

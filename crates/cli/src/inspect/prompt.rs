@@ -10,7 +10,7 @@ use wire::Timestamp;
 use crate::terminal::{clean, clean_line};
 
 /// A render, and the chat it was made in.
-pub(crate) struct Shown {
+pub(crate) struct ChatRender {
     pub(crate) chat: String,
     pub(crate) render: ArchivedRender,
 }
@@ -20,12 +20,12 @@ pub(crate) fn renders_of(
     archive: &Archive,
     session: &ArchivedSession,
     last: usize,
-) -> Result<Vec<Shown>, JournalError> {
+) -> Result<Vec<ChatRender>, JournalError> {
     let mut shown = Vec::new();
     for chat in &session.chats {
         let renders = archive.renders(chat)?;
         let skipped = renders.len().saturating_sub(last);
-        shown.extend(renders.into_iter().skip(skipped).map(|render| Shown {
+        shown.extend(renders.into_iter().skip(skipped).map(|render| ChatRender {
             chat: chat.state.resource.clone(),
             render,
         }));
@@ -34,16 +34,16 @@ pub(crate) fn renders_of(
 }
 
 /// What a section was rewritten to; nothing if it was not.
-fn rewritten<'a>(render: &'a ArchivedRender, id: &str) -> Option<&'a str> {
+fn find_rewritten<'a>(render: &'a ArchivedRender, id: &str) -> Option<&'a str> {
     let mut rewritten = render.rewritten.iter();
     let found = rewritten.find(|(rewritten, _)| rewritten == id);
     found.map(|(_, content)| content.as_str())
 }
 
-pub(crate) fn as_json(renders: &[Shown]) -> Value {
-    let one = |Shown { chat, render }: &Shown| {
+pub(crate) fn to_json(renders: &[ChatRender]) -> Value {
+    let one = |ChatRender { chat, render }: &ChatRender| {
         let sections = render.before.iter().map(|(id, before)| {
-            let after = rewritten(render, id).unwrap_or(before);
+            let after = find_rewritten(render, id).unwrap_or(before);
             json!({"id": id, "before": before, "after": after})
         });
         let asked = render.asked.as_ref().map(|asked| {
@@ -67,14 +67,14 @@ pub(crate) fn as_json(renders: &[Shown]) -> Value {
     renders.iter().map(one).collect()
 }
 
-pub(crate) fn as_words(renders: &[Shown]) -> String {
+pub(crate) fn to_text(renders: &[ChatRender]) -> String {
     if renders.is_empty() {
-        return "No render of this is kept. The scripted agent renders at `show_prompt` (say `prompt` to it), others \
+        return "No prompt of this is stored. The scripted agent renders one at `show_prompt` (send it `prompt`), others \
                 before they ask their model.\n"
             .to_owned();
     }
     let mut text = String::new();
-    for Shown { chat, render } in renders {
+    for ChatRender { chat, render } in renders {
         let at = Timestamp(render.at).to_rfc3339();
         let turn = match &render.turn_id {
             Some(turn) => format!("turn {}", clean_line(turn)),
@@ -82,16 +82,21 @@ pub(crate) fn as_words(renders: &[Shown]) -> String {
         };
         // Writing into a string does not fail.
         let _ = writeln!(text, "{at}  {}  {turn}", clean_line(chat));
-        let _ = writeln!(text, "{}\n", outcome_words(render));
+        let _ = writeln!(text, "{}\n", outcome_text(render));
         for (id, before) in &render.before {
-            section_words(&mut text, &clean_line(id), before, rewritten(render, id));
+            write_section(
+                &mut text,
+                &clean_line(id),
+                before,
+                find_rewritten(render, id),
+            );
         }
     }
     text
 }
 
-/// What became of the render, in words.
-fn outcome_words(render: &ArchivedRender) -> String {
+/// What became of the render.
+fn outcome_text(render: &ArchivedRender) -> String {
     let Some(asked) = &render.asked else {
         return match render.outcome.as_str() {
             "nobodyOptedIn" => "Nobody was asked: no connected client opted in.".to_owned(),
@@ -124,7 +129,7 @@ fn outcome_words(render: &ArchivedRender) -> String {
 }
 
 /// A section as it is, or what was taken out of it and put in.
-fn section_words(text: &mut String, id: &str, before: &str, after: Option<&str>) {
+fn write_section(text: &mut String, id: &str, before: &str, after: Option<&str>) {
     match after {
         None if before.is_empty() => {
             let _ = writeln!(text, "== {id}: empty\n");
@@ -170,14 +175,14 @@ mod tests {
 
     use super::*;
 
-    fn render(outcome: &str, rewritten: &[(&str, &str)]) -> Shown {
+    fn render(outcome: &str, rewritten: &[(&str, &str)]) -> ChatRender {
         let owned = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter();
             pairs
                 .map(|(id, text)| ((*id).to_owned(), (*text).to_owned()))
                 .collect()
         };
-        Shown {
+        ChatRender {
             chat: "ahp-chat:/c".to_owned(),
             render: ArchivedRender {
                 turn_id: Some("t1".to_owned()),
@@ -223,12 +228,12 @@ mod tests {
             == custom_instructions: empty
 
         "#]]
-        .assert_eq(&as_words(&renders));
+        .assert_eq(&to_text(&renders));
     }
 
     #[test]
     fn programs_see_all_of_it() {
-        let json = as_json(&[render("rewritten", &[("tone", "x")])]);
+        let json = to_json(&[render("rewritten", &[("tone", "x")])]);
         assert_eq!(
             json[0]["sections"][0],
             json!({"id": "tone", "before": "Be brief.\nBe kind.", "after": "x"})

@@ -1,5 +1,5 @@
-//! What was said in a chat and what models were shown of it: persisted parts with the tokens no model saw, the blocks of
-//! each call, and what did not go as it was meant (C-088, C-089).
+//! The messages of a chat and what models were sent of them: stored parts with the tokens no model saw, the blocks of
+//! each call, and its diagnostics (C-088, C-089).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use wire::Timestamp;
 use crate::terminal::{clean, clean_line};
 
 /// A turn of a chat.
-pub(crate) struct Looked {
+pub(crate) struct InspectedTurn {
     chat: String,
     turn_id: String,
-    /// What users said in it: rows as they are kept.
+    /// What users sent in it: rows as they are stored.
     messages: Vec<Value>,
     calls: Vec<ArchivedLowering>,
 }
@@ -25,8 +25,8 @@ pub(crate) fn turns_of(
     archive: &Archive,
     session: &ArchivedSession,
     wanted: Option<&str>,
-) -> anyhow::Result<Vec<Looked>> {
-    let mut looked = Vec::new();
+) -> anyhow::Result<Vec<InspectedTurn>> {
+    let mut found = Vec::new();
     for chat in &session.chats {
         let mut calls: BTreeMap<String, Vec<ArchivedLowering>> = BTreeMap::new();
         for call in archive.lowered(chat)? {
@@ -42,7 +42,7 @@ pub(crate) fn turns_of(
             if wanted.is_some_and(|wanted| wanted != turn_id) {
                 continue;
             }
-            looked.push(Looked {
+            found.push(InspectedTurn {
                 chat: chat.state.resource.clone(),
                 messages: archive.messages(chat, &turn_id)?,
                 calls: calls.remove(&turn_id).unwrap_or_default(),
@@ -50,13 +50,13 @@ pub(crate) fn turns_of(
             });
         }
     }
-    if let Some(wanted) = wanted.filter(|_| looked.is_empty()) {
-        bail!("no turn {} is to be seen here", clean_line(wanted));
+    if let Some(wanted) = wanted.filter(|_| found.is_empty()) {
+        bail!("No turn `{}` in this chat", clean_line(wanted));
     }
-    Ok(looked)
+    Ok(found)
 }
 
-pub(crate) fn as_json(turns: &[Looked]) -> Value {
+pub(crate) fn to_json(turns: &[InspectedTurn]) -> Value {
     let call = |call: &ArchivedLowering| {
         json!({
             "at": Timestamp(call.at).to_rfc3339(),
@@ -66,7 +66,7 @@ pub(crate) fn as_json(turns: &[Looked]) -> Value {
             "diagnostics": call.diagnostics,
         })
     };
-    let turn = |turn: &Looked| {
+    let turn = |turn: &InspectedTurn| {
         json!({
             "chat": turn.chat,
             "turnId": turn.turn_id,
@@ -77,9 +77,9 @@ pub(crate) fn as_json(turns: &[Looked]) -> Value {
     turns.iter().map(turn).collect()
 }
 
-pub(crate) fn as_words(turns: &[Looked]) -> String {
+pub(crate) fn to_text(turns: &[InspectedTurn]) -> String {
     if turns.is_empty() {
-        return "Nothing was said here yet.\n".to_owned();
+        return "No messages yet.\n".to_owned();
     }
     let mut text = String::new();
     for turn in turns {
@@ -92,18 +92,18 @@ pub(crate) fn as_words(turns: &[Looked]) -> String {
         for message in &turn.messages {
             let parts = message["parts"].as_array().into_iter().flatten();
             for part in parts {
-                let _ = writeln!(text, "  kept  {}", clean_line(&part.to_string()));
+                let _ = writeln!(text, "  stored  {}", clean_line(&part.to_string()));
             }
         }
         for call in &turn.calls {
             let at = Timestamp(call.at).to_rfc3339();
             let (target, model) = (clean_line(&call.target), clean_line(&call.model));
-            let _ = writeln!(text, "  shown to {target} {model} at {at}");
+            let _ = writeln!(text, "  sent to {target} {model} at {at}");
             for block in call.blocks.as_array().into_iter().flatten() {
                 let _ = writeln!(text, "    {}", clean_line(&block.to_string()));
             }
-            for told in call.diagnostics.as_array().into_iter().flatten() {
-                let _ = writeln!(text, "    ! {}", clean(told.as_str().unwrap_or("")));
+            for diagnostic in call.diagnostics.as_array().into_iter().flatten() {
+                let _ = writeln!(text, "    ! {}", clean(diagnostic.as_str().unwrap_or("")));
             }
         }
         text.push('\n');

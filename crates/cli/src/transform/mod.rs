@@ -1,7 +1,7 @@
 //! `greenroom transform`: serves a transform pack by joining a session as an active client.
 //!
 //! Promises: it is active until it is stopped or the session is gone, over losses of the connection too; what the host
-//! restricts or does not know is told in words.
+//! restricts or does not know is reported.
 
 mod pack;
 
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use client::transform::{self, TransformHandler};
 use client::{Live, Options, Update, Updates};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use wire::ChannelUri;
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY};
 
 use self::pack::Pack;
 use crate::exit::Exit;
-use crate::screen::print;
+use crate::output::print;
 use crate::target::HostOptions;
 use crate::terminal::clean_line;
 use crate::{archive, inspect};
@@ -42,7 +42,7 @@ Each .md file of the directory begins with front matter and holds what is to be 
   Never run destructive commands without asking.
 
 `mode: replace` puts the body in place of the section. Files are applied in the order of their names. Ctrl-C stops; from \
-then on the prompt is what it was. --dry-run asks no host: it shows what the files would have made of the last renders.")]
+then on the prompt is what it was. --dry-run asks no host: it shows what the files would have changed in the last renders.")]
 pub(crate) struct TransformOptions {
     /// The pack: a directory of Markdown files
     directory: PathBuf,
@@ -62,7 +62,7 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
         return dry_run(&options, &pack);
     }
     let pack = Arc::new(pack);
-    let place = options.host.place()?;
+    let locator = options.host.locator()?;
     let client_id = crate::target::client_id();
     let settings = Options {
         handler: Some(transform::handler(
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
         )),
         ..Options::default()
     };
-    let (live, updates) = Live::connect(place, &client_id, settings).await?;
+    let (live, updates) = Live::connect(locator, &client_id, settings).await?;
     let session = match options.session {
         Some(session) => session,
         None => newest(&live).await?,
@@ -79,7 +79,6 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
     let serving = Serving {
         live,
         session,
-        client_id,
         pack,
     };
     let ended = serving.serve(updates).await;
@@ -88,17 +87,14 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
 }
 
 async fn newest(live: &Live) -> anyhow::Result<ChannelUri> {
-    let params = json!({"channel": ChannelUri::root().as_str(), "limit": 1});
-    let list = live.request("listSessions", params).await?;
-    let newest = list["items"][0]["resource"].as_str();
-    let newest = newest.and_then(|uri| ChannelUri::parse(uri).ok());
-    newest.ok_or_else(|| anyhow!("there is no session; begin one with `greenroom chat`"))
+    let newest = live.latest_session().await?;
+    let newest = newest.context("there is no session; start one with `greenroom chat`")?;
+    Ok(newest.uri()?)
 }
 
 struct Serving {
     live: Live,
     session: ChannelUri,
-    client_id: String,
     pack: Arc<Pack>,
 }
 
@@ -116,8 +112,7 @@ impl Serving {
         for line in warnings(&self.pack, &catalogue) {
             eprintln!("{line}");
         }
-        let action = transform::active_client(&self.client_id, "Transform pack", &*self.pack);
-        self.live.dispatch(&self.session, action.clone())?;
+        self.activate()?;
         let session = clean_line(self.session.as_str());
         let is_open = |id: &String| {
             let mut entries = catalogue.iter();
@@ -147,31 +142,27 @@ impl Serving {
                     return Ok(Exit::Complete);
                 }
                 Some(Update::Refused { reason, .. }) => {
-                    return Err(anyhow!("the host refuses it: {}", clean_line(&reason)));
+                    return Err(anyhow!("the host refused it: {}", clean_line(&reason)));
                 }
-                Some(Update::Connection(client::Link::Over { why })) => return Err(why.into()),
-                Some(_) if !self.is_active() => {
-                    // Away for too long: the host took the entry out.
-                    self.live.dispatch(&self.session, action.clone())?;
+                Some(Update::Connection(client::ConnectionEvent::Closed { why })) => {
+                    return Err(why.into());
                 }
+                // Away for too long: the host took the entry out.
+                Some(_) if !transform::is_active(&self.live, &self.session) => self.activate()?,
                 Some(_) => {}
             }
         }
-        let gone = json!({"type": "session/activeClientRemoved", "clientId": self.client_id});
-        self.live.dispatch(&self.session, gone)?;
+        transform::deactivate(&self.live, &self.session)?;
         Ok(Exit::Complete)
     }
 
-    fn is_active(&self) -> bool {
-        let Some(state) = self.live.session(&self.session) else {
-            return true; // nothing can be said of it now
-        };
-        let mut entries = state.active_clients.iter();
-        entries.any(|entry| entry["clientId"] == self.client_id.as_str())
+    fn activate(&self) -> anyhow::Result<()> {
+        transform::activate(&self.live, &self.session, "Transform pack", &*self.pack)?;
+        Ok(())
     }
 }
 
-/// The sections an agent lists, as the root state tells.
+/// The sections an agent lists in the root state.
 fn catalogue_of(root: &Value, provider: &str) -> Vec<Value> {
     let listed = &root["_meta"][CATALOGUE_KEY][provider];
     let mut agents = root["agents"].as_array().into_iter().flatten();
@@ -181,7 +172,7 @@ fn catalogue_of(root: &Value, provider: &str) -> Vec<Value> {
     listed.cloned().unwrap_or_default()
 }
 
-/// What the pack wants and will not get.
+/// Sections the pack names that will not be rewritten.
 fn warnings(pack: &Pack, catalogue: &[Value]) -> Vec<String> {
     if catalogue.is_empty() {
         return vec!["this agent lists no sections; it may never ask".to_owned()];
@@ -208,7 +199,7 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
     let Some(uri) = &options.session else {
         return Err(anyhow!("--dry-run needs --session"));
     };
-    let (archive, session) = archive::find(&data, uri)?;
+    let (archive, session) = archive::find_session(&data, uri)?;
     let root = archive.root()?.unwrap_or(Value::Null);
     let catalogue = catalogue_of(&root, &session.state.provider);
     for line in warnings(pack, &catalogue) {
@@ -216,7 +207,7 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
     }
     let renders = inspect::prompt::renders_of(&archive, &session, DRY_RENDERS)?;
     if renders.is_empty() {
-        print(&inspect::prompt::as_words(&renders))?;
+        print(&inspect::prompt::to_text(&renders))?;
         return Ok(Exit::Complete);
     }
     let mut text = String::new();

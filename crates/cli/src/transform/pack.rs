@@ -1,7 +1,7 @@
 //! A transform pack: a directory of Markdown files, each of which is put after sections of the system prompt or in their
 //! place.
 //!
-//! Promises: what is wrong with a file is told with its name and what would be right; files are applied in the order of
+//! Promises: an error names the file and says what would be right; files are applied in the order of
 //! their names.
 
 use std::path::Path;
@@ -139,7 +139,7 @@ impl Rule {
                 continue;
             }
             if let Some(item) = line.trim_start().strip_prefix("- ").filter(|_| listing) {
-                sections.get_or_insert_default().push(unquoted(item));
+                sections.get_or_insert_default().push(unquote(item));
                 continue;
             }
             let Some((key, value)) = line.split_once(':') else {
@@ -151,7 +151,7 @@ impl Rule {
                     listing = true;
                     sections.get_or_insert_default();
                 }
-                ("sections", list) => sections = Some(listed(list)),
+                ("sections", list) => sections = Some(parse_list(list)),
                 ("mode", "append") => mode = Some(Mode::Append),
                 ("mode", "replace") => mode = Some(Mode::Replace),
                 ("mode", other) => bail!("{file}: mode `{other}`; it is `append` or `replace`"),
@@ -190,14 +190,14 @@ fn split_at_rule(text: &str) -> Option<(&str, &str)> {
 }
 
 /// `[a, b]`, `a, b` or `a`.
-fn listed(list: &str) -> Vec<String> {
+fn parse_list(list: &str) -> Vec<String> {
     let list = list.strip_prefix('[').unwrap_or(list);
     let list = list.strip_suffix(']').unwrap_or(list);
-    let items = list.split(',').map(unquoted);
+    let items = list.split(',').map(unquote);
     items.filter(|item| !item.is_empty()).collect()
 }
 
-fn unquoted(item: &str) -> String {
+fn unquote(item: &str) -> String {
     item.trim().trim_matches(['"', '\'']).to_owned()
 }
 

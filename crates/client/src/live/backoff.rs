@@ -1,5 +1,5 @@
 //! How long to wait before the next attempt: doubling up to a bound, and anything below that by chance, so that clients
-//! which lost their host together do not come back together.
+//! which lost their host together do not reconnect together.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -34,8 +34,8 @@ impl Backoff {
 
     /// A connection lasted this long. One that ends at once counts as a failed attempt, or a host that takes connections
     /// and drops them would be asked without pause.
-    pub(super) fn lasted(&mut self, how_long: Duration) {
-        if how_long >= self.max {
+    pub(super) fn record_connection(&mut self, lasted: Duration) {
+        if lasted >= self.max {
             self.attempt = 0;
         }
     }
@@ -60,9 +60,9 @@ mod tests {
             bounds,
             [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]
         );
-        backoff.lasted(Duration::from_secs(1));
+        backoff.record_connection(Duration::from_secs(1));
         assert_eq!(backoff.next().0, 10);
-        backoff.lasted(max);
+        backoff.record_connection(max);
         assert_eq!(backoff.next().0, 1);
     }
 

@@ -1,12 +1,12 @@
-//! The client that applications use: it shows what is dispatched at once, keeps its channels up to date, and comes back by
+//! The client that applications use: it shows what is dispatched at once, keeps its channels up to date, and reconnects by
 //! itself when the connection is lost.
 //!
 //! ```no_run
-//! # use client::{Link, Live, Options, Place, Update};
+//! # use client::{ConnectionEvent, Live, Options, HostLocator, Update};
 //! # use wire::ChannelUri;
 //! # async fn demo(chat: ChannelUri) -> Result<(), client::ClientError> {
-//! let place = Place::of_data("data".into());
-//! let (live, mut updates) = Live::connect(place, "my-client-id", Options::default()).await?;
+//! let locator = HostLocator::in_data_directory("data".into());
+//! let (live, mut updates) = Live::connect(locator, "my-client-id", Options::default()).await?;
 //! live.subscribe(&chat).await?;
 //! live.dispatch(&chat, serde_json::json!({"type": "chat/isReadChanged", "isRead": true}))?;
 //! assert!(live.chat(&chat).is_some()); // the flag is set already
@@ -14,7 +14,7 @@
 //!     match update {
 //!         Update::Changed { channel, .. } | Update::Reset { channel } => println!("{channel} changed"),
 //!         Update::Refused { reason, .. } => println!("no: {reason}"),
-//!         Update::Connection(Link::Lost { why }) => println!("{why}; trying again"),
+//!         Update::Connection(ConnectionEvent::Lost { why }) => println!("{why}; trying again"),
 //!         _ => {}
 //!     }
 //! }
@@ -23,13 +23,13 @@
 //! ```
 //!
 //! Promises: the state is always readable, connected or not; when all answers have come it is the host's. Nothing is
-//! sent twice that could take effect twice, nothing is given up in silence (G-30). Actions and requests of one caller
+//! sent twice that could take effect twice, nothing is dropped in silence (G-30). Actions and requests of one caller
 //! reach the host in the order they were made.
 //! Must not know: what the actions are for.
 
 mod backoff;
-mod come_back;
-mod place;
+mod locator;
+mod reconnect;
 mod shared;
 mod supervise;
 mod update;
@@ -49,8 +49,8 @@ use crate::{ClientError, Replica};
 use self::shared::Shared;
 use self::supervise::Supervisor;
 
-pub use self::place::Place;
-pub use self::update::{Back, Link, Update, Updates};
+pub use self::locator::HostLocator;
+pub use self::update::{ConnectionEvent, Recovery, Update, Updates};
 
 /// How a client connects and stays connected.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ pub struct Options {
     /// Channels to watch from the start.
     pub subscriptions: Vec<ChannelUri>,
     /// Further params of `initialize`: `locale`, `capabilities`, `_meta`.
-    pub introduction: Object,
+    pub initialize_params: Object,
     /// Answers the host's own requests; without one each is answered with -32601.
     pub handler: Option<Handler>,
     /// How long nothing may be heard before the host is asked whether it is there; after twice that without a word the
@@ -73,7 +73,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             subscriptions: vec![ChannelUri::root()],
-            introduction: Object::new(),
+            initialize_params: Object::new(),
             handler: None,
             ping_after: Duration::from_secs(20),
             retry_max: Duration::from_secs(10),
@@ -91,11 +91,11 @@ impl fmt::Debug for Options {
     }
 }
 
-/// What the host said of itself.
+/// How the host introduced itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostInfo {
     pub protocol_version: String,
-    /// Name and version of its software, if it tells.
+    /// Name and version of its software, if it sent them.
     pub software: Option<String>,
 }
 
@@ -126,13 +126,13 @@ impl Live {
     /// `client_id` names this client towards the host: one per running client, since a second connection with the same
     /// id ends the first ([`ClientError::Superseded`]).
     pub async fn connect(
-        place: impl Into<Place>,
+        locator: impl Into<HostLocator>,
         client_id: &str,
         options: Options,
     ) -> Result<(Self, Updates), ClientError> {
         let shared = Arc::new(Shared::new(client_id, options.handler.clone()));
         let (supervisor, established, updates) =
-            Supervisor::start(Arc::clone(&shared), place.into(), options).await?;
+            Supervisor::start(Arc::clone(&shared), locator.into(), options).await?;
         let task = tokio::spawn(supervisor.run(established));
         let task = Arc::new(Task(Mutex::new(Some(task))));
         Ok((Self { shared, task }, updates))
@@ -173,7 +173,7 @@ impl Live {
             let mut inner = self.shared.lock();
             inner.watched.remove(channel);
             inner.replica.drop_channel(channel.as_str());
-            inner.give_up_subscribing(channel);
+            inner.cancel_subscriptions(channel);
         }
         // Without a connection there is nothing to end: the next one does not ask for the channel.
         let _ = self
@@ -188,7 +188,7 @@ impl Live {
         let action = Action::decode(action)?;
         let client_seq = {
             let mut inner = self.shared.lock();
-            if let Some(why) = &inner.over {
+            if let Some(why) = &inner.closed {
                 return Err(why.clone());
             }
             inner.replica.dispatch(channel.as_str(), action)?
@@ -248,12 +248,18 @@ impl Live {
         self.shared.retry.notify_waiters();
     }
 
-    /// Why nothing comes any more, once the client is over.
-    pub fn why_over(&self) -> Option<ClientError> {
-        self.shared.lock().over.clone()
+    /// Why nothing comes any more, once the client is closed.
+    pub fn close_reason(&self) -> Option<ClientError> {
+        self.shared.lock().closed.clone()
     }
 
-    /// Sends what is unsent, says goodbye and ends the client for all its handles.
+    /// The same for who knows that it is closed.
+    pub(crate) fn closed_because(&self) -> ClientError {
+        let reason = self.close_reason();
+        reason.unwrap_or_else(|| ClientError::Closed("this client was closed".to_owned()))
+    }
+
+    /// Sends what is unsent, closes the connection and ends the client for all its handles.
     pub async fn close(self) {
         let task = {
             let mut task = self.task.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! What the handles of a client and its task share: the replica, the connection there is, and who waits for what.
+//! What the handles of a client and its task share: the replica, the current connection, and who waits for what.
 //!
 //! Promises: an action is taken from the replica and put on the current connection in one step, so that no two are
-//! swapped and none goes to a connection that is over.
+//! swapped and none goes to a connection that has ended.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -35,9 +35,10 @@ pub(super) struct Inner {
     /// Every channel that is to be watched, with the further params of its subscription; not all have state.
     pub(super) watched: BTreeMap<ChannelUri, Object>,
     pub(super) connection: Option<Arc<Connection>>,
-    /// Why there is no connection.
-    pub(super) down: ClientError,
-    pub(super) over: Option<ClientError>,
+    /// Why there is no connection, while there is none.
+    pub(super) disconnected_because: ClientError,
+    /// Set once the client has ended for good.
+    pub(super) closed: Option<ClientError>,
     pub(super) handler: Option<Handler>,
     pub(super) host: HostInfo,
     subscribing: HashMap<u64, Subscribing>,
@@ -65,8 +66,8 @@ impl Shared {
                 replica: Replica::new(client_id),
                 watched: BTreeMap::new(),
                 connection: None,
-                down: ClientError::Closed("it was never there".to_owned()),
-                over: None,
+                disconnected_because: ClientError::Closed("not connected yet".to_owned()),
+                closed: None,
                 handler,
                 host: HostInfo {
                     protocol_version: String::new(),
@@ -87,10 +88,10 @@ impl Shared {
 
     fn current(&self) -> Result<Arc<Connection>, ClientError> {
         let inner = self.lock();
-        match (&inner.over, &inner.connection) {
+        match (&inner.closed, &inner.connection) {
             (Some(why), _) => Err(why.clone()),
             (None, Some(connection)) => Ok(Arc::clone(connection)),
-            (None, None) => Err(inner.down.clone()),
+            (None, None) => Err(inner.disconnected_because.clone()),
         }
     }
 
@@ -100,7 +101,7 @@ impl Shared {
         while self.lock().replica.has_unsent() {
             let slot = connection.reserve().await?;
             let mut inner = self.lock();
-            inner.must_be_on(&connection)?;
+            inner.check_current(&connection)?;
             if let Some(params) = inner.replica.take_unsent() {
                 slot.notify("dispatchAction", &params);
             }
@@ -118,7 +119,7 @@ impl Shared {
         let (done, answer) = oneshot::channel();
         {
             let mut inner = self.lock();
-            inner.must_be_on(&connection)?;
+            inner.check_current(&connection)?;
             let id = slot.ask("subscribe", &subscribe_params(channel, &further));
             let subscribing = Subscribing {
                 channel: channel.clone(),
@@ -130,7 +131,7 @@ impl Shared {
         }
         match tokio::time::timeout(SUBSCRIBE_TIMEOUT, answer).await {
             Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(self.lock().down.clone()),
+            Ok(Err(_)) => Err(self.lock().disconnected_because.clone()),
             Err(_) => Err(ClientError::TimedOut {
                 method: "subscribe".to_owned(),
                 seconds: SUBSCRIBE_TIMEOUT.as_secs(),
@@ -140,15 +141,15 @@ impl Shared {
 }
 
 impl Inner {
-    fn must_be_on(&self, connection: &Arc<Connection>) -> Result<(), ClientError> {
+    fn check_current(&self, connection: &Arc<Connection>) -> Result<(), ClientError> {
         match &self.connection {
             Some(current) if Arc::ptr_eq(current, connection) => Ok(()),
-            Some(_) | None => Err(self.down.clone()),
+            Some(_) | None => Err(self.disconnected_because.clone()),
         }
     }
 
-    /// Takes the answer to a subscription in its place among the actions; the channel whose state was replaced.
-    pub(super) fn subscribed(&mut self, id: u64, answer: Answer) -> Option<ChannelUri> {
+    /// Applies the answer to a subscription in order with the actions; returns the channel whose state was replaced.
+    pub(super) fn complete_subscription(&mut self, id: u64, answer: Answer) -> Option<ChannelUri> {
         let subscribing = self.subscribing.remove(&id)?;
         let was_held = self
             .replica
@@ -177,36 +178,36 @@ impl Inner {
             .map_err(|error| ClientError::Unreadable(error.to_string()))
     }
 
-    /// Forgets a channel that the host disposed of, if it was watched; what the application is told.
-    pub(super) fn disposed(&mut self, channel: &str) -> Vec<Update> {
+    /// Forgets a channel that the host disposed of, if it was watched; returns the updates for the application.
+    pub(super) fn forget_channel(&mut self, channel: &str) -> Vec<Update> {
         let is_watched = self
             .watched
             .keys()
             .any(|watched| watched.as_str() == channel);
         self.watched
             .retain(|watched, _| watched.as_str() != channel);
-        let given_up = self.replica.disposed(channel);
+        let dropped = self.replica.remove_channel(channel);
         let gone = Update::Gone {
             channel: channel.to_owned(),
         };
         let gone = is_watched.then_some(gone).into_iter();
-        gone.chain(given_up.into_iter().map(Update::from)).collect()
+        gone.chain(dropped.into_iter().map(Update::from)).collect()
     }
 
     /// The same for a session and its chats.
-    pub(super) fn session_disposed(&mut self, session: &str) -> Vec<Update> {
+    pub(super) fn forget_session(&mut self, session: &str) -> Vec<Update> {
         let state = self.replica.confirmed_session(session);
         let chats = state.map_or(&[][..], |state| state.chats.as_slice());
         let channels = chats.iter().map(|chat| chat.resource.clone());
         let channels: Vec<String> = channels.chain([session.to_owned()]).collect();
         let disposed = channels.iter();
         disposed
-            .flat_map(|channel| self.disposed(channel))
+            .flat_map(|channel| self.forget_channel(channel))
             .collect()
     }
 
     /// Subscriptions to a channel that are still on their way are not wanted any more: who waits for one hears that.
-    pub(super) fn give_up_subscribing(&mut self, channel: &ChannelUri) {
+    pub(super) fn cancel_subscriptions(&mut self, channel: &ChannelUri) {
         let unwanted = self
             .subscribing
             .extract_if(|_, subscribing| subscribing.channel == *channel);
@@ -216,16 +217,16 @@ impl Inner {
         }
     }
 
-    /// The client is over.
-    pub(super) fn end(&mut self, why: &ClientError) {
-        self.lost(why);
-        self.over.get_or_insert_with(|| why.clone());
+    /// The client has ended for good.
+    pub(super) fn mark_closed(&mut self, why: &ClientError) {
+        self.mark_disconnected(why);
+        self.closed.get_or_insert_with(|| why.clone());
     }
 
     /// There is no connection any more; who waits on it hears why.
-    pub(super) fn lost(&mut self, why: &ClientError) {
+    pub(super) fn mark_disconnected(&mut self, why: &ClientError) {
         self.connection = None;
-        self.down = why.clone();
+        self.disconnected_because = why.clone();
         self.subscribing.clear();
     }
 }

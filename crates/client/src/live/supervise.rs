@@ -1,4 +1,4 @@
-//! The task behind a client: hears the host while there is a connection, and gets a new one when there is none.
+//! The task behind a client: receives from the host while there is a connection, and gets a new one when there is none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,13 +8,13 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, timeout};
 
-use crate::pump::Said;
-use crate::{Applied, ClientError, Connection, Envelope, Events, Heard, Notification};
+use crate::pump::HostMessage;
+use crate::{Applied, ClientError, Connection, Envelope, EnvelopeEffect, Events, Notification};
 
 use super::backoff::Backoff;
 use super::shared::{Inner, Shared};
 use super::update::UPDATES_MAX;
-use super::{Link, Options, Place, Update, Updates};
+use super::{ConnectionEvent, HostLocator, Options, Update, Updates};
 
 /// How long an application whose updates are full may take to read one.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Supervisor {
     pub(super) shared: Arc<Shared>,
-    pub(super) place: Place,
+    pub(super) locator: HostLocator,
     pub(super) options: Options,
     pub(super) backoff: Backoff,
     updates: mpsc::Sender<Update>,
@@ -39,21 +39,21 @@ pub(super) struct Established {
 pub(super) enum End {
     /// The connection is lost; another may be had.
     Lost(ClientError),
-    /// Nothing more is wanted.
-    Over(ClientError),
+    /// The client has ended for good.
+    Closed(ClientError),
 }
 
 impl End {
     /// Why an attempt or a connection ended; a client whose id was taken does not take it back.
     pub(super) fn of(why: ClientError) -> Self {
         match why {
-            ClientError::Superseded => Self::Over(why),
+            ClientError::Superseded => Self::Closed(why),
             why => Self::Lost(why),
         }
     }
 
     pub(super) fn closed() -> Self {
-        Self::Over(ClientError::Closed("this client was closed".to_owned()))
+        Self::Closed(ClientError::Closed("this client was closed".to_owned()))
     }
 }
 
@@ -61,14 +61,14 @@ impl Supervisor {
     /// Connects for the first time.
     pub(super) async fn start(
         shared: Arc<Shared>,
-        place: Place,
+        locator: HostLocator,
         options: Options,
     ) -> Result<(Self, Established, Updates), ClientError> {
-        let established = Self::introduce(&shared, &place, &options).await?;
+        let established = Self::initialize(&shared, &locator, &options).await?;
         let (updates, receiver) = mpsc::channel(UPDATES_MAX);
         let supervisor = Self {
             shared,
-            place,
+            locator,
             backoff: Backoff::new(options.retry_max),
             options,
             updates,
@@ -80,36 +80,36 @@ impl Supervisor {
         let why = loop {
             let connected = Instant::now();
             let why = match self.listen(&mut established).await {
-                End::Over(why) => {
-                    self.say_goodbye(established.connection, &why).await;
+                End::Closed(why) => {
+                    self.close_connection(established.connection, &why).await;
                     break why;
                 }
                 End::Lost(why) => why,
             };
-            self.backoff.lasted(connected.elapsed());
-            self.shared.lock().lost(&why);
-            established.connection.give_up(why.clone());
+            self.backoff.record_connection(connected.elapsed());
+            self.shared.lock().mark_disconnected(&why);
+            established.connection.abort(why.clone());
             drop(established);
-            let lost = Update::Connection(Link::Lost { why });
-            let back = match self.emit(lost).await {
-                Ok(()) => self.come_back().await,
-                Err(End::Over(why) | End::Lost(why)) => Err(why),
+            let lost = Update::Connection(ConnectionEvent::Lost { why });
+            let restored = match self.emit(lost).await {
+                Ok(()) => self.reconnect().await,
+                Err(End::Closed(why) | End::Lost(why)) => Err(why),
             };
-            match back {
-                Ok(back) => established = back,
+            match restored {
+                Ok(restored) => established = restored,
                 Err(why) => break why,
             }
         };
-        self.shared.lock().end(&why);
-        let over = Update::Connection(Link::Over { why });
-        let _ = self.updates.try_send(over);
+        self.shared.lock().mark_closed(&why);
+        let closed = Update::Connection(ConnectionEvent::Closed { why });
+        let _ = self.updates.try_send(closed);
     }
 
-    /// Hears the host until the connection ends or the client is closed.
+    /// Receives from the host until the connection ends or the client is closed.
     async fn listen(&self, established: &mut Established) -> End {
         let Established { connection, events } = established;
         let shared = &self.shared;
-        let heard = AtomicU64::new(0);
+        let received = AtomicU64::new(0);
         let sending = async {
             loop {
                 // A connection that fails is noticed by who reads from it.
@@ -117,20 +117,20 @@ impl Supervisor {
                 shared.unsent.notified().await;
             }
         };
-        let silence = watch_silence(connection, &heard, self.options.ping_after);
+        let silence = detect_silence(connection, &received, self.options.ping_after);
         tokio::pin!(sending, silence);
         loop {
-            let said = tokio::select! {
-                said = events.next_said() => said,
+            let message = tokio::select! {
+                message = events.next_message() => message,
                 why = &mut silence => Err(why),
                 () = &mut sending => continue,
                 () = shared.closing.notified() => return End::closed(),
             };
-            heard.fetch_add(1, Ordering::Relaxed);
-            let taken = match said {
-                Ok(Said::Notification(notification)) => self.take(notification).await,
-                Ok(Said::Answer(id, answer)) => {
-                    let reset = self.shared.lock().subscribed(id, answer);
+            received.fetch_add(1, Ordering::Relaxed);
+            let taken = match message {
+                Ok(HostMessage::Notification(notification)) => self.take(notification).await,
+                Ok(HostMessage::Answer(id, answer)) => {
+                    let reset = self.shared.lock().complete_subscription(id, answer);
                     match reset {
                         Some(channel) => {
                             let channel = channel.to_string();
@@ -156,7 +156,7 @@ impl Supervisor {
             }
             "root/sessionRemoved" => {
                 let session = notification.params["session"].as_str().unwrap_or_default();
-                let disposed = self.shared.lock().session_disposed(session);
+                let disposed = self.shared.lock().forget_session(session);
                 [vec![Update::Notification(notification)], disposed].concat()
             }
             _ => vec![Update::Notification(notification)],
@@ -167,7 +167,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Tells the application. One that wants no updates gets none; one that does not read them ends the client.
+    /// Sends an update to the application. One that wants none gets none; one that does not read them ends the client.
     pub(super) async fn emit(&self, update: Update) -> Result<(), End> {
         let update = match self.updates.try_send(update) {
             Ok(()) | Err(TrySendError::Closed(_)) => return Ok(()),
@@ -175,39 +175,45 @@ impl Supervisor {
         };
         match timeout(UPDATE_TIMEOUT, self.updates.send(update)).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(End::Over(ClientError::Overflow {
+            Err(_) => Err(End::Closed(ClientError::Overflow {
                 events: UPDATES_MAX,
             })),
         }
     }
 
-    /// Sends what is unsent, and closes the connection in good order.
-    async fn say_goodbye(&self, connection: Arc<Connection>, why: &ClientError) {
+    /// Sends what is unsent, and closes the connection.
+    async fn close_connection(&self, connection: Arc<Connection>, why: &ClientError) {
         let _ = timeout(FLUSH_TIMEOUT, self.shared.flush()).await;
-        self.shared.lock().end(why);
+        self.shared.lock().mark_closed(why);
         match Arc::try_unwrap(connection) {
             Ok(connection) => connection.close().await,
             // Somebody waits for an answer on it: it ends when they have heard why.
-            Err(connection) => connection.give_up(why.clone()),
+            Err(connection) => connection.abort(why.clone()),
         }
     }
 }
 
 fn take_envelope(inner: &mut Inner, envelope: Envelope) -> Vec<Update> {
-    let heard = inner.replica.hear(&envelope);
+    let effect = inner.replica.receive(&envelope);
     let disposed = match (envelope.action.name(), envelope.action.text("chat")) {
-        ("session/chatRemoved", Some(chat)) if envelope.rejection.is_none() => inner.disposed(chat),
+        ("session/chatRemoved", Some(chat)) if envelope.rejection.is_none() => {
+            inner.forget_channel(chat)
+        }
         _ => Vec::new(), // nothing else disposes of a channel
     };
-    let mut updates: Vec<Update> = update_of(inner, envelope, heard).into_iter().collect();
+    let mut updates: Vec<Update> = update_of(inner, envelope, effect).into_iter().collect();
     updates.extend(disposed);
     updates
 }
 
-/// What the application is told of an envelope.
-pub(super) fn update_of(inner: &Inner, envelope: Envelope, heard: Heard) -> Option<Update> {
-    let is_news = match heard {
-        Heard::Refused {
+/// The update for the application that an envelope gives, if it is news.
+pub(super) fn update_of(
+    inner: &Inner,
+    envelope: Envelope,
+    effect: EnvelopeEffect,
+) -> Option<Update> {
+    let is_news = match effect {
+        EnvelopeEffect::Refused {
             channel,
             client_seq,
             action,
@@ -220,11 +226,11 @@ pub(super) fn update_of(inner: &Inner, envelope: Envelope, heard: Heard) -> Opti
                 reason,
             });
         }
-        Heard::NotForUs => false,
-        Heard::Own { .. } => true,
+        EnvelopeEffect::NotForUs => false,
+        EnvelopeEffect::Own { .. } => true,
         // An action that was in the state already, or one of a channel that was left meanwhile, is no news; one of a
         // watched channel whose kind has no state here is for the application.
-        Heard::Foreign(Applied::NotHeld | Applied::Rejected) => {
+        EnvelopeEffect::Foreign(Applied::NotHeld | Applied::Rejected) => {
             let watched = inner.watched.keys();
             let mut watched = watched.map(wire::ChannelUri::as_str);
             watched.any(|channel| channel == envelope.channel)
@@ -233,7 +239,7 @@ pub(super) fn update_of(inner: &Inner, envelope: Envelope, heard: Heard) -> Opti
                     .channels()
                     .all(|held| held != envelope.channel)
         }
-        Heard::Foreign(Applied::Changed | Applied::Unchanged) => true,
+        EnvelopeEffect::Foreign(Applied::Changed | Applied::Unchanged) => true,
     };
     is_news.then(|| Update::Changed {
         channel: envelope.channel.clone(),
@@ -241,24 +247,24 @@ pub(super) fn update_of(inner: &Inner, envelope: Envelope, heard: Heard) -> Opti
     })
 }
 
-/// Asks a host that says nothing whether it is there; returns when it is not.
-async fn watch_silence(
+/// Pings a host that sends nothing; returns when it does not answer.
+async fn detect_silence(
     connection: &Connection,
-    heard: &AtomicU64,
+    received: &AtomicU64,
     ping_after: Duration,
 ) -> ClientError {
     let silent_max = ping_after * 2;
     loop {
-        let before = heard.load(Ordering::Relaxed);
+        let before = received.load(Ordering::Relaxed);
         tokio::time::sleep(ping_after).await;
-        if heard.load(Ordering::Relaxed) != before {
+        if received.load(Ordering::Relaxed) != before {
             continue;
         }
         match timeout(silent_max, connection.ping()).await {
             Ok(Ok(())) => {}
             Ok(Err(why)) => return why,
-            // A long message on its way out holds the ping up, but then something is heard sooner or later.
-            Err(_) if heard.load(Ordering::Relaxed) != before => {}
+            // A long message on its way out holds the ping up, but then something is received sooner or later.
+            Err(_) if received.load(Ordering::Relaxed) != before => {}
             Err(_) => {
                 return ClientError::Closed(format!(
                     "the host was silent for {} s",

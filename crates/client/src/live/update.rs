@@ -1,4 +1,4 @@
-//! What a [`Live`](super::Live) client tells its application, in the order it happened.
+//! The updates of a [`Live`](super::Live) client to its application, in the order it happened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use wire::Action;
 
-use crate::{ClientError, Envelope, GivenUp, Notification, WhyNot};
+use crate::{ClientError, DropReason, DroppedAction, Envelope, Notification};
 
 /// Updates that may wait for the application before the client gives up.
 pub(super) const UPDATES_MAX: usize = 65_536;
@@ -27,63 +27,63 @@ pub enum Update {
         action: Arc<Action>,
         reason: String,
     },
-    /// An action was given up, after a reconnect because sending it again could do what is no longer meant (G-30). It is
+    /// An action was dropped, after a reconnect because sending it again could do what is no longer meant (G-30). It is
     /// not known whether the host took it: the state shows. What it did ahead of time is undone.
     NotResent {
         channel: String,
         client_seq: i64,
         action: Arc<Action>,
-        why: WhyNot,
+        why: DropReason,
     },
     /// The state of a channel was replaced by a newer snapshot: whatever was derived from actions starts over.
     Reset { channel: String },
-    /// A channel that was watched is no longer there; its state is forgotten. Told when the host says so on the session
-    /// or the root channel, if that is watched, and after a reconnect.
+    /// A channel that was watched is no longer there; its state is forgotten. Comes when the host says so on the
+    /// session or the root channel, if that is watched, and after a reconnect.
     Gone { channel: String },
     /// A notification that is no action: `root/sessionAdded` and the like. Not replayed after a reconnect.
     Notification(Notification),
     /// The connection was lost, is tried again, or is back.
-    Connection(Link),
+    Connection(ConnectionEvent),
 }
 
-impl From<GivenUp> for Update {
-    fn from(given_up: GivenUp) -> Self {
+impl From<DroppedAction> for Update {
+    fn from(dropped: DroppedAction) -> Self {
         Self::NotResent {
-            channel: given_up.channel,
-            client_seq: given_up.client_seq,
-            action: given_up.action,
-            why: given_up.why,
+            channel: dropped.channel,
+            client_seq: dropped.client_seq,
+            action: dropped.action,
+            why: dropped.why,
         }
     }
 }
 
 /// What became of the connection.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Link {
+pub enum ConnectionEvent {
     /// It ended. Dispatching goes on, ahead of the host; requests fail until it is back.
     Lost { why: ClientError },
     /// The `attempt`th try (from 1) begins after this wait; `why` the one before failed, if there was one.
-    Trying {
+    Retrying {
         attempt: u32,
         wait: Duration,
         why: Option<ClientError>,
     },
     /// It is back, and every channel that is still there is watched again. Notifications that were missed are not
     /// repeated: a list of sessions has to be fetched anew (H-086).
-    Back { how: Back },
+    Restored { how: Recovery },
     /// It ended for good. Nothing comes after this.
-    Over { why: ClientError },
+    Closed { why: ClientError },
 }
 
 /// How the state was brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Back {
+pub enum Recovery {
     /// Every action that was missed was replayed: each comes as [`Update::Changed`].
     Replay,
     /// Too much was missed: each channel comes as [`Update::Reset`].
     Snapshot,
-    /// The host had forgotten this client, which introduced itself anew: each channel comes as [`Update::Reset`].
-    Anew,
+    /// The host had forgotten this client, which sent `initialize` again: each channel comes as [`Update::Reset`].
+    Reinitialized,
 }
 
 /// The updates of one client, in order.

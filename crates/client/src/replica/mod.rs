@@ -1,7 +1,7 @@
 //! A client's own copy of the channels it watches, ahead of the host by what it has dispatched (write-ahead).
 //!
-//! Promises: what is dispatched shows at once; what the host says wins. When every answer has come, the copy equals the
-//! host's state. No action is sent twice that could take effect twice, and none is given up in silence (G-30). While
+//! Promises: what is dispatched shows at once; what the host confirms wins. When every answer has come, the copy equals the
+//! host's state. No action is sent twice that could take effect twice, and none is dropped in silence (G-30). While
 //! nothing is pending, the copy is the confirmed state itself and costs nothing.
 //! Must not know: connections, time, tasks.
 
@@ -21,8 +21,8 @@ use wire::state::{ChatState, RootState, SessionState, StateError};
 use crate::mirror::State;
 use crate::{Applied, Envelope, Mirror, Snapshot};
 
-pub use resend::WhyNot;
-pub use resume::{GivenUp, Resumed};
+pub use resend::DropReason;
+pub use resume::{DroppedAction, ReconnectOutcome};
 
 /// Actions that may wait for their answers: a client that runs further ahead than this is not reconciled but lost.
 pub const PENDING_MAX: usize = 4_096;
@@ -65,9 +65,9 @@ enum Sending {
     Sent,
 }
 
-/// What an envelope meant.
+/// What an envelope did, and to whose action.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum EnvelopeEffect {
     /// Confirmed, by the host or another client.
     Foreign(Applied),
     /// The echo of this client's own action, or the answer that it changed nothing (G-17).
@@ -193,31 +193,31 @@ impl Replica {
             .any(|pending| pending.sending == Sending::Unsent)
     }
 
-    /// Takes what the host said about an action, this client's or another's.
-    pub fn hear(&mut self, envelope: &Envelope) -> Heard {
+    /// Applies what the host sent about an action, this client's or another's.
+    pub fn receive(&mut self, envelope: &Envelope) -> EnvelopeEffect {
         let own = envelope
             .origin
             .as_ref()
             .filter(|origin| origin.client_id == self.client_id)
             .map(|origin| origin.client_seq);
-        let answered = own.and_then(|client_seq| self.answered(client_seq));
+        let answered = own.and_then(|client_seq| self.take_answered(client_seq));
         if let Some(reason) = &envelope.rejection {
             let Some(client_seq) = own else {
-                return Heard::NotForUs;
+                return EnvelopeEffect::NotForUs;
             };
             let (channel, action) = match answered {
                 Some(pending) => (pending.channel, pending.action),
                 None => (envelope.channel.clone(), Arc::new(envelope.action.clone())),
             };
             self.rebase(&channel);
-            return Heard::Refused {
+            return EnvelopeEffect::Refused {
                 channel,
                 client_seq,
                 action,
                 reason: reason.clone(),
             };
         }
-        // Given up first, so that what it shares with the confirmed state need not be copied.
+        // Dropped first, so that what it shares with the confirmed state need not be copied.
         self.ahead.remove(&envelope.channel);
         let applied = self.confirmed.apply(envelope); // the echo's content, not the pending one's (H-075)
         self.rebase(&envelope.channel);
@@ -225,16 +225,16 @@ impl Replica {
             self.rebase(&pending.channel); // G-13: recorded on another channel than it was sent to
         }
         match own {
-            Some(client_seq) => Heard::Own {
+            Some(client_seq) => EnvelopeEffect::Own {
                 client_seq,
                 applied,
             },
-            None => Heard::Foreign(applied),
+            None => EnvelopeEffect::Foreign(applied),
         }
     }
 
     /// Takes an answered action out of the pending ones. What was sent before it and is not heard of is settled too.
-    fn answered(&mut self, client_seq: i64) -> Option<Pending> {
+    fn take_answered(&mut self, client_seq: i64) -> Option<Pending> {
         let position = self
             .pending
             .iter()

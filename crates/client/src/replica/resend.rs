@@ -1,4 +1,4 @@
-//! The law of resending (G-30): which actions may be sent again after a connection was lost, and which only their author
+//! What may be sent again (G-30): which actions may be sent again after a connection was lost, and which only their author
 //! can decide about.
 
 use wire::Action;
@@ -6,7 +6,7 @@ use wire::action::{ChatAction, ClientAction};
 
 /// Why an action was not sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WhyNot {
+pub enum DropReason {
     /// Something happened on the chat meanwhile: to cut it, to cancel, to resume or to confirm was meant for what was
     /// there before.
     MovedOn,

@@ -1,4 +1,4 @@
-//! Coming back: what was missed is taken in, and what is pending is sent again or given up (G-30).
+//! Reconnecting: what was missed is applied, and what is pending is sent again or dropped (G-30).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use wire::Action;
 use wire::ActionKind;
 use wire::state::{ChatState, StateError};
 
-use super::resend::{Resend, WhyNot, resend};
-use super::{Heard, Pending, Replica, Sending, Watch};
+use super::resend::{DropReason, Resend, resend};
+use super::{EnvelopeEffect, Pending, Replica, Sending, Watch};
 use crate::{Envelope, Mirror, Snapshot};
 
 /// Connections that an action may go down with. One that every connection ends at is likely what ends them.
@@ -16,32 +16,32 @@ const SENDS_MAX: u32 = 5;
 
 /// What a reconnect did.
 #[derive(Debug, Default, PartialEq)]
-pub struct Resumed {
-    /// What each replayed envelope meant, in order.
-    pub heard: Vec<Heard>,
+pub struct ReconnectOutcome {
+    /// What each replayed envelope did, in order.
+    pub effects: Vec<EnvelopeEffect>,
     /// Channels whose state was replaced.
     pub reset: Vec<String>,
     /// Channels that are not there any more.
     pub gone: Vec<String>,
     /// For the caller to decide about.
-    pub not_resent: Vec<GivenUp>,
+    pub not_resent: Vec<DroppedAction>,
 }
 
 /// An action that is neither confirmed nor refused nor sent again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GivenUp {
+pub struct DroppedAction {
     pub channel: String,
     pub client_seq: i64,
     pub action: Arc<Action>,
-    pub why: WhyNot,
+    pub why: DropReason,
 }
 
 impl Replica {
     /// Takes the `replay` form of a reconnect. What is to be sent again is unsent from now on.
-    pub fn replayed(&mut self, envelopes: &[Envelope], missing: &[String]) -> Resumed {
-        let heard = envelopes
+    pub fn apply_replay(&mut self, envelopes: &[Envelope], missing: &[String]) -> ReconnectOutcome {
+        let effects = envelopes
             .iter()
-            .map(|envelope| self.hear(envelope))
+            .map(|envelope| self.receive(envelope))
             .collect();
         let touched: BTreeSet<&str> = envelopes
             .iter()
@@ -50,32 +50,35 @@ impl Replica {
         for channel in missing {
             self.confirmed.drop_channel(channel);
         }
-        let not_resent = self.settle(|_, pending| {
+        let not_resent = self.decide_pending(|_, pending| {
             if missing.contains(&pending.channel) {
-                return Err(WhyNot::ChannelGone);
+                return Err(DropReason::ChannelGone);
             }
             match (pending.watch, pending.sending) {
-                (Watch::NotWatched, Sending::Sent) => Err(WhyNot::NotWatched),
+                (Watch::NotWatched, Sending::Sent) => Err(DropReason::NotWatched),
                 (Watch::NotWatched, Sending::Unsent) => Ok(()),
                 (Watch::Watched, _) => match resend(&pending.action) {
                     Resend::IfNothingHappened if touched.contains(pending.channel.as_str()) => {
-                        Err(WhyNot::MovedOn)
+                        Err(DropReason::MovedOn)
                     }
                     Resend::IfNothingHappened | Resend::Freely => Ok(()),
                 },
             }
         });
-        Resumed {
-            heard,
+        ReconnectOutcome {
+            effects,
             gone: missing.to_vec(),
             not_resent,
-            ..Resumed::default()
+            ..ReconnectOutcome::default()
         }
     }
 
     /// Takes the `snapshot` form of a reconnect, or the answer to a new `initialize`: every channel that is not in it is
     /// gone. Nothing is changed on an error.
-    pub fn snapshots(&mut self, snapshots: Vec<Snapshot>) -> Result<Resumed, StateError> {
+    pub fn apply_snapshots(
+        &mut self,
+        snapshots: Vec<Snapshot>,
+    ) -> Result<ReconnectOutcome, StateError> {
         let mut fresh = Mirror::default();
         for snapshot in snapshots {
             fresh.take_snapshot(snapshot)?;
@@ -88,12 +91,12 @@ impl Replica {
             .filter(|channel| !is_held(channel))
             .map(str::to_owned)
             .collect();
-        let not_resent = self.settle(|confirmed, pending| {
+        let not_resent = self.decide_pending(|confirmed, pending| {
             if gone.contains(&pending.channel) {
-                return Err(WhyNot::ChannelGone);
+                return Err(DropReason::ChannelGone);
             }
             let Some(state) = confirmed.state(&pending.channel) else {
-                return Err(WhyNot::NotWatched);
+                return Err(DropReason::NotWatched);
             };
             let is_new_turn = state
                 .chat()
@@ -101,11 +104,11 @@ impl Replica {
             if is_new_turn {
                 Ok(())
             } else {
-                Err(WhyNot::StateReplaced)
+                Err(DropReason::StateReplaced)
             }
         });
-        Ok(Resumed {
-            heard: Vec::new(),
+        Ok(ReconnectOutcome {
+            effects: Vec::new(),
             reset,
             gone,
             not_resent,
@@ -114,26 +117,29 @@ impl Replica {
 
     /// Takes the news that a channel was disposed of. What is pending on it came too late: the host says nothing about it
     /// any more (H-068).
-    pub fn disposed(&mut self, channel: &str) -> Vec<GivenUp> {
+    pub fn remove_channel(&mut self, channel: &str) -> Vec<DroppedAction> {
         self.drop_channel(channel);
-        let mut given_up = Vec::new();
+        let mut dropped = Vec::new();
         self.pending.retain(|pending| {
             let is_on_it = pending.channel == channel;
             if is_on_it {
-                given_up.push(pending.given_up(WhyNot::ChannelGone));
+                dropped.push(pending.to_dropped(DropReason::ChannelGone));
             }
             !is_on_it
         });
-        given_up
+        dropped
     }
 
-    /// Decides about each pending action: to be sent again, or given up and why.
-    fn settle(&mut self, decide: impl Fn(&Mirror, &Pending) -> Result<(), WhyNot>) -> Vec<GivenUp> {
+    /// Decides about each pending action: to be sent again, or dropped and why.
+    fn decide_pending(
+        &mut self,
+        decide: impl Fn(&Mirror, &Pending) -> Result<(), DropReason>,
+    ) -> Vec<DroppedAction> {
         self.ahead.clear();
-        let mut given_up = Vec::new();
+        let mut dropped = Vec::new();
         for mut pending in std::mem::take(&mut self.pending) {
             let decided = match decide(&self.confirmed, &pending) {
-                Ok(()) if pending.sends >= SENDS_MAX => Err(WhyNot::SentTooOften),
+                Ok(()) if pending.sends >= SENDS_MAX => Err(DropReason::SentTooOften),
                 decided => decided,
             };
             match decided {
@@ -142,7 +148,7 @@ impl Replica {
                     pending.watch = self.watch_of(&pending.channel, &pending.action);
                     self.pending.push_back(pending);
                 }
-                Err(why) => given_up.push(pending.given_up(why)),
+                Err(why) => dropped.push(pending.to_dropped(why)),
             }
         }
         let channels: BTreeSet<String> = self
@@ -153,13 +159,13 @@ impl Replica {
         for channel in channels {
             self.rebase(&channel);
         }
-        given_up
+        dropped
     }
 }
 
 impl Pending {
-    fn given_up(&self, why: WhyNot) -> GivenUp {
-        GivenUp {
+    fn to_dropped(&self, why: DropReason) -> DroppedAction {
+        DroppedAction {
             channel: self.channel.clone(),
             client_seq: self.client_seq,
             action: Arc::clone(&self.action),

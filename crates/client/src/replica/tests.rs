@@ -92,7 +92,7 @@ fn while_nothing_is_pending_what_is_shown_is_the_confirmed_state_itself() {
     replica.dispatch(CHAT, draft("mine")).unwrap();
     assert!(!is_same(&replica));
     assert_eq!(shown(&replica), Some("mine"));
-    replica.hear(&envelope(CHAT, 6, &draft("mine"), Some(1)));
+    replica.receive(&envelope(CHAT, 6, &draft("mine"), Some(1)));
     assert!(is_same(&replica));
 }
 
@@ -103,8 +103,8 @@ fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
         ActionKind::ChatResponsePart,
         json!({"turnId": "t2", "part": {"kind": "markdown", "id": "p", "content": ""}}),
     );
-    replica.hear(&envelope(CHAT, 6, &start("t2"), None));
-    replica.hear(&envelope(CHAT, 7, &part, None));
+    replica.receive(&envelope(CHAT, 6, &start("t2"), None));
+    replica.receive(&envelope(CHAT, 7, &part, None));
     replica.dispatch(CHAT, draft("mine")).unwrap();
     assert!(replica.chat(CHAT).is_some());
     let delta = Action::delta("t2", "p", "x".to_owned());
@@ -115,7 +115,7 @@ fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
     };
     let before = text(&replica);
     for seq in 8..20 {
-        replica.hear(&envelope(CHAT, seq, &delta, None));
+        replica.receive(&envelope(CHAT, seq, &delta, None));
     }
     assert_eq!(text(&replica), before, "the part was copied");
     let chat = replica.chat(CHAT).unwrap();
@@ -128,8 +128,8 @@ fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
 fn what_others_do_goes_below_what_is_pending() {
     let mut replica = watching();
     replica.dispatch(CHAT, draft("mine")).unwrap();
-    let heard = replica.hear(&envelope(CHAT, 6, &draft("theirs"), None));
-    assert_eq!(heard, Heard::Foreign(Applied::Changed));
+    let heard = replica.receive(&envelope(CHAT, 6, &draft("theirs"), None));
+    assert_eq!(heard, EnvelopeEffect::Foreign(Applied::Changed));
     assert_eq!(shown(&replica), Some("mine"));
     let confirmed = replica.confirmed_chat(CHAT).unwrap();
     assert_eq!(confirmed.draft.as_ref().unwrap()["text"], "theirs");
@@ -140,9 +140,9 @@ fn the_answer_that_nothing_changed_clears_and_changes_nothing() {
     let mut replica = watching();
     let seq = replica.dispatch(CHAT, draft("mine")).unwrap();
     // The current seq, which is that of the snapshot or of something heard since.
-    let heard = replica.hear(&envelope(CHAT, 5, &draft("mine"), Some(seq)));
+    let heard = replica.receive(&envelope(CHAT, 5, &draft("mine"), Some(seq)));
     assert!(
-        matches!(heard, Heard::Own { client_seq: 1, .. }),
+        matches!(heard, EnvelopeEffect::Own { client_seq: 1, .. }),
         "{heard:?}"
     );
     assert_eq!((replica.pending().count(), shown(&replica)), (0, None));
@@ -155,14 +155,14 @@ fn a_refusal_is_undone_and_anothers_is_nobodys_business() {
     replica.dispatch(CHAT, draft("two")).unwrap();
     let mut refusal = envelope(CHAT, 5, &draft("one"), Some(first));
     refusal.rejection = Some("no".to_owned());
-    let heard = replica.hear(&refusal);
+    let heard = replica.receive(&refusal);
     assert!(
-        matches!(heard, Heard::Refused { client_seq: 1, .. }),
+        matches!(heard, EnvelopeEffect::Refused { client_seq: 1, .. }),
         "{heard:?}"
     );
     assert_eq!(shown(&replica), Some("two"));
     refusal.origin.as_mut().unwrap().client_id = "you".to_owned();
-    assert_eq!(replica.hear(&refusal), Heard::NotForUs);
+    assert_eq!(replica.receive(&refusal), EnvelopeEffect::NotForUs);
     assert_eq!(replica.pending().count(), 1);
 }
 
@@ -171,7 +171,7 @@ fn a_title_sent_to_a_chat_is_echoed_on_its_session() {
     let mut replica = watching();
     let title = action(json!({"type": "session/titleChanged", "title": "new"}));
     let seq = replica.dispatch(CHAT, title.clone()).unwrap();
-    replica.hear(&envelope(SESSION, 6, &title, Some(seq)));
+    replica.receive(&envelope(SESSION, 6, &title, Some(seq)));
     assert_eq!(replica.session(SESSION).unwrap().title, "new");
     assert_eq!(replica.pending().count(), 0);
 }
@@ -183,13 +183,13 @@ fn what_is_never_heard_of_is_settled_by_what_comes_after_it() {
     replica.dispatch(unwatched, draft("there")).unwrap();
     let here = replica.dispatch(CHAT, draft("here")).unwrap();
     send_all(&mut replica);
-    replica.hear(&envelope(CHAT, 6, &draft("here"), Some(here)));
+    replica.receive(&envelope(CHAT, 6, &draft("here"), Some(here)));
     assert_eq!(replica.pending().count(), 0);
     replica.dispatch(unwatched, draft("again")).unwrap();
     send_all(&mut replica);
-    let given_up = replica.replayed(&[], &[]).not_resent;
+    let given_up = replica.apply_replay(&[], &[]).not_resent;
     assert_eq!(given_up.len(), 1);
-    assert_eq!(given_up[0].why, WhyNot::NotWatched);
+    assert_eq!(given_up[0].why, DropReason::NotWatched);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn what_was_sent_before_a_channel_was_watched_is_in_its_snapshot_and_what_came_l
         .map(|pending| pending.client_seq)
         .collect();
     assert_eq!((pending, shown(&replica)), (vec![2, 3], Some("unsent")));
-    let resumed = replica.replayed(&[envelope(CHAT, 6, &draft("on its way"), Some(2))], &[]);
+    let resumed = replica.apply_replay(&[envelope(CHAT, 6, &draft("on its way"), Some(2))], &[]);
     assert_eq!(resumed.not_resent, []);
     assert_eq!(send_all(&mut replica), [3]);
 }
@@ -254,12 +254,16 @@ fn after_a_replay_all_is_sent_again_but_what_was_meant_for_another_moment() {
                     Action::host(ActionKind::ChatActivityChanged, json!({"activity": "x"}));
                 replay.push(envelope(CHAT, 7, &activity, None));
             }
-            let resumed = replica.replayed(&replay, &[]);
+            let resumed = replica.apply_replay(&replay, &[]);
             let is_given_up = is_careful && !is_quiet;
             let expected: &[i64] = if is_given_up { &[] } else { &[seq] };
             assert_eq!(send_all(&mut replica), expected, "{}", pending.name());
-            let why: Vec<WhyNot> = resumed.not_resent.iter().map(|up| up.why).collect();
-            let expected: &[WhyNot] = if is_given_up { &[WhyNot::MovedOn] } else { &[] };
+            let why: Vec<DropReason> = resumed.not_resent.iter().map(|up| up.why).collect();
+            let expected: &[DropReason] = if is_given_up {
+                &[DropReason::MovedOn]
+            } else {
+                &[]
+            };
             assert_eq!(why, expected, "{}", pending.name());
         }
     }
@@ -273,7 +277,7 @@ fn what_was_replayed_is_not_sent_again() {
     }
     assert_eq!(send_all(&mut replica), [1, 2, 3]);
     replica.dispatch(CHAT, draft("never sent")).unwrap();
-    let resumed = replica.replayed(&[envelope(CHAT, 6, &draft("two"), Some(2))], &[]);
+    let resumed = replica.apply_replay(&[envelope(CHAT, 6, &draft("two"), Some(2))], &[]);
     assert_eq!(resumed.not_resent, []);
     assert_eq!(send_all(&mut replica), [1, 3, 4]);
 }
@@ -288,7 +292,9 @@ fn after_snapshots_only_a_turn_nobody_knows_is_sent_again() {
     let title = json!({"type": "session/titleChanged", "title": "new"});
     let gone = replica.dispatch(SESSION, action(title)).unwrap();
     let all = send_all(&mut replica);
-    let resumed = replica.snapshots(vec![chat(&["t1", "t9"], 90)]).unwrap();
+    let resumed = replica
+        .apply_snapshots(vec![chat(&["t1", "t9"], 90)])
+        .unwrap();
     let sent_again = send_all(&mut replica);
     let names: Vec<&str> = replica
         .pending()
@@ -300,8 +306,8 @@ fn after_snapshots_only_a_turn_nobody_knows_is_sent_again() {
         let mut given_up = resumed.not_resent.iter();
         given_up.find(|up| up.client_seq == seq).map(|up| up.why)
     };
-    assert_eq!(why(known), Some(WhyNot::StateReplaced));
-    assert_eq!(why(gone), Some(WhyNot::ChannelGone));
+    assert_eq!(why(known), Some(DropReason::StateReplaced));
+    assert_eq!(why(gone), Some(DropReason::ChannelGone));
     assert_eq!(resumed.gone, [SESSION]);
     let active = &replica.chat(CHAT).unwrap().active_turn;
     assert_eq!(active.as_ref().map(|turn| turn.id.as_str()), Some("t3"));
@@ -314,7 +320,7 @@ fn snapshots_that_cannot_be_read_change_nothing() {
     replica.dispatch(CHAT, draft("mine")).unwrap();
     let mut broken = chat(&[], 90);
     broken.state["status"] = json!("no number");
-    assert!(replica.snapshots(vec![broken]).is_err());
+    assert!(replica.apply_snapshots(vec![broken]).is_err());
     assert_eq!((shown(&replica), replica.last_seen()), (Some("mine"), 5));
 }
 
@@ -324,11 +330,11 @@ fn an_action_that_ends_every_connection_is_given_up() {
     replica.dispatch(CHAT, draft("too large")).unwrap();
     for _ in 0..4 {
         assert_eq!(send_all(&mut replica), [1]);
-        assert_eq!(replica.replayed(&[], &[]).not_resent, []);
+        assert_eq!(replica.apply_replay(&[], &[]).not_resent, []);
     }
     assert_eq!(send_all(&mut replica), [1]);
-    let given_up = replica.replayed(&[], &[]).not_resent;
-    assert_eq!(given_up[0].why, WhyNot::SentTooOften);
+    let given_up = replica.apply_replay(&[], &[]).not_resent;
+    assert_eq!(given_up[0].why, DropReason::SentTooOften);
     assert_eq!((replica.pending().count(), shown(&replica)), (0, None));
 }
 

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use client::{Envelope, GivenUp, Heard, Pending, Replica, Resumed, Snapshot, WhyNot};
+use client::{
+    DropReason, DroppedAction, Envelope, EnvelopeEffect, Pending, ReconnectOutcome, Replica,
+    Snapshot,
+};
 use serde_json::Value;
 use wire::Action;
 use wire::action::ChannelKind;
@@ -28,7 +31,7 @@ enum Link {
 pub enum Fate {
     Confirmed,
     Refused,
-    GivenUp,
+    Dropped,
 }
 
 /// A subscription on its way.
@@ -207,20 +210,24 @@ impl Person {
             let Some(message) = host.peers[self.number].outbox.pop_front() else {
                 return;
             };
-            self.hear(message);
+            self.receive(message);
         }
     }
 
-    fn hear(&mut self, message: ToClient) {
+    fn receive(&mut self, message: ToClient) {
         match message {
             ToClient::Action(envelope) => {
                 let envelope = Envelope::from_value(envelope).expect("an envelope");
-                let heard = self.replica.hear(&envelope);
+                let heard = self.replica.receive(&envelope);
                 self.note(&heard);
                 if envelope.action.name() == "session/chatRemoved" {
                     let chat = envelope.action.text("chat").expect("a chat");
-                    let given_up = self.replica.disposed(chat);
-                    assert!(given_up.iter().all(|gone| gone.why == WhyNot::ChannelGone));
+                    let given_up = self.replica.remove_channel(chat);
+                    assert!(
+                        given_up
+                            .iter()
+                            .all(|gone| gone.why == DropReason::ChannelGone)
+                    );
                     self.note_given_up(&given_up);
                 }
             }
@@ -248,11 +255,11 @@ impl Person {
         self.flush();
     }
 
-    fn note(&mut self, heard: &Heard) {
+    fn note(&mut self, heard: &EnvelopeEffect) {
         let (client_seq, fate) = match heard {
-            Heard::Own { client_seq, .. } => (*client_seq, Fate::Confirmed),
-            Heard::Refused { client_seq, .. } => (*client_seq, Fate::Refused),
-            Heard::Foreign(_) | Heard::NotForUs => return,
+            EnvelopeEffect::Own { client_seq, .. } => (*client_seq, Fate::Confirmed),
+            EnvelopeEffect::Refused { client_seq, .. } => (*client_seq, Fate::Refused),
+            EnvelopeEffect::Foreign(_) | EnvelopeEffect::NotForUs => return,
         };
         let before = self.fates.insert(client_seq, fate);
         assert_eq!(before, None, "{client_seq} was answered twice");
@@ -288,11 +295,11 @@ impl Person {
                 .iter()
                 .any(|envelope| envelope.channel == pending.channel);
             let why = if missing.contains(&pending.channel) {
-                Some(WhyNot::ChannelGone)
+                Some(DropReason::ChannelGone)
             } else if !is_heard {
-                (sends > 0).then_some(WhyNot::NotWatched)
+                (sends > 0).then_some(DropReason::NotWatched)
             } else if moved_on && only_if_quiet.contains(&pending.action.name()) {
-                Some(WhyNot::MovedOn)
+                Some(DropReason::MovedOn)
             } else {
                 None
             };
@@ -310,8 +317,8 @@ impl Person {
                 .iter()
                 .find(|snapshot| snapshot.resource == pending.channel);
             let why = match snapshot {
-                None if self.is_held(&pending.channel) => Some(WhyNot::ChannelGone),
-                None => Some(WhyNot::NotWatched),
+                None if self.is_held(&pending.channel) => Some(DropReason::ChannelGone),
+                None => Some(DropReason::NotWatched),
                 Some(snapshot) => {
                     let id = pending.action.get("turnId");
                     let turns = snapshot.state["turns"].as_array();
@@ -319,7 +326,7 @@ impl Person {
                         .is_some_and(|turns| turns.iter().any(|turn| Some(&turn["id"]) == id))
                         || Some(&snapshot.state["activeTurn"]["id"]) == id;
                     let is_sent_again = pending.action.name() == "chat/turnStarted" && !is_known;
-                    (!is_sent_again).then_some(WhyNot::StateReplaced)
+                    (!is_sent_again).then_some(DropReason::StateReplaced)
                 }
             };
             expected.add(pending, sends, why);
@@ -331,8 +338,8 @@ impl Person {
         let envelopes = actions.into_iter().map(Envelope::from_value);
         let envelopes: Vec<Envelope> = envelopes.collect::<Result<_, _>>().expect("envelopes");
         let expected = self.after_replay(&envelopes, missing);
-        let resumed = self.replica.replayed(&envelopes, missing);
-        for heard in &resumed.heard {
+        let resumed = self.replica.apply_replay(&envelopes, missing);
+        for heard in &resumed.effects {
             self.note(heard);
         }
         self.check_resumed(expected, resumed);
@@ -342,26 +349,26 @@ impl Person {
         let snapshots = snapshots.into_iter().map(Snapshot::from_value);
         let snapshots: Vec<Snapshot> = snapshots.collect::<Result<_, _>>().expect("snapshots");
         let expected = self.after_snapshots(&snapshots);
-        let resumed = self.replica.snapshots(snapshots).expect("states");
+        let resumed = self.replica.apply_snapshots(snapshots).expect("states");
         self.check_resumed(expected, resumed);
     }
 
-    fn check_resumed(&mut self, expected: Expected, resumed: Resumed) {
+    fn check_resumed(&mut self, expected: Expected, resumed: ReconnectOutcome) {
         self.link = Link::Up;
         let pending = self.replica.pending();
         let pending: Vec<i64> = pending.map(|pending| pending.client_seq).collect();
         assert_eq!(pending, expected.resent, "what is sent again");
         let given_up = resumed.not_resent.iter();
-        let given_up: Vec<(i64, WhyNot)> = given_up
+        let given_up: Vec<(i64, DropReason)> = given_up
             .map(|given_up| (given_up.client_seq, given_up.why))
             .collect();
         assert_eq!(given_up, expected.given_up, "what is given up");
         self.note_given_up(&resumed.not_resent);
     }
 
-    fn note_given_up(&mut self, given_up: &[GivenUp]) {
+    fn note_given_up(&mut self, given_up: &[DroppedAction]) {
         for given_up in given_up {
-            let before = self.fates.insert(given_up.client_seq, Fate::GivenUp);
+            let before = self.fates.insert(given_up.client_seq, Fate::Dropped);
             assert_eq!(before, None, "{given_up:?} was answered");
         }
     }
@@ -416,7 +423,7 @@ impl Person {
                     assert!(matches!(last, Some(Recorded | Unchanged)), "{client_seq}");
                 }
                 Some(Fate::Refused) => assert_eq!(last, Some(&Refused), "{client_seq}"),
-                Some(Fate::GivenUp) => {}
+                Some(Fate::Dropped) => {}
                 None => assert!(
                     self.unheard.contains(client_seq),
                     "nobody told what became of {client_seq}"
@@ -461,12 +468,12 @@ fn boxed<T: Clone>(state: &Arc<T>) -> Box<T> {
 #[derive(Debug, Default)]
 struct Expected {
     resent: Vec<i64>,
-    given_up: Vec<(i64, WhyNot)>,
+    given_up: Vec<(i64, DropReason)>,
 }
 
 impl Expected {
-    fn add(&mut self, pending: &Pending, sends: usize, why: Option<WhyNot>) {
-        let why = why.or((sends >= SENDS_MAX).then_some(WhyNot::SentTooOften));
+    fn add(&mut self, pending: &Pending, sends: usize, why: Option<DropReason>) {
+        let why = why.or((sends >= SENDS_MAX).then_some(DropReason::SentTooOften));
         match why {
             Some(why) => self.given_up.push((pending.client_seq, why)),
             None => self.resent.push(pending.client_seq),

@@ -1,4 +1,4 @@
-//! The door from outside: a real host, a real socket, one process per verb.
+//! The verbs from outside: a real host, a real socket, one process per verb.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The bottom of the screen: what still moves, what is asked, what waits, and the line that is typed into.
+//! The live area at the bottom of the screen: what still moves, what is asked, what waits, and the line that is typed into.
 //!
 //! Promises: a pure function of what it is given. The line that is typed into is always there.
 //! Must not know: terminals, connections.
@@ -7,9 +7,9 @@ use unicode_width::UnicodeWidthChar;
 use wire::state::ChatState;
 
 use super::editor::Editor;
-use super::paint::Bottom;
+use super::line::{Line, Style, columns};
+use super::paint::LiveArea;
 use super::part::message_lines;
-use super::styled::{Line, Style, columns};
 use crate::terminal::clean_line;
 
 /// Rows the editor may take before it shows only the part around the cursor.
@@ -17,14 +17,14 @@ const EDITOR_ROWS_MAX: usize = 10;
 /// Queued messages that are shown.
 const QUEUE_MAX: usize = 4;
 
-/// What the bottom is made of.
-pub(crate) struct Parts<'a> {
+/// What the live area shows.
+pub(crate) struct Content<'a> {
     /// The end of the transcript that still moves.
     pub(crate) moving: Vec<Line>,
     /// The chat, with what was done here and is not confirmed yet.
     pub(crate) chat: Option<&'a ChatState>,
-    /// Whether the host has confirmed the turn that runs.
-    pub(crate) sending: bool,
+    /// Whether the turn that runs is still to be confirmed by the host.
+    pub(crate) is_sending: bool,
     /// What is asked, and how to answer it.
     pub(crate) dialog: Vec<Line>,
     /// One line about what just happened, or what can be done.
@@ -33,35 +33,35 @@ pub(crate) struct Parts<'a> {
     pub(crate) editor: &'a Editor,
 }
 
-/// Puts the bottom together for a screen of this width and height.
-pub(crate) fn bottom(parts: Parts<'_>, width: usize, rows: usize) -> Bottom {
+/// Lays the live area out for a screen of this width and height.
+pub(crate) fn layout(content: Content<'_>, width: usize, rows: usize) -> LiveArea {
     let mut fixed = Vec::new();
-    if parts.sending
-        && let Some(turn) = parts.chat.and_then(|chat| chat.active_turn.as_ref())
+    if content.is_sending
+        && let Some(turn) = content.chat.and_then(|chat| chat.active_turn.as_ref())
     {
         fixed.push(Line::default());
         fixed.extend(message_lines(&turn.message, Style::Dim, width));
     }
-    if !parts.dialog.is_empty() {
-        fixed.extend(parts.dialog);
+    if !content.dialog.is_empty() {
+        fixed.extend(content.dialog);
     }
-    fixed.extend(waiting(parts.chat));
-    let (typed, cursor) = typed_lines(parts.prompt, parts.editor, width, rows / 2);
-    // A blank line between what is told and where one types.
-    let below = 1 + usize::from(parts.note.is_some()) + typed.len();
-    let room = rows.saturating_sub(fixed.len() + below + 1);
-    let from = parts.moving.len().saturating_sub(room);
-    let mut lines = parts.moving[from..].to_vec();
+    fixed.extend(pending_lines(content.chat));
+    let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
+    // A blank line between the transcript and where one types.
+    let below = 1 + usize::from(content.note.is_some()) + typed.len();
+    let rows_left = rows.saturating_sub(fixed.len() + below + 1);
+    let from = content.moving.len().saturating_sub(rows_left);
+    let mut lines = content.moving[from..].to_vec();
     lines.extend(fixed);
     lines.push(Line::default());
-    lines.extend(parts.note);
+    lines.extend(content.note);
     let cursor = (lines.len() + cursor.0, cursor.1);
     lines.extend(typed);
-    Bottom { lines, cursor }
+    LiveArea { lines, cursor }
 }
 
 /// Messages that wait for the agent.
-fn waiting(chat: Option<&ChatState>) -> Vec<Line> {
+fn pending_lines(chat: Option<&ChatState>) -> Vec<Line> {
     let Some(chat) = chat else {
         return Vec::new();
     };
@@ -145,8 +145,8 @@ mod tests {
 
     use super::*;
     use crate::chat::keys::Key;
+    use crate::chat::line::Colors;
     use crate::chat::paint::Painter;
-    use crate::chat::styled::Colors;
 
     fn editor(text: &str) -> Editor {
         let mut editor = Editor::default();
@@ -154,8 +154,8 @@ mod tests {
         editor
     }
 
-    fn check(parts: Parts<'_>, rows: usize, expected: Expect) {
-        let Bottom { lines, cursor } = bottom(parts, 24, rows);
+    fn check(content: Content<'_>, rows: usize, expected: Expect) {
+        let LiveArea { lines, cursor } = layout(content, 24, rows);
         let mut shown: Vec<String> = lines.iter().map(Line::text).collect();
         let (row, column) = cursor;
         let at = shown[row].chars().count().min(column);
@@ -165,11 +165,11 @@ mod tests {
         expected.assert_eq(&(shown.join("\n") + "\n"));
     }
 
-    fn parts<'a>(chat: Option<&'a ChatState>, editor: &'a Editor) -> Parts<'a> {
-        Parts {
+    fn content<'a>(chat: Option<&'a ChatState>, editor: &'a Editor) -> Content<'a> {
+        Content {
             moving: Vec::new(),
             chat,
-            sending: false,
+            is_sending: false,
             dialog: Vec::new(),
             note: None,
             prompt: "› ",
@@ -187,7 +187,7 @@ mod tests {
         chat.steering_message = Some(pending("left a bit"));
         chat.queued_messages = ["a", "b\nc", "d", "e", "f"].map(pending).to_vec();
         let editor = editor("next");
-        let mut all = parts(Some(&chat), &editor);
+        let mut all = content(Some(&chat), &editor);
         all.moving = vec![Line::new(Style::Plain, "half a sent")];
         all.dialog = vec![Line::new(Style::Bold, "[1/y] Yes")];
         all.note = Some(Line::new(Style::Dim, "working"));
@@ -215,7 +215,7 @@ mod tests {
     fn a_long_text_is_broken_and_the_cursor_is_in_it() {
         let mut long = editor("abcdefghijklmnopqrstuvwxyz\nsecond");
         check(
-            parts(None, &long),
+            content(None, &long),
             24,
             expect![[r#"
 
@@ -228,7 +228,7 @@ mod tests {
             long.key(&Key::Left);
         }
         check(
-            parts(None, &long),
+            content(None, &long),
             24,
             expect![[r#"
 
@@ -238,7 +238,7 @@ mod tests {
             "#]],
         );
         let tall = editor(&["x"; 30].join("\n"));
-        let shown = bottom(parts(None, &tall), 24, 8);
+        let shown = layout(content(None, &tall), 24, 8);
         let texts: Vec<String> = shown.lines.iter().map(Line::text).collect();
         assert_eq!(texts, ["", "  x", "  x", "  x", "  x"]);
         assert_eq!(shown.cursor, (4, 3));
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn what_moves_gives_way_to_what_is_typed() {
         let editor = editor("");
-        let mut tall = parts(None, &editor);
+        let mut tall = content(None, &editor);
         tall.moving = (0..20)
             .map(|n| Line::new(Style::Plain, n.to_string()))
             .collect();
@@ -273,10 +273,10 @@ mod tests {
         }];
         let typed = editor("漢字 and more than fits\n\ton two lines");
         for (width, rows) in (1..40).flat_map(|width| (1..12).map(move |rows| (width, rows))) {
-            let mut small = parts(Some(&chat), &typed);
+            let mut small = content(Some(&chat), &typed);
             small.moving = vec![Line::new(Style::Plain, "moving"); 5];
             small.dialog = vec![Line::new(Style::Bold, "[1/y] Yes")];
-            let shown = bottom(small, width, rows);
+            let shown = layout(small, width, rows);
             let (row, column) = shown.cursor;
             assert!(
                 row < shown.lines.len() && column <= width.max(2),
@@ -293,8 +293,8 @@ mod tests {
         let message = json!({"text": "hello"});
         chat.active_turn = Some(wire::state::ActiveTurn::new("t", "", message));
         let editor = editor("");
-        let mut sending = parts(Some(&chat), &editor);
-        sending.sending = true;
+        let mut sending = content(Some(&chat), &editor);
+        sending.is_sending = true;
         check(
             sending,
             24,

@@ -1,4 +1,4 @@
-//! Lines of styled text, and how they are cut to the width of a terminal.
+//! A line of styled text, and how it is cut to the width of a terminal.
 //!
 //! Promises: what a line says is plain text; how it looks is added only when it is written.
 //! Must not know: terminals, chats.
@@ -78,20 +78,20 @@ impl Line {
     }
 
     /// The line cut to a width, with a sign that it was.
-    pub(crate) fn clipped(self, width: usize) -> Self {
+    pub(crate) fn clip(self, width: usize) -> Self {
         if self.width() <= width {
             return self;
         }
-        let mut room = width.saturating_sub(1);
+        let mut left = width.saturating_sub(1);
         let mut clipped = Self::default();
         for (style, text) in self.0 {
             let mut end = 0;
             for (start, c) in text.char_indices() {
                 let wide = c.width().unwrap_or(0);
-                if wide > room {
+                if wide > left {
                     return clipped.then(style, format!("{}…", &text[..end]));
                 }
-                room -= wide;
+                left -= wide;
                 end = start + c.len_utf8();
             }
             clipped = clipped.then(style, text);
@@ -118,12 +118,12 @@ mod tests {
 
     #[test]
     fn a_long_line_is_cut_where_it_fits() {
-        let clipped = |text: &str, width| Line::new(Style::Plain, text).clipped(width).text();
+        let clipped = |text: &str, width| Line::new(Style::Plain, text).clip(width).text();
         assert_eq!(clipped("abcdef", 6), "abcdef");
         assert_eq!(clipped("abcdef", 4), "abc…");
         assert_eq!(clipped("漢字漢字", 4), "漢…");
         assert_eq!(clipped("ab", 0), "…");
         let two = Line::new(Style::Dim, "abc").then(Style::Plain, "def");
-        assert_eq!(two.clipped(5).text(), "abcd…");
+        assert_eq!(two.clip(5).text(), "abcd…");
     }
 }

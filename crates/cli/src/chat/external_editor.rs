@@ -1,4 +1,4 @@
-//! A text in the user's own editor.
+//! Edits a text in the user's own editor, through a temporary file.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,16 +13,16 @@ use uuid::Uuid;
 const EDITOR_DEFAULT: &str = "vi";
 
 /// A file with the text, readable by its owner only; gone when this is.
-pub(crate) struct Draft {
+pub(crate) struct EditedFile {
     path: PathBuf,
     was_json: bool,
 }
 
-impl Draft {
+impl EditedFile {
     pub(crate) fn new(text: &str) -> anyhow::Result<Self> {
         let json: Result<Value, _> = serde_json::from_str(text);
         let name = format!("greenroom-{}.json", Uuid::now_v7());
-        let draft = Self {
+        let file = Self {
             path: std::env::temp_dir().join(name),
             was_json: json.is_ok(),
         };
@@ -30,14 +30,14 @@ impl Draft {
             Ok(value) => serde_json::to_string_pretty(&value)? + "\n",
             Err(_) => text.to_owned(),
         };
-        let file = OpenOptions::new()
+        let opened = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(&draft.path);
-        let written = file.and_then(|mut file| file.write_all(shown.as_bytes()));
-        written.with_context(|| format!("{} cannot be written", draft.path.display()))?;
-        Ok(draft)
+            .open(&file.path);
+        let written = opened.and_then(|mut opened| opened.write_all(shown.as_bytes()));
+        written.with_context(|| format!("{} cannot be written", file.path.display()))?;
+        Ok(file)
     }
 
     /// Starts the editor that $VISUAL or $EDITOR names; it has the terminal until it ends.
@@ -78,7 +78,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
-impl Drop for Draft {
+impl Drop for EditedFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -90,17 +90,17 @@ mod tests {
 
     #[test]
     fn json_is_shown_in_lines_and_comes_back_in_one() {
-        let draft = Draft::new("{\"b\":1,\"a\":[2]}").unwrap();
-        let shown = read(&draft.path).unwrap();
+        let file = EditedFile::new("{\"b\":1,\"a\":[2]}").unwrap();
+        let shown = read(&file.path).unwrap();
         assert!(shown.contains("\n  \"b\": 1,\n"), "{shown}");
-        assert_eq!(draft.read().unwrap(), "{\"b\":1,\"a\":[2]}");
-        std::fs::write(&draft.path, "{").unwrap();
-        assert!(draft.read().unwrap_err().to_string().contains("not JSON"));
-        let path = draft.path.clone();
-        drop(draft);
+        assert_eq!(file.read().unwrap(), "{\"b\":1,\"a\":[2]}");
+        std::fs::write(&file.path, "{").unwrap();
+        assert!(file.read().unwrap_err().to_string().contains("not JSON"));
+        let path = file.path.clone();
+        drop(file);
         assert!(!path.exists());
 
-        let text = Draft::new("ls -la").unwrap();
+        let text = EditedFile::new("ls -la").unwrap();
         std::fs::write(&text.path, "{").unwrap();
         assert_eq!(text.read().unwrap(), "{");
     }

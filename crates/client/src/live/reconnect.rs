@@ -1,5 +1,5 @@
-//! Getting a connection: introducing the client, and taking up what a lost connection left (`reconnect`; `initialize` on
-//! the same socket if the host does not know the client any more, H-088).
+//! Getting a connection: `initialize` for the first one, `reconnect` after a lost one, and `initialize` on the same socket
+//! if the host does not know the client any more (H-088).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use wire::state::StateError;
 use wire::{ChannelUri, Object};
 
 use crate::{
-    ClientError, Connection, Envelope, Events, Initialized, Reconnected, Resumed, Snapshot,
+    ClientError, Connection, Envelope, Events, Initialized, ReconnectOutcome, Reconnected, Snapshot,
 };
 
 use super::shared::{Inner, Shared, subscribe_params};
 use super::supervise::{End, Established, Supervisor, update_of};
-use super::{Back, HostInfo, Link, Options, Place, Update};
+use super::{ConnectionEvent, HostInfo, HostLocator, Options, Recovery, Update};
 
 type Watched = BTreeMap<ChannelUri, Object>;
 
@@ -25,7 +25,7 @@ enum News {
     },
     Snapshots {
         states: States,
-        /// Set if the client had to introduce itself anew.
+        /// Set if the client had to send `initialize` again.
         host: Option<HostInfo>,
     },
 }
@@ -48,24 +48,29 @@ impl States {
 
 impl Supervisor {
     /// The first connection of a client.
-    pub(super) async fn introduce(
+    pub(super) async fn initialize(
         shared: &Shared,
-        place: &Place,
+        locator: &HostLocator,
         options: &Options,
     ) -> Result<Established, ClientError> {
-        let (connection, events) = open(shared, place).await?;
+        let (connection, events) = open(shared, locator).await?;
         let client_id = shared.lock().replica.client_id().to_owned();
         let wanted = options.subscriptions.iter().cloned();
         let watched: Watched = wanted.map(|channel| (channel, Object::new())).collect();
-        let (states, host) =
-            introduce(&connection, &client_id, &watched, &options.introduction).await?;
+        let (states, host) = initialize(
+            &connection,
+            &client_id,
+            &watched,
+            &options.initialize_params,
+        )
+        .await?;
         let connection = Arc::new(connection);
         let mut inner = shared.lock();
         inner.watched = watched;
         inner.watched.retain(|channel, _| states.has(channel));
         inner
             .replica
-            .snapshots(states.snapshots)
+            .apply_snapshots(states.snapshots)
             .map_err(unreadable)?;
         inner.host = host;
         inner.connection = Some(Arc::clone(&connection));
@@ -73,15 +78,15 @@ impl Supervisor {
         Ok(Established { connection, events })
     }
 
-    /// Tries until there is a connection; an error if the client is over first.
-    pub(super) async fn come_back(&mut self) -> Result<Established, ClientError> {
+    /// Tries until there is a connection; an error if the client is closed first.
+    pub(super) async fn reconnect(&mut self) -> Result<Established, ClientError> {
         let shared = Arc::clone(&self.shared);
         let mut why = None;
         loop {
             let (attempt, wait) = self.backoff.next();
-            let trying = Link::Trying { attempt, wait, why };
-            if let Err(End::Over(why) | End::Lost(why)) =
-                self.emit(Update::Connection(trying)).await
+            let retrying = ConnectionEvent::Retrying { attempt, wait, why };
+            if let Err(End::Closed(why) | End::Lost(why)) =
+                self.emit(Update::Connection(retrying)).await
             {
                 return Err(why);
             }
@@ -98,14 +103,14 @@ impl Supervisor {
             };
             match attempted {
                 Ok(established) => return Ok(established),
-                Err(End::Over(over)) => return Err(over),
+                Err(End::Closed(over)) => return Err(over),
                 Err(End::Lost(failed)) => why = Some(failed),
             }
         }
     }
 
     async fn attempt(&self) -> Result<Established, End> {
-        let (connection, events) = open(&self.shared, &self.place).await.map_err(End::of)?;
+        let (connection, events) = open(&self.shared, &self.locator).await.map_err(End::of)?;
         let (client_id, last_seen, watched) = {
             let inner = self.shared.lock();
             let replica = &inner.replica;
@@ -124,9 +129,10 @@ impl Supervisor {
                 }
             }
             Err(ClientError::Rpc(_)) => {
-                let introduction = &self.options.introduction;
-                let introduced = introduce(&connection, &client_id, &watched, introduction).await;
-                let (states, host) = introduced.map_err(End::of)?;
+                let initialize_params = &self.options.initialize_params;
+                let initialized =
+                    initialize(&connection, &client_id, &watched, initialize_params).await;
+                let (states, host) = initialized.map_err(End::of)?;
                 News::Snapshots {
                     states,
                     host: Some(host),
@@ -138,19 +144,19 @@ impl Supervisor {
         let updates = {
             let mut inner = self.shared.lock();
             let updates =
-                take_news(&mut inner, news).map_err(|error| End::Lost(unreadable(error)))?;
+                apply_news(&mut inner, news).map_err(|error| End::Lost(unreadable(error)))?;
             inner.connection = Some(Arc::clone(&connection));
             updates
         };
-        self.leave_unwanted(&connection, &channels).await;
+        self.unsubscribe_unwanted(&connection, &channels).await;
         for update in updates {
             self.emit(update).await?;
         }
         Ok(Established { connection, events })
     }
 
-    /// Ends the subscriptions that were given up while they were being taken up again.
-    async fn leave_unwanted(&self, connection: &Connection, asked: &[ChannelUri]) {
+    /// Ends the subscriptions that were cancelled while they were being restored.
+    async fn unsubscribe_unwanted(&self, connection: &Connection, asked: &[ChannelUri]) {
         let unwanted: Vec<&ChannelUri> = {
             let inner = self.shared.lock();
             let is_unwanted = |channel: &&ChannelUri| !inner.watched.contains_key(*channel);
@@ -164,8 +170,8 @@ impl Supervisor {
     }
 }
 
-async fn open(shared: &Shared, place: &Place) -> Result<(Connection, Events), ClientError> {
-    let target = place.find()?;
+async fn open(shared: &Shared, locator: &HostLocator) -> Result<(Connection, Events), ClientError> {
+    let target = locator.locate()?;
     let (connection, events) = Connection::connect(&target).await?;
     if let Some(handler) = shared.lock().handler.clone() {
         connection.answer_with(handler);
@@ -173,14 +179,14 @@ async fn open(shared: &Shared, place: &Place) -> Result<(Connection, Events), Cl
     Ok((connection, events))
 }
 
-/// Introduces the client and watches its channels from where they are now.
-async fn introduce(
+/// Sends `initialize` and watches the client's channels from where they are now.
+async fn initialize(
     connection: &Connection,
     client_id: &str,
     watched: &Watched,
-    introduction: &Object,
+    initialize_params: &Object,
 ) -> Result<(States, HostInfo), ClientError> {
-    // `initialize` has no room for further params of a subscription.
+    // `initialize` takes no further params of a subscription.
     let plain = watched.iter().filter(|(_, further)| further.is_empty());
     let plain: Vec<ChannelUri> = plain.map(|(channel, _)| channel.clone()).collect();
     let Initialized {
@@ -189,7 +195,7 @@ async fn introduce(
         snapshots,
         ..
     } = connection
-        .initialize_with(client_id, &plain, introduction)
+        .initialize_with(client_id, &plain, initialize_params)
         .await?;
     let states = subscribe_rest(connection, snapshots, watched).await?;
     let host = HostInfo {
@@ -226,55 +232,57 @@ async fn subscribe_rest(
     Ok(states)
 }
 
-/// Brings the replica up to date; what the application is told of it.
-fn take_news(inner: &mut Inner, news: News) -> Result<Vec<Update>, StateError> {
-    let (how, heard, resumed) = match news {
+/// Brings the replica up to date; returns the updates for the application.
+fn apply_news(inner: &mut Inner, news: News) -> Result<Vec<Update>, StateError> {
+    let (how, changes, outcome) = match news {
         News::Replay { actions, missing } => {
-            let mut resumed = inner.replica.replayed(&actions, &missing);
-            let heard = actions.into_iter().zip(std::mem::take(&mut resumed.heard));
-            let heard: Vec<Update> = heard
-                .filter_map(|(envelope, heard)| update_of(inner, envelope, heard))
+            let mut outcome = inner.replica.apply_replay(&actions, &missing);
+            let received = actions
+                .into_iter()
+                .zip(std::mem::take(&mut outcome.effects));
+            let changes: Vec<Update> = received
+                .filter_map(|(envelope, effect)| update_of(inner, envelope, effect))
                 .collect();
-            (Back::Replay, heard, resumed)
+            (Recovery::Replay, changes, outcome)
         }
         News::Snapshots { states, host } => {
-            let mut resumed = inner.replica.snapshots(states.snapshots)?;
+            let mut outcome = inner.replica.apply_snapshots(states.snapshots)?;
             let how = match host {
                 Some(host) => {
                     inner.host = host;
-                    Back::Anew
+                    Recovery::Reinitialized
                 }
-                None => Back::Snapshot,
+                None => Recovery::Snapshot,
             };
             let is_there = |channel: &ChannelUri| {
                 states.stateless.contains(channel)
-                    || resumed.reset.iter().any(|held| held == channel.as_str())
+                    || outcome.reset.iter().any(|held| held == channel.as_str())
             };
             let lost = inner.watched.keys().filter(|channel| !is_there(channel));
             let lost: Vec<String> = lost.map(ChannelUri::to_string).collect();
-            resumed.gone = lost;
+            outcome.gone = lost;
             // Left while it was on its way.
             let watched = &inner.watched;
             let is_watched = |held: &String| watched.keys().any(|channel| channel.as_str() == held);
-            let (reset, left): (Vec<_>, Vec<_>) = resumed.reset.into_iter().partition(is_watched);
-            resumed.reset = reset;
+            let (reset, left): (Vec<_>, Vec<_>) = outcome.reset.into_iter().partition(is_watched);
+            outcome.reset = reset;
             for channel in left {
                 inner.replica.drop_channel(&channel);
             }
-            (how, Vec::new(), resumed)
+            (how, Vec::new(), outcome)
         }
     };
-    let Resumed {
+    let ReconnectOutcome {
         reset,
         gone,
         not_resent,
-        heard: _,
-    } = resumed;
+        effects: _,
+    } = outcome;
     inner
         .watched
         .retain(|channel, _| !gone.iter().any(|gone| gone == channel.as_str()));
-    let mut updates = vec![Update::Connection(Link::Back { how })];
-    updates.extend(heard);
+    let mut updates = vec![Update::Connection(ConnectionEvent::Restored { how })];
+    updates.extend(changes);
     updates.extend(reset.into_iter().map(|channel| Update::Reset { channel }));
     updates.extend(gone.into_iter().map(|channel| Update::Gone { channel }));
     updates.extend(not_resent.into_iter().map(Update::from));

@@ -1,10 +1,10 @@
-//! What states and times are called in words.
+//! States, times, counts and sizes as people read them.
 
 use wire::Timestamp;
 use wire::state::status;
 
-/// The status of a session or chat, in words.
-pub(crate) fn status_words(bits: u32) -> String {
+/// The status of a session or chat.
+pub(crate) fn format_status(bits: u32) -> String {
     let activity = match bits & status::ACTIVITY_MASK {
         status::IDLE => "idle",
         status::ERROR => "failed",
@@ -21,14 +21,14 @@ pub(crate) fn status_words(bits: u32) -> String {
 }
 
 /// How long ago a moment was.
-pub(crate) fn ago(moment: &str, now: Timestamp) -> String {
+pub(crate) fn format_age(moment: &str, now: Timestamp) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
     let Some(then) = Timestamp::parse_rfc3339(moment) else {
         return "unknown".to_owned();
     };
-    let counted = |count: i64, unit: &str| format!("{} ago", counted(count, unit));
+    let counted = |count: i64, unit: &str| format!("{} ago", format_count(count, unit));
     match now.ms_since(then) / 1_000 {
         seconds if seconds < MINUTE => "just now".to_owned(),
         seconds if seconds < HOUR => counted(seconds / MINUTE, "minute"),
@@ -38,21 +38,16 @@ pub(crate) fn ago(moment: &str, now: Timestamp) -> String {
 }
 
 /// How many of something.
-pub(crate) fn counted<N: PartialEq + From<u8> + std::fmt::Display>(count: N, unit: &str) -> String {
+pub(crate) fn format_count<N: PartialEq + From<u8> + std::fmt::Display>(
+    count: N,
+    unit: &str,
+) -> String {
     let ending = if count == N::from(1) { "" } else { "s" };
     format!("{count} {unit}{ending}")
 }
 
-/// The moment the system's clock shows.
-pub(crate) fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    }))
-}
-
 /// A number of bytes, rounded for reading.
-pub(crate) fn bytes_words(bytes: u64) -> String {
+pub(crate) fn format_bytes(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [
         ("TiB", 1 << 40),
         ("GiB", 1 << 30),
@@ -80,7 +75,7 @@ mod tests {
             (1 | 32 | 64, "idle, archived"),
             (0, "unknown"),
         ] {
-            assert_eq!(status_words(bits), words);
+            assert_eq!(format_status(bits), words);
         }
     }
 
@@ -95,13 +90,13 @@ mod tests {
             ("2026-11-12T11:00:00Z", "3 days ago"),
             ("someday", "unknown"),
         ] {
-            assert_eq!(ago(moment, now), words);
+            assert_eq!(format_age(moment, now), words);
         }
     }
 
     #[test]
     fn sizes_are_rounded_down() {
-        assert_eq!(bytes_words(700), "700 bytes");
-        assert_eq!(bytes_words(3 << 20), "3 MiB");
+        assert_eq!(format_bytes(700), "700 bytes");
+        assert_eq!(format_bytes(3 << 20), "3 MiB");
     }
 }

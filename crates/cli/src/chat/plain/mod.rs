@@ -1,0 +1,229 @@
+//! The chat line by line: for pipes, scripts, and terminals that can do no more.
+//!
+//! Promises: answers and nothing else go to standard output, the rest to standard error. A line is a message, or the answer
+//! to what the agent asks. At the end of the input the turn that runs is waited for; the exit code says how the last one
+//! ended.
+
+mod input;
+mod show;
+
+use std::io::{IsTerminal, Stderr, Stdout};
+
+use anyhow::Context;
+use client::SessionSummary;
+use client::chat::{ChatEvent, OpenChat, PendingInput, TurnFollower};
+use tokio::io::{BufReader, Lines, Stdin};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::part::PROMPT;
+use crate::exit::Exit;
+use crate::output::TurnOutput;
+
+/// A chat by lines.
+pub(crate) struct PlainChat {
+    chat: OpenChat,
+    input: Lines<BufReader<Stdin>>,
+    output: TurnOutput<Stdout, Stderr>,
+    follower: TurnFollower,
+    /// What the agent waits for, with what was answered so far.
+    pending: Option<PendingInput>,
+    /// What was typed here last, so that it is not shown to whoever typed it.
+    typed: Vec<String>,
+    /// The sessions that were listed last, for `/open NUMBER`.
+    sessions: Vec<SessionSummary>,
+    exit: Exit,
+    prompts: Prompts,
+}
+
+/// Whether somebody sits there who wants to know when to type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prompts {
+    Never,
+    /// Not since something else was printed.
+    Due,
+    Given,
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    Idle,
+    Working,
+    /// The agent wants an answer.
+    Asking,
+}
+
+enum Event {
+    Line(Option<String>),
+    Chat(ChatEvent),
+    Interrupt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Continue,
+    Leave,
+}
+
+impl PlainChat {
+    pub(crate) fn new(chat: OpenChat, input: Lines<BufReader<Stdin>>) -> Self {
+        Self {
+            chat,
+            input,
+            output: TurnOutput::standard(),
+            follower: TurnFollower::default(),
+            pending: None,
+            typed: Vec::new(),
+            sessions: Vec::new(),
+            exit: Exit::Complete,
+            prompts: match std::io::stdin().is_terminal() {
+                true => Prompts::Due,
+                false => Prompts::Never,
+            },
+        }
+    }
+
+    /// Runs until the input ends or someone quits. `first` is a line that was read already.
+    pub(crate) async fn run(mut self, first: Option<String>) -> anyhow::Result<Exit> {
+        let mut interrupts = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
+        self.skip_history();
+        self.output
+            .note(&format!("session {}", self.chat.session()))?;
+        if let Some(notice) = self.chat.notice() {
+            self.output.note(notice)?;
+        }
+        let mut next = first;
+        loop {
+            self.show_news()?;
+            let activity = self.activity();
+            if activity != Activity::Working
+                && let Some(line) = next.take()
+            {
+                if self.take_line(&line).await? == Flow::Leave {
+                    break;
+                }
+                continue;
+            }
+            match self.next_event(activity, &mut interrupts).await? {
+                Event::Line(Some(line)) => {
+                    next = Some(line);
+                    if self.prompts == Prompts::Given {
+                        self.prompts = Prompts::Due;
+                    }
+                }
+                Event::Line(None) if activity == Activity::Asking => {
+                    self.output.note(&format!(
+                        "The input ended, but the agent is waiting. Answer with `greenroom chat --session {}`",
+                        self.chat.session()
+                    ))?;
+                    self.exit = Exit::Failed;
+                    break;
+                }
+                Event::Line(None) => break,
+                Event::Chat(event) => self.take_events(event)?,
+                Event::Interrupt => {
+                    if !self.chat.cancel()? {
+                        self.exit = Exit::Cancelled;
+                        break;
+                    }
+                    // A second one does not wait for the end of the turn.
+                    interrupts = signal(SignalKind::interrupt())?;
+                    if self.wait_for_cancelled_turn(&mut interrupts).await? == Flow::Leave {
+                        break;
+                    }
+                }
+            }
+        }
+        self.output.end_line()?;
+        self.chat.close().await;
+        Ok(self.exit)
+    }
+
+    async fn next_event(
+        &mut self,
+        activity: Activity,
+        interrupts: &mut Signal,
+    ) -> anyhow::Result<Event> {
+        if activity != Activity::Working && self.prompts == Prompts::Due {
+            self.prompts = Prompts::Given;
+            let prompt = match activity {
+                Activity::Idle | Activity::Working => PROMPT,
+                Activity::Asking => "? ",
+            };
+            eprint!("{prompt}");
+        }
+        Ok(tokio::select! {
+            biased;
+            event = self.chat.next() => Event::Chat(event?),
+            line = self.input.next_line(), if activity != Activity::Working => {
+                Event::Line(line.context("standard input cannot be read as text")?)
+            }
+            _ = interrupts.recv() => Event::Interrupt,
+        })
+    }
+
+    async fn wait_for_cancelled_turn(&mut self, interrupts: &mut Signal) -> anyhow::Result<Flow> {
+        let is_running = |chat: &OpenChat| {
+            let state = chat.confirmed();
+            state.is_some_and(|state| state.active_turn.is_some())
+        };
+        while is_running(&self.chat) {
+            match self.next_event(Activity::Working, interrupts).await? {
+                Event::Chat(event) => self.take_events(event)?,
+                Event::Interrupt | Event::Line(_) => {
+                    self.exit = Exit::Cancelled;
+                    return Ok(Flow::Leave);
+                }
+            }
+            self.show_news()?;
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn activity(&self) -> Activity {
+        if self.pending.is_some() {
+            return Activity::Asking;
+        }
+        let chat = self.chat.ahead();
+        let is_queued = chat.is_some_and(|chat| !chat.queued_messages.is_empty());
+        // A queue that is paused starts nothing by itself: what is typed next goes behind it.
+        let will_start = is_queued && !self.chat.is_queue_paused();
+        match self.chat.is_working() || self.chat.has_pending_actions() || will_start {
+            true => Activity::Working,
+            false => Activity::Idle,
+        }
+    }
+
+    /// Takes an event and all that are there: they are shown together.
+    fn take_events(&mut self, first: ChatEvent) -> anyhow::Result<()> {
+        self.take_event(first)?;
+        while let Some(event) = self.chat.try_next()? {
+            self.take_event(event)?;
+        }
+        Ok(())
+    }
+
+    fn take_event(&mut self, event: ChatEvent) -> std::io::Result<()> {
+        match event {
+            ChatEvent::Refused { reason, .. } => {
+                self.output
+                    .note(&format!("the host refused it: {reason}"))?;
+                self.exit = Exit::NoHost;
+                self.typed.clear();
+            }
+            ChatEvent::NotResent { .. } => {
+                self.output.note(
+                    "the connection was lost before the host answered the last message; look before you repeat it",
+                )?;
+                self.exit = Exit::NoHost;
+            }
+            ChatEvent::ConnectionLost { why } => {
+                self.output.note(&format!("{why}; trying again"))?;
+            }
+            ChatEvent::Reconnected => self.output.note("connected again")?,
+            // What is shown is read from the state; of attempts to connect only the outcome is shown.
+            ChatEvent::Changed | ChatEvent::ReconnectFailed { .. } => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! What is on the screen: settled lines once, the live area at the bottom again and again.
+
+use client::chat::PendingInput;
+use wire::state::ChatState;
+
+use super::{Mode, TerminalChat, write};
+use crate::chat::dialog;
+use crate::chat::line::{Line, Style};
+use crate::chat::live_area::{Content, layout};
+use crate::terminal::clean_line;
+
+impl TerminalChat {
+    pub(super) fn draw(&mut self) -> anyhow::Result<()> {
+        let width = self.painter.width();
+        let mut settled = std::mem::take(&mut self.unprinted);
+        let mut moving = Vec::new();
+        let (confirmed, ahead) = self.chat.confirmed_and_ahead();
+        if let Some(chat) = &confirmed {
+            settled.extend(self.transcript.settle(chat, width));
+            moving = self.transcript.moving(chat, width);
+        }
+        let running = active_turn(ahead.as_deref());
+        let dialog = match (&self.pending, &self.mode) {
+            (Some(pending), Mode::Answering | Mode::Suggesting) => dialog::lines(pending, width),
+            _ => Vec::new(),
+        };
+        let content = Content {
+            moving,
+            chat: ahead.as_deref(),
+            is_sending: running.is_some() && running != active_turn(confirmed.as_deref()),
+            dialog,
+            note: self.note.clone().or_else(|| self.status(ahead.as_deref())),
+            prompt: self.prompt(),
+            editor: &self.editor,
+        };
+        let area = layout(content, width, self.painter.rows());
+        write(&self.painter.draw(&settled, area))
+    }
+
+    fn prompt(&self) -> &'static str {
+        match (&self.mode, &self.pending) {
+            (Mode::Answering, Some(PendingInput::Confirmation(_))) => "? ",
+            (Mode::Answering, _) => "answer › ",
+            (Mode::Suggesting, _) => "instead › ",
+            (Mode::Picking(_), _) => "number › ",
+            (Mode::Typing, _) => "› ",
+        }
+    }
+
+    /// What is going on, where that is not plain to see.
+    fn status(&self, chat: Option<&ChatState>) -> Option<Line> {
+        let warn = |text: &str| Some(Line::new(Style::Warn, text));
+        let dim = |text: &str| Some(Line::new(Style::Dim, text));
+        if let Some(why) = &self.disconnected {
+            return warn(&format!("connection lost, trying again: {why}"));
+        }
+        match self.mode {
+            Mode::Suggesting => {
+                return dim("what to do instead; Enter alone denies without; Escape goes back");
+            }
+            Mode::Picking(_) => return dim("the number of a session; Enter alone stays here"),
+            Mode::Answering => return None,
+            Mode::Typing => {}
+        }
+        if self.pending.is_some() {
+            return warn("The agent is waiting. Press Tab to answer");
+        }
+        if let Some(chat) = self.chat.input_needed_elsewhere() {
+            return warn(&format!(
+                "Another chat is waiting: /open {}",
+                clean_line(&chat)
+            ));
+        }
+        let chat = chat?;
+        if chat.active_turn.is_some() {
+            let activity = chat.activity.as_deref().map(clean_line);
+            let activity = activity.unwrap_or_else(|| "working".to_owned());
+            return dim(&format!(
+                "{activity} · Ctrl-C cancels · Enter queues · Ctrl-S steers"
+            ));
+        }
+        if !chat.queued_messages.is_empty() {
+            return dim("Queue paused. Press Enter to send");
+        }
+        None
+    }
+
+    /// Prints lines of our own.
+    pub(super) fn print(&mut self, lines: impl IntoIterator<Item = Line>) {
+        self.unprinted.push(Line::default());
+        self.unprinted.extend(lines);
+    }
+
+    pub(super) fn note(&mut self, text: &str) {
+        self.note = Some(Line::new(Style::Dim, clean_line(text)));
+    }
+
+    pub(super) fn note_error(&mut self, text: &str) {
+        self.note = Some(Line::new(Style::Bad, clean_line(text)));
+    }
+}
+
+fn active_turn(chat: Option<&ChatState>) -> Option<&str> {
+    let turn = chat?.active_turn.as_ref()?;
+    Some(turn.id.as_str())
+}

@@ -1,0 +1,67 @@
+//! Handing the terminal to another program for a while: to the shell that started this one, or to the user's editor.
+//!
+//! Promises: nothing is read or drawn meanwhile; the host's events are taken all the same.
+
+use anyhow::Context;
+use rustix::process::{Signal as ProcessSignal, kill_current_process_group};
+
+use super::{TerminalChat, write};
+use crate::chat::external_editor::EditedFile;
+
+impl TerminalChat {
+    /// Gives the terminal back to the shell, until it continues this program.
+    pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
+        self.release_terminal()?;
+        self.is_suspended = true;
+        kill_current_process_group(ProcessSignal::TSTP).context("cannot be suspended")?;
+        self.take_terminal_back()
+    }
+
+    /// This program was stopped and continues. If it stopped itself, all is done already.
+    pub(super) fn continue_after_stop(&mut self) -> anyhow::Result<()> {
+        match std::mem::take(&mut self.is_suspended) {
+            true => Ok(()),
+            false => self.take_terminal_back(),
+        }
+    }
+
+    fn release_terminal(&mut self) -> anyhow::Result<()> {
+        let clear = self.painter.clear();
+        write(&clear)?;
+        self.tty.leave_raw_mode();
+        Ok(())
+    }
+
+    fn take_terminal_back(&mut self) -> anyhow::Result<()> {
+        self.tty
+            .enter_raw_mode()
+            .context("the terminal cannot be used")?;
+        self.painter.resize(self.tty.size());
+        self.painter.forget();
+        Ok(())
+    }
+
+    pub(super) fn clear_screen(&mut self) -> anyhow::Result<()> {
+        self.painter.forget();
+        write("\x1b[H\x1b[2J")
+    }
+
+    /// Lets the user edit a text in an editor of their own.
+    pub(super) async fn edit(&mut self, text: &str) -> anyhow::Result<String> {
+        let file = EditedFile::new(text)?;
+        self.release_terminal()?;
+        let ended = match file.open_editor() {
+            Ok(mut editor) => loop {
+                // The host is listened to meanwhile, or it would take this client for gone.
+                tokio::select! {
+                    ended = editor.wait() => break ended.map_err(anyhow::Error::from),
+                    event = self.chat.next() => self.take_events(event?)?,
+                }
+            },
+            Err(error) => Err(error),
+        };
+        self.take_terminal_back()?;
+        anyhow::ensure!(ended?.success(), "the editor failed; nothing was changed");
+        file.read()
+    }
+}

@@ -1,0 +1,225 @@
+//! The chat on a terminal: takes events of the host and keys, and draws what comes of them.
+//!
+//! Promises: the terminal is left as it was found. What another client does shows here at once; a question somebody else
+//! answered goes away by itself.
+
+mod draw;
+mod events;
+mod handover;
+mod keys;
+mod navigate;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use client::SessionSummary;
+use client::chat::{AcceptedCompletions, OpenChat, PendingInput};
+use rustix::process::Signal as ProcessSignal;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::complete::CompletionCycle;
+use super::editor::Editor;
+use super::keys::{Decoder, Key};
+use super::line::{Colors, Line};
+use super::paint::Painter;
+use super::transcript::Transcript;
+use super::tty::Tty;
+use crate::exit::Exit;
+
+/// How long an Escape may be the beginning of something longer.
+const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
+
+/// What the keys do.
+#[derive(Debug, Clone, PartialEq)]
+enum Mode {
+    /// They write a message.
+    Typing,
+    /// They answer what the agent asks.
+    Answering,
+    /// They write what to do instead of what was denied.
+    Suggesting,
+    /// They choose one of these sessions.
+    Picking(Vec<SessionSummary>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Continue,
+    Leave,
+}
+
+pub(crate) struct TerminalChat {
+    chat: OpenChat,
+    tty: Tty,
+    painter: Painter,
+    decoder: Decoder,
+    editor: Editor,
+    transcript: Transcript,
+    /// What the agent waits for, with what was answered so far.
+    pending: Option<PendingInput>,
+    mode: Mode,
+    /// What was half typed when a question came.
+    stash: String,
+    /// Lines of our own that are still to be printed.
+    unprinted: Vec<Line>,
+    /// One line about what just happened.
+    note: Option<Line>,
+    /// What the word at the cursor may become, while the suggestions are gone through.
+    completing: Option<CompletionCycle>,
+    accepted: AcceptedCompletions,
+    /// Why there is no connection, while there is none.
+    disconnected: Option<String>,
+    /// The last key was Ctrl-C.
+    is_interrupted: bool,
+    last_typed: Option<Instant>,
+    /// The last key answered a question.
+    has_just_answered: bool,
+    /// Until then a question is too new to be answered by a key.
+    too_new_until: Option<Instant>,
+    /// The signal to continue answers our own suspension.
+    is_suspended: bool,
+    exit: Exit,
+}
+
+struct Signals {
+    resized: Signal,
+    terminated: Signal,
+    interrupted: Signal,
+    hung_up: Signal,
+    continued: Signal,
+}
+
+impl Signals {
+    fn watch() -> anyhow::Result<Self> {
+        let watch = |kind| signal(kind).context("signals cannot be watched");
+        Ok(Self {
+            resized: watch(SignalKind::window_change())?,
+            terminated: watch(SignalKind::terminate())?,
+            interrupted: watch(SignalKind::interrupt())?,
+            hung_up: watch(SignalKind::hangup())?,
+            continued: watch(SignalKind::from_raw(ProcessSignal::CONT.as_raw()))?,
+        })
+    }
+}
+
+impl TerminalChat {
+    pub(crate) fn open(chat: OpenChat) -> anyhow::Result<Self> {
+        let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colors = if is_plain { Colors::Off } else { Colors::On };
+        let painter = Painter::new(colors, tty.size());
+        let mut terminal = Self {
+            chat,
+            tty,
+            painter,
+            decoder: Decoder::default(),
+            editor: Editor::default(),
+            transcript: Transcript::below(),
+            pending: None,
+            mode: Mode::Typing,
+            stash: String::new(),
+            unprinted: Vec::new(),
+            note: None,
+            completing: None,
+            accepted: AcceptedCompletions::default(),
+            disconnected: None,
+            is_interrupted: false,
+            last_typed: None,
+            has_just_answered: false,
+            too_new_until: None,
+            is_suspended: false,
+            exit: Exit::Complete,
+        };
+        terminal.show_header();
+        Ok(terminal)
+    }
+
+    pub(crate) async fn run(mut self) -> anyhow::Result<Exit> {
+        let ended = self.run_until_left().await;
+        let draft = self.draft();
+        let saved = self.chat.save_draft(&draft);
+        let farewell = self.how_to_return();
+        let clear = self.painter.clear();
+        let written = write(&clear);
+        drop(self.tty);
+        self.chat.close().await;
+        ended?;
+        saved?;
+        written?;
+        if let Some(farewell) = farewell {
+            eprintln!("{farewell}");
+        }
+        Ok(self.exit)
+    }
+
+    async fn run_until_left(&mut self) -> anyhow::Result<()> {
+        let mut signals = Signals::watch()?;
+        self.draw()?;
+        loop {
+            let may_be_escape = self.decoder.is_waiting();
+            let flow = tokio::select! {
+                event = self.chat.next() => {
+                    self.take_events(event?)?;
+                    Flow::Continue
+                }
+                bytes = self.tty.read() => {
+                    if bytes.is_empty() {
+                        Flow::Leave
+                    } else {
+                        self.take_bytes(&bytes).await?
+                    }
+                }
+                () = tokio::time::sleep(ESCAPE_TIMEOUT), if may_be_escape => {
+                    match self.decoder.end_of_sequence() {
+                        Some(key) => self.press(key).await?,
+                        None => Flow::Continue,
+                    }
+                }
+                _ = signals.resized.recv() => {
+                    self.painter.resize(self.tty.size());
+                    Flow::Continue
+                }
+                _ = signals.continued.recv() => {
+                    self.continue_after_stop()?;
+                    Flow::Continue
+                }
+                _ = signals.terminated.recv() => Flow::Leave,
+                // The terminal sends none while it is raw; others may.
+                _ = signals.interrupted.recv() => self.press(Key::Ctrl('c')).await?,
+                _ = signals.hung_up.recv() => Flow::Leave,
+            };
+            self.refresh_pending();
+            if flow == Flow::Leave {
+                return Ok(());
+            }
+            self.draw()?;
+        }
+    }
+
+    async fn take_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<Flow> {
+        for key in self.decoder.decode(bytes) {
+            if self.press(key).await? == Flow::Leave {
+                return Ok(Flow::Leave);
+            }
+            // A key may be meant for what the one before it brought up.
+            self.refresh_pending();
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// What is half typed and worth keeping.
+    fn draft(&self) -> String {
+        match self.mode {
+            Mode::Typing => self.editor.text().to_owned(),
+            Mode::Answering | Mode::Suggesting | Mode::Picking(_) => self.stash.clone(),
+        }
+    }
+}
+
+fn write(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("the terminal cannot be written")
+}

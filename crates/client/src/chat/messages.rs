@@ -1,0 +1,202 @@
+//! Sending: a message starts a turn, waits in the queue, or steers the turn that runs; a turn is cancelled or resumed.
+//!
+//! Promises: a message that is sent while the agent works waits in the queue, and so does one that another client's turn
+//! came before.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+use wire::Timestamp;
+use wire::state::Outcome;
+
+use crate::ClientError;
+
+use super::{Attachment, ChatError, OpenChat, now};
+
+/// Turns that are remembered until the host may have refused them: one is under way at a time, the rest is slack.
+const STARTED_MAX: usize = 16;
+
+/// How a message went off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// It starts a turn.
+    Started { turn_id: String },
+    /// It waits for the turn that is running.
+    Queued,
+}
+
+impl OpenChat {
+    /// Sends a message, now or when the agent is done.
+    pub fn send(&mut self, text: &str) -> Result<Sent, ClientError> {
+        self.send_with(text, &[])
+    }
+
+    /// Sends a message with what was accepted while it was typed.
+    pub fn send_with(
+        &mut self,
+        text: &str,
+        attachments: &[Attachment],
+    ) -> Result<Sent, ClientError> {
+        let message = message(text, self.model.as_deref(), attachments);
+        let sent = if self.is_working() {
+            self.queue_message(&message)?;
+            Sent::Queued
+        } else {
+            let turn_id = self.dispatch_turn(&message)?;
+            if self.queue_if_refused.len() == STARTED_MAX {
+                self.queue_if_refused.remove(0);
+            }
+            self.queue_if_refused.push(turn_id.clone());
+            Sent::Started { turn_id }
+        };
+        self.clear_draft()?;
+        Ok(sent)
+    }
+
+    /// Starts a turn, whether or not one is running; the host refuses it then. Returns the turn's id.
+    pub fn start_turn(&mut self, text: &str) -> Result<String, ClientError> {
+        let message = message(text, self.model.as_deref(), &[]);
+        self.dispatch_turn(&message)
+    }
+
+    fn dispatch_turn(&self, message: &Value) -> Result<String, ClientError> {
+        let turn_id = format!("turn-{}", Uuid::now_v7());
+        self.dispatch(json!({
+            "type": "chat/turnStarted",
+            "turnId": turn_id,
+            "startedAt": now().to_rfc3339(),
+            "message": message,
+        }))?;
+        Ok(turn_id)
+    }
+
+    /// Tells the agent something while it works.
+    pub fn steer(&mut self, text: &str, attachments: &[Attachment]) -> Result<(), ClientError> {
+        self.dispatch(json!({
+            "type": "chat/pendingMessageSet",
+            "kind": "steering",
+            "id": format!("steering-{}", Uuid::now_v7()),
+            "message": message(text, self.model.as_deref(), attachments),
+        }))?;
+        self.clear_draft()
+    }
+
+    pub(super) fn queue_message(&mut self, message: &Value) -> Result<(), ClientError> {
+        let id = format!("queued-{}", Uuid::now_v7());
+        if let Some(chat) = self.ahead() {
+            let waits = |id: &String| chat.queued_messages.iter().any(|waiting| waiting.id == *id);
+            self.queued.retain(waits);
+        }
+        self.dispatch(json!({
+            "type": "chat/pendingMessageSet", "kind": "queued", "id": id, "message": message,
+        }))?;
+        self.queued.push(id);
+        Ok(())
+    }
+
+    /// Sets a queue in motion that is paused since a turn was cancelled or failed (G-08); `false` if it is empty.
+    pub fn release_queue(&self) -> Result<bool, ClientError> {
+        let chat = self.ahead();
+        let Some(head) = chat.as_ref().and_then(|chat| chat.queued_messages.first()) else {
+            return Ok(false);
+        };
+        self.dispatch(json!({
+            "type": "chat/pendingMessageSet", "kind": "queued", "id": head.id, "message": head.message,
+        }))?;
+        Ok(true)
+    }
+
+    /// The newest message in the queue that came from here: its id and text.
+    fn newest_queued(&self) -> Option<(String, String)> {
+        let chat = self.ahead()?;
+        let mut messages = chat.queued_messages.iter().rev();
+        let newest = messages.find(|message| self.queued.contains(&message.id))?;
+        let text = newest.message["text"].as_str().unwrap_or("");
+        Some((newest.id.clone(), text.to_owned()))
+    }
+
+    /// Whether a message from here waits in the queue.
+    pub fn has_queued(&self) -> bool {
+        self.newest_queued().is_some()
+    }
+
+    /// Takes the newest message from here out of the queue; its text.
+    pub fn unqueue(&mut self) -> Result<Option<String>, ClientError> {
+        let Some((id, text)) = self.newest_queued() else {
+            return Ok(None);
+        };
+        self.dispatch(json!({"type": "chat/pendingMessageRemoved", "kind": "queued", "id": id}))?;
+        Ok(Some(text))
+    }
+
+    /// Cancels the turn that is running; `false` if none is.
+    pub fn cancel(&self) -> Result<bool, ClientError> {
+        let chat = self.ahead();
+        let Some(turn) = chat.as_ref().and_then(|chat| chat.active_turn.as_ref()) else {
+            return Ok(false);
+        };
+        let started = Timestamp::parse_rfc3339(&turn.started_at);
+        let duration = started.map_or(0, |started| now().ms_since(started));
+        self.dispatch(
+            json!({"type": "chat/turnCancelled", "turnId": turn.id, "duration": duration}),
+        )?;
+        Ok(true)
+    }
+
+    /// Takes up the last turn again, if it failed in a way that allows it.
+    pub fn resume(&self) -> Result<(), ChatError> {
+        let chat = self.ahead().ok_or(ChatError::Gone)?;
+        if chat.active_turn.is_some() {
+            return Err(ChatError::TurnRunning);
+        }
+        let last = chat.turns.last().ok_or(ChatError::NoTurn)?;
+        if last.outcome != (Outcome::Error { resumable: true }) {
+            return Err(ChatError::NotResumable);
+        }
+        self.dispatch(json!({"type": "chat/turnResume", "turnId": last.id}))?;
+        Ok(())
+    }
+
+    /// The texts of the messages in the history, the oldest first.
+    pub fn history(&self) -> Vec<String> {
+        let chat = self.confirmed();
+        let turns = chat.as_ref().map_or(&[][..], |chat| chat.turns.as_slice());
+        let texts = turns.iter().filter_map(|turn| {
+            let message = &turn.value()["message"];
+            message["text"].as_str().map(str::to_owned)
+        });
+        texts.collect()
+    }
+}
+
+pub(super) fn message(text: &str, model: Option<&str>, attachments: &[Attachment]) -> Value {
+    let mut message = json!({"text": text, "origin": {"kind": "user"}});
+    if let Some(model) = model {
+        message["model"] = json!({"id": model});
+    }
+    if !attachments.is_empty() {
+        let attachments = attachments.iter().map(|attachment| attachment.0.clone());
+        message["attachments"] = attachments.collect();
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_its_model_and_carries_its_attachments() {
+        assert_eq!(
+            message("hi", None, &[]),
+            json!({"text": "hi", "origin": {"kind": "user"}})
+        );
+        let attachment = Attachment(json!({"type": "simple"}));
+        assert_eq!(
+            message("hi", Some("m"), &[attachment]),
+            json!({
+                "text": "hi", "origin": {"kind": "user"},
+                "model": {"id": "m"}, "attachments": [{"type": "simple"}],
+            })
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! One open chat, as an application uses it: what it looks like, what can be done to it, what is new in it.
+//!
+//! ```no_run
+//! # use client::chat::{ChatEvent, ChatSelector, OpenChat, OpenOptions, TurnEvent, TurnFollower};
+//! # use client::{HostLocator, Live, Options};
+//! # async fn demo() -> Result<(), client::chat::ChatError> {
+//! let host = HostLocator::in_data_directory("data".into());
+//! let (live, updates) = Live::connect(host, "my-client-id", Options::default()).await?;
+//! let selector = ChatSelector::NewSession { agent: None };
+//! let mut chat = OpenChat::open(live, updates, &selector, &OpenOptions::default()).await?;
+//! let mut follower = TurnFollower::default();
+//! chat.send("hello")?;
+//! loop {
+//!     if let ChatEvent::Refused { reason, .. } = chat.next().await? {
+//!         println!("no: {reason}");
+//!     }
+//!     for event in chat.confirmed().map(|state| follower.follow(&state, 0)).unwrap_or_default() {
+//!         match event {
+//!             TurnEvent::Text { text, .. } => print!("{text}"),
+//!             TurnEvent::Ended { .. } => return Ok(()),
+//!             _ => {}
+//!         }
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! Promises: everything is driven by the updates of the connection, nothing is polled. A message reaches the agent, waits
+//! in the queue, or is reported as refused. Texts of the host are passed on as they came.
+//! Must not know: kernel, agents, host, terminals.
+
+mod answer;
+mod branch;
+mod completion;
+mod confirmation;
+mod draft;
+mod error;
+mod event;
+mod feed;
+mod follower;
+mod messages;
+mod open;
+mod open_chat;
+mod pending_input;
+mod questions;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use wire::Timestamp;
+
+pub use self::answer::{Answer, AnswerError, Question, QuestionKind, QuestionOption, Unit};
+pub use self::branch::Branch;
+pub use self::completion::{AcceptedCompletions, Attachment, Completion, is_completable};
+pub use self::confirmation::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};
+pub use self::error::ChatError;
+pub use self::event::{ChatEvent, Undelivered};
+pub use self::follower::{TextKind, TextPosition, TurnEvent, TurnFollower};
+pub use self::messages::Sent;
+pub use self::open::{ChatSelector, OpenOptions};
+pub use self::open_chat::OpenChat;
+pub use self::pending_input::PendingInput;
+pub use self::questions::{InputResponse, Progress, QuestionForm};
+
+/// The moment the system's clock shows.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    // A clock before 1970 gives 1970: times are for people to read, nothing is ordered by them.
+    Timestamp(since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }))
+}

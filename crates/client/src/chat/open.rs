@@ -1,0 +1,196 @@
+//! Opening a chat: creating a session or finding one, and watching its chat.
+//!
+//! Promises: a session that is still being created is waited for; one that fails is reported with its reason.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+use wire::rpc::code;
+use wire::{ChannelUri, Object};
+
+use crate::{ClientError, Live};
+
+use super::ChatError;
+use super::feed::UpdateFeed;
+
+/// How long a new session may take to show its chat.
+const CHAT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Turns of the history that are asked for by default.
+const HISTORY_TURNS: usize = 20;
+
+/// Which chat to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChatSelector {
+    /// A new session, with the named agent or the first one there is.
+    NewSession { agent: Option<String> },
+    /// The session that was used last; a new one if there is none.
+    LatestSession,
+    /// This session, or this chat.
+    Channel(ChannelUri),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Where the agent of a new session is to work; the host's default if absent or not allowed.
+    pub directory: Option<PathBuf>,
+    /// Turns of the history that the host is to send.
+    pub history_turns: usize,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            history_turns: HISTORY_TURNS,
+        }
+    }
+}
+
+/// A chat that is watched, and its session.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) session: ChannelUri,
+    pub(super) chat: ChannelUri,
+    /// Something worth knowing about how it was opened.
+    pub(super) notice: Option<String>,
+}
+
+pub(super) async fn open(
+    live: &Live,
+    feed: &mut UpdateFeed,
+    selector: &ChatSelector,
+    options: &OpenOptions,
+) -> Result<Opened, ChatError> {
+    let directory = options.directory.as_deref();
+    let (named, notice) = match selector {
+        ChatSelector::NewSession { agent } => {
+            create_session(live, agent.as_deref(), directory).await?
+        }
+        ChatSelector::Channel(uri) => (uri.clone(), None),
+        ChatSelector::LatestSession => match live.list_sessions().await?.first() {
+            Some(latest) => (latest.uri()?, None),
+            None => create_session(live, None, directory).await?,
+        },
+    };
+    watch(live, &named, options.history_turns).await?;
+    let (session, chat) = match live.chat(&named) {
+        Some(_) => (find_session_of(live, &named).await?, named),
+        None => {
+            let waiting = wait_for_chat(live, feed, &named);
+            let chat = tokio::time::timeout(CHAT_TIMEOUT, waiting).await;
+            let chat = chat.unwrap_or_else(|_| Err(ChatError::NoChatIn(named.clone())))?;
+            watch(live, &chat, options.history_turns).await?;
+            (named, chat)
+        }
+    };
+    live.subscribe(&session).await?;
+    Ok(Opened {
+        session,
+        chat,
+        notice,
+    })
+}
+
+/// Watches a channel; of a chat's history no more is sent than is asked for.
+async fn watch(live: &Live, channel: &ChannelUri, history_turns: usize) -> Result<(), ClientError> {
+    let mut view = Object::new();
+    view.insert("view".to_owned(), json!({"turns": history_turns}));
+    live.subscribe_with(channel, view).await
+}
+
+/// Creates a session; if the host does not allow the directory, in its default one and with a notice that says so.
+async fn create_session(
+    live: &Live,
+    agent: Option<&str>,
+    directory: Option<&Path>,
+) -> Result<(ChannelUri, Option<String>), ChatError> {
+    let provider = choose_provider(live, agent)?;
+    let uri = ChannelUri::parse(&format!("{provider}:/{}", Uuid::now_v7())); // G-27
+    let session = match uri {
+        Ok(session) => session,
+        Err(why) => return Err(ChatError::BadProvider { provider, why }),
+    };
+    let plain = json!({"channel": session.as_str(), "provider": provider});
+    let Some(directory) = directory.and_then(file_uri) else {
+        // No directory to ask for, or one that no URI can name: the host chooses.
+        live.request("createSession", plain).await?;
+        return Ok((session, None));
+    };
+    let mut params = plain.clone();
+    params["workingDirectories"] = json!([directory]);
+    match live.request("createSession", params).await {
+        Ok(_) => Ok((session, None)),
+        Err(error) if error.code() == Some(code::PERMISSION_DENIED) => {
+            let notice =
+                format!("the agent works in the host's default directory, not here: {error}");
+            live.request("createSession", plain).await?;
+            Ok((session, Some(notice)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn choose_provider(live: &Live, agent: Option<&str>) -> Result<String, ChatError> {
+    let root = live.root();
+    let agents = root.as_ref().map_or(&[][..], |root| root.agents.as_slice());
+    let offered = agents.iter().filter_map(|agent| agent["provider"].as_str());
+    let offered: Vec<String> = offered.map(str::to_owned).collect();
+    match agent {
+        Some(agent) if offered.iter().any(|provider| provider == agent) => Ok(agent.to_owned()),
+        Some(agent) => Err(ChatError::UnknownAgent {
+            agent: agent.to_owned(),
+            offered,
+        }),
+        None => offered.into_iter().next().ok_or(ChatError::NoAgent),
+    }
+}
+
+/// A path as a `file:` URI; none if it cannot be one.
+fn file_uri(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    path.is_absolute().then(|| wire::file_uri::uri_of(text))
+}
+
+/// The session that a chat belongs to: no state of a chat names it, the summaries of sessions do.
+async fn find_session_of(live: &Live, chat: &ChannelUri) -> Result<ChannelUri, ChatError> {
+    let sessions = live.list_sessions().await?;
+    match sessions.iter().find(|session| session.has_chat(chat)) {
+        Some(session) => Ok(session.uri()?),
+        None => Err(ChatError::NoSessionOf(chat.clone())),
+    }
+}
+
+/// The chat that messages go to; waits for one while the session is being created.
+async fn wait_for_chat(
+    live: &Live,
+    feed: &mut UpdateFeed,
+    session: &ChannelUri,
+) -> Result<ChannelUri, ChatError> {
+    let look = || {
+        let state = live.session(session);
+        let state = state.ok_or_else(|| ChatError::NotAChat(session.clone()))?;
+        if state.lifecycle == "failed" {
+            let error = state.extra.get("creationError").unwrap_or(&Value::Null);
+            let why = error["message"].as_str().unwrap_or("no reason was given");
+            return Err(ChatError::CreationFailed(why.to_owned()));
+        }
+        let first = || state.chats.first().map(|chat| &chat.resource);
+        let chat = state.default_chat.as_ref().or_else(first);
+        Ok(chat.map(|chat| ChannelUri::parse(chat)).transpose()?)
+    };
+    feed.wait_until(live, look).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_named_by_a_uri() {
+        let uri = |path: &str| file_uri(Path::new(path));
+        assert_eq!(uri("/a b/ü").as_deref(), Some("file:///a%20b/%C3%BC"));
+        assert_eq!(uri("relative"), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! The chat that is open: its state, its events, and how another takes its place.
+//!
+//! Promises: an event says that there is something to look at; the state is always readable.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use wire::state::{ChatState, Outcome, SessionState};
+use wire::{Action, ChannelUri};
+
+use crate::{ClientError, ConnectionEvent, Live, Update, Updates};
+
+use super::draft::DraftOwner;
+use super::event::{ChatEvent, Undelivered};
+use super::feed::UpdateFeed;
+use super::open::{Opened, open};
+use super::{ChatError, ChatSelector, InputResponse, OpenOptions, ToolDecision};
+
+/// A chat that is open on a connection. Its state stays up to date while [`OpenChat::next`] is called.
+#[derive(Debug)]
+pub struct OpenChat {
+    pub(super) live: Live,
+    pub(super) feed: UpdateFeed,
+    pub(super) session: ChannelUri,
+    pub(super) chat: ChannelUri,
+    pub(super) draft: DraftOwner,
+    /// Messages that were queued from here, by id.
+    pub(super) queued: Vec<String>,
+    /// Turns that are to be queued if another client's turn comes first.
+    pub(super) queue_if_refused: Vec<String>,
+    /// The model messages are for; the agent's default if absent.
+    pub(super) model: Option<String>,
+    notice: Option<String>,
+}
+
+impl OpenChat {
+    pub async fn open(
+        live: Live,
+        updates: Updates,
+        selector: &ChatSelector,
+        options: &OpenOptions,
+    ) -> Result<Self, ChatError> {
+        let mut feed = UpdateFeed::new(updates);
+        let opened = open(&live, &mut feed, selector, options).await?;
+        Ok(Self::from_parts(live, feed, opened))
+    }
+
+    fn from_parts(live: Live, feed: UpdateFeed, opened: Opened) -> Self {
+        let Opened {
+            session,
+            chat,
+            notice,
+        } = opened;
+        let has_draft = live.chat(&chat).is_some_and(|chat| chat.draft.is_some());
+        Self {
+            live,
+            feed,
+            session,
+            chat,
+            draft: DraftOwner::when_opened(has_draft),
+            queued: Vec::new(),
+            queue_if_refused: Vec::new(),
+            model: None,
+            notice,
+        }
+    }
+
+    /// Opens another chat in place of this one, which is not watched any more. `draft` is left behind in this one. On an
+    /// error this one stays open.
+    pub async fn switch_to(
+        &mut self,
+        selector: &ChatSelector,
+        options: &OpenOptions,
+        draft: Option<&str>,
+    ) -> Result<(), ChatError> {
+        let opened = open(&self.live, &mut self.feed, selector, options).await?;
+        if let Some(draft) = draft {
+            self.save_draft(draft)?;
+        }
+        for channel in [&self.chat, &self.session] {
+            if ![&opened.chat, &opened.session].contains(&channel) {
+                self.live.unsubscribe(channel).await;
+            }
+        }
+        let has_draft = self
+            .live
+            .chat(&opened.chat)
+            .is_some_and(|chat| chat.draft.is_some());
+        self.draft = DraftOwner::when_opened(has_draft);
+        self.session = opened.session;
+        self.chat = opened.chat;
+        self.notice = opened.notice;
+        self.queued.clear();
+        self.queue_if_refused.clear();
+        self.model = None;
+        Ok(())
+    }
+
+    /// The model that messages are for from now on; the agent's default if absent.
+    pub fn set_model(&mut self, model: Option<String>) {
+        self.model = model;
+    }
+
+    pub fn session(&self) -> &ChannelUri {
+        &self.session
+    }
+
+    pub fn chat(&self) -> &ChannelUri {
+        &self.chat
+    }
+
+    /// Something worth knowing about how the chat was opened.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    /// The connection, for what is not about this chat.
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// Sends what is unsent and ends the connection.
+    pub async fn close(self) {
+        self.live.close().await;
+    }
+
+    /// The chat as the host confirmed it.
+    pub fn confirmed(&self) -> Option<Arc<ChatState>> {
+        self.live
+            .read(|replica| replica.confirmed_chat(self.chat.as_str()).cloned())
+    }
+
+    /// The chat with what was done here and is not confirmed yet.
+    pub fn ahead(&self) -> Option<Arc<ChatState>> {
+        self.live.chat(&self.chat)
+    }
+
+    /// [`Self::confirmed`] and [`Self::ahead`] of one moment: between two looks a turn may end.
+    pub fn confirmed_and_ahead(&self) -> (Option<Arc<ChatState>>, Option<Arc<ChatState>>) {
+        let chat = self.chat.as_str();
+        self.live.read(|replica| {
+            let confirmed = replica.confirmed_chat(chat).cloned();
+            (confirmed, replica.chat(chat).cloned())
+        })
+    }
+
+    pub fn session_state(&self) -> Option<Arc<SessionState>> {
+        self.live.session(&self.session)
+    }
+
+    /// Whether a turn runs, as far as is known here.
+    pub fn is_working(&self) -> bool {
+        self.ahead().is_some_and(|chat| chat.active_turn.is_some())
+    }
+
+    /// Whether the host has not answered something that was done here.
+    pub fn has_pending_actions(&self) -> bool {
+        self.live.read(|replica| replica.pending().next().is_some())
+    }
+
+    /// After a turn that was cancelled or failed the queue waits for somebody (G-08).
+    pub fn is_queue_paused(&self) -> bool {
+        let chat = self.confirmed();
+        let last = chat.as_ref().and_then(|chat| chat.turns.last());
+        last.is_some_and(|turn| turn.outcome != Outcome::Complete)
+    }
+
+    /// Another chat of the session in which somebody is asked something: a worker's, for example.
+    pub fn input_needed_elsewhere(&self) -> Option<String> {
+        let session = self.session_state()?;
+        let mut elsewhere = session.input_needed.iter().filter_map(|needed| {
+            let chat = needed["chat"].as_str()?;
+            // A tool that a client runs is no question to people.
+            let is_question = needed["kind"] != "toolClientExecution";
+            (is_question && chat != self.chat.as_str()).then(|| chat.to_owned())
+        });
+        elsewhere.next()
+    }
+
+    /// What the session waits for people or clients to do, by id.
+    pub fn input_needed_ids(&self) -> Vec<String> {
+        let session = self.session_state();
+        let needed = session.iter().flat_map(|session| &session.input_needed);
+        let ids = needed.filter_map(|needed| needed["id"].as_str());
+        ids.map(str::to_owned).collect()
+    }
+
+    /// Waits for the next event; an error once the chat is gone or the connection has ended for good. May be dropped and
+    /// called again: nothing is lost.
+    pub async fn next(&mut self) -> Result<ChatEvent, ChatError> {
+        match self.feed.next().await {
+            Some(update) => self.take_update(update),
+            None => Err(self.live.closed_because().into()),
+        }
+    }
+
+    /// The next event if there is one already.
+    pub fn try_next(&mut self) -> Result<Option<ChatEvent>, ChatError> {
+        let update = self.feed.try_next();
+        update.map(|update| self.take_update(update)).transpose()
+    }
+
+    fn take_update(&mut self, update: Update) -> Result<ChatEvent, ChatError> {
+        Ok(match update {
+            Update::Refused { action, reason, .. } => match self.queue_refused(&action)? {
+                true => ChatEvent::Changed,
+                false => ChatEvent::Refused {
+                    what: Undelivered::of(&action),
+                    reason,
+                },
+            },
+            Update::NotResent { action, .. } => ChatEvent::NotResent {
+                what: Undelivered::of(&action),
+            },
+            Update::Gone { channel } if channel == self.chat.as_str() => {
+                return Err(ChatError::Gone);
+            }
+            Update::Connection(event) => match event {
+                ConnectionEvent::Lost { why } => ChatEvent::ConnectionLost { why },
+                ConnectionEvent::Retrying { why: Some(why), .. } => {
+                    ChatEvent::ReconnectFailed { why }
+                }
+                ConnectionEvent::Retrying { why: None, .. } => ChatEvent::Changed,
+                ConnectionEvent::Restored { .. } => ChatEvent::Reconnected,
+                ConnectionEvent::Closed { why } => return Err(why.into()),
+            },
+            Update::Changed { .. }
+            | Update::Reset { .. }
+            | Update::Gone { .. }
+            | Update::Notification(_) => ChatEvent::Changed,
+        })
+    }
+
+    /// A message that was refused because another client's turn came first waits for that instead. `false` if that was
+    /// not the reason.
+    fn queue_refused(&mut self, action: &Action) -> Result<bool, ClientError> {
+        let turn_id = action.text("turnId");
+        let sent = &mut self.queue_if_refused;
+        let Some(index) = sent.iter().position(|sent| Some(sent.as_str()) == turn_id) else {
+            return Ok(false);
+        };
+        sent.remove(index);
+        let is_busy = self
+            .confirmed()
+            .is_some_and(|chat| chat.active_turn.is_some());
+        match action.get("message") {
+            Some(message) if is_busy && action.name() == "chat/turnStarted" => {
+                self.queue_message(message)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Tells the host what was decided about a tool call.
+    pub fn confirm(&self, decision: &ToolDecision) -> Result<(), ClientError> {
+        self.dispatch(decision.action()).map(drop)
+    }
+
+    /// Answers, declines or dismisses the agent's questions.
+    pub fn answer(&self, response: &InputResponse) -> Result<(), ClientError> {
+        self.dispatch(response.action()).map(drop)
+    }
+
+    pub(super) fn dispatch(&self, action: Value) -> Result<i64, ClientError> {
+        self.live.dispatch(&self.chat, action)
+    }
+}

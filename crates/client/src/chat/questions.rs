@@ -1,0 +1,274 @@
+//! Questions an agent waits for: answered one by one, sent together.
+//!
+//! Promises: a required question is not skipped by accident; what was answered can be gone back to.
+//! Must not know: connections, how questions are shown.
+
+use serde_json::{Map, Value, json};
+
+use super::answer::{Answer, AnswerError, Question};
+
+/// A request and what was answered so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuestionForm {
+    request: Value,
+    /// Answers by question, and which question comes next.
+    answers: Map<String, Value>,
+    next: usize,
+}
+
+/// What an answer led to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// There is another question.
+    Next,
+    /// It was the last.
+    Complete(InputResponse),
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputResponse {
+    request_id: Value,
+    response: &'static str,
+    answers: Map<String, Value>,
+}
+
+impl QuestionForm {
+    pub fn new(request: &Value) -> Self {
+        Self {
+            request: request.clone(),
+            answers: Map::new(),
+            next: 0,
+        }
+    }
+
+    /// The same request, whatever was answered meanwhile?
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.request["id"] == other.request["id"]
+            && self.request["questions"] == other.request["questions"]
+    }
+
+    fn questions(&self) -> &[Value] {
+        let questions = self.request["questions"].as_array();
+        questions.map_or(&[], Vec::as_slice)
+    }
+
+    /// How many questions there are; none if nothing is asked but whether to go on.
+    pub fn count(&self) -> usize {
+        self.questions().len()
+    }
+
+    /// Which question is to be answered now, from 0.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// The question that is to be answered now; none if nothing is asked but whether to go on.
+    pub fn question(&self) -> Option<Question<'_>> {
+        self.questions().get(self.next).map(Question)
+    }
+
+    /// A page to be opened, if the request is about one.
+    pub fn url(&self) -> Option<&str> {
+        self.request["url"].as_str()
+    }
+
+    /// Answers the question by what was typed.
+    pub fn answer(&mut self, text: &str) -> Result<Progress, AnswerError> {
+        match self.question() {
+            Some(question) => {
+                let answer = question.parse(text)?;
+                Ok(self.advance(answer))
+            }
+            None => Ok(Progress::Complete(self.accept())),
+        }
+    }
+
+    /// Takes the default answer; skips the question if it has none.
+    pub fn answer_by_default(&mut self) -> Result<Progress, AnswerError> {
+        match self.default_answer() {
+            Some(answer) => Ok(self.advance(answer)),
+            None => self.skip(),
+        }
+    }
+
+    pub fn skip(&mut self) -> Result<Progress, AnswerError> {
+        match self.question() {
+            Some(question) if question.is_required() => Err(AnswerError::Required),
+            Some(_) => Ok(self.advance(Answer::skipped())),
+            None => Ok(Progress::Complete(self.accept())),
+        }
+    }
+
+    /// Goes back to the question before.
+    pub fn go_back(&mut self) {
+        self.next = self.next.saturating_sub(1);
+    }
+
+    fn advance(&mut self, answer: Answer) -> Progress {
+        debug_assert!(self.next < self.count(), "there is a question to answer");
+        if let Some(id) = self.question().map(|question| question.id().to_owned()) {
+            self.answers.insert(id, answer.0);
+        }
+        self.next += 1;
+        match self.next < self.count() {
+            true => Progress::Next,
+            false => Progress::Complete(self.accept()),
+        }
+    }
+
+    /// What the question is answered with by default: what was answered before, here or elsewhere, or the agent's own.
+    pub fn default_answer(&self) -> Option<Answer> {
+        let question = self.question()?;
+        if let Some(answer) = self.answers.get(question.id()) {
+            return Some(Answer(answer.clone()));
+        }
+        let drafted = &self.request["answers"][question.id()];
+        if drafted["value"].is_object() {
+            return Some(Answer::submitted(drafted["value"].clone()));
+        }
+        question.default_answer()
+    }
+
+    /// Sends what was answered.
+    pub fn accept(&self) -> InputResponse {
+        self.respond("accept", self.answers.clone())
+    }
+
+    /// Refuses to answer.
+    pub fn decline(&self) -> InputResponse {
+        self.respond("decline", Map::new())
+    }
+
+    /// Dismisses the request.
+    pub fn cancel(&self) -> InputResponse {
+        self.respond("cancel", Map::new())
+    }
+
+    fn respond(&self, response: &'static str, answers: Map<String, Value>) -> InputResponse {
+        InputResponse {
+            request_id: self.request["id"].clone(),
+            response,
+            answers,
+        }
+    }
+}
+
+impl InputResponse {
+    /// The action that tells the host.
+    pub(super) fn action(&self) -> Value {
+        let mut action = json!({
+            "type": "chat/inputCompleted",
+            "requestId": self.request_id,
+            "response": self.response,
+        });
+        if !self.answers.is_empty() {
+            action["answers"] = Value::Object(self.answers.clone());
+        }
+        action
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an answer to a single question is sent as.
+    fn sent(mut question: Value, text: &str) -> Result<Value, String> {
+        question["id"] = json!("q");
+        let mut form = QuestionForm::new(&json!({"id": "r", "questions": [question]}));
+        let progress = match text {
+            "" => form.answer_by_default(),
+            text => form.answer(text),
+        };
+        match progress {
+            Ok(Progress::Complete(response)) => Ok(response.action()["answers"]["q"].clone()),
+            Ok(Progress::Next) => panic!("there is one question"),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn value(kind: &str, value: Value) -> Result<Value, String> {
+        Ok(Answer::submitted(json!({"kind": kind, "value": value})).0)
+    }
+
+    #[test]
+    fn every_kind_of_question_takes_its_answers() {
+        let wrong = |why: &str| Err(why.to_owned());
+        let text = json!({"kind": "text", "min": 2, "required": true});
+        assert_eq!(sent(text.clone(), "Ann"), value("text", json!("Ann")));
+        assert_eq!(sent(text.clone(), "A"), wrong("at least 2 characters"));
+        assert_eq!(sent(text, ""), wrong("an answer is required"));
+
+        let number = json!({"kind": "number", "max": 2.5});
+        assert_eq!(sent(number.clone(), "1.5"), value("number", json!(1.5)));
+        assert_eq!(sent(number.clone(), "3"), wrong("at most 2.5"));
+        assert_eq!(sent(number, "inf"), wrong("`inf` is not a number"));
+        let integer = json!({"kind": "integer"});
+        assert_eq!(sent(integer.clone(), "7"), value("number", json!(7)));
+        assert_eq!(sent(integer, "7.5"), wrong("`7.5` is not a whole number"));
+
+        let boolean = json!({"kind": "boolean", "defaultValue": false});
+        assert_eq!(sent(boolean.clone(), "Yes"), value("boolean", json!(true)));
+        assert_eq!(sent(boolean.clone(), ""), value("boolean", json!(false)));
+        assert_eq!(sent(boolean, "perhaps"), wrong("answer y or n"));
+
+        let options =
+            json!([{"id": "r", "label": "Red"}, {"id": "b", "label": "Blue", "recommended": true}]);
+        let single = json!({"kind": "single-select", "options": options});
+        assert_eq!(sent(single.clone(), "1"), value("selected", json!("r")));
+        assert_eq!(sent(single.clone(), "red"), value("selected", json!("r")));
+        assert_eq!(sent(single.clone(), ""), value("selected", json!("b")));
+        assert_eq!(sent(single, "9"), wrong("`9` is none of the choices"));
+        let multi = json!({"kind": "multi-select", "options": options, "min": 1, "allowFreeformInput": true});
+        assert_eq!(
+            sent(multi.clone(), "1, 2,1"),
+            value("selected-many", json!(["r", "b"]))
+        );
+        let mixed = json!({"kind": "selected-many", "value": ["b"], "freeformValues": ["Green"]});
+        assert_eq!(
+            sent(multi.clone(), "Green, blue"),
+            Ok(Answer::submitted(mixed).0)
+        );
+        assert_eq!(sent(multi, ","), wrong("at least 1 of them"));
+
+        let optional = json!({"kind": "something-new"});
+        assert_eq!(sent(optional.clone(), ""), Ok(json!({"state": "skipped"})));
+        assert_eq!(sent(optional, "x"), value("text", json!("x")));
+    }
+
+    #[test]
+    fn several_questions_are_answered_together_and_can_be_gone_back_to() {
+        let mut form = QuestionForm::new(&json!({"id": "r", "questions": [
+            {"id": "a", "kind": "text", "message": "Name?"},
+            {"id": "b", "kind": "boolean", "message": "Sure?"},
+        ]}));
+        assert_eq!(form.answer("Ann"), Ok(Progress::Next));
+        form.go_back();
+        assert_eq!(
+            form.answer_by_default(),
+            Ok(Progress::Next),
+            "what was answered stays"
+        );
+        let Ok(Progress::Complete(response)) = form.answer("n") else {
+            panic!("it was the last")
+        };
+        let expected = json!({"type": "chat/inputCompleted", "requestId": "r", "response": "accept", "answers": {
+            "a": {"state": "submitted", "value": {"kind": "text", "value": "Ann"}},
+            "b": {"state": "submitted", "value": {"kind": "boolean", "value": false}},
+        }});
+        assert_eq!(response.action(), expected);
+        let declined =
+            json!({"type": "chat/inputCompleted", "requestId": "r", "response": "decline"});
+        assert_eq!(form.decline().action(), declined);
+    }
+
+    #[test]
+    fn a_request_without_questions_is_accepted_or_not() {
+        let form = QuestionForm::new(&json!({"id": "r", "message": "Sign in"}));
+        assert_eq!(form.question(), None);
+        let accepted =
+            json!({"type": "chat/inputCompleted", "requestId": "r", "response": "accept"});
+        assert_eq!(form.accept().action(), accepted);
+    }
+}
