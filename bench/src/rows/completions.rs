@@ -4,11 +4,12 @@
 use std::hint::black_box;
 use std::sync::OnceLock;
 
-use agents::catalogue::{Discovered, discover};
-use agents::complete::{Kind, Paths, propose};
 use anyhow::{Result, ensure};
+use host::complete::items_from_memory;
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
+use workspace::completion::{PathKind, Paths};
+use workspace::discovery::{Discovered, discover};
 
 use super::{median_of, values};
 use crate::lab::Lab;
@@ -78,7 +79,7 @@ fn measured(lab: &mut Lab, subject: Subject) -> Result<f64> {
             match subject {
                 Subject::Completion => {
                     let text = format!("look at @{query}");
-                    let items = propose(&text, text.len() as u64, found, paths)?;
+                    let items = items_from_memory(&text, text.len() as u64, found, paths)?;
                     ensure!(
                         items.is_empty() == (query == "zzyzx"),
                         "{query}: {}",
@@ -122,7 +123,7 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
         let names: Vec<String> = (0..PATHS).map(name).collect();
         let mut paths = Paths::new(vec!["/work".to_owned()]);
         for name in &names {
-            assert!(paths.push(0, name, Kind::File), "there is room for all");
+            assert!(paths.push(0, name, PathKind::File), "there is room for all");
         }
         (names, paths, discover(&[]))
     })

@@ -9,11 +9,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use agents::prompt::{
-    CustomInstructions, EnvironmentContext, Git, GitHead, Identity, InstructionFile, Prompt,
-    Section, ToolInstructions,
+    CustomInstructions, EnvironmentContext, Identity, Prompt, Section, ToolInstructions,
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use workspace::{GitHead, GitState, InstructionFile};
 
 use super::{median_of, values};
 use crate::dial;
@@ -88,9 +88,9 @@ fn example() -> Prompt {
             directories: vec!["/home/user/project".to_owned()],
             os: "linux".to_owned(),
             date: "2026-11-15".to_owned(),
-            git: Some(Git {
+            git: Some(GitState {
                 head: GitHead::Branch("main".to_owned()),
-                under_way: None,
+                operation: None,
             }),
         },
         tool_instructions: ToolInstructions {

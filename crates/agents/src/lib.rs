@@ -4,14 +4,10 @@
 //! Must not know: channels, peers, sequence numbers.
 
 pub mod agent;
-pub mod catalogue;
-pub mod complete;
 pub mod event;
-pub mod files;
 mod locale;
 pub mod message;
 pub mod native;
-pub mod picture;
 pub mod prompt;
 pub mod provider;
 pub mod scripted;

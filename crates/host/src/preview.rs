@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use agents::catalogue;
-use agents::files::{Files, Reach, Store};
 use compositor::compose::{InlineRoom, KeptBody};
 use compositor::lower::{CapabilityMap, Lowered, Target, lower};
 use compositor::resolve::{InlineLimits, resolve};
 use compositor::{Input, Part, Refused, Surroundings};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
+use workspace::discovery::discover;
+use workspace::{ContentStore, Workspace, WorkspaceSources};
 
 /// What there is around the message.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
         .to_string_lossy()
         .into_owned();
     let directories = [file_uri::uri_of(directory.as_bytes())];
-    let found = catalogue::discover(&directories);
+    let found = discover(&directories);
     let skills = found.skills.iter().map(|skill| skill.name.clone());
     let kinds = place.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
@@ -57,9 +57,9 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
             now_ms: place.now.0,
         },
     )?;
-    let mut sources = Reach {
-        files: Files::open(&directories).ok(),
-        store: Shelf {
+    let mut sources = WorkspaceSources {
+        workspace: Workspace::open(&directories).ok(),
+        store: PreviewStore {
             bodies: composed.bodies,
             entities: &place.entities,
         },
@@ -73,7 +73,7 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     }
     let mut preview = Preview {
         parts: composed.parts,
-        diagnostics: found.warnings,
+        diagnostics: found.warnings.iter().map(ToString::to_string).collect(),
         lowered: Vec::new(),
     };
     preview.diagnostics.extend(composed.diagnostics);
@@ -97,13 +97,13 @@ pub fn preview(input: Input, place: &Place<'_>, targets: &[Target]) -> Result<Pr
     Ok(preview)
 }
 
-/// Bodies that are nowhere but here.
-struct Shelf<'a> {
+/// The bodies and entities of the message itself: nothing is stored.
+struct PreviewStore<'a> {
     bodies: Vec<KeptBody>,
     entities: &'a [(String, String)],
 }
 
-impl Store for Shelf<'_> {
+impl ContentStore for PreviewStore<'_> {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let mut bodies = self.bodies.iter();
         let found = bodies.find(|body| body.content_id == content_id)?;
