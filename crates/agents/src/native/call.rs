@@ -4,13 +4,14 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, mpsc};
 use wire::Object;
+use workspace::Workspace;
 
 use super::consent::{self, Mode, Verdict};
 use super::round::Called;
 use super::{Approvals, Shared};
 use crate::event::{AgentEvent, AgentReply};
 use crate::sink::{EventSink, TurnOver};
-use crate::tool::{Nature, Outcome, Plan, Tool, ToolError, Workspace};
+use crate::tool::{Nature, Outcome, Plan, Tool, ToolError};
 
 /// What the calls of a turn share.
 pub(super) struct Desk<'a> {

@@ -21,13 +21,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
+use workspace::Workspace;
 
 use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
 use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer, Section};
 use crate::provider::Endpoint;
 use crate::sink::EventSink;
-use crate::tool::{self, Tool, Workspace};
+use crate::tool::{self, Tool};
 
 pub use models::{Model, ModelError, Prices};
 
@@ -131,7 +132,7 @@ impl NativeAgent {
             return Ok(Arc::clone(workspace));
         }
         let readable = self.shared.readable.as_deref();
-        let opened = Workspace::open_beside(&facts.working_directories, readable);
+        let opened = Workspace::open_with_readable(&facts.working_directories, readable);
         let opened = opened.map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),

@@ -1,7 +1,8 @@
 //! What the model is told before the conversation: the house's sections, filled for this agent.
 
+use workspace::discovery;
+
 use super::consent::Mode;
-use crate::catalogue;
 use crate::prompt::{
     CodeChangeRules, CustomInstructions, Facts, Identity, Prompt, Skill, ToolEfficiency,
     ToolInstructions,
@@ -32,9 +33,9 @@ pub(super) fn of(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
 }
 
 /// The skills as the prompt lists them.
-pub(super) fn index_of(skills: &[catalogue::Skill]) -> Vec<Skill> {
+pub(super) fn index_of(skills: &[discovery::Skill]) -> Vec<Skill> {
     let told = skills.iter();
-    let told = told.filter(|skill| skill.invoked_by != catalogue::InvokedBy::Users);
+    let told = told.filter(|skill| skill.is_for_models());
     let listed = told.map(|skill| Skill {
         name: skill.name.clone(),
         description: skill.description.clone(),

@@ -7,6 +7,8 @@ use compositor::lower::Target;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use wire::Object;
+use workspace::Workspace;
+use workspace::discovery::Skill;
 
 use super::call::{self, Desk};
 use super::consent::{Approved, Mode};
@@ -14,7 +16,6 @@ use super::round::{self, Numbers, RoundError, Said};
 use super::shown::{Shown, Told};
 use super::{Approvals, Model, Shared, compact, history, prompt};
 use crate::agent::{AgentError, TurnInput};
-use crate::catalogue::{self, Skill};
 use crate::event::{AgentEvent, AgentReply};
 use crate::message::UserMessage;
 use crate::provider::{
@@ -22,7 +23,7 @@ use crate::provider::{
     ToolUse, Usage,
 };
 use crate::sink::{EventSink, TurnOver};
-use crate::tool::{self, Tool, Workspace};
+use crate::tool::{self, Tool};
 
 /// The shapes of the one wire format that is spoken.
 const TARGET: Target = Target::OpenaiChat;
@@ -200,7 +201,7 @@ async fn converse(
 /// The skills there are now.
 async fn skills_of(workspace: &Workspace) -> Vec<Skill> {
     let workspace = workspace.clone();
-    let looking = tokio::task::spawn_blocking(move || catalogue::skills_of(&workspace));
+    let looking = tokio::task::spawn_blocking(move || workspace.skills());
     match looking.await {
         Ok(skills) => skills,
         Err(died) => std::panic::resume_unwind(died.into_panic()),

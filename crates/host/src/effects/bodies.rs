@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use agents::catalogue::Catalogues;
 use kernel::bodies::{lift_event, settle_event};
 use kernel::{
     Answer, Body, Compose, ErrandFailed, Fetch, Fetched, Limits, Query, Submission, TurnEvent,
@@ -11,6 +10,7 @@ use kernel::{
 use serde_json::json;
 use tokio::sync::Semaphore;
 use wire::{Digest, Object, Timestamp};
+use workspace::discovery::DiscoveryCache;
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
@@ -30,7 +30,7 @@ pub(crate) struct Bodies {
     clock: Clock,
     result_bytes_max: usize,
     room: Arc<Semaphore>,
-    catalogues: Catalogues,
+    discovery: DiscoveryCache,
 }
 
 impl Bodies {
@@ -40,7 +40,14 @@ impl Bodies {
             clock,
             result_bytes_max: limits.inline_result_bytes,
             room: Arc::new(Semaphore::new(BODIES_MAX)),
-            catalogues: Catalogues::telling(|warning| tracing::warn!("{warning}")),
+            discovery: DiscoveryCache::with_report(|kind, count| {
+                let kind = kind.name();
+                tracing::warn!(
+                    kind,
+                    count,
+                    "commands or skills of a project are skipped; `greenroom compose` shows which"
+                );
+            }),
         }
     }
 
@@ -49,8 +56,8 @@ impl Bodies {
     }
 
     /// What commands and skills there are.
-    pub fn catalogues(&self) -> Catalogues {
-        self.catalogues.clone()
+    pub fn discovery(&self) -> DiscoveryCache {
+        self.discovery.clone()
     }
 
     pub fn now(&self) -> Timestamp {
@@ -83,9 +90,9 @@ impl Bodies {
     /// Finds out what a message means.
     pub async fn understand(&self, compose: Compose) -> Result<Box<Submission>, ErrandFailed> {
         let clock = self.clock;
-        let catalogues = self.catalogues.clone();
+        let discovery = self.discovery.clone();
         self.work(move |store| {
-            let found = catalogues.of(&compose.working_directories);
+            let found = discovery.get(&compose.working_directories);
             let skills = found.skills.iter().filter(|skill| skill.is_for_users());
             let known = Known {
                 catalogue: found.catalogue.clone(),

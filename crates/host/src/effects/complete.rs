@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use agents::complete::Completer;
 use kernel::{Complete, Completed, ErrandFailed, Input, Ticket};
 use tokio::sync::Semaphore;
 
 use super::{Effects, send};
-use crate::complete::completions;
+use crate::complete::{Completer, completions};
 
 /// Looks at a time; the others wait their turn.
 const LOOKS_MAX: usize = 4;

@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use agents::complete::Completer;
 use agents::{Agent, Replies, SessionFacts};
 use kernel::{
     AgentFailure, AgentReply, Batch, Body, ChannelId, Compose, Fetch, Input, Query, ReadFailed,
@@ -30,6 +29,7 @@ use complete::Completions;
 pub(crate) use shelves::Shelves;
 
 use crate::arrival::{Arrival, Arrivals};
+use crate::complete::Completer;
 use crate::journal::JournalThread;
 use crate::pace::Pace;
 
@@ -61,7 +61,7 @@ impl Effects {
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
     ) -> Self {
-        let completions = Completions::new(Completer::new(bodies.catalogues()));
+        let completions = Completions::new(Completer::new(bodies.discovery()));
         let shelves = Shelves::new(journal.clone(), bodies.clone());
         Self {
             shelves,

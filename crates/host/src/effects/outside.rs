@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agents::files::{Files, Reach, Store};
 use compositor::Part;
 use wire::{Digest, Object};
+use workspace::{ContentStore, Workspace, WorkspaceSources};
 
 use super::staging::Staging;
 use crate::blobs::{Blobs, Found};
@@ -18,10 +18,10 @@ use crate::entities::Entities;
 const BODY_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// What the host lets be seen of it.
-pub(crate) type Outside = Reach<Shelf>;
+pub(crate) type Outside = WorkspaceSources<HostStore>;
 
 /// Bodies, and what the embedder knows.
-pub(crate) struct Shelf {
+pub(crate) struct HostStore {
     blobs: Arc<dyn Blobs>,
     staging: Staging,
     entities: Arc<dyn Entities>,
@@ -33,13 +33,17 @@ pub(crate) fn open(
     staging: Option<PathBuf>,
     entities: Arc<dyn Entities>,
 ) -> Outside {
-    let files = Files::open(working_directories);
-    if let Err(error) = &files {
-        tracing::debug!(%error, "no file of a session's directories can be shown");
+    let workspace = Workspace::open(working_directories);
+    if let Err(error) = &workspace {
+        let reason = error.reason();
+        tracing::debug!(
+            reason,
+            "working directories cannot be opened; files in messages are unavailable"
+        );
     }
-    Reach {
-        files: files.ok(),
-        store: Shelf {
+    WorkspaceSources {
+        workspace: workspace.ok(),
+        store: HostStore {
             blobs,
             staging: Staging::at(staging),
             entities,
@@ -53,7 +57,7 @@ pub(crate) fn digest_in(content_id: &str) -> Option<Digest> {
     Digest::from_hex(hex)
 }
 
-impl Store for Shelf {
+impl ContentStore for HostStore {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let digest = digest_in(content_id)?;
         match self.blobs.read(&digest, BODY_BYTES_MAX) {
