@@ -4,15 +4,19 @@
 //! request and every process at once.
 //! Must not know: channels, peers, sequence numbers; the wire format of any model.
 
+mod answer;
 mod ask_model;
 mod call;
+mod call_events;
 mod coalesce;
 mod compact;
 mod consent;
+mod conversation;
 mod history;
 mod model_view;
 mod models;
 mod prompt;
+mod stop;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};

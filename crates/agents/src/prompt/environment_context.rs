@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::{Git, GitHead, one_line};
 
-/// Directories that are told; a session rarely has more than one.
+/// Directories that are listed; a session rarely has more than one.
 const DIRECTORIES_MAX: usize = 8;
 const PATH_BYTES_MAX: usize = 512;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wire::Digest;
 
 use super::file_edit::{DiffStats, FileEdit};
-use super::numbers::counted;
+use super::format::format_count;
 use super::stop::Stop;
 use super::workspace::{Extent, FILE_BYTES_MAX, Target, Workspace, digest_of};
 use super::{Outcome, Plan, ToolError};
@@ -26,12 +26,12 @@ pub(super) trait Change {
 /// What becomes of a file.
 pub(super) struct Applied {
     pub(super) after: Vec<u8>,
-    /// What the model is told beside the number of lines.
+    /// For the model, beside the number of lines.
     pub(super) note: String,
 }
 
-/// Which change this is: the tool and its input.
-pub(super) fn named(tool: &str, input: &Value) -> Digest {
+/// Identifies a change: the tool and its input.
+pub(super) fn change_digest(tool: &str, input: &Value) -> Digest {
     digest_of(format!("{tool} {input}").as_bytes())
 }
 
@@ -78,7 +78,7 @@ pub(super) fn run(
     let (content, bodies) = edit.to_content(stats);
     let summary = match target.before() {
         None => {
-            let lines = counted(stats.added as usize, "line", "lines");
+            let lines = format_count(stats.added as usize, "line", "lines");
             format!("Created {shown} ({lines})")
         }
         Some(_) => {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::numbers::counted;
+use super::format::format_count;
 use super::stop::{Stop, off_thread};
 use super::workspace::{Entry, Kind, Wanted, Workspace};
 use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
@@ -125,7 +125,7 @@ fn list(input: &Input, workspace: &Workspace, stop: &Stop) -> Result<Outcome, To
             lines.push(line);
         }
     }
-    let entries = counted(lines.len(), "entry", "entries");
+    let entries = format_count(lines.len(), "entry", "entries");
     lines.sort();
     let mut text = lines.join("\n");
     if lines.is_empty() {

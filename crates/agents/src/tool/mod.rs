@@ -8,10 +8,10 @@ mod bash;
 mod change;
 mod edit;
 mod file_edit;
+mod format;
 mod grep;
 mod input;
 mod list;
-mod numbers;
 mod read;
 mod skill;
 mod stop;
@@ -45,7 +45,7 @@ pub trait Tool: Send + Sync {
     /// What people see, e.g. `Edit`.
     fn display_name(&self) -> &'static str;
 
-    /// What a model is told.
+    /// For the model.
     fn description(&self) -> &'static str;
 
     /// JSON Schema of the input.
@@ -73,7 +73,7 @@ pub struct Plan {
     pub summary: String,
     /// `FileEdit` items of a preview.
     pub edits: Vec<Value>,
-    /// What `edits` refer to by `ahp-content:` URIs: to be in the blob store before the edits are told.
+    /// What `edits` refer to by `ahp-content:` URIs: to be stored before the edits are shown.
     pub bodies: Vec<Vec<u8>>,
     /// What "approve in this session" remembers: calls with the same key need no consent again.
     pub consent_key: String,
@@ -82,25 +82,25 @@ pub struct Plan {
 /// What a call did.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// What the model is told; bounded.
+    /// The text for the model; bounded.
     pub text: String,
     /// `Read 120 lines of src/main.rs`: the past-tense message.
     pub summary: String,
     /// Further content blocks for people: `fileEdit` and the like.
     pub content: Vec<Value>,
-    /// What `content` refers to by `ahp-content:` URIs: to be in the blob store before the content is told.
+    /// What `content` refers to by `ahp-content:` URIs: to be stored before the content is shown.
     pub bodies: Vec<Vec<u8>>,
-    /// The whole output where `text` holds only part of it: goes to the blob store.
+    /// The whole output where `text` holds only part of it: is stored as a body.
     pub whole: Option<Vec<u8>>,
     pub success: bool,
 }
 
-/// Why a call could not be done; told to the model, which may do better.
+/// Why a call could not be done; the model reads it, and may do better.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
 
-/// All tools, in the order a model is told of them.
+/// All tools, in the order they are offered to a model.
 pub fn all() -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(read::Read),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::numbers::{counted, grouped};
+use super::format::{format_count, group_digits};
 use super::stop::{Stop, off_thread};
 use super::workspace::{Contents, Workspace, is_binary};
 use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
@@ -103,13 +103,13 @@ fn read(input: &Input, workspace: &Workspace, stop: &Stop) -> Result<Outcome, To
         Contents::Stream(file) => (Page::read(BufReader::new(file), input, &shown, stop)?, None),
     };
     if page.shown == 0 && page.first > 1 && page.passed + 1 < page.first {
-        let lines = counted(page.passed, "line", "lines");
+        let lines = format_count(page.passed, "line", "lines");
         return Err(ToolError(format!("{shown} has only {lines}")));
     }
     if let Some(sight) = sight {
         workspace.remember(&sight);
     }
-    let lines = counted(page.shown, "line", "lines");
+    let lines = format_count(page.shown, "line", "lines");
     Ok(Outcome {
         summary: format!("Read {lines} of {shown}"),
         text: page.into_text(&shown),
@@ -178,7 +178,7 @@ impl Page {
         let text = String::from_utf8_lossy(bytes);
         let mut numbered = format!("{number:>6}\t{text}");
         if line.cut_bytes > 0 {
-            let bytes = grouped(line.cut_bytes);
+            let bytes = group_digits(line.cut_bytes);
             numbered.push_str(&format!(" [{bytes} more bytes in this line]"));
         }
         if self.shown > 0 && self.text.len() + numbered.len() >= TEXT_BYTES_MAX {

@@ -11,8 +11,8 @@ use crate::catalogue;
 
 pub(crate) const NAME: &str = "skill";
 
-/// Names told to a model that asked for one there is not.
-const NAMES_TOLD_MAX: usize = 50;
+/// Names listed for a model that asked for an unknown one.
+const NAMES_LISTED_MAX: usize = 50;
 
 pub(super) struct Skill;
 
@@ -92,7 +92,7 @@ fn load(name: &str, workspace: &Workspace) -> Result<String, ToolError> {
     let skills = catalogue::skills_of(workspace);
     let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
         let mut known: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
-        known.truncate(NAMES_TOLD_MAX);
+        known.truncate(NAMES_LISTED_MAX);
         let known = match known.is_empty() {
             true => "there are none".to_owned(),
             false => format!("there are: {}", known.join(", ")),
@@ -141,15 +141,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_skill_is_told_in_full_and_the_same_the_second_time() {
+    async fn a_skill_is_read_in_full_and_the_same_the_second_time() {
         let root = tempfile::tempdir().unwrap();
         let file = ".agents/skills/tables/SKILL.md";
         write(root.path(), file, "---\nname: tables\n---\n\nUse rules.\n");
         let workspace = open(root.path());
-        let told = "<skill_content name=\"tables\">Use rules.</skill_content>";
-        assert_eq!(call(&workspace, "tables").await.unwrap(), told);
+        let text = "<skill_content name=\"tables\">Use rules.</skill_content>";
+        assert_eq!(call(&workspace, "tables").await.unwrap(), text);
         write(root.path(), file, "---\nname: tables\n---\nOther rules.");
-        assert_eq!(call(&workspace, "tables").await.unwrap(), told);
+        assert_eq!(call(&workspace, "tables").await.unwrap(), text);
         let other = call(&open(root.path()), "tables").await.unwrap();
         assert!(other.contains("Other rules."));
     }
@@ -162,8 +162,8 @@ mod tests {
         write(root.path(), ".agents/skills/a/SKILL.md", "# A");
         write(root.path(), ".claude/skills/b/SKILL.md", "# B");
         for name in ["c", "../../a", "a\nb", ""] {
-            let told = call(&open(root.path()), name).await.unwrap_err();
-            assert!(told.contains("there are: a, b"), "{told}");
+            let text = call(&open(root.path()), name).await.unwrap_err();
+            assert!(text.contains("there are: a, b"), "{text}");
         }
     }
 
@@ -173,11 +173,11 @@ mod tests {
         let long = format!("---\nname: long\n---\n{}", "é".repeat(60 * 1_024));
         write(root.path(), ".agents/skills/long/SKILL.md", &long);
         write(root.path(), ".agents/skills/long/script.py", "");
-        let told = call(&open(root.path()), "long").await.unwrap();
-        assert!(told.len() < TEXT_BYTES_MAX + 1_024 && !told.contains('\u{fffd}'));
+        let text = call(&open(root.path()), "long").await.unwrap();
+        assert!(text.len() < TEXT_BYTES_MAX + 1_024 && !text.contains('\u{fffd}'));
         assert!(
-            told.contains("é\n[there is more in .agents/skills/long/SKILL.md]</skill_content>")
+            text.contains("é\n[there is more in .agents/skills/long/SKILL.md]</skill_content>")
         );
-        assert!(told.ends_with("[other files of this skill are in .agents/skills/long]"));
+        assert!(text.ends_with("[other files of this skill are in .agents/skills/long]"));
     }
 }

@@ -37,7 +37,7 @@ impl Drop for Waiting {
 }
 
 impl ToolError {
-    /// Nobody hears this: whoever would have is gone.
+    /// Nobody reads this: whoever would have is gone.
     pub(super) fn stopped() -> Self {
         Self("stopped".to_owned())
     }

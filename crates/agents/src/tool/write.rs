@@ -54,7 +54,7 @@ impl Tool for Write {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let name = change::named(self.name(), input);
+        let name = change::change_digest(self.name(), input);
         let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
         off_thread(move |_| change::plan(&input, name, &workspace)).await
     }
@@ -65,7 +65,7 @@ impl Tool for Write {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<Outcome, ToolError> {
-        let name = change::named(self.name(), input);
+        let name = change::change_digest(self.name(), input);
         let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
         off_thread(move |stop| change::run(&input, name, &workspace, stop)).await
     }

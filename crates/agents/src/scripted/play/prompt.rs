@@ -1,15 +1,19 @@
-//! `show_prompt`: the system prompt as every agent of the house renders it, said instead of sent to a model.
+//! `show_prompt`: the system prompt as every agent renders it, sent to the user instead of to a model.
 
 use agent_api::{AgentEvent, TextKind};
 use serde_json::json;
 
-use super::{Stage, Stop};
+use super::{ScenePlayer, Stop};
 use crate::prompt::{CustomInstructions, Prompt};
 
-impl Stage<'_> {
-    /// One render, said as the JSON array of its sections.
+impl ScenePlayer<'_> {
+    /// Sends one render as the JSON array of its sections.
     pub(super) async fn show_prompt(&self) -> Result<(), Stop> {
-        let facts = self.around.gatherer.gather(&self.around.directories).await;
+        let facts = self
+            .session
+            .gatherer
+            .gather(&self.session.directories)
+            .await;
         let prompt = Prompt {
             agent_name: "the scripted agent".to_owned(),
             environment_context: facts.environment,
@@ -22,7 +26,7 @@ impl Stage<'_> {
         let shown = sections.iter();
         let shown = shown.map(|section| json!({"id": section.id, "content": section.content}));
         let text = shown.collect::<serde_json::Value>().to_string();
-        let part = self.part(0);
+        let part = self.part_number(0);
         let kind = TextKind::Markdown;
         self.send(AgentEvent::PartOpened { part, kind }).await?;
         self.send(AgentEvent::Text { part, text }).await

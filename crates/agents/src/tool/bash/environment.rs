@@ -36,8 +36,8 @@ const SET: [(&str, &str); 5] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// What a command finds in its environment.
-pub(super) fn passed_on(hidden: &[String]) -> Vec<(OsString, OsString)> {
+/// The environment variables of a command.
+pub(super) fn command_environment(hidden: &[String]) -> Vec<(OsString, OsString)> {
     let mut variables = without_secrets(std::env::vars_os(), hidden);
     variables.extend(SET.map(|(name, value)| (name.into(), value.into())));
     variables

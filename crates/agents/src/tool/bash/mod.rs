@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::numbers::shortened;
+use super::format::shorten;
 use super::workspace::{Workspace, digest_of};
 use super::{Nature, Outcome, Plan, Tool, ToolError, input};
 use capture::Capture;
@@ -87,7 +87,7 @@ impl Tool for Bash {
             format!("bash-sha256 {}", digest_of(input.command.as_bytes()))
         };
         Ok(Plan {
-            summary: format!("Run {}", shortened(&input.command, SUMMARY_CHARS_MAX)),
+            summary: format!("Run {}", shorten(&input.command, SUMMARY_CHARS_MAX)),
             consent_key,
             ..Plan::default()
         })
@@ -105,7 +105,7 @@ impl Tool for Bash {
         let command = Command {
             text: input.command.clone(),
             directory: workspace.command_directory()?,
-            variables: environment::passed_on(workspace.hidden_variables()),
+            variables: environment::command_environment(workspace.hidden_variables()),
             timeout: Duration::from_secs(seconds),
         };
         let (end, capture) = process::run(command, output.clone()).await?;
@@ -130,7 +130,7 @@ impl Input {
 }
 
 fn outcome(command: &str, end: End, capture: Capture) -> Outcome {
-    let command = shortened(command, SUMMARY_CHARS_MAX);
+    let command = shorten(command, SUMMARY_CHARS_MAX);
     let (summary, note) = match end {
         End::Exited(0) => (format!("Ran {command}"), "exit code 0".to_owned()),
         End::Exited(code) => {

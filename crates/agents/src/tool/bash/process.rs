@@ -23,7 +23,7 @@ use super::super::workspace::CommandDirectory;
 use super::capture::Capture;
 use super::session::{self, Mark};
 
-/// How often whoever watches is shown what is new.
+/// How often new output is shown while a command runs.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
 
 /// How long output is still read when the shell is gone and all that can be killed is killed.
@@ -77,29 +77,31 @@ pub(super) async fn run(
     command: Command,
     output: mpsc::Sender<String>,
 ) -> Result<(End, Capture), ToolError> {
-    let leash = Leash::new();
-    let held = leash.clone();
+    let handle = CommandHandle::new();
+    let shared = handle.clone();
     // Not on the runtime's clock and not on its threads: a process knows neither.
-    let work = tokio::task::spawn_blocking(move || follow(&command, &held, &output));
-    let leash = OnDrop(leash);
+    let work = tokio::task::spawn_blocking(move || run_blocking(&command, &shared, &output));
+    let handle = KillOnDrop(handle);
     let done = work.await;
-    drop(leash);
+    drop(handle);
     match done {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(ToolError(format!("the command could not be run: {error}"))),
-        Err(_) => Err(ToolError("the command could not be followed".to_owned())),
+        Err(_) => Err(ToolError(
+            "the command could not be run: its thread died".to_owned(),
+        )),
     }
 }
 
-/// What the one who waits and the one who follows the process know in common.
+/// What the caller and the thread that runs the command share.
 #[derive(Debug, Clone)]
-struct Leash {
-    held: Arc<Mutex<Held>>,
+struct CommandHandle {
+    state: Arc<Mutex<CommandState>>,
     mark: Mark,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Held {
+enum CommandState {
     #[default]
     NotStarted,
     /// Not reaped: the number is the shell's own.
@@ -108,28 +110,28 @@ enum Held {
     Over,
 }
 
-impl Leash {
+impl CommandHandle {
     fn new() -> Self {
-        let held = Arc::default();
+        let state = Arc::default();
         let mark = Mark::new();
-        Self { held, mark }
+        Self { state, mark }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CommandState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Kills what runs when nobody waits for it any more.
-struct OnDrop(Leash);
+/// Kills the command when nobody waits for it any more.
+struct KillOnDrop(CommandHandle);
 
-impl Drop for OnDrop {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        let mut held = self.0.lock();
-        match *held {
-            Held::NotStarted => *held = Held::Over,
-            Held::Running(leader) => session::kill_now(leader, &self.0.mark),
-            Held::Over => {}
+        let mut state = self.0.lock();
+        match *state {
+            CommandState::NotStarted => *state = CommandState::Over,
+            CommandState::Running(leader) => session::kill_now(leader, &self.0.mark),
+            CommandState::Over => {}
         }
     }
 }
@@ -140,49 +142,53 @@ struct Shell<'a> {
     leader: Pid,
     /// Tells of the end without reaping.
     process: OwnedFd,
-    leash: &'a Leash,
+    handle: &'a CommandHandle,
     status: Option<ExitStatus>,
 }
 
 impl<'a> Shell<'a> {
-    fn start(command: &Command, output: &PipeWriter, leash: &'a Leash) -> io::Result<Self> {
-        let mut held = leash.lock();
-        if *held == Held::Over {
+    fn start(
+        command: &Command,
+        output: &PipeWriter,
+        handle: &'a CommandHandle,
+    ) -> io::Result<Self> {
+        let mut state = handle.lock();
+        if *state == CommandState::Over {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let child = match command.spawn(Leader::BySetsid, &leash.mark, output) {
+        let child = match command.spawn(Leader::BySetsid, &handle.mark, output) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                command.spawn(Leader::OfGroupOnly, &leash.mark, output)?
+                command.spawn(Leader::OfGroupOnly, &handle.mark, output)?
             }
             spawned => spawned?,
         };
         let leader = Pid::from_child(&child);
-        *held = Held::Running(leader);
+        *state = CommandState::Running(leader);
         let process = match rustix::process::pidfd_open(leader, PidfdFlags::empty()) {
             Ok(process) => process,
             Err(errno) => {
                 session::kill_group(leader);
-                *held = Held::Over;
+                *state = CommandState::Over;
                 return Err(errno.into());
             }
         };
-        drop(held);
+        drop(state);
         Ok(Self {
             child,
             leader,
             process,
-            leash,
+            handle,
             status: None,
         })
     }
 
-    /// Kills the session and takes the shell's last word.
+    /// Kills the session and reaps the shell.
     fn end(&mut self) -> io::Result<ExitStatus> {
-        session::kill_all(self.leader, &self.leash.mark);
+        session::kill_all(self.leader, &self.handle.mark);
         poll([Some(self.process.as_fd())], None)?;
-        let mut held = self.leash.lock();
+        let mut state = self.handle.lock();
         // Reaping gives the number away: nobody may kill by it any more.
-        *held = Held::Over;
+        *state = CommandState::Over;
         let status = self.child.wait()?;
         self.status = Some(status);
         Ok(status)
@@ -234,15 +240,15 @@ impl Command {
     }
 }
 
-/// Starts a command, takes what it prints, and sees to its end.
-fn follow(
+/// Starts a command, captures its output, and waits for its end.
+fn run_blocking(
     command: &Command,
-    leash: &Leash,
+    handle: &CommandHandle,
     output: &mpsc::Sender<String>,
 ) -> io::Result<(End, Capture)> {
     let (reader, writer) = io::pipe()?;
     let mut reader = Reader::new(reader)?;
-    let mut shell = Shell::start(command, &writer, leash)?;
+    let mut shell = Shell::start(command, &writer, handle)?;
     drop(writer);
     let deadline = Instant::now() + command.timeout;
     let mut live = Live::new();
@@ -301,7 +307,7 @@ impl Reader {
 
     fn read(&mut self) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else {
-            return Ok(());
+            return Ok(()); // nobody can write any more
         };
         match pipe.read(&mut self.buffer) {
             Ok(0) => self.pipe = None,

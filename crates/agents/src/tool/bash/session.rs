@@ -1,5 +1,5 @@
 //! The processes of a command: all that are in the session its shell leads, whatever groups they made, and those that
-//! left it and can still be told to be its own.
+//! left it and can still be recognised as its own.
 //!
 //! Promises: killing kills every process that is in the session, that was given the command's mark, or that descends
 //! from one that is or was, those included that are born meanwhile. Out of reach is only a process that did all of it:
@@ -73,7 +73,7 @@ pub(super) fn kill_group(leader: Pid) {
 fn kill(process: &Process) {
     // Held by a descriptor and looked at again: its number may belong to somebody else by now.
     let Ok(handle) = rustix::process::pidfd_open(process.id, PidfdFlags::empty()) else {
-        return;
+        return; // it is gone already
     };
     if Process::read(process.id).is_some_and(|now| now.started == process.started) {
         let _ = rustix::process::pidfd_send_signal(&handle, Signal::KILL);
@@ -85,7 +85,7 @@ fn family(leader: Pid, mark: &Mark) -> Vec<Process> {
     // None of them is older than the leader: most processes need not be looked at closely.
     let since = Process::read(leader).map_or(0, |leader| leader.started);
     let leader = leader.as_raw_nonzero().get();
-    let mut others = all();
+    let mut others = list_processes();
     others.retain(|process| process.is_alive() && process.started >= since);
     let is_own = |process: &Process| process.session == leader || mark.is_on(process.id);
     let (mut family, mut others): (Vec<Process>, Vec<Process>) =
@@ -105,9 +105,9 @@ fn family(leader: Pid, mark: &Mark) -> Vec<Process> {
     }
 }
 
-fn all() -> Vec<Process> {
+fn list_processes() -> Vec<Process> {
     let Ok(processes) = fs::read_dir("/proc") else {
-        return Vec::new();
+        return Vec::new(); // without /proc only the group can be killed
     };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
     processes

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::change::{self, Applied, Change};
-use super::numbers::counted;
+use super::format::format_count;
 use super::stop::off_thread;
 use super::workspace::{Extent, Workspace, is_binary};
 use super::{Nature, Outcome, Plan, Tool, ToolError, input};
@@ -72,7 +72,7 @@ impl Tool for Edit {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let name = change::named(self.name(), input);
+        let name = change::change_digest(self.name(), input);
         let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
         off_thread(move |_| change::plan(&input, name, &workspace)).await
     }
@@ -83,7 +83,7 @@ impl Tool for Edit {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<Outcome, ToolError> {
-        let name = change::named(self.name(), input);
+        let name = change::change_digest(self.name(), input);
         let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
         off_thread(move |stop| change::run(&input, name, &workspace, stop)).await
     }
@@ -128,7 +128,7 @@ impl Change for Input {
             })?;
             replaced += count;
         }
-        let replacements = counted(replaced, "replacement", "replacements");
+        let replacements = format_count(replaced, "replacement", "replacements");
         let note = format!(" {replacements}.");
         Ok(Applied { after, note })
     }

@@ -9,12 +9,12 @@ use std::borrow::Cow;
 use memchr::memmem;
 use serde::Deserialize;
 
-use super::super::numbers::{grouped, listed};
+use super::super::format::{group_digits, list_numbers};
 
-/// Places of an ambiguous text that are told.
+/// Places of an ambiguous text that are listed.
 const PLACES_SHOWN_MAX: usize = 10;
 
-/// Places of an ambiguous text that are counted.
+/// Places of an ambiguous text that are format_count.
 const PLACES_COUNTED_MAX: usize = 1_000;
 
 #[derive(Debug, Deserialize)]
@@ -98,7 +98,7 @@ impl Replacement {
         }
         let alike = places_of(&lines, &old);
         if !alike.is_empty() {
-            let at = listed(&alike, PLACES_SHOWN_MAX);
+            let at = list_numbers(&alike, PLACES_SHOWN_MAX);
             why.push_str(&format!(
                 " With other white space it is at line {at}: copy it exactly as it is there."
             ));
@@ -108,7 +108,7 @@ impl Replacement {
         if first.is_empty() {
             why.push_str(" `read` or `grep` the file for what is there now.");
         } else {
-            let at = listed(&first, PLACES_SHOWN_MAX);
+            let at = list_numbers(&first, PLACES_SHOWN_MAX);
             why.push_str(&format!(
                 " Its first line is at line {at}, but what follows differs: `read` that part again."
             ));
@@ -135,10 +135,10 @@ fn several(text: &[u8], places: &[usize]) -> String {
     let mut lines: Vec<usize> = places.iter().map(|at| line_of(text, *at)).collect();
     lines.dedup();
     let count = match places.len() {
-        PLACES_COUNTED_MAX => format!("at least {}", grouped(PLACES_COUNTED_MAX as u64)),
+        PLACES_COUNTED_MAX => format!("at least {}", group_digits(PLACES_COUNTED_MAX as u64)),
         count => count.to_string(),
     };
-    let lines = listed(&lines, PLACES_SHOWN_MAX);
+    let lines = list_numbers(&lines, PLACES_SHOWN_MAX);
     format!(
         "`old_text` is in the file {count} times, at line {lines}. Give more of the lines around it so that it is \
          unique, or set `all` to replace every one."

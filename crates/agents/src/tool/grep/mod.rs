@@ -1,6 +1,6 @@
 //! `grep`: lines that match a pattern, found by ripgrep's libraries in files opened one by one beneath their root.
 
-mod found;
+mod matches;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,14 +13,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::format::{format_count, shorten};
 use super::input::Texts;
-use super::numbers::{counted, shortened};
 use super::stop::{Stop, off_thread};
 use super::workspace::{Kind, Place, Wanted, Workspace};
 use super::{Nature, Outcome, Plan, Tool, ToolError, input};
-use found::{Found, InFile, Style};
+use matches::{FileMatches, SearchMatches, Style};
 
-/// Larger files are passed over, and that is told.
+/// Larger files are skipped, and the result says so.
 const FILE_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// What the searcher may hold of one file, long lines included.
@@ -102,7 +102,7 @@ impl Tool for Grep {
         let input: Input = input::parse(input)?;
         matcher(&input)?;
         let place = workspace.place(input.path.as_deref().unwrap_or("."))?;
-        let pattern = shortened(&input.pattern, PATTERN_CHARS_MAX);
+        let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
         Ok(Plan {
             summary: format!("Search {} for {pattern}", workspace.shown(&place)),
             consent_key: self.name().to_owned(),
@@ -129,23 +129,23 @@ fn grep(input: &Input, workspace: &Workspace, stop: &Stop) -> Result<Outcome, To
         matcher: matcher(input)?,
         searcher: searcher(input),
         globs: globs(input, workspace, &place)?,
-        found: Found::new(match input.files_only {
+        matches: SearchMatches::new(match input.files_only {
             Some(true) => Style::Files,
             Some(false) | None => Style::Lines,
         }),
     };
     search.start(&place, input)?;
-    let found = search.found;
-    let lines = counted(found.lines(), "line", "lines");
-    let files = counted(found.files(), "file", "files");
-    let pattern = shortened(&input.pattern, PATTERN_CHARS_MAX);
+    let matches = search.matches;
+    let lines = format_count(matches.lines(), "line", "lines");
+    let files = format_count(matches.files(), "file", "files");
+    let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
     Ok(Outcome {
-        summary: match found.files() {
+        summary: match matches.files() {
             0 => format!("Found no match for {pattern}"),
             _ if input.files_only == Some(true) => format!("Found {pattern} in {files}"),
             _ => format!("Found {lines} in {files} for {pattern}"),
         },
-        text: found.into_text(),
+        text: matches.into_text(),
         success: true,
         ..Outcome::default()
     })
@@ -157,14 +157,14 @@ struct Search<'a> {
     matcher: RegexMatcher,
     searcher: Searcher,
     globs: Override,
-    found: Found,
+    matches: SearchMatches,
 }
 
 impl Search<'_> {
     fn start(&mut self, place: &Place, input: &Input) -> Result<(), ToolError> {
         // A file that was named is searched whatever rules and globs say.
         if let Some((file, bytes)) = self.workspace.open_named(place)? {
-            return self.file(place, file, bytes);
+            return self.search_file(place, file, bytes);
         }
         let wanted = match input.include_ignored {
             Some(true) => Wanted::All,
@@ -175,14 +175,14 @@ impl Search<'_> {
         let mut is_first = true;
         while let Some(next) = waiting.pop() {
             self.stop.check()?;
-            if self.found.is_full() {
+            if self.matches.is_full() {
                 return Ok(());
             }
             let folder = match next {
                 Waiting::Folder(folder) => folder,
                 Waiting::File(place) => {
                     if let Some((file, bytes)) = self.workspace.open_entry(&place) {
-                        self.file(&place, file, bytes)?;
+                        self.search_file(&place, file, bytes)?;
                     }
                     continue;
                 }
@@ -210,24 +210,24 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn file(&mut self, place: &Place, file: File, bytes: u64) -> Result<(), ToolError> {
+    fn search_file(&mut self, place: &Place, file: File, bytes: u64) -> Result<(), ToolError> {
         if bytes > FILE_BYTES_MAX {
-            self.found.pass_over();
+            self.matches.skip_file();
             return Ok(());
         }
         let source = Stoppable {
             file: file.take(FILE_BYTES_MAX),
             stop: self.stop,
         };
-        let mut in_file = InFile::new(&self.found);
+        let mut file_matches = FileMatches::new(&self.matches);
         let searched = self
             .searcher
-            .search_reader(&self.matcher, source, &mut in_file);
+            .search_reader(&self.matcher, source, &mut file_matches);
         self.stop.check()?;
         match searched {
-            Ok(()) => self.found.add(&self.workspace.shown(place), in_file),
+            Ok(()) => self.matches.add(&self.workspace.shown(place), file_matches),
             // A line that is too long to hold, or a disk that fails: others can still be searched.
-            Err(_) => self.found.pass_over(),
+            Err(_) => self.matches.skip_file(),
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! What a search found, in bounds.
+//! The matches of a search, in bounds.
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
-use super::super::numbers::counted;
+use super::super::format::format_count;
 
 /// Matching lines shown by one call.
 const LINES_MAX: usize = 200;
@@ -22,25 +22,25 @@ pub(super) enum Style {
     Files,
 }
 
-/// What was found so far.
+/// The matches so far.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct SearchMatches {
     style: Style,
     text: String,
     lines: usize,
     files: usize,
-    passed_over: usize,
+    skipped: usize,
     is_cut: bool,
 }
 
-impl Found {
+impl SearchMatches {
     pub(super) fn new(style: Style) -> Self {
         Self {
             style,
             text: String::new(),
             lines: 0,
             files: 0,
-            passed_over: 0,
+            skipped: 0,
             is_cut: false,
         }
     }
@@ -59,26 +59,25 @@ impl Found {
     }
 
     /// A file that cannot be searched.
-    pub(super) fn pass_over(&mut self) {
-        self.passed_over += 1;
+    pub(super) fn skip_file(&mut self) {
+        self.skipped += 1;
     }
 
-    pub(super) fn add(&mut self, path: &str, in_file: InFile) {
-        if in_file.is_binary || in_file.lines == 0 {
-            return;
+    pub(super) fn add(&mut self, path: &str, file: FileMatches) {
+        if file.is_binary || file.lines == 0 {
+            return; // nothing to show
         }
         let path = path.replace(char::is_control, "\u{fffd}");
         match self.style {
             Style::Files => self.text.push_str(&format!("{path}\n")),
             Style::Lines => {
                 let gap = if self.files == 0 { "" } else { "\n" };
-                self.text
-                    .push_str(&format!("{gap}{path}\n{}", in_file.text));
+                self.text.push_str(&format!("{gap}{path}\n{}", file.text));
             }
         }
         self.files += 1;
-        self.lines += in_file.lines;
-        self.is_cut |= in_file.is_cut
+        self.lines += file.lines;
+        self.is_cut |= file.is_cut
             || self.text.len() > TEXT_BYTES_MAX
             || self.style == Style::Files && self.files == FILES_MAX;
     }
@@ -91,17 +90,17 @@ impl Found {
         if self.is_cut {
             text.push_str("[there may be more; narrow the search by pattern, path or globs]\n");
         }
-        if self.passed_over > 0 {
-            let files = counted(self.passed_over, "file was", "files were");
+        if self.skipped > 0 {
+            let files = format_count(self.skipped, "file was", "files were");
             text.push_str(&format!("[{files} too large to be searched]\n"));
         }
         text
     }
 }
 
-/// What was found in one file.
+/// The matches in one file.
 #[derive(Debug)]
-pub(super) struct InFile {
+pub(super) struct FileMatches {
     style: Style,
     text: String,
     lines: usize,
@@ -111,15 +110,15 @@ pub(super) struct InFile {
     is_cut: bool,
 }
 
-impl InFile {
+impl FileMatches {
     /// There is room for what the others left.
-    pub(super) fn new(found: &Found) -> Self {
+    pub(super) fn new(all: &SearchMatches) -> Self {
         Self {
-            style: found.style,
+            style: all.style,
             text: String::new(),
             lines: 0,
-            lines_max: LINES_MAX - found.lines.min(LINES_MAX),
-            bytes_max: TEXT_BYTES_MAX - found.text.len().min(TEXT_BYTES_MAX),
+            lines_max: LINES_MAX - all.lines.min(LINES_MAX),
+            bytes_max: TEXT_BYTES_MAX - all.text.len().min(TEXT_BYTES_MAX),
             is_binary: false,
             is_cut: false,
         }
@@ -141,7 +140,7 @@ impl InFile {
     }
 }
 
-impl Sink for &mut InFile {
+impl Sink for &mut FileMatches {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {

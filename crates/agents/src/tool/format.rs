@@ -1,7 +1,7 @@
-//! Numbers and names as people and models read them.
+//! Numbers and names, formatted for people and models.
 
 /// `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
+pub(super) fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -14,13 +14,13 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// `1 line`, `2 lines`.
-pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
+pub(super) fn format_count(number: usize, one: &str, many: &str) -> String {
     let word = if number == 1 { one } else { many };
-    format!("{} {word}", grouped(number as u64))
+    format!("{} {word}", group_digits(number as u64))
 }
 
-/// The first line of a text, at most so many characters of it; whether that is all is told by `…`.
-pub(super) fn shortened(text: &str, chars_max: usize) -> String {
+/// The first line of a text, at most so many characters of it; `…` marks that there is more.
+pub(super) fn shorten(text: &str, chars_max: usize) -> String {
     let text = text.trim();
     let line = text.lines().next().unwrap_or("");
     let mut short: String = line.chars().take(chars_max).collect();
@@ -31,7 +31,7 @@ pub(super) fn shortened(text: &str, chars_max: usize) -> String {
 }
 
 /// `3, 17, 40 and 5 more`.
-pub(super) fn listed(numbers: &[usize], shown_max: usize) -> String {
+pub(super) fn list_numbers(numbers: &[usize], shown_max: usize) -> String {
     let shown: Vec<String> = numbers
         .iter()
         .take(shown_max)
@@ -49,15 +49,15 @@ mod tests {
 
     #[test]
     fn they_read_well() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(counted(1, "line", "lines"), "1 line");
-        assert_eq!(counted(1_000, "line", "lines"), "1,000 lines");
-        assert_eq!(shortened(" ls \n", 9), "ls");
-        assert_eq!(shortened("ls\nrm", 9), "ls…");
-        assert_eq!(shortened("écho", 2), "éc…");
-        assert_eq!(listed(&[1, 2], 2), "1, 2");
-        assert_eq!(listed(&[1, 2, 3], 2), "1, 2 and 1 more");
+        assert_eq!(group_digits(0), "0");
+        assert_eq!(group_digits(999), "999");
+        assert_eq!(group_digits(1_234_567), "1,234,567");
+        assert_eq!(format_count(1, "line", "lines"), "1 line");
+        assert_eq!(format_count(1_000, "line", "lines"), "1,000 lines");
+        assert_eq!(shorten(" ls \n", 9), "ls");
+        assert_eq!(shorten("ls\nrm", 9), "ls…");
+        assert_eq!(shorten("écho", 2), "éc…");
+        assert_eq!(list_numbers(&[1, 2], 2), "1, 2");
+        assert_eq!(list_numbers(&[1, 2, 3], 2), "1, 2 and 1 more");
     }
 }
