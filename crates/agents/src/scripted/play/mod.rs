@@ -6,7 +6,7 @@
 
 mod ask;
 mod checkpoint;
-mod prompt;
+mod show;
 mod text;
 mod tool;
 mod worker;
@@ -16,20 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_api::{
-    AgentError, AgentEvent, AgentReply, AgentSession, EventSink, Lowering, TextKind, TurnInput,
-    TurnOver,
+    AgentError, AgentEvent, AgentReply, AgentSession, EventSink, TextKind, TurnInput, TurnOver,
 };
 use async_trait::async_trait;
-use compositor::lower::{Capabilities, Target};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use super::number::Number;
 use super::script::Script;
-use super::step::{Fail, Step, UsageField, unknown_target};
+use super::step::{Fail, Step, UsageField};
 use super::substitute::Scope;
 use crate::locale::{Locale, Words};
-use crate::lower::lower_message;
 use crate::prompt::Gatherer;
 use checkpoint::Checkpoint;
 use wire::Object;
@@ -247,19 +244,7 @@ impl ScenePlayer<'_> {
                 })
                 .await
             }
-            Step::ContentRef(content) => {
-                let body = self.scope.substitute(&content.text).into_bytes();
-                let content_type = self.scope.substitute(&content.content_type);
-                let bytes = body.len();
-                let stored = self.events.store_body(body, &content_type).await;
-                self.send(match stored {
-                    Ok(content) => AgentEvent::ContentRef(content),
-                    Err(error) => AgentEvent::Notice {
-                        text: format!("{bytes} bytes of {content_type} are lost: {error}"),
-                    },
-                })
-                .await
-            }
+            Step::ContentRef(content) => self.show_content(content).await,
             Step::Tool(tool) => self.call_tool(tool).await,
             Step::ClientTool(tool) => self.call_client_tool(tool).await,
             Step::Ask(ask) => self.ask_user(ask).await,
@@ -271,30 +256,6 @@ impl ScenePlayer<'_> {
             Step::Hang => std::future::pending().await,
             Step::Crash => panic!("the script says: crash"),
         }
-    }
-
-    /// Sends the blocks that a target is shown, as JSON text.
-    async fn show_lowered(&mut self, target: &str) -> Result<(), Stop> {
-        let name = self.scope.substitute(target);
-        let Some(target) = Target::named(&name) else {
-            return Err(self.play_error("show_lowered", &unknown_target(&name)));
-        };
-        let capabilities = Capabilities::built_in(target);
-        let user = Arc::clone(&self.input.user);
-        let sources = &self.input.sources;
-        let lowered = lower_message(sources, user, target, capabilities).await;
-        let model = self.input.message["model"]["id"].as_str();
-        let lowering = Lowering {
-            target: target.name(),
-            model: model.unwrap_or("").to_owned(),
-            blocks: lowered.blocks.clone(),
-            diagnostics: lowered.diagnostics,
-        };
-        self.events.record_lowering(lowering).await;
-        let (part, kind) = (self.part_number(0), TextKind::Markdown);
-        self.send(AgentEvent::PartOpened { part, kind }).await?;
-        let text = Value::Array(lowered.blocks).to_string();
-        self.send(AgentEvent::Text { part, text }).await
     }
 
     fn number(&self, number: &Number, name: &str) -> Result<u64, Stop> {

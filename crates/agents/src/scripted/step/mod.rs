@@ -198,7 +198,7 @@ fn usage(value: &Value, location: &str) -> Result<Vec<(String, UsageField)>, Scr
 
 /// A part that clients fetch by reference.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ContentRef {
+pub(in super::super) struct ContentRef {
     pub(super) text: String,
     pub(super) content_type: String,
 }
