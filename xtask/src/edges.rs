@@ -1,4 +1,4 @@
-//! Who may know whom: the walls between crates that the house stands on.
+//! Which crate may depend on which, and which outside crates belong to one crate only.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,20 +10,28 @@ use serde_json::Value;
 const EDGES: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("compositor", &["wire"]),
-    ("kernel", &["compositor", "wire"]),
+    ("agent-api", &["compositor", "wire"]),
+    ("kernel", &["agent-api", "compositor", "wire"]),
     ("workspace", &["compositor", "wire"]),
-    ("agents", &["compositor", "wire", "workspace"]),
+    ("agents", &["agent-api", "compositor", "wire", "workspace"]),
     (
         "host",
-        &["agents", "compositor", "kernel", "wire", "workspace"],
+        &[
+            "agent-api",
+            "agents",
+            "compositor",
+            "kernel",
+            "wire",
+            "workspace",
+        ],
     ),
     ("client", &["wire"]),
     ("cli", &["client", "compositor", "host", "wire"]),
     ("xtask", &[]),
 ];
 
-/// Outside crates that live in one room only.
-const ROOMS: &[(&str, &[&str])] = &[
+/// Outside crates that only the named crates may use.
+const USERS: &[(&str, &[&str])] = &[
     ("ahp-types", &["wire"]),
     ("rusqlite", &["host"]),
     ("httparse", &["host"]),
@@ -32,7 +40,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ignore", &["workspace"]),
     ("image", &["workspace"]),
     ("imara-diff", &["workspace"]),
-    ("nucleo-matcher", &["workspace", "bench"]),
+    ("nucleo-matcher", &["bench", "workspace"]),
     ("tokio-tungstenite", &["client"]),
     ("reqwest", &["agents"]),
     ("rustls", &["agents"]),
@@ -43,10 +51,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ahp-ws", &[]),
 ];
 
+/// Crates for tests and measurements: they may depend on anything.
 const FREE: &[&str] = &["testkit", "scenarios", "conformance", "sim", "bench"];
 
-/// Every edge that should not be there, in words.
-pub fn wrong_edges(root: &Path) -> Result<Vec<String>> {
+/// Every dependency that should not be there.
+pub(crate) fn check_edges(root: &Path) -> Result<Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args([
             "metadata",
@@ -64,7 +73,10 @@ pub fn wrong_edges(root: &Path) -> Result<Vec<String>> {
             String::from_utf8_lossy(&output.stderr)
         );
     }
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    find_wrong_edges(&serde_json::from_slice(&output.stdout)?)
+}
+
+fn find_wrong_edges(metadata: &Value) -> Result<Vec<String>> {
     let packages = metadata["packages"].as_array().context("no packages")?;
     let ours: Vec<&str> = packages
         .iter()
@@ -86,14 +98,50 @@ pub fn wrong_edges(root: &Path) -> Result<Vec<String>> {
             if ours.contains(&to) && !is_dev && !allowed.contains(&to) {
                 wrong.push(format!("`{name}` must not know `{to}`"));
             }
-            let room = ROOMS.iter().find(|(outside, _)| *outside == to);
-            if let Some((_, rooms)) = room
+            let users = USERS.iter().find(|(outside, _)| *outside == to);
+            if let Some((_, users)) = users
                 && !is_dev
-                && !rooms.contains(&name)
+                && !users.contains(&name)
             {
-                wrong.push(format!("`{to}` does not belong into `{name}`"));
+                wrong.push(format!("`{to}` must not be used by `{name}`"));
             }
         }
     }
     Ok(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn found(name: &str, to: &str, kind: Option<&str>) -> Vec<String> {
+        let metadata = json!({"packages": [
+            {"name": name, "dependencies": [{"name": to, "kind": kind}]},
+            {"name": "host", "dependencies": []},
+        ]});
+        find_wrong_edges(&metadata).unwrap()
+    }
+
+    #[test]
+    fn a_wrong_dependency_is_found() {
+        assert_eq!(
+            found("kernel", "host", None),
+            ["`kernel` must not know `host`"]
+        );
+        assert_eq!(
+            found("kernel", "rusqlite", None),
+            ["`rusqlite` must not be used by `kernel`"]
+        );
+        assert_eq!(
+            found("stranger", "serde", None),
+            ["crate `stranger` is not in the table of edges"]
+        );
+    }
+
+    #[test]
+    fn tests_and_allowed_dependencies_are_fine() {
+        assert_eq!(found("kernel", "host", Some("dev")), Vec::<String>::new());
+        assert_eq!(found("kernel", "wire", None), Vec::<String>::new());
+    }
 }

@@ -8,9 +8,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use agents::prompt::{
-    CustomInstructions, EnvironmentContext, Identity, Prompt, Section, ToolInstructions,
-};
+use agent_api::Section;
+use agents::prompt::{CustomInstructions, EnvironmentContext, Prompt, ToolInstructions};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use workspace::{GitHead, GitState, InstructionFile};
@@ -81,9 +80,7 @@ fn joined(sections: &[Section]) -> String {
 fn example() -> Prompt {
     let text = "Use tabs. Test what you change. ".repeat(64);
     Prompt {
-        identity: Identity {
-            name: "Greenroom".to_owned(),
-        },
+        agent_name: "Greenroom".to_owned(),
         environment_context: EnvironmentContext {
             directories: vec!["/home/user/project".to_owned()],
             os: "linux".to_owned(),

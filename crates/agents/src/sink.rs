@@ -1,128 +1,84 @@
-//! Where a turn's events go, and where the replies to some of them come from.
+//! The way of a turn's events to who receives them, and of the replies back to who waits for them.
 //!
 //! Promises: who asks is registered before the question leaves, so no reply can come too early. Several may wait at
 //! once. A wait that is dropped, or whose turn is over, leaves nothing behind.
+//! Must not know: what events mean.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agent_api::{
+    AgentEvent, AgentReply, Awaited, EventSink, HostServices, Lowering, Section, StoreError,
+    TurnOver, UserMessage,
+};
 use async_trait::async_trait;
-use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use wire::Object;
+use wire::published::state::ContentRef;
 
-use crate::event::{AgentEvent, AgentReply, Awaited};
-use crate::prompt::Section;
-
-/// Where a turn's events go. Bounded: a slow host slows the agent down.
-#[derive(Clone)]
-pub struct EventSink {
-    ear: Arc<dyn Ear>,
-    replies: Replies,
-    /// Numbers of bodies to be kept, of renders and of questions about settings.
-    numbers: Arc<AtomicU64>,
-}
-
-/// Who takes what an agent says. An event is handed over in the agent's own task: each queue on its way would be one
-/// more wake-up for every word.
+/// Who takes what an agent sends. An event is handed over in the agent's own task: each queue on its way would be one
+/// more wake-up for every piece of text.
 #[async_trait]
-pub trait Ear: Send + Sync {
+pub trait EventReceiver: HostServices {
     /// Takes events one after the other; waits while it has no room.
-    async fn hear(&self, event: AgentEvent) -> Result<(), TurnOver>;
+    async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver>;
 
-    /// Waits until nobody listens any more.
-    async fn deaf(&self);
+    /// Waits until no more events are accepted.
+    async fn closed(&self);
 }
 
-#[async_trait]
-impl Ear for mpsc::Sender<AgentEvent> {
-    async fn hear(&self, event: AgentEvent) -> Result<(), TurnOver> {
-        self.send(event).await.map_err(|_| TurnOver)
-    }
-
-    async fn deaf(&self) {
-        self.closed().await;
-    }
+/// The sink of one turn.
+pub struct TurnSink<R> {
+    receiver: R,
+    replies: PendingReplies,
+    /// Numbers of renders and of questions about settings.
+    numbers: AtomicU64,
 }
-
-/// Nobody listens any more. The turn is over whatever the agent still does: return quietly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the turn is over")]
-pub struct TurnOver;
 
 /// A reply came for something that nobody waits for, or not any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("nobody waits for this reply")]
 pub struct NobodyWaits;
 
-/// The host's end of what an agent waits for. Clones share the same waits.
+/// The replies that an agent waits for. Clones share the same waits.
 #[derive(Debug, Clone, Default)]
-pub struct Replies(Arc<Mutex<HashMap<Awaited, oneshot::Sender<AgentReply>>>>);
+pub struct PendingReplies(Arc<Mutex<HashMap<Awaited, oneshot::Sender<AgentReply>>>>);
 
 /// One registered wait; gone when it is dropped.
 struct Wait<'a> {
-    replies: &'a Replies,
+    replies: &'a PendingReplies,
     awaited: Awaited,
 }
 
-impl EventSink {
-    pub fn new(ear: impl Ear + 'static, replies: Replies) -> Self {
+impl<R: EventReceiver> TurnSink<R> {
+    pub fn new(receiver: R, replies: PendingReplies) -> Self {
         Self {
-            ear: Arc::new(ear),
+            receiver,
             replies,
-            numbers: Arc::default(),
+            numbers: AtomicU64::default(),
         }
     }
 
-    pub async fn send(&self, event: AgentEvent) -> Result<(), TurnOver> {
-        self.ear.hear(event).await
+    fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl<R: EventReceiver> EventSink for TurnSink<R> {
+    async fn send(&self, event: AgentEvent) -> Result<(), TurnOver> {
+        self.receiver.accept(event).await
     }
 
-    /// Has a body kept, so that it can be referred to. What could not be kept is told in its place.
-    pub async fn keep(
-        &self,
-        body: Vec<u8>,
-        content_type: &str,
-    ) -> Result<Result<Value, String>, TurnOver> {
-        let keep = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let content_type = content_type.to_owned();
-        let reply = self.ask(AgentEvent::Keep {
-            keep,
-            body,
-            content_type,
-        });
-        match reply.await? {
-            AgentReply::Kept { reference, .. } => Ok(reference),
-            other => Ok(Err(format!("an answer to something else: {other:?}"))),
-        }
-    }
-
-    /// The session's settings as they are now; a turn's own are those it began with.
-    pub async fn settings(&self) -> Result<Object, TurnOver> {
-        let ask = self.numbers.fetch_add(1, Ordering::Relaxed);
-        match self.ask(AgentEvent::SettingsAsked { ask }).await? {
-            AgentReply::Settings { values, .. } => Ok(values),
-            _ => Err(TurnOver),
-        }
-    }
-
-    /// Renders a system prompt: the one door of every agent. What comes back is what the model is to read.
-    pub async fn render(&self, sections: Vec<Section>) -> Result<Vec<Section>, TurnOver> {
-        let render = self.numbers.fetch_add(1, Ordering::Relaxed);
-        match self.ask(AgentEvent::Render { render, sections }).await? {
-            AgentReply::Rendered { sections, .. } => Ok(sections),
-            _ => Err(TurnOver),
-        }
-    }
-
-    /// Says something that is answered, and waits for the answer.
-    pub async fn ask(&self, event: AgentEvent) -> Result<AgentReply, TurnOver> {
-        let Some(awaited) = event.awaits() else {
-            panic!("nobody answers {event:?}");
+    async fn ask(&self, event: AgentEvent) -> Result<AgentReply, TurnOver> {
+        let awaited = event.awaits();
+        assert!(awaited.is_some(), "nobody answers {event:?}");
+        let Some(awaited) = awaited else {
+            return Err(TurnOver); // asserted above
         };
-        let (told, reply) = oneshot::channel();
-        self.replies.lock().insert(awaited, told);
+        let (sender, reply) = oneshot::channel();
+        self.replies.lock().insert(awaited, sender);
         let _wait = Wait {
             replies: &self.replies,
             awaited,
@@ -130,12 +86,47 @@ impl EventSink {
         self.send(event).await?;
         tokio::select! {
             reply = reply => reply.map_err(|_| TurnOver),
-            () = self.ear.deaf() => Err(TurnOver),
+            () = self.receiver.closed() => Err(TurnOver),
+        }
+    }
+
+    async fn settings(&self) -> Result<Object, TurnOver> {
+        let ask = self.next_number();
+        match self.ask(AgentEvent::SettingsRequested { ask }).await? {
+            AgentReply::Settings { values, .. } => Ok(values),
+            _ => Err(TurnOver), // replies are routed by what they answer
+        }
+    }
+
+    async fn render(&self, sections: Vec<Section>) -> Result<Vec<Section>, TurnOver> {
+        let render = self.next_number();
+        match self.ask(AgentEvent::Render { render, sections }).await? {
+            AgentReply::Rendered { sections, .. } => Ok(sections),
+            _ => Err(TurnOver), // replies are routed by what they answer
         }
     }
 }
 
-impl Replies {
+#[async_trait]
+impl<R: EventReceiver> HostServices for TurnSink<R> {
+    async fn store_body(
+        &self,
+        body: Vec<u8>,
+        content_type: &str,
+    ) -> Result<ContentRef, StoreError> {
+        self.receiver.store_body(body, content_type).await
+    }
+
+    async fn read_message(&self, id: String) -> Option<Arc<UserMessage>> {
+        self.receiver.read_message(id).await
+    }
+
+    async fn record_lowering(&self, lowering: Lowering) {
+        self.receiver.record_lowering(lowering).await;
+    }
+}
+
+impl PendingReplies {
     fn lock(&self) -> MutexGuard<'_, HashMap<Awaited, oneshot::Sender<AgentReply>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,30 +145,87 @@ impl Drop for Wait<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
+    //! A receiver that tests read from.
+
+    use tokio::sync::mpsc;
+
     use super::*;
 
-    fn sink() -> (EventSink, Replies, mpsc::Receiver<AgentEvent>) {
-        let (events, heard) = mpsc::channel(8);
-        let replies = Replies::default();
-        (EventSink::new(events, replies.clone()), replies, heard)
+    /// Sends events on; a stored body becomes its own name.
+    pub(crate) struct ChannelReceiver(mpsc::Sender<AgentEvent>);
+
+    pub(crate) fn channel_sink(
+        sender: mpsc::Sender<AgentEvent>,
+        replies: PendingReplies,
+    ) -> TurnSink<ChannelReceiver> {
+        TurnSink::new(ChannelReceiver(sender), replies)
+    }
+
+    #[async_trait]
+    impl HostServices for ChannelReceiver {
+        async fn store_body(
+            &self,
+            body: Vec<u8>,
+            content_type: &str,
+        ) -> Result<ContentRef, StoreError> {
+            Ok(ContentRef {
+                uri: String::from_utf8_lossy(&body).into_owned(),
+                size_hint: i64::try_from(body.len()).ok(),
+                content_type: Some(content_type.to_owned()),
+                nonce: None,
+            })
+        }
+
+        async fn read_message(&self, _: String) -> Option<Arc<UserMessage>> {
+            None
+        }
+
+        async fn record_lowering(&self, _: Lowering) {}
+    }
+
+    #[async_trait]
+    impl EventReceiver for ChannelReceiver {
+        async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver> {
+            self.0.send(event).await.map_err(|_| TurnOver)
+        }
+
+        async fn closed(&self) {
+            self.0.closed().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_api::ToolResult;
+    use tokio::sync::mpsc;
+
+    use super::testing::{ChannelReceiver, channel_sink};
+    use super::*;
+
+    type Received = mpsc::Receiver<AgentEvent>;
+
+    fn sink() -> (TurnSink<ChannelReceiver>, PendingReplies, Received) {
+        let (events, received) = mpsc::channel(8);
+        let replies = PendingReplies::default();
+        (channel_sink(events, replies.clone()), replies, received)
     }
 
     fn steered(steer: u64) -> AgentReply {
-        let message = None;
         AgentReply::Steered {
             steer,
-            message,
-            user: None,
+            message: None,
+            message_id: None,
         }
     }
 
     #[tokio::test]
-    async fn several_wait_at_once_and_each_hears_its_own() {
-        let (sink, replies, mut heard) = sink();
+    async fn several_wait_at_once_and_each_gets_its_own() {
+        let (sink, replies, mut received) = sink();
         let host = async {
             for _ in 0..2 {
-                heard.recv().await.unwrap();
+                received.recv().await.unwrap();
             }
             let ended = AgentReply::ResultDecided {
                 call: 1,
@@ -191,7 +239,7 @@ mod tests {
         let steer = sink.ask(AgentEvent::SteerPoint { steer: 1 });
         let call = sink.ask(AgentEvent::ToolCompleted {
             call: 1,
-            result: serde_json::json!({}),
+            result: ToolResult::new(true, "did"),
             review: true,
         });
         let (steer, call, ()) = tokio::join!(steer, call, host);
@@ -205,20 +253,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_wait_that_was_dropped_is_not_answered() {
-        let (sink, replies, mut heard) = sink();
+        let (sink, replies, mut received) = sink();
         let wait = sink.ask(AgentEvent::SteerPoint { steer: 7 });
         tokio::select! {
             biased;
             _ = wait => unreachable!("nobody answered"),
-            event = heard.recv() => assert_eq!(event, Some(AgentEvent::SteerPoint { steer: 7 })),
+            event = received.recv() => assert_eq!(event, Some(AgentEvent::SteerPoint { steer: 7 })),
         }
         assert_eq!(replies.deliver(steered(7)), Err(NobodyWaits));
     }
 
     #[tokio::test]
     async fn nobody_waits_for_a_host_that_is_gone() {
-        let (sink, replies, heard) = sink();
-        let host = async move { drop(heard) };
+        let (sink, replies, received) = sink();
+        let host = async move { drop(received) };
         let (reply, ()) = tokio::join!(sink.ask(AgentEvent::SteerPoint { steer: 7 }), host);
         assert_eq!(reply, Err(TurnOver));
         assert!(replies.lock().is_empty());

@@ -246,7 +246,9 @@ impl KernelTask {
                 let effects = &self.effects;
                 effects.start_session(session, provider, config, working_directories);
             }
-            Effect::Opened { session, rendered } => self.effects.opened(&session, &rendered),
+            Effect::RecordRender { session, rendered } => {
+                self.effects.record_render(&session, rendered)
+            }
             Effect::RunTurn(turn) => self.effects.run_turn(*turn),
             Effect::StopTurn { run } => self.effects.stop_turn(run),
             Effect::Reply { run, reply } => self.effects.reply(run, reply),

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Agent, NativeAgent, Script, ScriptedAgent};
+use agent_api::Agent;
+use agents::{NativeAgent, Script, ScriptedAgent};
 use compositor::lower::CapabilityMap;
 use kernel::{AgentFacts, HostFacts, Input, Kernel};
 use serde_json::json;
@@ -104,8 +105,8 @@ pub async fn serve(
     let (kernel, first) = Kernel::boot(boot, facts, config.limits.clone(), clock.now());
     let (arrivals, inbox) = mpsc::channel(config.limits.inputs_max);
     let mut effects = Effects::new(arrivals.clone(), journal.clone(), bodies, agents);
-    effects.shelves.staging = Some(staging);
-    effects.shelves.entities = Arc::clone(&config.entities);
+    effects.services.staging = Some(staging);
+    effects.services.entities = Arc::clone(&config.entities);
     let hook = config.on_log_level.clone();
     let mut task = KernelTask::new(
         kernel,
@@ -300,8 +301,8 @@ fn agents_of(
         let native = NativeAgent::new(config.models.clone());
         let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
         let native = native
-            .within(roots.clone())
-            .reading(staging.to_owned())
+            .with_roots(roots.clone())
+            .with_readable_directory(staging.to_owned())
             .with_capabilities(capabilities_of(config)?);
         agents.push(Arc::new(native));
     }
@@ -318,7 +319,7 @@ fn agents_of(
             ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
         }
     };
-    agents.push(Arc::new(scripted.within(roots)));
+    agents.push(Arc::new(scripted.with_roots(roots)));
     Ok(agents)
 }
 
@@ -387,13 +388,13 @@ fn facts_of(
     }
     let facts = agents
         .iter()
-        .map(|agent| (agent.info(), agent.remembers()))
-        .map(|(info, remembers)| AgentFacts {
+        .map(|agent| (agent.info(), agent.needs_history()))
+        .map(|(info, needs_history)| AgentFacts {
             provider: info.provider.clone(),
             info: info.to_wire(),
             config_schema: info.config_schema,
             default_model: info.default_model,
-            remembers,
+            needs_history,
             sections: restricted(info.sections, &config.restricted_sections),
         });
     Ok(HostFacts {

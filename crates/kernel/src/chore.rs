@@ -1,9 +1,10 @@
 //! What the host does of its own accord in channels that may have to be loaded first.
 
+use agent_api::{AgentError, Worker};
 use wire::{Action, ChannelUri};
 
 use crate::Kernel;
-use crate::io::{AgentFailure, RunId, Timer, Worker};
+use crate::io::{RunId, Timer};
 use crate::load::{Flow, Memo, Waiter};
 
 /// A piece of work that may have to wait for the journal's answer.
@@ -13,7 +14,7 @@ pub(crate) enum Chore {
     CloseOrphan(ChannelUri),
     /// A session from before the restart: start its agent if it was being created, start grace periods afresh.
     Revive(ChannelUri),
-    SessionStarted(ChannelUri, Result<(), AgentFailure>),
+    SessionStarted(ChannelUri, Result<(), AgentError>),
     EndGrace {
         session: ChannelUri,
         client_id: String,

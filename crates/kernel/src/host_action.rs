@@ -4,6 +4,7 @@
 //! that the turn stays as the record of it; everything else is done once the session takes turns. A command that fails
 //! ends the turn in an error, and no agent hears of it.
 
+use agent_api::AgentError;
 use serde_json::json;
 use wire::{Action, ChannelUri};
 
@@ -12,7 +13,7 @@ use crate::calls::page_in_memory;
 use crate::channel::session::TITLE_BYTES_MAX;
 use crate::chats::{NewChat, Source};
 use crate::chore::Chore;
-use crate::io::{AgentFailure, Compacted};
+use crate::io::Compacted;
 use crate::submit::{HostAction, Step};
 
 /// Turns that `/rewind` takes back if it says no number.
@@ -148,7 +149,7 @@ impl Kernel {
             chat.begun = None;
         }
         self.begun_changed(uri);
-        let failure = AgentFailure {
+        let failure = AgentError {
             error_type: "commandFailed".to_owned(),
             message,
             resumable: false,

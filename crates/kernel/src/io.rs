@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use agent_api::{AgentError, AgentEvent, AgentReply, Section};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
@@ -12,7 +13,7 @@ use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 use crate::bodies::{AsSent, Body};
 use crate::frame::Outgoing;
 use crate::record::{Answer, Query, Record, Seq};
-use crate::rendered::{Rendered, Section};
+use crate::rendered::Rendered;
 pub use crate::run::*;
 use crate::submit::Submission;
 
@@ -76,16 +77,16 @@ pub enum Input {
     /// The agent is ready for the session, or never will be.
     SessionStarted {
         session: ChannelUri,
-        result: Result<(), AgentFailure>,
+        result: Result<(), AgentError>,
     },
-    /// What an agent's system prompt is when a session begins (G-02); [`Effect::Opened`] follows.
-    Opening {
+    /// An agent's system prompt when a session begins (G-02); [`Effect::RecordRender`] follows.
+    OpeningPrompt {
         session: ChannelUri,
         sections: Vec<Section>,
     },
     Agent {
         run: RunId,
-        event: TurnEvent,
+        event: AgentEvent,
     },
     Woke(Timer),
     /// The answer to [`Effect::Probe`]: can the journal be written again?
@@ -204,8 +205,8 @@ pub enum Effect {
         config: wire::Object,
         working_directories: Vec<String>,
     },
-    /// The render that [`Input::Opening`] brought is done.
-    Opened {
+    /// A system prompt was rendered: for the operator. A run that waits for it is answered by [`Effect::Reply`].
+    RecordRender {
         session: ChannelUri,
         rendered: Box<Rendered>,
     },
@@ -328,8 +329,8 @@ pub struct AgentFacts {
     /// `SessionConfigSchema` of its sessions.
     pub config_schema: Value,
     pub default_model: Option<String>,
-    /// Whether it is reminded of earlier turns by what the journal holds of them, and by nothing else.
-    pub remembers: bool,
+    /// Whether its turns get the turns before them from the journal, and it remembers nothing else.
+    pub needs_history: bool,
     /// The sections of its system prompt, and which of them never leave the host.
     pub sections: Vec<SystemMessageSection>,
 }

@@ -242,7 +242,7 @@ impl Kernel {
             Input::SessionStarted { session, result } => {
                 self.begin_chore(Chore::SessionStarted(session, result));
             }
-            Input::Opening { session, sections } => self.render_opening(&session, sections),
+            Input::OpeningPrompt { session, sections } => self.render_opening(&session, sections),
             Input::Agent { run, event } => self.agent_says(run, event),
             Input::Woke(timer) => self.woke(timer),
             Input::Probed { writable } => self.probed(writable),

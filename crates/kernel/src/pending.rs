@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use agent_api::AgentReply;
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
 use wire::state::ChatState;
@@ -10,7 +11,7 @@ use wire::{Action, ChannelUri};
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
 use crate::channel::ChatChannel;
-use crate::io::{AgentReply, Effect, RunId};
+use crate::io::{Effect, RunId};
 use crate::load::Memo;
 use crate::message::{size_of, too_large};
 use crate::record::Record;
@@ -269,7 +270,7 @@ impl Kernel {
         let Some(turn_id) = self.active_turn_id(uri) else {
             return;
         };
-        if !agent.is_some_and(|agent| agent.remembers) {
+        if !agent.is_some_and(|agent| agent.needs_history) {
             return;
         }
         let text = message["text"].as_str().unwrap_or("");

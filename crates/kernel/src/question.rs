@@ -1,13 +1,15 @@
 //! Input requests: an agent asks, clients answer together, one of them completes (host-rules section 11).
 
+use agent_api::{AgentReply, InputRequest};
 use serde_json::{Value, json};
+use wire::published::state::ChatInputResponseKind;
 use wire::reduce::Reduced;
 use wire::state::ChatState;
 use wire::{Action, ChannelUri, Object};
 
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
-use crate::io::{AgentReply, Effect};
+use crate::io::Effect;
 use crate::speak::Sender;
 
 /// The open request an action names, in the turn that runs: one that is over cannot be answered (G-10, H-217).
@@ -174,8 +176,9 @@ fn allows_freeform(question: &Value) -> bool {
 
 impl Kernel {
     /// An agent asks. Its turn goes on running (H-216); who had read the session has not any more (G-24).
-    pub(crate) fn ask_user(&mut self, uri: &ChannelUri, ask: u64, mut request: Object) {
+    pub(crate) fn ask_user(&mut self, uri: &ChannelUri, ask: u64, request: InputRequest) {
         let id = format!("q{}", self.seq.0 + 1); // from the seq that creates it (G-26)
+        let mut request = request.into_object();
         request.insert("id".to_owned(), json!(id));
         if !self.agent_acts(uri, "chat/inputRequested", json!({"request": request})) {
             return;
@@ -195,13 +198,17 @@ impl Kernel {
 
     pub(crate) fn answer_question(&mut self, uri: &ChannelUri, action: Action, sender: &Sender) {
         let id = action.text("requestId").unwrap_or("").to_owned();
-        let response = action.text("response").unwrap_or("cancel").to_owned();
+        let response = match action.text("response") {
+            Some("accept") => ChatInputResponseKind::Accept,
+            Some("decline") => ChatInputResponseKind::Decline,
+            _ => ChatInputResponseKind::Cancel,
+        };
         if self.act(uri, action, Some(sender)) == Reduced::Unchanged {
             return;
         }
         self.chat_followed(uri);
         // Drafts that others synced are part of what was accepted (H-218).
-        let answers = if response == "accept" {
+        let answers = if response == ChatInputResponseKind::Accept {
             self.answers_of(uri, &id)
         } else {
             Object::new()

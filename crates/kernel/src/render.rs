@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use agent_api::{AgentReply, Section};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{
     self as ext, Carrier, OptIn, SystemMessageTransformParams, SystemMessageTransformResult,
@@ -13,9 +14,9 @@ use wire::{Action, ChannelUri};
 
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
-use crate::io::{AgentReply, Effect, PeerId, RunId};
+use crate::io::{Effect, PeerId, RunId};
 use crate::record::ChannelId;
-use crate::rendered::{Asked, NotAsked, Rendered, Section, Transform, TransformFailure};
+use crate::rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
 use crate::request::{Purpose, Reply};
 use crate::speak::Sender;
 
@@ -147,7 +148,10 @@ impl Kernel {
         let asked = Asked {
             client_id: owner.client_id,
             method: owner.opt_in.carrier.method(),
-            sections: wanted.iter().map(|section| section.id.clone()).collect(),
+            sections: wanted
+                .iter()
+                .map(|section| section.id.to_string())
+                .collect(),
             ms: 0,
         };
         let params = SystemMessageTransformParams {
@@ -217,9 +221,9 @@ impl Kernel {
             let mut entries = catalogue.iter().filter(|entry| entry.id == id);
             entries.any(|entry| entry.restricted != Some(true))
         };
-        let wanted = before
-            .iter()
-            .filter(|section| opt_in.sections.contains(&section.id) && open(&section.id));
+        let wanted = before.iter().filter(|section| {
+            opt_in.sections.iter().any(|id| *id == section.id) && open(&section.id)
+        });
         wanted.take(self.limits.transform_sections_max).collect()
     }
 
@@ -282,17 +286,26 @@ impl Kernel {
     fn rendered(&mut self, to: Renderer, rendered: Rendered) {
         *self.renders.entry(rendered.transform.word()).or_default() += 1;
         match to {
-            Renderer::Run { run, render } if self.runs.contains_key(&run) => {
-                let rendered = Box::new(rendered);
-                let reply = AgentReply::Rendered { render, rendered };
+            Renderer::Run { run, render } => {
+                let chat = self.runs.get(&run).and_then(|chat| self.chat(chat));
+                let Some(session) = chat.map(|chat| chat.session.clone()) else {
+                    return; // the run was stopped while a client was asked
+                };
+                let reply = AgentReply::Rendered {
+                    render,
+                    sections: rendered.after(),
+                };
+                self.record_render(session, rendered);
                 self.out.effects.push(Effect::Reply { run, reply });
             }
-            Renderer::Run { .. } => {}
-            Renderer::Session(session) => {
-                let rendered = Box::new(rendered);
-                self.out.effects.push(Effect::Opened { session, rendered });
-            }
+            Renderer::Session(session) => self.record_render(session, rendered),
         }
+    }
+
+    fn record_render(&mut self, session: ChannelUri, rendered: Rendered) {
+        let rendered = Box::new(rendered);
+        let effect = Effect::RecordRender { session, rendered };
+        self.out.effects.push(effect);
     }
 
     /// How often renders ended in what, by the words of [`Transform::word`].
@@ -302,9 +315,9 @@ impl Kernel {
 }
 
 fn to_be_rewritten(section: &Section) -> (String, SystemMessageTransformSection) {
-    let content = section.content.clone();
+    let content = section.content.to_string();
     (
-        section.id.clone(),
+        section.id.to_string(),
         SystemMessageTransformSection { content },
     )
 }

@@ -3,16 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use agent_api::Section;
 use wire::Timestamp;
 
 use crate::record::ChannelId;
-
-/// A section of a system prompt: its name and its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
-    pub id: String,
-    pub content: String,
-}
 
 /// One render that is done.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,11 +66,8 @@ pub enum TransformFailure {
 impl Rendered {
     /// The sections as the model is to read them.
     pub fn after(&self) -> Vec<Section> {
-        let after = |section: &Section| match self.rewritten.get(&section.id) {
-            Some(content) => Section {
-                id: section.id.clone(),
-                content: content.clone(),
-            },
+        let after = |section: &Section| match self.rewritten.get(&*section.id) {
+            Some(content) => Section::new(section.id.clone(), content.clone()),
             None => section.clone(),
         };
         self.before.iter().map(after).collect()

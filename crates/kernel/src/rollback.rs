@@ -170,7 +170,7 @@ impl Kernel {
                         Effect::RunTurn(_)
                             | Effect::Reply { .. }
                             | Effect::StartSession { .. }
-                            | Effect::Opened { .. }
+                            | Effect::RecordRender { .. }
                             | Effect::Configure { .. }
                     )
                 }));

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agent_api::{AgentError, AgentEvent, AgentReply, TextKind};
 use serde_json::{Value, json};
+use wire::published::state::ContentRef;
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri, Timestamp};
 
 use crate::Kernel;
 use crate::channel::chat::Run;
 use crate::channel::session::TITLE_BYTES_MAX;
-use crate::io::{AgentFailure, AgentReply, Effect, HistoryAt, RunId, TextKind, TurnEvent, TurnRun};
+use crate::io::{Effect, HistoryAt, RunId, TurnRun};
 use crate::pending;
 use crate::record::Record;
 use crate::speak::Sender;
@@ -228,7 +230,7 @@ impl Kernel {
     }
 
     /// What an agent says. A run that was stopped is not heard any more: late events change nothing.
-    pub(crate) fn agent_says(&mut self, run: RunId, event: TurnEvent) {
+    pub(crate) fn agent_says(&mut self, run: RunId, event: AgentEvent) {
         let Some(uri) = self.runs.get(&run).cloned() else {
             return;
         };
@@ -240,8 +242,8 @@ impl Kernel {
             return;
         };
         match event {
-            TurnEvent::PartOpened { part, kind } => self.open_part(&uri, &turn_id, part, kind),
-            TurnEvent::Text { part, text } => {
+            AgentEvent::PartOpened { part, kind } => self.open_part(&uri, &turn_id, part, kind),
+            AgentEvent::Text { part, text } => {
                 let Some((id, kind)) = self
                     .chat(&uri)
                     .and_then(|chat| chat.run.as_ref()?.parts.get(&part))
@@ -254,8 +256,8 @@ impl Kernel {
                 };
                 self.act(&uri, action, None);
             }
-            TurnEvent::Notice { text } => self.notice(&uri, &turn_id, &text),
-            TurnEvent::Usage(usage) => {
+            AgentEvent::Notice { text } => self.notice(&uri, &turn_id, &text),
+            AgentEvent::Usage(usage) => {
                 let usage = Action::host("chat/usage", json!({"turnId": turn_id, "usage": usage}));
                 // What no client could read is not sent, and not kept a secret either (H-078).
                 match Action::decode(Value::Object(usage.body)) {
@@ -269,40 +271,41 @@ impl Kernel {
                     ),
                 }
             }
-            TurnEvent::Title(title) => self.agent_titled(&uri, &title),
-            TurnEvent::Activity(activity) => self.agent_is_at(&uri, activity),
-            TurnEvent::Checkpoint(data) => self.keep_checkpoint(&uri, turn_id, data),
-            TurnEvent::Noted(notes) => self.keep_notes(&uri, notes),
-            TurnEvent::ContentRef(fields) => self.content_ref(&uri, &turn_id, fields),
-            TurnEvent::Asked { ask, request } => self.ask_user(&uri, ask, request),
-            TurnEvent::SteerPoint { steer } => self.take_steering(&uri, run, steer),
-            TurnEvent::SettingsAsked { ask } => {
+            AgentEvent::Title(title) => self.agent_titled(&uri, &title),
+            AgentEvent::Activity(activity) => self.agent_is_at(&uri, activity),
+            AgentEvent::Checkpoint(data) => self.keep_checkpoint(&uri, turn_id, data),
+            AgentEvent::Notes(notes) => self.keep_notes(&uri, notes),
+            AgentEvent::ContentRef(content) => self.content_ref(&uri, &turn_id, &content),
+            AgentEvent::InputRequested { ask, request } => self.ask_user(&uri, ask, request),
+            AgentEvent::SteerPoint { steer } => self.take_steering(&uri, run, steer),
+            AgentEvent::SettingsRequested { ask } => {
                 let values = self.settings_of(&uri);
                 let reply = AgentReply::Settings { ask, values };
                 self.out.effects.push(Effect::Reply { run, reply });
             }
-            TurnEvent::Render { render, sections } => self.render(&uri, run, render, sections),
-            TurnEvent::Spawned { call, worker } => self.spawn(run, call, *worker),
-            TurnEvent::ToolStarted { .. }
-            | TurnEvent::ToolInput { .. }
-            | TurnEvent::ToolReady { .. }
-            | TurnEvent::ToolContent { .. }
-            | TurnEvent::ToolCompleted { .. }
-            | TurnEvent::ClientTool { .. } => self.tool_event(&uri, &turn_id, run, event),
-            TurnEvent::Compacted {
+            AgentEvent::Render { render, sections } => self.render(&uri, run, render, sections),
+            AgentEvent::Spawned { call, worker } => self.spawn(run, call, *worker),
+            AgentEvent::ToolStarted { .. }
+            | AgentEvent::ToolInput { .. }
+            | AgentEvent::ToolReady { .. }
+            | AgentEvent::ToolContent { .. }
+            | AgentEvent::ToolCompleted { .. }
+            | AgentEvent::ClientTool { .. } => self.tool_event(&uri, &turn_id, run, event),
+            AgentEvent::Compacted {
                 keep_turns,
                 summary,
             } => self.compact(&uri, keep_turns, summary),
-            TurnEvent::Completed => {
+            AgentEvent::Completed => {
                 self.end_turn(&uri, "chat/turnComplete", json!({"turnId": turn_id}));
                 self.start_queued(&uri); // a natural end: the next one is due (G-08)
             }
-            TurnEvent::Failed(failure) => self.end_turn_in_error(&uri, failure),
+            AgentEvent::Failed(failure) => self.end_turn_in_error(&uri, failure),
         }
     }
 
-    fn content_ref(&mut self, uri: &ChannelUri, turn_id: &str, mut part: wire::Object) {
-        part.insert("kind".to_owned(), json!("contentRef"));
+    fn content_ref(&mut self, uri: &ChannelUri, turn_id: &str, content: &ContentRef) {
+        let mut part = json!(content);
+        part["kind"] = json!("contentRef");
         let fields = json!({"turnId": turn_id, "part": part});
         self.agent_acts(uri, "chat/responsePart", fields);
     }
@@ -391,7 +394,7 @@ impl Kernel {
                 "the agent's checkpoint exceeds {} bytes",
                 self.limits.checkpoint_bytes_max
             );
-            let failure = AgentFailure {
+            let failure = AgentError {
                 error_type: "checkpointTooLarge".to_owned(),
                 message,
                 resumable: false,
@@ -436,7 +439,7 @@ impl Kernel {
     /// Ends the active turn, whose agent is gone or going, in an error that can be resumed.
     pub(crate) fn end_without_agent(&mut self, uri: &ChannelUri, error_type: &str, message: &str) {
         self.stop_run(uri);
-        let failure = AgentFailure {
+        let failure = AgentError {
             error_type: error_type.to_owned(),
             message: message.to_owned(),
             resumable: true,
@@ -444,7 +447,7 @@ impl Kernel {
         self.end_turn_in_error(uri, failure);
     }
 
-    pub(crate) fn end_turn_in_error(&mut self, uri: &ChannelUri, failure: AgentFailure) {
+    pub(crate) fn end_turn_in_error(&mut self, uri: &ChannelUri, failure: AgentError) {
         let Some(turn) = self
             .chat_state(uri)
             .and_then(|state| state.active_turn.as_ref())

@@ -1,6 +1,7 @@
 //! Worker chats: a tool call that is another chat at work. Its origin and the call's content name each other (H-152),
 //! and how deep and how many is bounded (H-153).
 
+use agent_api::{ToolStart, Worker};
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
 use wire::state::Outcome;
@@ -10,7 +11,7 @@ use crate::Kernel;
 use crate::channel::chat::{Executor, Run};
 use crate::chats::NewChat;
 use crate::chore::Chore;
-use crate::io::{RunId, ToolStart, Worker};
+use crate::io::RunId;
 
 /// The tool that starts workers, as clients see it.
 const TOOL_NAME: &str = "subagent";

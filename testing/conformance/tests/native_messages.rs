@@ -70,7 +70,7 @@ async fn is_described_after(refusal: Answer) {
     assert_eq!(turn["state"], "complete", "{turn:#}");
     assert_eq!(said_in(&turn, "markdown"), ["I see none."]);
     let told = said_in(&turn, "systemNotification");
-    let words = "The model's server did not take p.png: the model is only told of it.";
+    let words = "The model's server rejected p.png; the model gets a description instead.";
     assert!(told.contains(&words.to_owned()), "{told:?}");
     let requests = stage.model.requests();
     assert_eq!(requests.len(), 2);

@@ -50,7 +50,7 @@ async fn calls_that_make_no_sense_fail_with_words_and_the_turn_goes_on() {
     expect![[r#"
         [
             "completed false There is no tool `format_disk`. There are: read, list, grep, write, edit, bash.",
-            "completed false The input is no JSON: EOF while parsing a string at line 1 column 13. Send the call again.",
+            "completed false The input is not JSON: EOF while parsing a string at line 1 column 13. Send the call again.",
             "completed false the input does not fit: missing field `path`",
             "completed false The input must be a JSON object.",
             "completed false The input must be a JSON object.",
@@ -143,7 +143,7 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
     let cases = [
         (
             Answer::error(401, "bad key"),
-            "wants a key (401): bad key",
+            "requires a key (401): bad key",
             true,
         ),
         (

@@ -1,6 +1,6 @@
 //! Tools that clients offer: who is called, who may answer, and what happens if nobody does (G-07).
 
-use kernel::AgentReply;
+use agent_api::AgentReply;
 use serde_json::{Value, json};
 use testkit::waiting::message;
 use testkit::{Person, Scenario};
@@ -13,7 +13,9 @@ fn ended(s: &Scenario) -> Vec<Value> {
         .heard
         .iter()
         .filter_map(|(_, reply)| match reply {
-            AgentReply::ToolEnded { result, .. } => Some(result.clone()),
+            AgentReply::ToolEnded { result, .. } => {
+                Some(Value::Object(result.clone().into_object()))
+            }
             _ => None,
         });
     ended.collect()

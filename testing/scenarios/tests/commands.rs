@@ -203,7 +203,7 @@ fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
         s.model().streams(["ok"]);
         ann.says(text);
     }
-    s.model().says(kernel::TurnEvent::Compacted {
+    s.model().says(agent_api::AgentEvent::Compacted {
         keep_turns: 1,
         summary: Some("short".to_owned()),
     });

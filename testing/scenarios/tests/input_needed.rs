@@ -1,6 +1,6 @@
 //! What a session says is waited for: set and cleared with the blocks of its chats, in order, for session-only clients.
 
-use kernel::TurnEvent;
+use agent_api::{AgentEvent, InputRequest, ToolResult};
 use serde_json::{Value, json};
 use testkit::consent::text_answer;
 use testkit::{Person, ROOT, Scenario, Script, Tool};
@@ -170,7 +170,7 @@ fn blocked(script: Script) -> Script {
     script
         .announces(101, "asks")
         .readies(101, json!({"invocationMessage": "m"}))
-        .says(TurnEvent::ClientTool {
+        .says(AgentEvent::ClientTool {
             call: 102,
             name: "open".to_owned(),
             input: json!({}),
@@ -181,14 +181,17 @@ fn blocked(script: Script) -> Script {
             103,
             json!({"invocationMessage": "m", "confirmed": "not-needed"}),
         )
-        .says(TurnEvent::ToolCompleted {
+        .says(AgentEvent::ToolCompleted {
             call: 103,
-            result: json!({"success": true, "pastTenseMessage": "did"}),
+            result: ToolResult::new(true, "did"),
             review: true,
         })
-        .says(TurnEvent::Asked {
+        .says(AgentEvent::InputRequested {
             ask: 104,
-            request: json!({"message": "?"}).as_object().cloned().unwrap(),
+            request: InputRequest {
+                message: Some("?".to_owned()),
+                ..InputRequest::default()
+            },
         })
         .waits_ms(1_000)
 }

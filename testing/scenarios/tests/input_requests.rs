@@ -1,6 +1,6 @@
 //! Questions to the user: asked in the transcript, answered by anyone, once.
 
-use kernel::{AgentReply, TurnEvent};
+use agent_api::AgentReply;
 use serde_json::{Value, json};
 use testkit::consent::text_answer;
 use testkit::{Kill, Person, Scenario};
@@ -15,7 +15,10 @@ fn answered(s: &Scenario) -> Vec<(String, Value)> {
         .filter_map(|(_, reply)| match reply {
             AgentReply::Answered {
                 response, answers, ..
-            } => Some((response.clone(), json!(answers))),
+            } => {
+                let response = json!(response);
+                Some((response.as_str()?.to_owned(), json!(answers)))
+            }
             _ => None,
         });
     told.collect()
@@ -322,9 +325,8 @@ fn a_turn_that_ends_leaves_its_question_unanswered() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         if end == "error" {
-            let request = json!({"message": "?"}).as_object().cloned().unwrap();
             s.model()
-                .says(TurnEvent::Asked { ask: 9, request })
+                .plays(|script| script.asks(json!({"message": "?"})).unattended())
                 .waits_ms(50)
                 .fails_resumably();
             ann.says("go");
@@ -384,12 +386,8 @@ fn a_question_nobody_could_read_is_not_asked() {
     ] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
-        let fields = request.as_object().cloned().unwrap();
         s.model()
-            .says(TurnEvent::Asked {
-                ask: 3,
-                request: fields,
-            })
+            .plays(|script| script.asks(request.clone()).unattended())
             .streams(["end"]);
         ann.says("go");
         assert!(

@@ -99,7 +99,7 @@ fn a_message_that_waits_is_kept_to_the_letter() {
         "it was sent after the resumed turn"
     );
     let heard = s.look().models.heard.first().cloned().unwrap().1;
-    let kernel::AgentReply::Steered {
+    let agent_api::AgentReply::Steered {
         message: Some(steering),
         ..
     } = heard

@@ -247,7 +247,7 @@ fn a_queue_behind_a_turn_that_waits_for_its_session_keeps_its_place() {
         let mut s = Scenario::new();
         s.sessions_take_ms(500);
         if fails {
-            let failure = kernel::AgentFailure {
+            let failure = agent_api::AgentError {
                 error_type: "noAgent".to_owned(),
                 message: "none".to_owned(),
                 resumable: true,
@@ -279,7 +279,7 @@ fn a_queue_behind_a_turn_that_waits_for_its_session_keeps_its_place() {
 #[test]
 fn a_failed_session_starts_no_queued_message() {
     let mut s = Scenario::new();
-    let failure = kernel::AgentFailure {
+    let failure = agent_api::AgentError {
         error_type: "noAgent".to_owned(),
         message: "none".to_owned(),
         resumable: false,

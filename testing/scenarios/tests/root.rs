@@ -56,10 +56,10 @@ fn summaries_put_together_from_notifications_are_the_ones_that_are_listed() {
     let bob = s.client("bob").arrives();
     let ann = s.client("ann").opens_chat();
     s.model()
-        .says(kernel::TurnEvent::Activity(Some("reading".into())))
+        .says(agent_api::AgentEvent::Activity(Some("reading".into())))
         .streams(["x"])
-        .says(kernel::TurnEvent::Activity(None))
-        .says(kernel::TurnEvent::Title("about x".into()));
+        .says(agent_api::AgentEvent::Activity(None))
+        .says(agent_api::AgentEvent::Title("about x".into()));
     ann.says("hello");
     ann.tries(
         &ann.session(),

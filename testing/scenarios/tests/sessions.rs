@@ -1,11 +1,11 @@
 //! Sessions: created under whatever URI, ready when their agent is, disposed of, swept, listed.
 
-use kernel::AgentFailure;
+use agent_api::AgentError;
 use serde_json::{Value, json};
 use testkit::{Kill, ROOT, Scenario};
 
-fn failure() -> AgentFailure {
-    AgentFailure {
+fn failure() -> AgentError {
+    AgentError {
         error_type: "noAgent".into(),
         message: "it did not start".into(),
         resumable: true,

@@ -1,6 +1,6 @@
 //! What statuses say: of a chat, in the catalogue, in the list; and the flags that people set.
 
-use kernel::TurnEvent;
+use agent_api::AgentEvent;
 use serde_json::{Value, json};
 use testkit::{Person, ROOT, Scenario};
 
@@ -254,9 +254,9 @@ fn activity_of_a_chat_is_set_and_cleared_in_all_places() {
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat(B);
     s.model()
-        .says(TurnEvent::Activity(Some("reading".into())))
+        .says(AgentEvent::Activity(Some("reading".into())))
         .asks_tool("shell", "ls")
-        .says(TurnEvent::Activity(None))
+        .says(AgentEvent::Activity(None))
         .hangs();
     there.says("go");
     assert_eq!(ann.listed(B)["activity"], "reading");
@@ -314,7 +314,7 @@ fn activity_does_not_outlive_the_chat_that_had_it() {
     let ann = s.client("ann").opens_chat();
     ann.creates_chat("ahp-chat:/b");
     s.model()
-        .says(TurnEvent::Activity(Some("reading".into())))
+        .says(AgentEvent::Activity(Some("reading".into())))
         .hangs();
     ann.in_chat("ahp-chat:/b").says("go");
     assert_eq!(ann.sees(&ann.session())["activity"], "reading");
@@ -331,12 +331,12 @@ fn activity_that_is_cleared_in_one_chat_is_not_cleared_for_the_other() {
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat("ahp-chat:/b");
     s.model()
-        .says(TurnEvent::Activity(Some("reading".into())))
+        .says(AgentEvent::Activity(Some("reading".into())))
         .hangs();
     ann.says("go");
     s.model()
-        .says(TurnEvent::Activity(Some("writing".into())))
-        .says(TurnEvent::Activity(None));
+        .says(AgentEvent::Activity(Some("writing".into())))
+        .says(AgentEvent::Activity(None));
     there.says("go");
     assert_eq!(ann.sees(&ann.session())["activity"], "reading");
     s.all_agree();

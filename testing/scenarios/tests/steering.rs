@@ -1,6 +1,6 @@
 //! Steering: one message that reaches the agent in the middle of its turn, when it can take it.
 
-use kernel::AgentReply;
+use agent_api::AgentReply;
 use testkit::{Kill, Scenario};
 
 fn heard(s: &Scenario) -> Vec<Option<String>> {

@@ -386,11 +386,8 @@ fn an_answer_passes_while_its_sender_waits_for_something_else() {
     let before = s.look().now;
     s.settles();
     assert!(ann.reads().contains("tone=now"), "{}", ann.reads());
-    let heard = s.look().models.heard.clone();
-    let (_, reply) = heard.last().expect("the agent was told");
-    let kernel::AgentReply::Rendered { rendered, .. } = reply else {
-        panic!("{reply:?}")
-    };
+    let rendered = s.look().models.rendered.clone();
+    let rendered = rendered.last().expect("the agent was told");
     let asked = rendered.transform.asked().expect("somebody was asked");
     assert_eq!((asked.client_id.as_str(), asked.ms), ("ann", 0));
     assert!(s.look().now > before, "the read took its time all the same");
@@ -651,12 +648,9 @@ fn no_section_is_in_any_state_or_record() {
     ann.opts_in(&["tone"]).unwrap();
     s.model().plays(|script| {
         script
-            .says(kernel::TurnEvent::Render {
+            .says(agent_api::AgentEvent::Render {
                 render: 77,
-                sections: vec![kernel::Section {
-                    id: "tone".to_owned(),
-                    content: "top secret".to_owned(),
-                }],
+                sections: vec![agent_api::Section::new("tone", "top secret")],
             })
             .listens(testkit::script::Question::Render(77))
     });

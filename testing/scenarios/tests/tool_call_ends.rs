@@ -1,6 +1,6 @@
 //! Tool calls that do not go as planned: stopped, late, misreported, interrupted; nothing runs that should not.
 
-use kernel::{AgentReply, TurnEvent};
+use agent_api::{AgentEvent, AgentReply, ToolResult};
 use serde_json::{Value, json};
 use testkit::{Kill, Person, Scenario, Script, Tool};
 
@@ -98,9 +98,9 @@ fn the_end_of_a_turn_closes_what_is_open() {
                 let script = ask(script, 101, json!({"invocationMessage": "a"}));
                 let running = json!({"invocationMessage": "b", "confirmed": "not-needed"});
                 let script = ask(script, 102, running.clone());
-                let script = ask(script, 103, running).says(TurnEvent::ToolCompleted {
+                let script = ask(script, 103, running).says(AgentEvent::ToolCompleted {
                     call: 103,
-                    result: json!({"success": true, "pastTenseMessage": "did"}),
+                    result: ToolResult::new(true, "did"),
                     review: true,
                 });
                 script.announces(104, "tool")
@@ -165,19 +165,19 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
     let bob = s.client("bob").joins(&ann);
     let result = json!({"success": true, "pastTenseMessage": "did"});
     s.model()
-        .says(TurnEvent::ToolInput {
+        .says(AgentEvent::ToolInput {
             call: 50,
             text: "nobody".into(),
         })
         .readies(50, json!({"invocationMessage": "x"}))
-        .says(TurnEvent::ToolContent {
+        .says(AgentEvent::ToolContent {
             call: 50,
             content: vec![],
         })
         .reports(50, result.clone())
         .announces(51, "a")
         .reports(51, result.clone()) // not ready yet
-        .says(TurnEvent::ToolContent {
+        .says(AgentEvent::ToolContent {
             call: 51,
             content: vec![json!({"type": "text", "text": "t"})],
         })
@@ -185,7 +185,7 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
             51,
             json!({"invocationMessage": "x", "confirmed": "not-needed"}),
         )
-        .says(TurnEvent::ToolInput {
+        .says(AgentEvent::ToolInput {
             call: 51,
             text: "late".into(),
         })

@@ -1,6 +1,6 @@
 //! Tool calls: announced, asked about, run, reported; and nothing runs that was not allowed.
 
-use kernel::AgentReply;
+use agent_api::AgentReply;
 use serde_json::{Value, json};
 use testkit::script::Question;
 use testkit::{Person, Scenario, Tool};

@@ -1,8 +1,9 @@
 //! Turns: one at a time, watched by all, ended exactly once.
 
-use kernel::TurnEvent;
+use agent_api::AgentEvent;
 use serde_json::{Value, json};
 use testkit::{Person, Scenario};
+use wire::published::state::UsageInfo;
 
 fn last_turn(person: &Person) -> Value {
     person.sees(&person.chat())["turns"]
@@ -189,12 +190,15 @@ fn usage_notices_titles_and_activity_find_their_places() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()
-        .says(TurnEvent::Activity(Some("reading".into())))
-        .says(TurnEvent::Usage(json!({"inputTokens": 3})))
-        .says(TurnEvent::Notice {
+        .says(AgentEvent::Activity(Some("reading".into())))
+        .says(AgentEvent::Usage(UsageInfo {
+            input_tokens: Some(3),
+            ..UsageInfo::default()
+        }))
+        .says(AgentEvent::Notice {
             text: "mind the gap".into(),
         })
-        .says(TurnEvent::Title("about gaps".into()))
+        .says(AgentEvent::Title("about gaps".into()))
         .hangs();
     let turn = ann.says("go");
     let (session, chat) = (ann.sees(&ann.session()), ann.sees(&ann.chat()));
@@ -210,7 +214,7 @@ fn usage_notices_titles_and_activity_find_their_places() {
         "systemNotification"
     );
     ann.cancels(&turn).unwrap();
-    s.model().says(TurnEvent::Activity(None));
+    s.model().says(AgentEvent::Activity(None));
     ann.says("clear");
     let session = ann.sees(&ann.session());
     assert!(session.get("activity").is_none() && session["chats"][0].get("activity").is_none());
@@ -303,7 +307,7 @@ fn text_without_a_part_is_dropped() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()
-        .says(TurnEvent::Text {
+        .says(AgentEvent::Text {
             part: 9,
             text: "lost".into(),
         })

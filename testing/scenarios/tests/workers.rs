@@ -1,7 +1,7 @@
 //! Workers: chats that a tool call starts, watched by people, talked to by nobody.
 
+use agent_api::{AgentEvent, AgentReply, Worker};
 use bytes::Bytes;
-use kernel::{AgentReply, TurnEvent, Worker};
 use serde_json::{Value, json};
 use testkit::script::Question;
 use testkit::{Kill, Person, Scenario, Script};
@@ -13,7 +13,9 @@ fn ended(s: &Scenario) -> Vec<Value> {
         .heard
         .iter()
         .filter_map(|(_, reply)| match reply {
-            AgentReply::ToolEnded { result, .. } => Some(result.clone()),
+            AgentReply::ToolEnded { result, .. } => {
+                Some(Value::Object(result.clone().into_object()))
+            }
             _ => None,
         });
     ended.collect()
@@ -494,7 +496,7 @@ fn a_brief_survives_to_the_byte() {
         ..Worker::default()
     };
     s.model()
-        .says(TurnEvent::Spawned {
+        .says(AgentEvent::Spawned {
             call: 3,
             worker: Box::new(worker),
         })

@@ -1,7 +1,7 @@
 //! What goes wrong: links, the host itself, the disk.
 
+use agent_api::AgentError;
 use host::journal::Fault;
-use kernel::AgentFailure;
 use testkit::Kill;
 
 use crate::story::Story;
@@ -59,7 +59,7 @@ impl Story {
                 self.world.blobs.mend_disk();
             }
             (10, _) if self.chance.percent(40) => self.world.faults.break_reads(),
-            (11, _) => self.world.starts.push_back(Err(AgentFailure {
+            (11, _) => self.world.starts.push_back(Err(AgentError {
                 error_type: "noAgent".to_owned(),
                 message: "the agent did not start".to_owned(),
                 resumable: false,

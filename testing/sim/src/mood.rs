@@ -1,8 +1,9 @@
 //! What models do: talk, ask, call tools of their own and of clients, start workers, and talk nonsense.
 
-use kernel::{TurnEvent, Worker};
+use agent_api::{AgentEvent, Worker};
 use serde_json::json;
 use testkit::{Script, Tool};
+use wire::published::state::UsageInfo;
 
 use crate::story::Story;
 
@@ -18,14 +19,15 @@ impl Story {
             script = match self.chance.below(18) {
                 0 => script.thinks(["hm", "m"]),
                 1 => script.keeps("half way"),
-                2 => script.says(TurnEvent::Title(format!("title {}", self.chance.below(3)))),
+                2 => script.says(AgentEvent::Title(format!("title {}", self.chance.below(3)))),
                 3 => {
                     let activity = self.chance.percent(50).then(|| "busy".to_owned());
-                    script.says(TurnEvent::Activity(activity))
+                    script.says(AgentEvent::Activity(activity))
                 }
-                4 => script.says(TurnEvent::Usage(
-                    json!({"inputTokens": self.chance.below(9)}),
-                )),
+                4 => script.says(AgentEvent::Usage(UsageInfo {
+                    input_tokens: i64::try_from(self.chance.below(9)).ok(),
+                    ..UsageInfo::default()
+                })),
                 5..=8 => script.calls(self.tool()),
                 9 => script.asks_for_text("which?"),
                 10 => {
@@ -120,11 +122,11 @@ impl Story {
                     json!({"invocationMessage": "m", "confirmed": "setting"}),
                 ),
                 3 => script.reports(call, result),
-                4 => script.says(TurnEvent::ToolInput {
+                4 => script.says(AgentEvent::ToolInput {
                     call,
                     text: "x".to_owned(),
                 }),
-                _ => script.says(TurnEvent::ToolContent {
+                _ => script.says(AgentEvent::ToolContent {
                     call,
                     content: vec![json!({"type": "text", "text": "t"})],
                 }),

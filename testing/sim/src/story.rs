@@ -51,11 +51,9 @@ pub fn tell(seed: u64, aloud: bool) -> Ending {
         ("(tools run)", models.executed.len()),
         ("(replies)", models.heard.len()),
     ];
-    for (_, reply) in &models.heard {
-        if let kernel::AgentReply::Rendered { rendered, .. } = reply {
-            let name = format!("(render: {})", rendered.transform.word());
-            *happened.entry(name).or_default() += 1;
-        }
+    for rendered in &models.rendered {
+        let name = format!("(render: {})", rendered.transform.word());
+        *happened.entry(name).or_default() += 1;
     }
     for (name, count) in runs {
         happened.insert(name.to_owned(), count as u64);

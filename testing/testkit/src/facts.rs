@@ -62,7 +62,7 @@ pub fn host_facts() -> HostFacts {
             info: agent(provider, capabilities),
             config_schema: schema.clone(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
-            remembers: false,
+            needs_history: false,
             sections: sections(),
         });
     HostFacts {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{AgentReply, Batch, ChannelId, Record};
+use agent_api::AgentReply;
+use kernel::{Batch, ChannelId, Record};
 use serde_json::Value;
 
 use crate::queue_book::QueueBook;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use agent_api::{AgentEvent, AgentReply, Section};
 use bytes::Bytes;
-use kernel::{AgentReply, RunId, TurnEvent, TurnRun};
+use kernel::{Rendered, RunId, TurnRun};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
-use crate::script::{Beat, Question, Script, is_yes};
+use crate::script::{Beat, Question, Script, completed_event, is_yes};
 
 /// A script that is being played.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub struct Execution {
 /// What becomes of a beat.
 #[derive(Debug)]
 pub enum Played {
-    Says(TurnEvent),
+    Says(AgentEvent),
     Waits(u64),
     Executes(Execution),
     /// Silent until it is told something, or for good.
@@ -58,6 +59,11 @@ pub struct Models {
     open: BTreeSet<(RunId, Question)>,
     halted: BTreeSet<RunId>,
     spawned: u64,
+    /// The last render that was recorded, until its run is answered; and the last one of each run.
+    pub recorded_render: Option<Rendered>,
+    pub renders: BTreeMap<RunId, Rendered>,
+    /// All renders that runs were answered with, in order.
+    pub rendered: Vec<Rendered>,
     /// When renders were begun that run in the present process.
     pub rendering: BTreeMap<(RunId, u64), Timestamp>,
     pub violations: Vec<String>,
@@ -124,12 +130,29 @@ impl Models {
             self.violations
                 .push(format!("{run:?} is told what it did not ask: {reply:?}"));
         }
+        if let AgentReply::Rendered { sections, .. } = &reply {
+            self.record_render(run, sections);
+        }
         self.heard.push((run, reply.clone()));
         let Some(playing) = self.playing.get_mut(&run) else {
             return false;
         };
         playing.inbox.push_back(reply);
         std::mem::take(&mut playing.listens)
+    }
+
+    /// A render is recorded right before its run is answered, and says the same.
+    fn record_render(&mut self, run: RunId, sections: &[Section]) {
+        let recorded = self.recorded_render.take();
+        match recorded.filter(|rendered| rendered.after() == sections) {
+            Some(rendered) => {
+                self.rendered.push(rendered.clone());
+                self.renders.insert(run, rendered);
+            }
+            None => self
+                .violations
+                .push(format!("{run:?}: a render was not recorded")),
+        }
     }
 
     /// The chat a run of the present process works in.
@@ -182,12 +205,7 @@ impl Models {
             } => {
                 let input = playing.inputs.get(&call).cloned().unwrap_or_default();
                 let result = result.unwrap_or_else(|| ran_with(&input));
-                let event = TurnEvent::ToolCompleted {
-                    call,
-                    result,
-                    review,
-                };
-                self.says(run, event)
+                self.says(run, completed_event(call, result, review))
             }
             Beat::Spawns {
                 call,
@@ -199,15 +217,17 @@ impl Models {
                 self.workers.insert(worker.brief.clone(), *script);
                 self.says(
                     run,
-                    TurnEvent::Spawned {
+                    AgentEvent::Spawned {
                         call,
                         worker: Box::new(worker),
                     },
                 )
             }
             Beat::Repeats { part } => {
-                let text = playing.told.as_ref().map(words).unwrap_or_default();
-                self.says(run, TurnEvent::Text { part, text })
+                let text = playing.told.as_ref();
+                let text = text.map(|told| words(told, self.renders.get(&run)));
+                let text = text.unwrap_or_default();
+                self.says(run, AgentEvent::Text { part, text })
             }
             Beat::Hangs => {
                 self.playing.remove(&run);
@@ -216,16 +236,16 @@ impl Models {
         }
     }
 
-    fn says(&mut self, run: RunId, event: TurnEvent) -> Played {
+    fn says(&mut self, run: RunId, event: AgentEvent) -> Played {
         if let Some(question) = Question::asked_by(&event)
             && !self.halted.contains(&run)
         {
             self.open.insert((run, question));
         }
-        if let TurnEvent::ToolCompleted { call, .. } = &event {
+        if let AgentEvent::ToolCompleted { call, .. } = &event {
             self.open.remove(&(run, Question::Decision(*call))); // it does not wait any more
         }
-        let over = matches!(event, TurnEvent::Completed | TurnEvent::Failed(_));
+        let over = matches!(event, AgentEvent::Completed | AgentEvent::Failed(_));
         let deaf = self
             .playing
             .get(&run)
@@ -280,28 +300,33 @@ fn ran_with(input: &str) -> Value {
 }
 
 /// A reply as a model would put it.
-fn words(reply: &AgentReply) -> String {
+fn words(reply: &AgentReply, render: Option<&Rendered>) -> String {
     match reply {
         AgentReply::ToolDecided { approved, .. } => format!("decided {approved}"),
         AgentReply::ResultDecided { approved, .. } => format!("reviewed {approved}"),
         AgentReply::ToolEnded { result, .. } => {
-            let text = result["content"][0]["text"].as_str().unwrap_or("");
-            format!("ended {} {text}", result["success"])
+            let first = result.content().first();
+            let text = first.and_then(|block| block["text"].as_str());
+            format!("ended {} {}", result.success(), text.unwrap_or(""))
         }
         AgentReply::Answered {
             response, answers, ..
-        } => format!("answered {response} {}", json!(answers)),
+        } => {
+            let response = json!(response);
+            let response = response.as_str().unwrap_or("");
+            format!("answered {response} {}", json!(answers))
+        }
         AgentReply::Steered { message, .. } => match message {
             Some(message) => format!("steered {}", message["text"].as_str().unwrap_or("")),
             None => "not steered".to_owned(),
         },
         AgentReply::Settings { values, .. } => format!("settings {}", json!(values)),
-        AgentReply::Rendered { rendered, .. } => {
-            let sections = rendered.after();
+        AgentReply::Rendered { sections, .. } => {
             let sections = sections.iter();
             let sections = sections.map(|section| format!("{}={}", section.id, section.content));
             let sections: Vec<String> = sections.collect();
-            format!("[{}] {}", sections.join(" "), rendered.transform.word())
+            let outcome = render.map_or("", |render| render.transform.word());
+            format!("[{}] {outcome}", sections.join(" "))
         }
     }
 }

@@ -167,7 +167,7 @@ impl ModelTalk<'_> {
         self.with(|script| script.thinks(chunks))
     }
 
-    pub fn says(self, event: kernel::TurnEvent) -> Self {
+    pub fn says(self, event: agent_api::AgentEvent) -> Self {
         self.with(|script| script.says(event))
     }
 

@@ -2,9 +2,13 @@
 
 use std::collections::VecDeque;
 
+use agent_api::{
+    AgentError, AgentEvent, AgentReply, InputRequest, Section, TextKind, ToolReady, ToolResult,
+    ToolStart, Unreadable, Worker,
+};
 use bytes::Bytes;
-use kernel::{AgentFailure, AgentReply, Section, TextKind, ToolStart, TurnEvent, Worker};
 use serde_json::{Value, json};
+use wire::published::state::ChatInputResponseKind;
 
 use crate::tool::Tool;
 
@@ -38,19 +42,19 @@ impl Question {
     }
 
     /// The question an event asks, if it asks one.
-    pub fn asked_by(event: &TurnEvent) -> Option<Self> {
+    pub fn asked_by(event: &AgentEvent) -> Option<Self> {
         match event {
-            TurnEvent::ToolReady { call, fields } => {
-                (!fields.contains_key("confirmed")).then_some(Self::Decision(*call))
+            AgentEvent::ToolReady { call, ready } => {
+                ready.confirmed.is_none().then_some(Self::Decision(*call))
             }
-            TurnEvent::ToolCompleted { call, review, .. } => review.then_some(Self::Review(*call)),
-            TurnEvent::ClientTool { call, .. } | TurnEvent::Spawned { call, .. } => {
+            AgentEvent::ToolCompleted { call, review, .. } => review.then_some(Self::Review(*call)),
+            AgentEvent::ClientTool { call, .. } | AgentEvent::Spawned { call, .. } => {
                 Some(Self::End(*call))
             }
-            TurnEvent::Asked { ask, .. } => Some(Self::Answer(*ask)),
-            TurnEvent::SteerPoint { steer } => Some(Self::Steering(*steer)),
-            TurnEvent::SettingsAsked { ask } => Some(Self::Settings(*ask)),
-            TurnEvent::Render { render, .. } => Some(Self::Render(*render)),
+            AgentEvent::InputRequested { ask, .. } => Some(Self::Answer(*ask)),
+            AgentEvent::SteerPoint { steer } => Some(Self::Steering(*steer)),
+            AgentEvent::SettingsRequested { ask } => Some(Self::Settings(*ask)),
+            AgentEvent::Render { render, .. } => Some(Self::Render(*render)),
             _ => None,
         }
     }
@@ -62,18 +66,17 @@ pub fn is_yes(reply: &AgentReply) -> bool {
         AgentReply::ToolDecided { approved, .. } | AgentReply::ResultDecided { approved, .. } => {
             *approved
         }
-        AgentReply::ToolEnded { result, .. } => result["success"] == true,
-        AgentReply::Answered { response, .. } => response == "accept",
+        AgentReply::ToolEnded { result, .. } => result.success(),
+        AgentReply::Answered { response, .. } => *response == ChatInputResponseKind::Accept,
         AgentReply::Steered { message, .. } => message.is_some(),
-        AgentReply::Settings { .. } => true,
-        AgentReply::Rendered { rendered, .. } => !rendered.rewritten.is_empty(),
+        AgentReply::Settings { .. } | AgentReply::Rendered { .. } => true,
     }
 }
 
 /// One thing a model does.
 #[derive(Debug, Clone)]
 pub enum Beat {
-    Says(TurnEvent),
+    Says(AgentEvent),
     Waits(u64),
     /// Waits for the reply, plays one branch or the other, then what follows.
     Listens {
@@ -131,16 +134,16 @@ impl Script {
         self
     }
 
-    pub fn says(self, event: TurnEvent) -> Self {
+    pub fn says(self, event: AgentEvent) -> Self {
         self.beat(Beat::Says(event))
     }
 
     fn writes<'a>(mut self, kind: TextKind, chunks: impl IntoIterator<Item = &'a str>) -> Self {
         let part = self.number();
-        self = self.says(TurnEvent::PartOpened { part, kind });
+        self = self.says(AgentEvent::PartOpened { part, kind });
         for text in chunks {
             let text = text.to_owned();
-            self = self.says(TurnEvent::Text { part, text });
+            self = self.says(AgentEvent::Text { part, text });
         }
         self
     }
@@ -155,7 +158,7 @@ impl Script {
 
     pub fn keeps(self, checkpoint: &'static str) -> Self {
         let bytes = Bytes::from_static(checkpoint.as_bytes());
-        self.says(TurnEvent::Checkpoint(bytes))
+        self.says(AgentEvent::Checkpoint(bytes))
     }
 
     pub fn waits_ms(self, ms: u64) -> Self {
@@ -167,16 +170,16 @@ impl Script {
     }
 
     pub fn completes(self) -> Self {
-        self.says(TurnEvent::Completed)
+        self.says(AgentEvent::Completed)
     }
 
     pub fn fails(self, resumable: bool) -> Self {
-        let failure = AgentFailure {
+        let failure = AgentError {
             error_type: "modelFailed".to_owned(),
             message: "the model gave up".to_owned(),
             resumable,
         };
-        self.says(TurnEvent::Failed(failure))
+        self.says(AgentEvent::Failed(failure))
     }
 
     pub fn deaf(mut self) -> Self {
@@ -216,7 +219,7 @@ impl Script {
     pub fn repeats(mut self) -> Self {
         let part = self.number();
         let kind = TextKind::Markdown;
-        self.says(TurnEvent::PartOpened { part, kind })
+        self.says(AgentEvent::PartOpened { part, kind })
             .beat(Beat::Repeats { part })
     }
 
@@ -243,28 +246,21 @@ impl Script {
             display_name: name.to_uppercase(),
             ..ToolStart::default()
         });
-        self.says(TurnEvent::ToolStarted { call, start })
+        self.says(AgentEvent::ToolStarted { call, start })
     }
 
     pub fn readies(self, call: u64, fields: Value) -> Self {
-        let Value::Object(fields) = fields else {
-            panic!("fields are an object")
-        };
-        self.says(TurnEvent::ToolReady { call, fields })
+        self.says(ready_event(call, object(fields)))
     }
 
     pub fn reports(self, call: u64, result: Value) -> Self {
-        self.says(TurnEvent::ToolCompleted {
-            call,
-            result,
-            review: false,
-        })
+        self.says(completed_event(call, result, false))
     }
 
     /// Calls a tool that an active client offers, and waits for what becomes of it.
     pub fn calls_client(mut self, name: &str, input: Value, timeout_ms: u64) -> Self {
         let call = self.number();
-        self.says(TurnEvent::ClientTool {
+        self.says(AgentEvent::ClientTool {
             call,
             name: name.to_owned(),
             input,
@@ -276,11 +272,11 @@ impl Script {
     /// Asks the user something, and waits.
     pub fn asks(mut self, request: Value) -> Self {
         let ask = self.number();
-        let Value::Object(request) = request else {
-            panic!("a request is an object")
+        let event = match InputRequest::from_object(object(request)) {
+            Ok(request) => AgentEvent::InputRequested { ask, request },
+            Err(error) => unreadable(error),
         };
-        self.says(TurnEvent::Asked { ask, request })
-            .listens(Question::Answer(ask))
+        self.says(event).listens(Question::Answer(ask))
     }
 
     /// One question that takes any text, and must have one.
@@ -292,19 +288,16 @@ impl Script {
     /// Can take a steering message now; says what it was.
     pub fn steers(mut self) -> Self {
         let steer = self.number();
-        self.says(TurnEvent::SteerPoint { steer })
+        self.says(AgentEvent::SteerPoint { steer })
             .listens(Question::Steering(steer))
     }
 
     /// Renders its prompt of these sections, and says what it was told: the model reads that.
     pub fn renders<'a>(mut self, sections: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let render = self.number();
-        let section = |(id, content): (&str, &str)| Section {
-            id: id.to_owned(),
-            content: content.to_owned(),
-        };
+        let section = |(id, content): (&str, &str)| Section::new(id.to_owned(), content.to_owned());
         let sections = sections.into_iter().map(section).collect();
-        self.says(TurnEvent::Render { render, sections })
+        self.says(AgentEvent::Render { render, sections })
             .listens(Question::Render(render))
             .repeats()
     }
@@ -344,9 +337,51 @@ impl Script {
         let ends = |beat: &Beat| {
             matches!(
                 beat,
-                Beat::Hangs | Beat::Says(TurnEvent::Completed | TurnEvent::Failed(_))
+                Beat::Hangs | Beat::Says(AgentEvent::Completed | AgentEvent::Failed(_))
             )
         };
         self.beats.iter().any(ends)
     }
+}
+
+fn object(value: Value) -> wire::Object {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other} is an object"),
+    }
+}
+
+/// A call that is ready as these fields of `chat/toolCallReady` have it.
+pub(crate) fn ready_event(call: u64, fields: wire::Object) -> AgentEvent {
+    match ToolReady::from_object(fields) {
+        Ok(ready) => AgentEvent::ToolReady {
+            call,
+            ready: Box::new(ready),
+        },
+        Err(error) => unreadable(error),
+    }
+}
+
+/// A call with this `ToolCallResult`.
+pub(crate) fn completed_event(call: u64, result: Value, review: bool) -> AgentEvent {
+    let Value::Object(fields) = result else {
+        return unreadable(Unreadable("result"));
+    };
+    match ToolResult::from_object(fields) {
+        Ok(result) => AgentEvent::ToolCompleted {
+            call,
+            result,
+            review,
+        },
+        Err(error) => unreadable(error),
+    }
+}
+
+/// An agent that relays what it cannot read gives up: an event cannot say it.
+fn unreadable(error: Unreadable) -> AgentEvent {
+    AgentEvent::Failed(AgentError {
+        error_type: "agentUnreadable".to_owned(),
+        message: error.to_string(),
+        resumable: false,
+    })
 }

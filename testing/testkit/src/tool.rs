@@ -1,9 +1,10 @@
 //! A tool call as a model makes it: announced, perhaps asked about, run, reported, perhaps reviewed.
 
-use kernel::{ToolStart, TurnEvent};
+use agent_api::{AgentEvent, ToolStart};
 use serde_json::{Value, json};
+use wire::published::state::ToolCallContributor;
 
-use crate::script::{Beat, Question, Script};
+use crate::script::{Beat, Question, Script, ready_event};
 
 /// A call to be made.
 #[derive(Debug, Clone)]
@@ -13,7 +14,7 @@ pub struct Tool {
     asks: bool,
     /// More fields of `chat/toolCallReady`.
     fields: wire::Object,
-    contributor: Option<Value>,
+    contributor: Option<ToolCallContributor>,
     chunks: Vec<String>,
     again: Option<String>,
     updates: Vec<Value>,
@@ -65,7 +66,8 @@ impl Tool {
     }
 
     pub fn contributed_by(mut self, contributor: Value) -> Self {
-        self.contributor = Some(contributor);
+        let contributor = serde_json::from_value(contributor);
+        self.contributor = Some(contributor.expect("a contributor"));
         self
     }
 
@@ -107,13 +109,13 @@ impl Tool {
             contributor: self.contributor.clone(),
             meta: None,
         };
-        script = script.says(TurnEvent::ToolStarted {
+        script = script.says(AgentEvent::ToolStarted {
             call,
             start: Box::new(start),
         });
         for text in &self.chunks {
             let text = text.clone();
-            script = script.says(TurnEvent::ToolInput { call, text });
+            script = script.says(AgentEvent::ToolInput { call, text });
         }
         let mut fields = self.fields.clone();
         fields.insert("invocationMessage".to_owned(), json!("runs"));
@@ -121,7 +123,7 @@ impl Tool {
         if !self.asks {
             fields.insert("confirmed".to_owned(), json!("not-needed"));
         }
-        script = script.says(TurnEvent::ToolReady { call, fields });
+        script = script.says(ready_event(call, fields));
         if self.asks {
             script.branches(
                 Question::Decision(call),
@@ -138,7 +140,7 @@ impl Tool {
         if let Some(message) = &self.again {
             let mut fields = wire::Object::new();
             fields.insert("invocationMessage".to_owned(), json!(message));
-            script = script.says(TurnEvent::ToolReady { call, fields });
+            script = script.says(ready_event(call, fields));
             let work = |script: Script| self.work(call, input, script);
             return script.branches(Question::Decision(call), work, |denied| denied);
         }
@@ -149,7 +151,7 @@ impl Tool {
         script = script.beat(Beat::Runs { call, input });
         for content in &self.updates {
             let content = content.as_array().cloned().unwrap_or_default();
-            script = script.says(TurnEvent::ToolContent { call, content });
+            script = script.says(AgentEvent::ToolContent { call, content });
         }
         script = script.beat(Beat::Reports {
             call,

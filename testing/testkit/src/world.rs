@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use agent_api::{AgentError, AgentEvent};
 use host::blobs::{Blobs, MemoryBlobs};
 use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::bodies::{lift_event, settle_event};
 use kernel::{
-    AgentFailure, Answer, Batch, CloseReason, Effect, ErrandFailed, HostFacts, Input, Kernel,
-    Limits, Output, PeerId, Query, ReadFailed, RunId, TurnEvent,
+    Answer, Batch, CloseReason, Effect, ErrandFailed, HostFacts, Input, Kernel, Limits, Output,
+    PeerId, Query, ReadFailed, RunId,
 };
 use wire::Timestamp;
 
@@ -66,7 +67,7 @@ pub struct World {
     pub clients: Vec<Client>,
     pub models: Models,
     /// What the next sessions' starts end in; `Ok` if none is queued.
-    pub starts: VecDeque<Result<(), AgentFailure>>,
+    pub starts: VecDeque<Result<(), AgentError>>,
     /// Longest a read, and the start of a session, takes.
     pub read_ms_max: u64,
     pub start_ms_max: u64,
@@ -392,7 +393,10 @@ impl World {
                     self.blobs.remove(&digest, before).expect("memory writes");
                 }
             }
-            Effect::Configure { .. } | Effect::Forget { .. } | Effect::Opened { .. } => {}
+            Effect::RecordRender { rendered, .. } => {
+                self.models.recorded_render = Some(*rendered);
+            }
+            Effect::Configure { .. } | Effect::Forget { .. } => {}
         }
     }
 
@@ -437,7 +441,7 @@ impl World {
                         kept.map_err(|failed| failed.to_string()),
                     );
                 }
-                if let TurnEvent::Render { render, .. } = &event {
+                if let AgentEvent::Render { render, .. } = &event {
                     self.models.rendering.insert((run, *render), self.now);
                 }
                 self.queue.push_back(Input::Agent { run, event });

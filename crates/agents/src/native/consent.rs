@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -69,7 +70,7 @@ pub(super) enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Approved(BTreeSet<String>);
 
-/// Keys remembered at most: the notes they are kept in are bounded.
+/// Keys remembered at most: the notes that hold them are bounded.
 const APPROVED_MAX: usize = 256;
 
 impl Approved {
@@ -91,8 +92,8 @@ impl Approved {
     }
 
     /// The notes that hold them.
-    pub(super) fn notes(&self) -> Vec<u8> {
-        json!({"approved": self.0}).to_string().into_bytes()
+    pub(super) fn notes(&self) -> Bytes {
+        Bytes::from(json!({"approved": self.0}).to_string())
     }
 
     /// Whether something new is to be noted.
@@ -118,16 +119,16 @@ pub(super) fn verdict(mode: Mode, nature: Nature, key: &str, approved: &Approved
 pub(super) const APPROVE_IN_SESSION: &str = "approve-session";
 
 /// The buttons under a call that asks (G-14).
-pub(super) fn options(locale: Locale) -> Value {
+pub(super) fn options(locale: Locale) -> Vec<Value> {
     let words = locale.words();
-    json!([
-        {"id": "approve", "label": words.approve, "kind": "approve", "group": 0},
-        {"id": APPROVE_IN_SESSION, "label": words.approve_in_session, "kind": "approve", "group": 0},
-        {"id": "deny", "label": words.deny, "kind": "deny", "group": 1},
-    ])
+    vec![
+        json!({"id": "approve", "label": words.approve, "kind": "approve", "group": 0}),
+        json!({"id": APPROVE_IN_SESSION, "label": words.approve_in_session, "kind": "approve", "group": 0}),
+        json!({"id": "deny", "label": words.deny, "kind": "deny", "group": 1}),
+    ]
 }
 
-/// What a model is told of a call that was denied.
+/// The result of a denied call, for the model.
 pub(super) fn denied_text(suggestion: Option<&str>) -> String {
     match suggestion.filter(|text| !text.is_empty()) {
         Some(text) => format!("The user denied this call and says instead: {text}"),

@@ -1,17 +1,16 @@
-//! What the model is shown of what was said: turns of the journal, and what a resumed turn said so far.
+//! The history of a chat as entries for the model: completed turns, and the response of a resumed turn so far.
 //!
-//! Promises: what a model said and what its tools answered is shown as it was, in order; every call has a result, for
+//! Promises: what a model said and what its tools returned stays as it was, in order; every call has a result, for
 //! servers refuse a conversation in which one is missing; the oldest turns go first when there is no room.
 
 use std::sync::Arc;
 
+use agent_api::{PastTurn, UserMessage};
 use compositor::part::View;
 use compositor::resolve::Resolved;
 use serde_json::Value;
 
-use super::shown::Told;
-use crate::agent::PastTurn;
-use crate::message::UserMessage;
+use super::model_view::HistoryEntry;
 use crate::provider::{ModelMessage, ToolUse};
 
 /// Rough size of a token, in bytes of text: good enough to decide what to leave out.
@@ -23,43 +22,43 @@ const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
 /// Said of a call whose end nobody saw.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
 
-/// The messages of the turns, oldest first, as many of the newest as fit.
-pub(super) fn of_turns(turns: &[PastTurn], tokens_max: u64) -> Vec<Told> {
+/// The entries of the turns, oldest first, as many of the newest turns as fit.
+pub(super) fn entries_of_turns(turns: &[PastTurn], tokens_max: u64) -> Vec<HistoryEntry> {
     let room = usize::try_from(tokens_max)
         .unwrap_or(usize::MAX)
         .saturating_mul(TOKEN_BYTES);
     let mut used = 0;
-    let mut shown = Vec::new();
+    let mut fitting = Vec::new();
     for turn in turns.iter().rev() {
-        let messages = of_turn(turn);
-        used += messages.iter().map(size_of).sum::<usize>();
-        if used > room && !shown.is_empty() {
+        let messages = entries_of_turn(turn);
+        used += messages.iter().map(estimate_bytes).sum::<usize>();
+        if used > room && !fitting.is_empty() {
             break;
         }
-        shown.push(messages);
+        fitting.push(messages);
     }
-    shown.into_iter().rev().flatten().collect()
+    fitting.into_iter().rev().flatten().collect()
 }
 
-fn of_turn(past: &PastTurn) -> Vec<Told> {
-    let mut said = past.messages.iter().cloned();
+fn entries_of_turn(past: &PastTurn) -> Vec<HistoryEntry> {
+    let mut users = past.messages.iter().cloned();
     let text = past.turn["message"]["text"].as_str().unwrap_or("");
-    let mut messages = vec![match said.next() {
-        Some(message) => Told::User(message),
-        None => Told::user(text),
+    let mut messages = vec![match users.next() {
+        Some(message) => HistoryEntry::User(message),
+        None => HistoryEntry::user(text),
     }];
     let parts = past.turn["responseParts"].as_array();
     let parts = parts.map_or(&[][..], Vec::as_slice);
-    messages.extend(of_parts(parts, &mut said));
+    messages.extend(entries_of_parts(parts, &mut users));
     messages
 }
 
-/// An answer as rounds: text and the calls after it make one assistant message, then come the results. `said` is what the
-/// user said in between, as far as its meaning was kept.
-pub(super) fn of_parts(
+/// The entries of a response, by rounds: text and the calls after it make one assistant message, then come the results.
+/// `steering` are the typed messages that steered the turn, as far as they are stored.
+pub(super) fn entries_of_parts(
     parts: &[Value],
-    said: &mut dyn Iterator<Item = Arc<UserMessage>>,
-) -> Vec<Told> {
+    steering: &mut dyn Iterator<Item = Arc<UserMessage>>,
+) -> Vec<HistoryEntry> {
     let mut messages = Vec::new();
     let mut round = Round::default();
     for part in parts {
@@ -67,25 +66,25 @@ pub(super) fn of_parts(
             "markdown" => {
                 let text = part["content"].as_str().unwrap_or("");
                 if !text.is_empty() {
-                    round.says(text, &mut messages);
+                    round.add_text(text, &mut messages);
                 }
             }
-            "toolCall" => round.calls(&part["toolCall"], &mut messages),
-            // What the user said in between was heard between two rounds.
+            "toolCall" => round.add_call(&part["toolCall"], &mut messages),
+            // A steering message was taken between two rounds.
             "systemNotification" => {
                 if let Some(message) = part["_meta"].get(wire::meta::STEERING) {
-                    std::mem::take(&mut round).end(&mut messages);
+                    std::mem::take(&mut round).finish(&mut messages);
                     let text = message["text"].as_str().unwrap_or("");
-                    messages.push(match said.next() {
-                        Some(message) => Told::User(message),
-                        None => Told::user(text),
+                    messages.push(match steering.next() {
+                        Some(message) => HistoryEntry::User(message),
+                        None => HistoryEntry::user(text),
                     });
                 }
             }
             _ => {}
         }
     }
-    round.end(&mut messages);
+    round.finish(&mut messages);
     messages
 }
 
@@ -99,48 +98,48 @@ struct Round {
 
 impl Round {
     /// Text after calls belongs to the next round.
-    fn says(&mut self, text: &str, messages: &mut Vec<Told>) {
+    fn add_text(&mut self, text: &str, messages: &mut Vec<HistoryEntry>) {
         if !self.calls.is_empty() {
-            std::mem::take(self).end(messages);
+            std::mem::take(self).finish(messages);
         }
         self.text.push_str(text);
     }
 
     /// So does a call that was made when others had their results.
-    fn calls(&mut self, call: &Value, messages: &mut Vec<Told>) {
-        // A call whose input never came whole was never made.
+    fn add_call(&mut self, call: &Value, messages: &mut Vec<HistoryEntry>) {
+        // A call whose input never came whole was never made: the model does not miss it.
         if call["status"] == "cancelled" && call["toolInput"].is_null() {
             return;
         }
-        let number = call["_meta"][super::round::ROUND].as_u64();
+        let number = call["_meta"][super::answer::ROUND].as_u64();
         if !self.calls.is_empty() && self.number != number {
-            std::mem::take(self).end(messages);
+            std::mem::take(self).finish(messages);
         }
         self.number = number;
         let id = call["toolCallId"].as_str().unwrap_or("").to_owned();
         let name = call["toolName"].as_str().unwrap_or("").to_owned();
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
-        let told = ToolUse { id, name, input };
-        self.calls.push((told, result_text(call)));
+        let tool_use = ToolUse { id, name, input };
+        self.calls.push((tool_use, result_text(call)));
     }
 
-    fn end(self, messages: &mut Vec<Told>) {
+    fn finish(self, messages: &mut Vec<HistoryEntry>) {
         if self.text.is_empty() && self.calls.is_empty() {
-            return;
+            return; // no round began
         }
         let (calls, results): (Vec<ToolUse>, Vec<String>) = self.calls.into_iter().unzip();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-        messages.push(Told::Model(ModelMessage::Assistant {
+        messages.push(HistoryEntry::Model(ModelMessage::Assistant {
             text: self.text,
             calls,
         }));
         let results = ids.into_iter().zip(results);
         let results = results.map(|(id, text)| ModelMessage::ToolResult { id, text });
-        messages.extend(results.map(Told::Model));
+        messages.extend(results.map(HistoryEntry::Model));
     }
 }
 
-/// What the model was told of a call: its text content, or why there is none.
+/// The result of a call as the model got it: its text content, or why there is none.
 fn result_text(call: &Value) -> String {
     match call["status"].as_str().unwrap_or("") {
         "completed" => {
@@ -152,7 +151,7 @@ fn result_text(call: &Value) -> String {
                 .filter_map(|block| block["text"].as_str())
                 .collect();
             match texts.is_empty() {
-                true => plain(&call["pastTenseMessage"]),
+                true => plain_text(&call["pastTenseMessage"]),
                 false => texts.join("\n"),
             }
         }
@@ -164,15 +163,15 @@ fn result_text(call: &Value) -> String {
     }
 }
 
-fn plain(text: &Value) -> String {
+fn plain_text(text: &Value) -> String {
     let text = text.as_str().or_else(|| text["markdown"].as_str());
     text.unwrap_or("").to_owned()
 }
 
 /// Roughly what an entry takes. A picture counts as many tokens as models count for one.
-fn size_of(told: &Told) -> usize {
-    match told {
-        Told::User(message) => {
+fn estimate_bytes(entry: &HistoryEntry) -> usize {
+    match entry {
+        HistoryEntry::User(message) => {
             let parts = message.parts.iter().enumerate();
             let sizes = parts.map(|(index, part)| match message.resolved.get(&index) {
                 Some(Resolved::Text { text, .. }) => text.len(),
@@ -186,9 +185,9 @@ fn size_of(told: &Told) -> usize {
             });
             sizes.sum()
         }
-        Told::Model(ModelMessage::User(content)) => content.to_string().len(),
-        Told::Model(ModelMessage::ToolResult { text, .. }) => text.len(),
-        Told::Model(ModelMessage::Assistant { text, calls }) => {
+        HistoryEntry::Model(ModelMessage::User(content)) => content.to_string().len(),
+        HistoryEntry::Model(ModelMessage::ToolResult { text, .. }) => text.len(),
+        HistoryEntry::Model(ModelMessage::Assistant { text, calls }) => {
             let calls = calls.iter().map(|call| call.name.len() + call.input.len());
             text.len() + calls.sum::<usize>()
         }
@@ -208,19 +207,19 @@ mod tests {
         }
     }
 
-    fn said(text: &str) -> Told {
-        Told::Model(ModelMessage::Assistant {
+    fn said(text: &str) -> HistoryEntry {
+        HistoryEntry::Model(ModelMessage::Assistant {
             text: text.to_owned(),
             calls: Vec::new(),
         })
     }
 
-    fn of_parts(parts: &[Value]) -> Vec<Told> {
-        super::of_parts(parts, &mut std::iter::empty())
+    fn entries_of_parts(parts: &[Value]) -> Vec<HistoryEntry> {
+        super::entries_of_parts(parts, &mut std::iter::empty())
     }
 
     #[test]
-    fn rounds_are_told_apart_and_every_call_has_a_result() {
+    fn rounds_are_separated_and_every_call_has_a_result() {
         let parts = json!([
             {"kind": "reasoning", "content": "hm"},
             {"kind": "markdown", "content": "Let me "},
@@ -233,14 +232,14 @@ mod tests {
             {"kind": "toolCall", "toolCall": {"status": "cancelled", "reason": "skipped", "toolCallId": "c",
                 "toolName": "bash", "toolInput": "{}"}},
         ]);
-        let messages = of_turns(&[turn("hi", parts)], 1_000);
+        let messages = entries_of_turns(&[turn("hi", parts)], 1_000);
         let calls = |id: &str, name: &str, input: &str| ToolUse {
             id: id.to_owned(),
             name: name.to_owned(),
             input: input.to_owned(),
         };
         let result = |id: &str, text: &str| {
-            Told::Model(ModelMessage::ToolResult {
+            HistoryEntry::Model(ModelMessage::ToolResult {
                 id: id.to_owned(),
                 text: text.to_owned(),
             })
@@ -248,8 +247,8 @@ mod tests {
         assert_eq!(
             messages,
             vec![
-                Told::user("hi"),
-                Told::Model(ModelMessage::Assistant {
+                HistoryEntry::user("hi"),
+                HistoryEntry::Model(ModelMessage::Assistant {
                     text: "Let me look.".to_owned(),
                     calls: vec![
                         calls("a", "read", "{\"path\":\"x\"}"),
@@ -258,7 +257,7 @@ mod tests {
                 }),
                 result("a", "one"),
                 result("b", &super::super::consent::denied_text(Some("no, use ls"))),
-                Told::Model(ModelMessage::Assistant {
+                HistoryEntry::Model(ModelMessage::Assistant {
                     text: "Done.".to_owned(),
                     calls: vec![calls("c", "bash", "{}")],
                 }),
@@ -268,28 +267,31 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_a_word_between_them_are_told_apart_by_their_rounds() {
+    fn calls_without_text_between_them_are_separated_by_their_rounds() {
         let call = |id: &str, round: u64| {
             json!({"kind": "toolCall", "toolCall": {"status": "completed", "toolCallId": id, "toolName": "read",
-                "toolInput": "{}", "content": [], "_meta": {super::super::round::ROUND: round}}})
+                "toolInput": "{}", "content": [], "_meta": {super::super::answer::ROUND: round}}})
         };
         let parts = [call("a", 0), call("b", 0), call("c", 1)];
-        let calls_of = |told: &Told| match told {
-            Told::Model(ModelMessage::Assistant { calls, .. }) => Some(calls.len()),
-            Told::Model(_) | Told::User(_) => None,
+        let calls_of = |entry: &HistoryEntry| match entry {
+            HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) => Some(calls.len()),
+            HistoryEntry::Model(_) | HistoryEntry::User(_) => None,
         };
-        let calls: Vec<usize> = of_parts(&parts).iter().filter_map(calls_of).collect();
+        let calls: Vec<usize> = entries_of_parts(&parts)
+            .iter()
+            .filter_map(calls_of)
+            .collect();
         assert_eq!(calls, [2, 1]);
     }
 
     #[test]
-    fn what_was_said_in_between_stands_where_it_was_taken() {
+    fn steering_stands_where_it_was_taken() {
         let call = |id: &str, round: u64| {
             json!({"kind": "toolCall", "toolCall": {"status": "completed", "toolCallId": id, "toolName": "read",
-                "toolInput": "{}", "content": [], "_meta": {super::super::round::ROUND: round}}})
+                "toolInput": "{}", "content": [], "_meta": {super::super::answer::ROUND: round}}})
         };
         let steered = |text: &str| {
-            json!({"kind": "systemNotification", "content": format!("Said in between: {text}"),
+            json!({"kind": "systemNotification", "content": format!("You added: {text}"),
                 "_meta": {wire::meta::STEERING: {"text": text, "origin": {"kind": "user"}}}})
         };
         let notice = json!({"kind": "systemNotification", "content": "tried again"});
@@ -300,16 +302,16 @@ mod tests {
             notice,
             steered("right"),
         ];
-        let users = |told: &Told| match told {
-            Told::User(message) => {
+        let users = |entry: &HistoryEntry| match entry {
+            HistoryEntry::User(message) => {
                 let text = message.parts[0].object()["text"].as_str();
                 text.unwrap().to_owned()
             }
-            Told::Model(ModelMessage::ToolResult { id, .. }) => id.clone(),
-            Told::Model(_) => "-".to_owned(),
+            HistoryEntry::Model(ModelMessage::ToolResult { id, .. }) => id.clone(),
+            HistoryEntry::Model(_) => "-".to_owned(),
         };
-        let told: Vec<String> = of_parts(&parts).iter().map(users).collect();
-        assert_eq!(told, ["-", "a", "left", "-", "b", "right"]);
+        let order: Vec<String> = entries_of_parts(&parts).iter().map(users).collect();
+        assert_eq!(order, ["-", "a", "left", "-", "b", "right"]);
     }
 
     #[test]
@@ -322,10 +324,10 @@ mod tests {
                 )
             })
             .collect();
-        let messages = of_turns(&turns, 255);
+        let messages = entries_of_turns(&turns, 255);
         assert_eq!(messages.len(), 4);
-        assert_eq!(messages[0], Told::user("question 2"));
+        assert_eq!(messages[0], HistoryEntry::user("question 2"));
         assert_eq!(messages[3], said(&"x".repeat(400)));
-        assert_eq!(of_turns(&turns, 0).len(), 2);
+        assert_eq!(entries_of_turns(&turns, 0).len(), 2);
     }
 }

@@ -4,30 +4,36 @@
 //! request and every process at once.
 //! Must not know: channels, peers, sequence numbers; the wire format of any model.
 
+mod answer;
+mod ask_model;
 mod call;
+mod call_events;
+mod coalesce;
 mod compact;
 mod consent;
+mod conversation;
 mod history;
+mod model_view;
 mod models;
 mod prompt;
-mod round;
-mod shown;
+mod stop;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use agent_api::{
+    Agent, AgentError, AgentInfo, AgentSession, EventSink, Section, SessionFacts, TurnInput,
+};
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
 use workspace::Workspace;
 
-use crate::agent::{Agent, AgentError, AgentInfo, AgentSession, SessionFacts, TurnInput};
 use crate::locale::Locale;
-use crate::prompt::{self as sections, Gatherer, Section};
+use crate::prompt::{self as sections, Gatherer};
 use crate::provider::Endpoint;
-use crate::sink::EventSink;
 use crate::tool::{self, Tool};
 
 pub use models::{Model, ModelError, Prices};
@@ -35,7 +41,7 @@ pub use models::{Model, ModelError, Prices};
 /// The provider id.
 pub const PROVIDER: &str = "native";
 
-/// Sessions whose workspace is kept open: it knows which files were read.
+/// Workspaces that stay open: each knows which files its session has read.
 const WORKSPACES_MAX: usize = 64;
 
 /// An agent behind which a model answers.
@@ -45,8 +51,8 @@ pub struct NativeAgent {
     approvals: Mutex<HashMap<String, Weak<Approvals>>>,
 }
 
-/// What is approved in a session. Its turns share it as long as any of them runs, so that none forgets what was said in
-/// another; in between the session's notes hold it.
+/// The approvals of a session. Its turns share them as long as any of them runs, so that none misses an approval given in
+/// another; between turns they are in the session's notes.
 type Approvals = tokio::sync::Mutex<consent::Approved>;
 
 /// What all sessions have in common.
@@ -83,8 +89,9 @@ impl NativeAgent {
         })
     }
 
-    /// Looks for instructions of the project above working directories too, as far as these.
-    pub fn within(mut self, roots: Vec<PathBuf>) -> Self {
+    /// Looks for instructions of the project above working directories too, up to these roots.
+    #[must_use]
+    pub fn with_roots(mut self, roots: Vec<PathBuf>) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.gatherer = Gatherer::within(roots);
         }
@@ -93,14 +100,14 @@ impl NativeAgent {
 
     /// Lets tools read one more directory: copies of attachments lie there (C-032).
     #[must_use]
-    pub fn reading(mut self, directory: PathBuf) -> Self {
+    pub fn with_readable_directory(mut self, directory: PathBuf) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.readable = Some(directory);
         }
         self
     }
 
-    /// With what targets and models take as this map says.
+    /// Replaces what is known of what targets and models take.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: CapabilityMap) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
@@ -124,11 +131,11 @@ impl NativeAgent {
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
-        let mut kept = self
+        let mut open = self
             .workspaces
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, workspace)) = kept.iter().find(|(known, _)| known == facts) {
+        if let Some((_, workspace)) = open.iter().find(|(known, _)| known == facts) {
             return Ok(Arc::clone(workspace));
         }
         let readable = self.shared.readable.as_deref();
@@ -142,10 +149,10 @@ impl NativeAgent {
         let models = self.shared.models.iter();
         let secrets = models.filter_map(|(model, _)| model.key_env.clone());
         let opened = Arc::new(opened.without_variables(secrets));
-        if kept.len() >= WORKSPACES_MAX {
-            kept.pop_front();
+        if open.len() >= WORKSPACES_MAX {
+            open.pop_front();
         }
-        kept.push_back((facts.clone(), Arc::clone(&opened)));
+        open.push_back((facts.clone(), Arc::clone(&opened)));
         Ok(opened)
     }
 }
@@ -176,16 +183,28 @@ impl Agent for NativeAgent {
         }
     }
 
-    fn remembers(&self) -> bool {
+    fn needs_history(&self) -> bool {
         true
     }
 
-    async fn opening(&self, facts: SessionFacts, config: wire::Object) -> Option<Vec<Section>> {
+    fn needs_attachment_files(&self) -> bool {
+        true
+    }
+
+    fn lowers_messages(&self) -> bool {
+        true
+    }
+
+    async fn opening_prompt(
+        &self,
+        facts: SessionFacts,
+        config: wire::Object,
+    ) -> Option<Vec<Section>> {
         let gatherer = &self.shared.gatherer;
         let facts = gatherer.gather(&facts.working_directories).await;
         let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
         let mode = consent::Mode::of(&config);
-        Some(prompt::of(facts, &tools, mode).render())
+        Some(prompt::build(facts, &tools, mode).render())
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
@@ -211,12 +230,12 @@ struct NativeSession {
 
 #[async_trait]
 impl AgentSession for NativeSession {
-    async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError> {
-        let place = turn::Place {
+    async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError> {
+        let context = turn::TurnContext {
             directories: &self.directories,
             workspace: &self.workspace,
             approvals: &self.approvals,
         };
-        turn::play(&self.shared, &place, input, events).await
+        turn::run(&self.shared, &context, input, events).await
     }
 }

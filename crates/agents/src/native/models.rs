@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::agent::ModelInfo;
 use crate::provider::{Endpoint, EndpointError, Key};
 
 /// Context assumed of a model that says nothing about it.
@@ -147,7 +147,7 @@ impl Model {
         self.context_tokens.unwrap_or(CONTEXT_TOKENS)
     }
 
-    /// Whether it is told of tools.
+    /// Whether it is offered tools.
     pub fn calls_tools(&self) -> bool {
         self.tools.unwrap_or(true)
     }

@@ -1,23 +1,16 @@
-//! What the model is told before the conversation: the house's sections, filled for this agent.
+//! The system prompt of this agent.
 
 use workspace::discovery;
 
 use super::consent::Mode;
-use crate::prompt::{
-    CodeChangeRules, CustomInstructions, Facts, Identity, Prompt, Skill, ToolEfficiency,
-    ToolInstructions,
-};
+use crate::prompt::{CustomInstructions, Facts, Prompt, Skill, ToolInstructions};
 use crate::tool::{Nature, Tool};
 
-/// The prompt of a turn, its facts already gathered.
-pub(super) fn of(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
+/// Builds the prompt of a turn from gathered facts.
+pub(super) fn build(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
     let mut prompt = Prompt {
-        identity: Identity {
-            name: "Greenroom".to_owned(),
-        },
-        tool_efficiency: ToolEfficiency {
-            has_tools: !tools.is_empty(),
-        },
+        agent_name: "Greenroom".to_owned(),
+        has_tools: !tools.is_empty(),
         environment_context: facts.environment,
         tool_instructions: ToolInstructions {
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
@@ -28,31 +21,30 @@ pub(super) fn of(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
         },
         ..Prompt::default()
     };
-    hold_to(&mut prompt, tools, mode);
+    apply_mode(&mut prompt, tools, mode);
     prompt
 }
 
 /// The skills as the prompt lists them.
-pub(super) fn index_of(skills: &[discovery::Skill]) -> Vec<Skill> {
-    let told = skills.iter();
-    let told = told.filter(|skill| skill.is_for_models());
-    let listed = told.map(|skill| Skill {
+pub(super) fn list_skills(skills: &[discovery::Skill]) -> Vec<Skill> {
+    let offered = skills.iter();
+    let offered = offered.filter(|skill| skill.is_for_models());
+    let listed = offered.map(|skill| Skill {
         name: skill.name.clone(),
         description: skill.description.clone(),
     });
     listed.collect()
 }
 
-/// Says what the session's mode means; it may change in the middle of a turn.
-pub(super) fn hold_to(prompt: &mut Prompt, tools: &[&dyn Tool], mode: Mode) {
+/// Fills in what the session's mode means; it may change in the middle of a turn.
+pub(super) fn apply_mode(prompt: &mut Prompt, tools: &[&dyn Tool], mode: Mode) {
     let changes = tools.iter().any(|tool| tool.nature() != Nature::Reads);
-    let may_change = changes && mode != Mode::ReadOnly;
-    prompt.code_change_rules = CodeChangeRules { may_change };
-    prompt.runtime_instructions.mode = in_words(mode, tools);
+    prompt.may_change_files = changes && mode != Mode::ReadOnly;
+    prompt.runtime_instructions.mode = describe_mode(mode, tools);
 }
 
 /// What the mode means for the model.
-fn in_words(mode: Mode, tools: &[&dyn Tool]) -> Option<String> {
+fn describe_mode(mode: Mode, tools: &[&dyn Tool]) -> Option<String> {
     if tools.is_empty() {
         return None;
     }

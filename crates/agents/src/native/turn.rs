@@ -1,35 +1,27 @@
-//! One turn: prompt, stream, tools, back, until the model has nothing more to do.
+//! One turn: prompt, answer, tools, and again, until the model has nothing more to do.
+//!
+//! Promises: a resumed turn goes on from its response so far.
+//! Must not know: the wire format of any model.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use compositor::lower::Target;
-use serde_json::{Value, json};
+use agent_api::{AgentError, AgentEvent, EventSink, TurnInput};
+use serde_json::Value;
 use tokio::sync::Mutex;
 use wire::Object;
 use workspace::Workspace;
 use workspace::discovery::Skill;
 
-use super::call::{self, Desk};
+use super::answer::Numbers;
+use super::call_events::ToolContext;
 use super::consent::{Approved, Mode};
-use super::round::{self, Numbers, RoundError, Said};
-use super::shown::{Shown, Told};
+use super::conversation::Conversation;
+use super::model_view::{HistoryEntry, ModelView};
+use super::stop::Stop;
 use super::{Approvals, Model, Shared, compact, history, prompt};
-use crate::agent::{AgentError, TurnInput};
-use crate::event::{AgentEvent, AgentReply};
-use crate::message::UserMessage;
-use crate::provider::{
-    Endpoint, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind, StopReason, ToolSpec,
-    ToolUse, Usage,
-};
-use crate::sink::{EventSink, TurnOver};
+use crate::prompt::Prompt;
+use crate::provider::{Endpoint, ModelMessage, ModelRequest, ToolSpec, Usage};
 use crate::tool::{self, Tool};
-
-/// The shapes of the one wire format that is spoken.
-const TARGET: Target = Target::OpenaiChat;
-
-/// Rounds of one turn: a model that goes in circles stops here.
-const ROUNDS_MAX: usize = 100;
 
 /// Longest title made of a message.
 const TITLE_CHARS_MAX: usize = 60;
@@ -37,48 +29,21 @@ const TITLE_CHARS_MAX: usize = 60;
 /// Put after an answer that was cut off, so that the model goes on instead of starting over.
 const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped.";
 
-pub(super) enum Stop {
-    Over,
-    Failed(AgentError),
-}
-
-impl From<TurnOver> for Stop {
-    fn from(_: TurnOver) -> Self {
-        Self::Over
-    }
-}
-
-impl From<ProviderError> for Stop {
-    fn from(error: ProviderError) -> Self {
-        let error_type = match error.kind {
-            ProviderErrorKind::Unauthorized => "modelUnauthorized",
-            ProviderErrorKind::Rejected | ProviderErrorKind::Unfit => "modelRejected",
-            ProviderErrorKind::Unavailable => "modelUnavailable",
-            ProviderErrorKind::Interrupted => "modelInterrupted",
-            ProviderErrorKind::Unreadable => "modelUnreadable",
-        };
-        Self::Failed(AgentError {
-            error_type: error_type.to_owned(),
-            message: error.message,
-            resumable: error.kind.may_be_retried(),
-        })
-    }
-}
-
-/// Where a turn is played.
-pub(super) struct Place<'a> {
+/// What a turn works with.
+pub(super) struct TurnContext<'a> {
     pub directories: &'a [String],
     pub workspace: &'a Workspace,
     pub approvals: &'a Approvals,
 }
 
-pub(super) async fn play(
+/// Works on a turn to its end.
+pub(super) async fn run(
     shared: &Shared,
-    place: &Place<'_>,
+    context: &TurnContext<'_>,
     input: TurnInput,
-    events: &EventSink,
+    events: &dyn EventSink,
 ) -> Result<(), AgentError> {
-    match converse(shared, place, &input, events).await {
+    match converse(shared, context, &input, events).await {
         Ok(()) | Err(Stop::Over) => Ok(()),
         Err(Stop::Failed(error)) => Err(error),
     }
@@ -86,120 +51,83 @@ pub(super) async fn play(
 
 async fn converse(
     shared: &Shared,
-    place: &Place<'_>,
+    context: &TurnContext<'_>,
     input: &TurnInput,
-    events: &EventSink,
+    events: &dyn EventSink,
 ) -> Result<(), Stop> {
-    let (model, endpoint) = chosen(shared, &input.message)?;
-    let mode = Mode::of(&input.config);
-    let skills = skills_of(place.workspace).await;
-    let tools = tools_of(shared, model, &skills);
-    let facts = shared.gatherer.gather(place.directories).await;
-    let mut prompt = prompt::of(facts, &tools, mode);
-    prompt.tool_instructions.skills = prompt::index_of(&skills);
-    let mentioned = input.user.skills().into_iter().map(str::to_owned);
-    prompt.runtime_instructions.skills = mentioned.collect();
-    let mut capabilities = shared.capabilities.of(TARGET, Some(model.server_name()));
-    if model.vision == Some(false) {
-        capabilities.image = None;
-    }
-    let mut shown = Shown {
-        outside: &input.outside,
-        capabilities,
-        model: model.id.clone(),
-        events,
-        described: BTreeMap::new(),
-        decided: BTreeMap::new(),
-    };
-    let remembered = match input.compact {
+    let (model, endpoint) = choose_model(shared, &input.message)?;
+    let skills = find_skills(context.workspace).await;
+    let tools = offered_tools(shared, model, &skills);
+    let prompt = build_prompt(shared, context, input, &tools, &skills).await;
+    let mut view = ModelView::new(shared, model, input, events);
+    let earlier = match input.compact {
         Some(_) => {
-            let summary = compact::summarise(model, endpoint, input, &mut shown).await?;
-            let summary = summary.as_deref().map(compact::summary);
+            let summary = compact::summarise(model, endpoint, input, &mut view).await?;
+            let summary = summary.as_deref().map(compact::summary_entries);
             summary.into_iter().flatten().collect()
         }
-        None => compact::remembered(model, input),
+        None => compact::recall(model, input),
     };
     if !input.reaches_model {
         return Ok(());
     }
-    let said = history::of_parts(&input.said, &mut std::iter::empty());
-    let rounds = rounds_of(&said);
-    let newest = remembered.len();
-    let told = conversation(remembered, input, said);
-    let mut request = ModelRequest {
+    let response = history::entries_of_parts(&input.response_parts, &mut std::iter::empty());
+    let rounds_before = count_rounds(&response);
+    let newest = earlier.len();
+    let entries = build_conversation(earlier, input, response);
+    let request = ModelRequest {
         model: model.server_name().to_owned(),
         system: Vec::new(),
-        messages: shown.all(&told, newest).await?,
-        tools: tools.iter().map(|tool| spec_of(*tool)).collect(),
+        messages: view.lower_conversation(&entries, newest).await?,
+        tools: tools.iter().map(|tool| tool_spec(*tool)).collect(),
         max_output_tokens: model.output_tokens,
-        settings: settings_of(model, &input.message),
+        settings: select_settings(model, &input.message),
     };
     if input.untitled
-        && let Some(title) = title_of(&input.text)
+        && let Some(title) = make_title(&input.text)
     {
         events.send(AgentEvent::Title(title)).await?;
     }
     let noted = Approved::read(input.notes.as_deref());
-    place.approvals.lock().await.join(noted);
-    let desk = Desk {
-        shared,
-        tools: &tools,
-        workspace: place.workspace,
-        events,
-        approved: place.approvals,
-        acting: Mutex::new(()),
+    context.approvals.lock().await.join(noted);
+    let conversation = Conversation {
+        model,
+        endpoint,
+        tool_context: ToolContext {
+            shared,
+            tools: &tools,
+            workspace: context.workspace,
+            events,
+            approved: context.approvals,
+            exclusive: Mutex::new(()),
+        },
+        view,
+        prompt,
+        entries,
+        newest,
+        request,
+        numbers: Numbers::default(),
+        usage: Usage::default(),
     };
-    let mut numbers = Numbers::default();
-    let mut usage = Usage::default();
-    for round in 0..ROUNDS_MAX {
-        if round > 0 {
-            take_steering(&mut shown, &mut numbers, &mut request).await?;
-            // It may have changed in the middle of the turn, and the model should know.
-            let mode = desk.mode().await?;
-            prompt::hold_to(&mut prompt, &tools, mode);
-        }
-        request.system = events.render(prompt.render()).await?;
-        let said = loop {
-            let asked = (rounds + round, &request);
-            match round::play(shared, endpoint, asked, &mut numbers, events).await {
-                Ok(said) => break said,
-                Err(RoundError::Over) => return Err(Stop::Over),
-                Err(RoundError::Provider(error)) => {
-                    let shorter = shown.without_what_is_unfit(error, &told, newest).await?;
-                    request.messages.splice(..told.len(), shorter);
-                }
-            }
-        };
-        usage = report(usage, said.usage, model, events).await?;
-        if said.calls.is_empty() {
-            return ended(&said, events).await;
-        }
-        let results = call::all(&desk, &said.calls).await?;
-        let calls: Vec<ToolUse> = said
-            .calls
-            .iter()
-            .map(|called| called.told.clone())
-            .collect();
-        let ids = calls.iter().map(|call| call.id.clone());
-        let results: Vec<ModelMessage> = ids
-            .zip(results)
-            .map(|(id, text)| ModelMessage::ToolResult { id, text })
-            .collect();
-        request.messages.push(ModelMessage::Assistant {
-            text: said.text,
-            calls,
-        });
-        request.messages.extend(results);
-    }
-    Err(Stop::Failed(AgentError {
-        error_type: "tooManyRounds".to_owned(),
-        message: format!("the model was asked {ROUNDS_MAX} times in this turn; resume it to go on"),
-        resumable: true,
-    }))
+    conversation.run_rounds(rounds_before).await
 }
 
-/// The skills there are now.
-async fn skills_of(workspace: &Workspace) -> Vec<Skill> {
+async fn build_prompt(
+    shared: &Shared,
+    context: &TurnContext<'_>,
+    input: &TurnInput,
+    tools: &[&dyn Tool],
+    skills: &[Skill],
+) -> Prompt {
+    let facts = shared.gatherer.gather(context.directories).await;
+    let mut prompt = prompt::build(facts, tools, Mode::of(&input.config));
+    prompt.tool_instructions.skills = prompt::list_skills(skills);
+    let mentioned = input.user.skills().into_iter().map(str::to_owned);
+    prompt.runtime_instructions.skills = mentioned.collect();
+    prompt
+}
+
+async fn find_skills(workspace: &Workspace) -> Vec<Skill> {
     let workspace = workspace.clone();
     let looking = tokio::task::spawn_blocking(move || workspace.skills());
     match looking.await {
@@ -208,8 +136,8 @@ async fn skills_of(workspace: &Workspace) -> Vec<Skill> {
     }
 }
 
-/// What the model may call.
-fn tools_of<'a>(shared: &'a Shared, model: &Model, skills: &[Skill]) -> Vec<&'a dyn Tool> {
+/// The tools that the model may call.
+fn offered_tools<'a>(shared: &'a Shared, model: &Model, skills: &[Skill]) -> Vec<&'a dyn Tool> {
     if !model.calls_tools() {
         return Vec::new();
     }
@@ -220,9 +148,12 @@ fn tools_of<'a>(shared: &'a Shared, model: &Model, skills: &[Skill]) -> Vec<&'a 
 }
 
 /// The model a message names; the host lets no other through (G-12).
-fn chosen<'a>(shared: &'a Shared, message: &Value) -> Result<(&'a Model, &'a Endpoint), Stop> {
-    let wanted = message["model"]["id"].as_str();
-    let found = match wanted {
+fn choose_model<'a>(
+    shared: &'a Shared,
+    message: &Value,
+) -> Result<(&'a Model, &'a Endpoint), Stop> {
+    let id = message["model"]["id"].as_str();
+    let found = match id {
         Some(id) => shared.models.iter().find(|(model, _)| model.id == id),
         None => shared.models.first(),
     };
@@ -238,16 +169,16 @@ fn chosen<'a>(shared: &'a Shared, message: &Value) -> Result<(&'a Model, &'a End
         })
 }
 
-/// What the message says to the model, as far as the model has a setting of that name (G-22).
-fn settings_of(model: &Model, message: &Value) -> Object {
+/// The settings of a message, as far as the model has settings of these names (G-22).
+fn select_settings(model: &Model, message: &Value) -> Object {
     let known = model.settings.as_ref().and_then(Value::as_object);
-    let told = message["model"]["config"].as_object();
-    let mut settings = told.cloned().unwrap_or_default();
+    let given = message["model"]["config"].as_object();
+    let mut settings = given.cloned().unwrap_or_default();
     settings.retain(|name, _| known.is_some_and(|known| known.contains_key(name)));
     settings
 }
 
-fn spec_of(tool: &dyn Tool) -> ToolSpec {
+fn tool_spec(tool: &dyn Tool) -> ToolSpec {
     ToolSpec {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
@@ -255,27 +186,31 @@ fn spec_of(tool: &dyn Tool) -> ToolSpec {
     }
 }
 
-/// What is remembered, the user's message, and what a resumed turn said so far.
-fn conversation(remembered: Vec<Told>, input: &TurnInput, said: Vec<Told>) -> Vec<Told> {
-    let mut told = remembered;
-    told.push(Told::User(Arc::clone(&input.user)));
+/// Earlier turns, the user's message, and the response of a resumed turn so far.
+fn build_conversation(
+    earlier: Vec<HistoryEntry>,
+    input: &TurnInput,
+    response: Vec<HistoryEntry>,
+) -> Vec<HistoryEntry> {
+    let mut entries = earlier;
+    entries.push(HistoryEntry::User(Arc::clone(&input.user)));
     if input.resume.is_some() {
-        told.extend(said);
-        if let Some(Told::Model(ModelMessage::Assistant { .. })) = told.last() {
-            told.push(Told::user(GO_ON));
+        entries.extend(response);
+        if let Some(HistoryEntry::Model(ModelMessage::Assistant { .. })) = entries.last() {
+            entries.push(HistoryEntry::user(GO_ON));
         }
     }
-    told
+    entries
 }
 
-/// Rounds that are over: a text that was cut off goes on in the next.
-fn rounds_of(said: &[Told]) -> usize {
-    let is_over = |told: &&Told| matches!(told, Told::Model(ModelMessage::Assistant { calls, .. }) if !calls.is_empty());
-    said.iter().filter(is_over).count()
+/// Counts the rounds that are over: a text that was cut off goes on in the next.
+fn count_rounds(response: &[HistoryEntry]) -> usize {
+    let is_over = |entry: &&HistoryEntry| matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) if !calls.is_empty());
+    response.iter().filter(is_over).count()
 }
 
 /// The first line of what the user wants, as far as a title goes.
-fn title_of(text: &str) -> Option<String> {
+fn make_title(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     let mut title: String = line.chars().take(TITLE_CHARS_MAX).collect();
     if title.len() < line.len() {
@@ -285,72 +220,6 @@ fn title_of(text: &str) -> Option<String> {
     Some(title)
 }
 
-/// Usage is told per turn: each round adds to it.
-async fn report(
-    before: Usage,
-    round: Usage,
-    model: &Model,
-    events: &EventSink,
-) -> Result<Usage, Stop> {
-    let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
-        (None, None) => None,
-        (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
-    };
-    let total = Usage {
-        input_tokens: sum(before.input_tokens, round.input_tokens),
-        output_tokens: sum(before.output_tokens, round.output_tokens),
-        cache_read_tokens: sum(before.cache_read_tokens, round.cache_read_tokens),
-    };
-    if round != Usage::default() {
-        let mut told = json!({"model": model.id});
-        for (key, value) in [
-            ("inputTokens", total.input_tokens),
-            ("outputTokens", total.output_tokens),
-            ("cacheReadTokens", total.cache_read_tokens),
-        ] {
-            if let Some(value) = value {
-                told[key] = json!(value);
-            }
-        }
-        events.send(AgentEvent::Usage(told)).await?;
-    }
-    Ok(total)
-}
-
-/// The model has nothing more to do; if it was stopped, the user is told.
-async fn ended(said: &Said, events: &EventSink) -> Result<(), Stop> {
-    let text = match &said.stop {
-        Some(StopReason::Length) => "The answer was cut off: it reached the model's output limit.",
-        Some(StopReason::ContentFilter) => "The model's server cut the answer off.",
-        Some(StopReason::End | StopReason::ToolCalls | StopReason::Other(_)) | None => {
-            return Ok(());
-        }
-    };
-    let text = text.to_owned();
-    Ok(events.send(AgentEvent::Notice { text }).await?)
-}
-
-/// A round is over: is there a word from the user? The host makes it a part of the turn as it hands it over.
-async fn take_steering(
-    shown: &mut Shown<'_>,
-    numbers: &mut Numbers,
-    request: &mut ModelRequest,
-) -> Result<(), Stop> {
-    let steer = numbers.next();
-    let taken = shown.events.ask(AgentEvent::SteerPoint { steer }).await?;
-    if let AgentReply::Steered {
-        message: Some(message),
-        user,
-        ..
-    } = taken
-    {
-        let text = message["text"].as_str().unwrap_or("");
-        let user = user.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
-        request.messages.push(shown.one(user).await?);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,14 +227,14 @@ mod tests {
     #[test]
     fn a_title_is_the_first_line_cut_to_size() {
         assert_eq!(
-            title_of("\n  fix the tests \nplease"),
+            make_title("\n  fix the tests \nplease"),
             Some("fix the tests".to_owned())
         );
-        let long = title_of(&"word ".repeat(30)).unwrap();
+        let long = make_title(&"word ".repeat(30)).unwrap();
         assert!(
             long.ends_with('…') && long.chars().count() <= TITLE_CHARS_MAX + 1,
             "{long}"
         );
-        assert_eq!(title_of(" \n"), None);
+        assert_eq!(make_title(" \n"), None);
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use workspace::{INSTRUCTION_BYTES_MAX, InstructionFile};
 
-use super::{Kind, clipped, one_line};
+use super::{clip, one_line};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CustomInstructions {
@@ -12,13 +12,8 @@ pub struct CustomInstructions {
     pub files: Vec<InstructionFile>,
 }
 
-impl Kind for CustomInstructions {
-    const ID: &'static str = "custom_instructions";
-    const LABEL: &'static str = "Project instructions";
-    const DESCRIPTION: &'static str = "AGENTS.md, CLAUDE.md and the like, nearest first.";
-    const BYTES_MAX: usize = 48 * 1_024;
-
-    fn text(&self) -> Cow<'static, str> {
+impl CustomInstructions {
+    pub(super) fn text(&self) -> Cow<'static, str> {
         if self.files.is_empty() {
             return Cow::Borrowed("");
         }
@@ -30,7 +25,7 @@ impl Kind for CustomInstructions {
             text.push_str(&one_line(&file.path, 512));
             text.push('\n');
             let instructions = Cow::Owned(file.text.trim().to_owned());
-            text.push_str(&clipped(instructions, INSTRUCTION_BYTES_MAX));
+            text.push_str(&clip(instructions, INSTRUCTION_BYTES_MAX));
         }
         Cow::Owned(text)
     }

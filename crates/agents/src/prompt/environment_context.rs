@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use workspace::{GitHead, GitState};
 
-use super::{Kind, one_line};
+use super::one_line;
 
 /// Directories that are listed; a session rarely has more than one.
 const DIRECTORIES_MAX: usize = 8;
@@ -21,14 +21,8 @@ pub struct EnvironmentContext {
     pub git: Option<GitState>,
 }
 
-impl Kind for EnvironmentContext {
-    const ID: &'static str = "environment_context";
-    const LABEL: &'static str = "Environment";
-    const DESCRIPTION: &'static str =
-        "The working directory, the operating system, the date and the state of git.";
-    const BYTES_MAX: usize = 8 * 1_024;
-
-    fn text(&self) -> Cow<'static, str> {
+impl EnvironmentContext {
+    pub(super) fn text(&self) -> Cow<'static, str> {
         let mut text = String::with_capacity(256);
         let listed = self.directories.iter().take(DIRECTORIES_MAX);
         for (index, directory) in listed.enumerate() {

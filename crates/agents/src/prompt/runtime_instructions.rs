@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Kind, one_line};
+use super::one_line;
 
 const MENTIONS_MAX: usize = 32;
 
@@ -14,13 +14,8 @@ pub struct RuntimeInstructions {
     pub skills: Vec<String>,
 }
 
-impl Kind for RuntimeInstructions {
-    const ID: &'static str = "runtime_instructions";
-    const LABEL: &'static str = "This turn";
-    const DESCRIPTION: &'static str = "The session's mode and the skills the user asked for.";
-    const BYTES_MAX: usize = 8 * 1_024;
-
-    fn text(&self) -> Cow<'static, str> {
+impl RuntimeInstructions {
+    pub(super) fn text(&self) -> Cow<'static, str> {
         let mut lines: Vec<String> = Vec::new();
         lines.extend(self.mode.as_ref().map(|mode| one_line(mode, 1_024)));
         lines.extend(self.skills.iter().take(MENTIONS_MAX).map(|skill| {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Kind, one_line};
+use super::one_line;
 
 const NAME_BYTES_MAX: usize = 128;
 const SKILLS_MAX: usize = 64;
@@ -17,18 +17,13 @@ pub struct Skill {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolInstructions {
-    /// Names of the tools, in the order the model is told of them; their descriptions travel with the request.
+    /// Names of the tools, in the order they are offered; their descriptions travel with the request.
     pub tools: Vec<String>,
     pub skills: Vec<Skill>,
 }
 
-impl Kind for ToolInstructions {
-    const ID: &'static str = "tool_instructions";
-    const LABEL: &'static str = "Tools and skills";
-    const DESCRIPTION: &'static str = "The tools there are, and the index of skills.";
-    const BYTES_MAX: usize = 16 * 1_024;
-
-    fn text(&self) -> Cow<'static, str> {
+impl ToolInstructions {
+    pub(super) fn text(&self) -> Cow<'static, str> {
         let mut text = String::with_capacity(128);
         if !self.tools.is_empty() {
             text.push_str("Your tools: ");

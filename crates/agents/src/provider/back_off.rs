@@ -40,7 +40,7 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
 }
 
 /// `2 s`, for people.
-pub fn in_words(pause: Duration) -> String {
+pub fn describe(pause: Duration) -> String {
     let seconds = pause.as_secs_f64().round() as u64;
     match seconds {
         0 => "less than a second".to_owned(),
@@ -97,8 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_told_in_whole_seconds() {
-        assert_eq!(in_words(Duration::from_millis(2_200)), "2 s");
-        assert_eq!(in_words(Duration::from_millis(3)), "less than a second");
+    fn pauses_are_described_in_whole_seconds() {
+        assert_eq!(describe(Duration::from_millis(2_200)), "2 s");
+        assert_eq!(describe(Duration::from_millis(3)), "less than a second");
     }
 }

@@ -1,4 +1,4 @@
-//! A model server: where it is, what it is shown, how patient we are with it.
+//! A model server: its address, its credentials, how long to wait for it.
 //!
 //! Promises: what can be wrong about an address is said when it is configured, not when it is asked; neither address nor
 //! headers can be printed with a secret in them.
@@ -18,7 +18,7 @@ use super::{ProviderError, ProviderErrorKind, tls};
 
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a server may be silent before it says its first word: a local one may load a model and read a long prompt.
+/// How long a server may be silent before its answer begins: a local one may load a model and read a long prompt.
 const FIRST_EVENT: Duration = Duration::from_secs(600);
 /// How long a server may be silent in mid-answer. Several local servers hold a tool call back until it is complete, so
 /// silence of minutes is no fault; a dead connection is found by keep-alive probes well before.
@@ -33,14 +33,14 @@ const PROBES_MAX: u32 = 4;
 
 /// How long to wait for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     pub connect: Duration,
     pub first_event: Duration,
     pub idle: Duration,
     pub back_off: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: CONNECT,
@@ -57,20 +57,20 @@ pub struct Endpoint {
     base_url: Url,
     key: Option<Key>,
     headers: HeaderMap,
-    patience: Patience,
+    timeouts: Timeouts,
     client: Arc<OnceCell<Client>>,
 }
 
 /// What is wrong with the configuration of a model server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    #[error("the base URL is none: {0}")]
+    #[error("the base URL is not a valid URL; include http:// or https:// ({0})")]
     Url(String),
     #[error("the base URL must begin with http:// or https://")]
     Scheme,
     #[error("the base URL must not hold a user name or password: use a key or a header")]
     Credentials,
-    #[error("`{0}` is no name of a header")]
+    #[error("`{0}` is not a valid header name")]
     HeaderName(String),
     #[error("the value of the header `{0}` cannot be sent")]
     HeaderValue(String),
@@ -92,7 +92,7 @@ impl Endpoint {
             base_url: url,
             key: None,
             headers: HeaderMap::new(),
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
             client: Arc::default(),
         })
     }
@@ -115,9 +115,9 @@ impl Endpoint {
         Ok(self)
     }
 
-    pub fn with_patience(self, patience: Patience) -> Self {
+    pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
         Self {
-            patience,
+            timeouts,
             client: Arc::default(),
             ..self
         }
@@ -127,12 +127,12 @@ impl Endpoint {
         self.key.as_ref()
     }
 
-    pub fn patience(&self) -> Patience {
-        self.patience
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts
     }
 
     /// Host and port, for people: `localhost:11434`.
-    pub fn place(&self) -> String {
+    pub fn authority(&self) -> String {
         match self.base_url.port() {
             Some(port) => format!("{}:{port}", self.host()),
             None => self.host().to_owned(),
@@ -183,17 +183,17 @@ impl Endpoint {
             ProviderError::new(ProviderErrorKind::Unavailable, message)
         };
         let config = match self.base_url.scheme() {
-            "https" => tokio::task::spawn_blocking(tls::trusting_the_system)
+            "https" => tokio::task::spawn_blocking(tls::with_system_roots)
                 .await
                 .map_err(|error| unusable(error.to_string()))?,
-            _ => tls::trusting_nobody(),
+            _ => tls::without_roots(),
         };
         let mut builder = Client::builder()
             .tls_backend_preconfigured(config.map_err(|error| unusable(error.to_string()))?)
             .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
             // A redirect would be followed with the key.
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(self.patience.connect)
+            .connect_timeout(self.timeouts.connect)
             .tcp_keepalive(PROBE_AFTER)
             .tcp_keepalive_interval(PROBE_EVERY)
             .tcp_keepalive_retries(PROBES_MAX);
@@ -216,7 +216,7 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Neither the query nor the values of headers: either may hold a key.
         f.debug_struct("Endpoint")
-            .field("place", &self.place())
+            .field("authority", &self.authority())
             .field("path", &self.base_url.path())
             .field("key", &self.key)
             .field(

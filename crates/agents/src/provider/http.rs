@@ -1,6 +1,6 @@
 //! Requests to model servers: sent, tried again, read under time-outs and bounds.
 //!
-//! Promises: a request is tried again only while nothing of its answer was told; every time-out, bound and fault becomes
+//! Promises: a request is tried again only while nothing of its answer was sent on; every time-out, bound and fault becomes
 //! a sentence for people; no sentence holds a key.
 //! Must not know: what requests and answers mean.
 
@@ -14,51 +14,51 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadable};
-use super::complaint::Complaint;
 use super::endpoint::Endpoint;
-use super::fault::{Failure, no_word_within, reason, refused, unreachable};
+use super::error_body::ErrorBody;
+use super::failure::{Failure, connection_failure, no_answer_within, reason, status_failure};
 use super::key::Secret;
-use super::{Decode, Flow, Listener, ModelEvent, NobodyListens, ProviderError, back_off};
+use super::{AnswerUnwanted, Decode, Flow, ModelEvent, ModelEventSink, ProviderError, back_off};
 
 /// What is read of the body of an error.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 /// A list of models; those of large brokers have a megabyte.
 const LIST_BYTES_MAX: usize = 8 << 20;
-/// One answer, with all that surrounds its words on the wire: against a server that never stops.
+/// One answer, with all that surrounds its text on the wire: against a server that never stops.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// How long the body of an error or a list may take: nobody waits longer for it.
 const SHORT_BODY: Duration = Duration::from_secs(10);
-/// How long a server that has stopped may take for figures and the end mark.
+/// How long a server that has stopped may take for usage and the end mark.
 const AFTER_STOP: Duration = Duration::from_secs(10);
 /// How long the end of the body may lag behind the end mark. If it comes, the connection can be used again.
 const AFTER_DONE: Duration = Duration::from_millis(250);
 
-/// Sends a request until an answer begins, and tells what the decoder makes of the answer.
+/// Sends a request until an answer begins, and sends on what the decoder makes of the answer.
 pub async fn stream<D: Decode>(
     endpoint: &Endpoint,
     path: &[&str],
     body: Vec<u8>,
     decoder: impl Fn() -> D,
-    mut listener: impl Listener,
+    mut sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
     let credentials = endpoint.credentials().await?;
-    let mut question = Question {
+    let mut request = RetriedRequest {
         endpoint,
         path,
         headers: credentials.headers,
         secrets: credentials.secrets,
         body: Bytes::from(body),
     };
-    question
+    request
         .headers
         .entry(CONTENT_TYPE)
         .or_insert(HeaderValue::from_static("application/json"));
-    question
+    request
         .headers
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("text/event-stream"));
-    question.ask_until_answered(decoder, &mut listener).await
+    request.send_until_answered(decoder, &mut sink).await
 }
 
 /// The body of what a server answers, tried once.
@@ -68,7 +68,7 @@ pub async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, Provider
         let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
         *request.headers_mut() = credentials.headers;
         let response = send(endpoint, request, SHORT_BODY).await?;
-        let mut response = accepted(endpoint, response).await?;
+        let mut response = check_status(endpoint, response).await?;
         let (body, extent) = read_body(&mut response, LIST_BYTES_MAX).await;
         match extent {
             Extent::Whole => Ok(body),
@@ -76,19 +76,20 @@ pub async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, Provider
                 Unreadable,
                 format!(
                     "the list of the server at {} did not come whole",
-                    endpoint.place()
+                    endpoint.authority()
                 ),
             ))),
         }
     };
     fetched.await.map_err(|failure| {
-        let failure = failure.hiding(&credentials.secrets);
-        let (Failure::Final(error) | Failure::Passing { error, .. }) = failure;
+        let failure = failure.redact(&credentials.secrets);
+        let (Failure::Final(error) | Failure::Transient { error, .. }) = failure;
         error
     })
 }
 
-struct Question<'a> {
+/// A request that may be sent several times.
+struct RetriedRequest<'a> {
     endpoint: &'a Endpoint,
     path: &'a [&'a str],
     headers: HeaderMap,
@@ -96,73 +97,73 @@ struct Question<'a> {
     body: Bytes,
 }
 
-impl Question<'_> {
-    async fn ask_until_answered<D: Decode>(
+impl RetriedRequest<'_> {
+    async fn send_until_answered<D: Decode>(
         &self,
         decoder: impl Fn() -> D,
-        listener: &mut impl Listener,
+        sink: &mut impl ModelEventSink,
     ) -> Result<(), ProviderError> {
         let mut tries = 0;
         loop {
-            let asked = self.ask_once(decoder(), listener).await;
+            let sent = self.send_once(decoder(), sink).await;
             let (error, cause, retry_after) =
-                match asked.map_err(|failure| failure.hiding(&self.secrets)) {
+                match sent.map_err(|failure| failure.redact(&self.secrets)) {
                     Ok(()) => return Ok(()),
                     Err(Failure::Final(error)) => return Err(error),
-                    Err(Failure::Passing {
+                    Err(Failure::Transient {
                         error,
                         cause,
                         retry_after,
                     }) => (error, cause, retry_after),
                 };
             tries += 1;
-            let base = self.endpoint.patience().back_off;
-            let Some(pause) = back_off::pause(tries, base, retry_after, chance()) else {
+            let base = self.endpoint.timeouts().back_off;
+            let Some(pause) = back_off::pause(tries, base, retry_after, random_byte()) else {
                 return Err(error);
             };
-            let words = back_off::in_words(pause);
-            let waiting = ModelEvent::Waiting(format!("{cause}; trying again in {words}"));
-            listener.hear(waiting).await?;
+            let seconds = back_off::describe(pause);
+            let waiting = ModelEvent::Waiting(format!("{cause}; trying again in {seconds}"));
+            sink.accept(waiting).await?;
             sleep(pause).await;
         }
     }
 
-    async fn ask_once(
+    async fn send_once(
         &self,
         decoder: impl Decode,
-        listener: &mut impl Listener,
+        sink: &mut impl ModelEventSink,
     ) -> Result<(), Failure> {
         let mut request = Request::new(reqwest::Method::POST, self.endpoint.url(self.path));
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = Some(self.body.clone().into());
-        let response = send(self.endpoint, request, self.endpoint.patience().first_event).await?;
-        let response = accepted(self.endpoint, response).await?;
+        let response = send(self.endpoint, request, self.endpoint.timeouts().first_event).await?;
+        let response = check_status(self.endpoint, response).await?;
         let mut answer = Answer {
             endpoint: self.endpoint,
             response,
             decoder,
-            listener,
+            sink,
             decoded: Vec::new(),
             bytes: 0,
-            said: Said::Nothing,
+            progress: Progress::Nothing,
         };
-        let ended = answer.tell_all().await;
-        ended.map_err(|error| match answer.said {
-            Said::Nothing if error.kind.may_be_retried() && error.kind != Unauthorized => {
-                Failure::Passing {
+        let ended = answer.forward().await;
+        ended.map_err(|error| match answer.progress {
+            Progress::Nothing if error.kind.may_be_retried() && error.kind != Unauthorized => {
+                Failure::Transient {
                     cause: error.message.clone(),
                     error: ProviderError::new(Unavailable, error.message),
                     retry_after: None,
                 }
             }
-            Said::Nothing | Said::Something | Said::TooLate => Failure::Final(error),
+            Progress::Nothing | Progress::Something | Progress::TooLate => Failure::Final(error),
         })
     }
 }
 
-/// What was told of an answer.
+/// How much of an answer was sent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum Progress {
     Nothing,
     Something,
     /// Nothing, for so long that another try would take as long.
@@ -174,14 +175,14 @@ struct Answer<'a, D, L> {
     endpoint: &'a Endpoint,
     response: Response,
     decoder: D,
-    listener: &'a mut L,
+    sink: &'a mut L,
     decoded: Vec<ModelEvent>,
     bytes: usize,
-    said: Said,
+    progress: Progress,
 }
 
-impl<D: Decode, L: Listener> Answer<'_, D, L> {
-    async fn tell_all(&mut self) -> Result<(), ProviderError> {
+impl<D: Decode, L: ModelEventSink> Answer<'_, D, L> {
+    async fn forward(&mut self) -> Result<(), ProviderError> {
         loop {
             let flow = match self.next_bytes().await? {
                 Ok(Ok(Some(bytes))) => self.decode(&bytes),
@@ -190,8 +191,8 @@ impl<D: Decode, L: Listener> Answer<'_, D, L> {
                 Err(_) => self.end_for_silence(),
             };
             for event in self.decoded.drain(..) {
-                self.said = Said::Something;
-                self.listener.hear(event).await?;
+                self.progress = Progress::Something;
+                self.sink.accept(event).await?;
             }
             if flow? == Flow::Done {
                 let _ = timeout(AFTER_DONE, self.response.chunk()).await;
@@ -200,27 +201,28 @@ impl<D: Decode, L: Listener> Answer<'_, D, L> {
         }
     }
 
-    /// What comes next, or that nothing came for too long. Meanwhile what the listener keeps back is passed on in time.
+    /// What comes next, or that nothing came for too long. Meanwhile what is pending in the sink is flushed in time.
     async fn next_bytes(
         &mut self,
-    ) -> Result<Result<reqwest::Result<Option<Bytes>>, Elapsed>, NobodyListens> {
-        let too_late = Instant::now() + self.patience();
+    ) -> Result<Result<reqwest::Result<Option<Bytes>>, Elapsed>, AnswerUnwanted> {
+        let too_late = Instant::now() + self.silence_max();
         loop {
-            let due = self.listener.due().filter(|due| *due < too_late);
-            let until = due.unwrap_or(too_late);
+            let flush_at = self.sink.flush_at().filter(|flush_at| *flush_at < too_late);
+            let until = flush_at.unwrap_or(too_late);
             match timeout_at(until, self.response.chunk()).await {
-                Err(_) if due.is_some() => self.listener.pass_on().await?,
+                Err(_) if flush_at.is_some() => self.sink.flush_pending().await?,
                 came => return Ok(came),
             }
         }
     }
 
-    fn patience(&self) -> Duration {
-        let patience = self.endpoint.patience();
-        match self.said {
-            _ if self.decoder.has_stopped() => AFTER_STOP.min(patience.idle),
-            Said::Something => patience.idle,
-            Said::Nothing | Said::TooLate => patience.first_event,
+    /// How long the server may be silent now.
+    fn silence_max(&self) -> Duration {
+        let timeouts = self.endpoint.timeouts();
+        match self.progress {
+            _ if self.decoder.has_stopped() => AFTER_STOP.min(timeouts.idle),
+            Progress::Something => timeouts.idle,
+            Progress::Nothing | Progress::TooLate => timeouts.first_event,
         }
     }
 
@@ -234,7 +236,7 @@ impl<D: Decode, L: Listener> Answer<'_, D, L> {
         self.decoder.read(bytes, &mut self.decoded)
     }
 
-    /// Nothing more will come. An answer that has all its words is taken as it is.
+    /// Nothing more will come. An answer that has all its text is taken as it is.
     fn end_for(&mut self, cause: &str) -> Result<Flow, ProviderError> {
         let ended = self.decoder.end(&mut self.decoded);
         ended
@@ -249,17 +251,17 @@ impl<D: Decode, L: Listener> Answer<'_, D, L> {
     }
 
     fn end_for_silence(&mut self) -> Result<Flow, ProviderError> {
-        let seconds = self.patience().as_secs_f64();
-        if self.said == Said::Nothing {
-            self.said = Said::TooLate;
-            return Err(no_word_within(seconds));
+        let seconds = self.silence_max().as_secs_f64();
+        if self.progress == Progress::Nothing {
+            self.progress = Progress::TooLate;
+            return Err(no_answer_within(seconds));
         }
         self.end_for(&format!("broke off (silent for {seconds} s)"))
     }
 }
 
-impl From<NobodyListens> for ProviderError {
-    fn from(nobody: NobodyListens) -> Self {
+impl From<AnswerUnwanted> for ProviderError {
+    fn from(nobody: AnswerUnwanted) -> Self {
         Self::new(Interrupted, nobody.to_string())
     }
 }
@@ -267,19 +269,19 @@ impl From<NobodyListens> for ProviderError {
 async fn send(
     endpoint: &Endpoint,
     request: Request,
-    patience: Duration,
+    wait_max: Duration,
 ) -> Result<Response, Failure> {
     let client = endpoint.client().await?;
-    match timeout(patience, client.execute(request)).await {
+    match timeout(wait_max, client.execute(request)).await {
         Ok(Ok(response)) => Ok(response),
-        Ok(Err(fault)) => Err(unreachable(endpoint, &fault)),
+        Ok(Err(fault)) => Err(connection_failure(endpoint, &fault)),
         // It would take as long again.
-        Err(_) => Err(Failure::Final(no_word_within(patience.as_secs_f64()))),
+        Err(_) => Err(Failure::Final(no_answer_within(wait_max.as_secs_f64()))),
     }
 }
 
 /// The response, if its status is one of success.
-async fn accepted(endpoint: &Endpoint, mut response: Response) -> Result<Response, Failure> {
+async fn check_status(endpoint: &Endpoint, mut response: Response) -> Result<Response, Failure> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
@@ -290,8 +292,8 @@ async fn accepted(endpoint: &Endpoint, mut response: Response) -> Result<Respons
         .and_then(|value| value.to_str().ok());
     let retry_after = wanted.and_then(|value| back_off::retry_after(value, Timestamp::now()));
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
-    let complaint = Complaint::from_body(&body);
-    Err(refused(endpoint, status, &complaint, retry_after))
+    let error_body = ErrorBody::from_body(&body);
+    Err(status_failure(endpoint, status, &error_body, retry_after))
 }
 
 enum Extent {
@@ -323,7 +325,7 @@ async fn read_body(response: &mut Response, bytes_max: usize) -> (Vec<u8>, Exten
     (body, extent)
 }
 
-fn chance() -> u8 {
+fn random_byte() -> u8 {
     // Without randomness pauses are merely regular.
     getrandom::u32().map_or(0, |random| random.to_le_bytes()[0])
 }

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use reqwest::header::HeaderValue;
 
 use super::ProviderErrorKind::Unauthorized;
-use super::{ProviderError, complaint};
+use super::{ProviderError, error_body};
 
 /// No key is longer; a larger file is another one.
 const KEY_BYTES_MAX: u64 = 16 << 10;
-/// Shorter ones are place holders for servers that want any key at all: hiding them would only garble messages.
+/// Shorter ones are place holders for servers that want any key at all: redact them would only garble messages.
 const HIDDEN_CHARS_MIN: usize = 4;
 
 /// Where the key of a server is to be found.
@@ -117,14 +117,14 @@ impl Secret {
 }
 
 /// The message as people may read it: without control characters and secrets, and not too long.
-pub(super) fn presentable(message: &str, secrets: &[Secret]) -> String {
-    let mut text = complaint::one_line(message);
+pub(super) fn redact(message: &str, secrets: &[Secret]) -> String {
+    let mut text = error_body::one_line(message);
     for Secret(secret) in secrets {
         if secret.chars().count() >= HIDDEN_CHARS_MIN {
             text = text.replace(secret.as_str(), "[key]");
         }
     }
-    complaint::cut(&text)
+    error_body::cut(&text)
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
     fn secrets_are_hidden_before_a_message_is_cut() {
         let secret = Secret("sk-0123456789".to_owned());
         let message = format!("{}sk-0123456789 is wrong\u{7}", "x".repeat(590));
-        let shown = presentable(&message, &[secret]);
+        let shown = redact(&message, &[secret]);
         assert!(!shown.contains("sk-"), "{shown}");
         assert!(!shown.contains('\u{7}'));
     }

@@ -1,30 +1,29 @@
-//! Model APIs: a request is encoded, a stream is decoded into events. Nothing else in the house knows a vendor.
+//! Model APIs: a request is encoded, a stream is decoded into events. Nothing else knows a vendor.
 //!
 //! Promises: text that came is never lost or reordered; a stream that ends early is an error, never a short answer; no
 //! key reaches an error, an event or a log.
 //! Must not know: turns, tools, channels.
 
 mod back_off;
-mod complaint;
 mod endpoint;
-mod fault;
+mod error_body;
+mod failure;
 mod http;
 mod key;
 mod openai_chat;
 mod sse;
 mod tls;
 
+use agent_api::Section;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use wire::Object;
 
-use crate::prompt::Section;
-
-pub use endpoint::{Endpoint, EndpointError, Patience};
+pub use endpoint::{Endpoint, EndpointError, Timeouts};
 pub use key::Key;
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelRequest {
     /// The model's name at its server.
@@ -34,7 +33,7 @@ pub struct ModelRequest {
     pub messages: Vec<ModelMessage>,
     pub tools: Vec<ToolSpec>,
     pub max_output_tokens: Option<u64>,
-    /// What the user told the model, by the names of its `configSchema`. `null` takes a field out of the request.
+    /// The user's settings for the model, by the names of its `configSchema`. `null` takes a field out of the request.
     pub settings: Object,
 }
 
@@ -62,7 +61,7 @@ pub struct ToolUse {
     pub input: String,
 }
 
-/// A tool as a model is told of it.
+/// A tool as it is offered to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
@@ -71,7 +70,7 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// What a model says, as it says it.
+/// A piece of a model's answer, as it comes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
     Text(String),
@@ -106,7 +105,7 @@ pub struct Usage {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
-    /// It said what it had to say.
+    /// The answer is complete.
     End,
     /// There is at least one call.
     ToolCalls,
@@ -140,13 +139,13 @@ pub enum ProviderErrorKind {
     Unauthorized,
     /// The server does not take this request: too long, unknown model, bad settings.
     Rejected,
-    /// The server does not take something in it: too large, or of a kind it does not know.
-    Unfit,
+    /// The server does not take an attachment in it: too large, or of a kind it does not know.
+    MediaRejected,
     /// Busy, unreachable or failing, also after several tries.
     Unavailable,
     /// The connection died in mid-stream.
     Interrupted,
-    /// The server sends what is no answer.
+    /// The server sent an invalid response.
     Unreadable,
 }
 
@@ -155,47 +154,49 @@ impl ProviderErrorKind {
     pub fn may_be_retried(self) -> bool {
         match self {
             Self::Unavailable | Self::Interrupted | Self::Unauthorized => true,
-            Self::Rejected | Self::Unfit | Self::Unreadable => false,
+            Self::Rejected | Self::MediaRejected | Self::Unreadable => false,
         }
     }
 }
 
-/// Who is told what a model says. Told in the task that reads the answer: a piece goes through no queue.
-pub trait Listener: Send {
-    fn hear(&mut self, event: ModelEvent)
-    -> impl Future<Output = Result<(), NobodyListens>> + Send;
+/// Where a model's answer goes, in the task that reads it: a piece goes through no queue.
+pub trait ModelEventSink: Send {
+    fn accept(
+        &mut self,
+        event: ModelEvent,
+    ) -> impl Future<Output = Result<(), AnswerUnwanted>> + Send;
 
-    /// When it wants to be called by [`Listener::pass_on`] at the latest, if it keeps something back.
-    fn due(&self) -> Option<Instant> {
+    /// When [`ModelEventSink::flush_pending`] must be called at the latest, if something is pending.
+    fn flush_at(&self) -> Option<Instant> {
         None
     }
 
-    /// It is due.
-    fn pass_on(&mut self) -> impl Future<Output = Result<(), NobodyListens>> + Send {
+    /// Sends on what is pending.
+    fn flush_pending(&mut self) -> impl Future<Output = Result<(), AnswerUnwanted>> + Send {
         std::future::ready(Ok(()))
     }
 }
 
-/// Who wanted the answer does not want it any more.
+/// Whoever wanted the answer does not want it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nobody listens to the answer any more")]
-pub struct NobodyListens;
+#[error("the answer is not wanted any more")]
+pub struct AnswerUnwanted;
 
-impl Listener for &mpsc::Sender<ModelEvent> {
-    async fn hear(&mut self, event: ModelEvent) -> Result<(), NobodyListens> {
-        self.send(event).await.map_err(|_| NobodyListens)
+impl ModelEventSink for &mpsc::Sender<ModelEvent> {
+    async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerUnwanted> {
+        self.send(event).await.map_err(|_| AnswerUnwanted)
     }
 }
 
-/// Asks a model and tells what it says until it stops. Dropping the future aborts the request.
+/// Asks a model and sends its answer on until it stops. Dropping the future aborts the request.
 pub async fn ask(
     endpoint: &Endpoint,
     request: &ModelRequest,
-    listener: impl Listener,
+    sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
     let body = openai_chat::encode(request, openai_chat::limit_field(endpoint.host()));
     let decoder = openai_chat::Decoder::new;
-    http::stream(endpoint, openai_chat::PATH, body, decoder, listener).await
+    http::stream(endpoint, openai_chat::PATH, body, decoder, sink).await
 }
 
 /// The names of the models a server says it has. Tries once: whoever asks wants to know whether it answers.
@@ -211,7 +212,7 @@ trait Decode {
     /// Nothing more comes: fails if the answer is not whole.
     fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError>;
 
-    /// Whether only figures can still come.
+    /// Whether only usage can still come.
     fn has_stopped(&self) -> bool;
 }
 

@@ -90,7 +90,7 @@ pub struct Outcome {
     pub content: Vec<Value>,
     /// What `content` refers to by `ahp-content:` URIs: to be in the blob store before the content is sent.
     pub bodies: Vec<Vec<u8>>,
-    /// The whole output where `text` holds only part of it: goes to the blob store.
+    /// The whole output where `text` holds only part of it: is stored as a body.
     pub whole: Option<Vec<u8>>,
     pub success: bool,
 }

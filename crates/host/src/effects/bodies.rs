@@ -1,15 +1,18 @@
-//! Bodies: kept before they are recorded, read for clients and collected when nothing refers to them, away from the kernel's task and its thread.
+//! Bodies: stored before they are recorded, read for clients and collected when nothing refers to them, away from the
+//! kernel's task and its thread.
+//!
+//! Promises: a body is on disk before its name is given out.
+//! Must not know: why a body is large.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use agent_api::AgentEvent;
 use kernel::bodies::{lift_event, settle_event};
-use kernel::{
-    Answer, Body, Compose, ErrandFailed, Fetch, Fetched, Limits, Query, Submission, TurnEvent,
-};
-use serde_json::json;
+use kernel::{Answer, Body, Compose, ErrandFailed, Fetch, Fetched, Limits, Query, Submission};
 use tokio::sync::Semaphore;
-use wire::{Digest, Object, Timestamp};
+use wire::published::state::ContentRef;
+use wire::{Digest, Timestamp};
 use workspace::discovery::DiscoveryCache;
 
 use crate::blobs::{self, BlobError, Blobs};
@@ -29,7 +32,7 @@ pub(crate) struct Bodies {
     blobs: Arc<dyn Blobs>,
     clock: Clock,
     result_bytes_max: usize,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     discovery: DiscoveryCache,
 }
 
@@ -39,7 +42,7 @@ impl Bodies {
             blobs,
             clock,
             result_bytes_max: limits.inline_result_bytes,
-            room: Arc::new(Semaphore::new(BODIES_MAX)),
+            permits: Arc::new(Semaphore::new(BODIES_MAX)),
             discovery: DiscoveryCache::with_report(|kind, count| {
                 let kind = kind.name();
                 tracing::warn!(
@@ -55,7 +58,7 @@ impl Bodies {
         Arc::clone(&self.blobs)
     }
 
-    /// What commands and skills there are.
+    /// The commands and skills of working directories.
     pub fn discovery(&self) -> DiscoveryCache {
         self.discovery.clone()
     }
@@ -80,15 +83,18 @@ impl Bodies {
             .await
     }
 
-    /// Keeps the bodies of a message or a result; where each of their names belongs.
-    pub async fn compose(&self, bodies: Vec<Body>) -> Result<Vec<(String, Digest)>, ErrandFailed> {
+    /// Stores the bodies of a message or a result; where each of their names belongs.
+    pub async fn store_bodies(
+        &self,
+        bodies: Vec<Body>,
+    ) -> Result<Vec<(String, Digest)>, ErrandFailed> {
         let clock = self.clock;
         self.work(move |store| blobs::compose(store, bodies, clock.now()))
             .await
     }
 
-    /// Finds out what a message means.
-    pub async fn understand(&self, compose: Compose) -> Result<Box<Submission>, ErrandFailed> {
+    /// Composes a message: its parts, commands and mentions.
+    pub async fn compose_message(&self, compose: Compose) -> Result<Box<Submission>, ErrandFailed> {
         let clock = self.clock;
         let discovery = self.discovery.clone();
         self.work(move |store| {
@@ -103,44 +109,34 @@ impl Bodies {
         .await
     }
 
-    /// Keeps a body that an agent will refer to: its `ContentRef`.
-    pub async fn keep_body(
+    /// Stores a body that an agent will refer to.
+    pub async fn store_body(
         &self,
         body: Vec<u8>,
         content_type: &str,
-    ) -> Result<Object, ErrandFailed> {
+    ) -> Result<ContentRef, ErrandFailed> {
         let (bytes, clock) = (body.len(), self.clock);
-        let kept = self.work(move |store| store.put(&body, clock.now()).map_err(failed));
-        let uri = kept.await?.uri();
-        let fields = json!({"uri": uri, "sizeHint": bytes, "contentType": content_type});
-        Ok(fields.as_object().cloned().unwrap_or_default())
+        let stored = self.work(move |store| store.put(&body, clock.now()).map_err(failed));
+        Ok(ContentRef {
+            uri: stored.await?.uri(),
+            size_hint: i64::try_from(bytes).ok(),
+            content_type: Some(content_type.to_owned()),
+            nonce: None,
+        })
     }
 
-    /// The reference to content that an agent hands out.
-    pub async fn keep(&self, body: Vec<u8>, content_type: String) -> TurnEvent {
-        let bytes = body.len();
-        match self.keep_body(body, &content_type).await {
-            Ok(reference) => TurnEvent::ContentRef(reference),
-            Err(failed) => {
-                tracing::error!(error = %failed, "an agent's content is lost");
-                let text = format!("{bytes} bytes of {content_type} are lost: {failed}");
-                TurnEvent::Notice { text }
-            }
-        }
-    }
-
-    /// What an agent said, without the bodies that are too large for state.
-    pub async fn keep_bodies_of(&self, mut event: TurnEvent) -> TurnEvent {
+    /// Stores the bodies of an event that are too large for state; the event refers to them instead.
+    pub async fn detach_bodies(&self, mut event: AgentEvent) -> AgentEvent {
         let bodies = lift_event(&mut event, self.result_bytes_max);
         if bodies.is_empty() {
             return event;
         }
         let places = bodies.iter().map(|body| body.place.clone()).collect();
-        let kept = self.compose(bodies).await.map_err(|failed| {
-            tracing::error!(error = %failed, "an agent's result is lost");
+        let stored = self.store_bodies(bodies).await.map_err(|failed| {
+            tracing::error!(error = %failed, "a tool result of an agent is not stored; its call says so");
             failed.to_string()
         });
-        settle_event(&mut event, places, kept);
+        settle_event(&mut event, places, stored);
         event
     }
 
@@ -153,7 +149,7 @@ impl Bodies {
     ) {
         let aged = self.work(move |store| store.aged(buckets, before).map_err(failed));
         let Ok(aged) = aged.await else {
-            return; // told already; the next sweep tries again
+            return; // logged already; the next sweep tries again
         };
         for some in aged.chunks(COLLECT_MAX) {
             let blobs = Arc::clone(&self.blobs);
@@ -176,7 +172,7 @@ impl Bodies {
         &self,
         work: impl FnOnce(&dyn Blobs) -> Result<T, ErrandFailed> + Send + 'static,
     ) -> Result<T, ErrandFailed> {
-        let _room = self.room.acquire().await;
+        let _permit = self.permits.acquire().await;
         let blobs = Arc::clone(&self.blobs);
         let done = tokio::task::spawn_blocking(move || work(&*blobs)).await;
         done.unwrap_or_else(|died| Err(ErrandFailed(died.to_string())))

@@ -1,4 +1,6 @@
-//! Looks up what may be meant by what somebody is typing, where waiting for a disk harms nobody.
+//! Looks up completions, where waiting for a disk harms nobody.
+//!
+//! Must not know: what is completed.
 
 use std::sync::Arc;
 
@@ -8,32 +10,32 @@ use tokio::sync::Semaphore;
 use super::{Effects, send};
 use crate::complete::{Completer, completions};
 
-/// Looks at a time; the others wait their turn.
-const LOOKS_MAX: usize = 4;
+/// Lookups at a time; the others wait.
+const LOOKUPS_MAX: usize = 4;
 
-/// Who looks, and how many at a time.
+/// Answers completion requests, a few at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct Completions {
     completer: Completer,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Completions {
     pub fn new(completer: Completer) -> Self {
         Self {
             completer,
-            room: Arc::new(Semaphore::new(LOOKS_MAX)),
+            permits: Arc::new(Semaphore::new(LOOKUPS_MAX)),
         }
     }
 
-    async fn of(&self, complete: Complete) -> Result<Completed, ErrandFailed> {
+    async fn look_up(&self, complete: Complete) -> Result<Completed, ErrandFailed> {
         let failed = || ErrandFailed("completions cannot be looked up now".to_owned());
-        let room = Arc::clone(&self.room).acquire_owned().await;
-        let _room = room.map_err(|_| failed())?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let _permit = permit.map_err(|_| failed())?;
         let completer = self.completer.clone();
         let looked = tokio::task::spawn_blocking(move || completions(&completer, complete));
         looked.await.map_err(|error| {
-            tracing::error!(%error, "a look for completions failed");
+            tracing::error!(%error, "a lookup of completions failed");
             failed()
         })
     }
@@ -43,7 +45,7 @@ impl Effects {
     pub fn complete(&self, ticket: Ticket, complete: Complete) {
         let (completions, arrivals) = (self.completions.clone(), self.arrivals.clone());
         tokio::spawn(async move {
-            let completed = completions.of(complete).await;
+            let completed = completions.look_up(complete).await;
             send(&arrivals, Input::Completed { ticket, completed }).await;
         });
     }

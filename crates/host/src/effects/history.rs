@@ -1,24 +1,29 @@
-//! The turns an agent is reminded of: read from the journal, newest first, as many as fit.
+//! Reads the turns before a turn from the journal, newest first, as many as fit.
+//!
+//! Must not know: what an agent makes of them.
 
-use agents::AgentError;
+use agent_api::AgentError;
 use kernel::{Answer, HistoryAt, Query, TurnPage};
 use serde_json::Value;
 
 use crate::journal::JournalThread;
 
-/// Turns and bytes an agent is reminded of at most: more than any model takes.
+/// Turns and bytes an agent gets at most: more than any model takes.
 const TURNS_MAX: u32 = 1_000;
 const BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
-/// A turn that was said before.
-pub(super) struct Past {
+/// A completed turn of the journal.
+pub(super) struct StoredTurn {
     pub id: String,
     pub turn: Value,
 }
 
-/// What was said before a turn, oldest first: what a side chat was made from, then its own turns. What was compacted is
-/// left out.
-pub(super) async fn read(journal: &JournalThread, at: &HistoryAt) -> Result<Vec<Past>, AgentError> {
+/// The turns before a turn, oldest first: those that a side chat was made from, then its own. Those that were compacted
+/// are left out.
+pub(super) async fn read(
+    journal: &JournalThread,
+    at: &HistoryAt,
+) -> Result<Vec<StoredTurn>, AgentError> {
     let own = Query::Turns {
         chat: at.chat,
         before_n: at.before_n,
@@ -42,26 +47,32 @@ pub(super) async fn read(journal: &JournalThread, at: &HistoryAt) -> Result<Vec<
         .map_or(0, |compacted| compacted.from_n);
     let turns = pages.into_iter().flat_map(|page| page.turns);
     let turns = turns.filter(|turn| turn.n >= from_n);
-    Ok(turns
-        .filter_map(|turn| {
-            let id = turn.id;
-            let turn = serde_json::from_slice(&turn.json).ok()?;
-            Some(Past { id, turn })
-        })
-        .collect())
+    let read = turns.filter_map(|turn| match serde_json::from_slice(&turn.json) {
+        Ok(json) => Some(StoredTurn {
+            id: turn.id,
+            turn: json,
+        }),
+        Err(error) => {
+            // One damaged turn must not keep the chat from going on.
+            tracing::error!(turn = turn.n, %error, "a turn of the journal is damaged; the agent goes on without it");
+            None
+        }
+    });
+    Ok(read.collect())
 }
 
 async fn page(journal: &JournalThread, query: Query) -> Result<TurnPage, AgentError> {
-    let unreadable = |message: String| AgentError {
-        error_type: "historyUnreadable".to_owned(),
-        message,
-        resumable: true,
-    };
     match journal.read(query).await {
         Ok(Answer::Turns(page)) => Ok(page),
-        Ok(_) => Ok(TurnPage::default()),
-        Err(error) => Err(unreadable(format!(
-            "what was said before cannot be read: {error}; resume the turn to try again"
-        ))),
+        Ok(_) => Err(unreadable("the journal answered something else")),
+        Err(error) => Err(unreadable(&error.to_string())),
+    }
+}
+
+fn unreadable(why: &str) -> AgentError {
+    AgentError {
+        error_type: "historyUnreadable".to_owned(),
+        message: format!("earlier turns cannot be read: {why}; resume the turn to try again"),
+        resumable: true,
     }
 }

@@ -1,32 +1,33 @@
-//! What the kernel wants done. Each effect ends as an input to the kernel, or in silence where none is owed.
+//! Carries out the kernel's effects. Each ends as an input to the kernel, where one is promised.
+//!
+//! Must not know: why the kernel wants something done.
 
 mod bodies;
 mod complete;
 mod history;
+mod kernel_sink;
 mod messages;
-mod outside;
-mod render;
+mod renders;
 mod run_turn;
-mod shelves;
+mod services;
+mod sources;
 mod staging;
-mod words;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use agents::{Agent, Replies, SessionFacts};
+use agent_api::{Agent, AgentError, AgentReply, SessionFacts};
+use agents::sink::PendingReplies;
 use kernel::{
-    AgentFailure, AgentReply, Batch, Body, ChannelId, Compose, Fetch, Input, Query, ReadFailed,
-    Rendered, RunId, Ticket, TurnRun,
+    Batch, Body, Compose, Fetch, Input, Query, ReadFailed, Rendered, RunId, Ticket, TurnRun,
 };
-use serde_json::Value;
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
 
 pub(crate) use bodies::Bodies;
 use complete::Completions;
-pub(crate) use shelves::Shelves;
+pub(crate) use services::TurnServices;
 
 use crate::arrival::{Arrival, Arrivals};
 use crate::complete::Completer;
@@ -41,17 +42,14 @@ pub(crate) struct Effects {
     pub agents: Vec<Arc<dyn Agent>>,
     completions: Completions,
     pub pace: Arc<Pace>,
-    pub shelves: Shelves,
+    pub services: TurnServices,
     runs: HashMap<RunId, Running>,
 }
 
-/// A turn that runs, and what its agent waits for.
+/// A turn that runs, and the replies its agent waits for.
 struct Running {
     task: AbortHandle,
-    replies: Replies,
-    session: ChannelUri,
-    chat: ChannelId,
-    directories: Vec<String>,
+    replies: PendingReplies,
 }
 
 impl Effects {
@@ -62,9 +60,9 @@ impl Effects {
         agents: Vec<Arc<dyn Agent>>,
     ) -> Self {
         let completions = Completions::new(Completer::new(bodies.discovery()));
-        let shelves = Shelves::new(journal.clone(), bodies.clone());
+        let services = TurnServices::new(journal.clone(), bodies.clone());
         Self {
-            shelves,
+            services,
             arrivals,
             journal,
             bodies,
@@ -83,7 +81,7 @@ impl Effects {
                 .await
                 .map_err(|error| ReadFailed(error.to_string()));
             if let Err(failed) = &answer {
-                tracing::warn!(error = %failed, "a read failed");
+                tracing::warn!(error = %failed, "a query of the journal failed");
             }
             send(&arrivals, Input::Read { ticket, answer }).await;
         });
@@ -95,7 +93,7 @@ impl Effects {
         tokio::spawn(async move {
             let fetched = bodies.fetch(fetch, &journal).await;
             if let Err(failed) = &fetched {
-                tracing::error!(error = %failed, "content cannot be read");
+                tracing::error!(error = %failed, "content that a client asked for cannot be read");
             }
             send(&arrivals, Input::Fetched { ticket, fetched }).await;
         });
@@ -104,9 +102,9 @@ impl Effects {
     pub fn keep(&self, ticket: Ticket, bodies: Vec<Body>) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         tokio::spawn(async move {
-            let kept = store.compose(bodies).await;
+            let kept = store.store_bodies(bodies).await;
             if let Err(failed) = &kept {
-                tracing::warn!(error = %failed, "a client's bodies are not kept");
+                tracing::warn!(error = %failed, "bodies of a client are not stored; what holds them is refused");
             }
             send(&arrivals, Input::Kept { ticket, kept }).await;
         });
@@ -115,7 +113,7 @@ impl Effects {
     pub fn compose(&self, ticket: Ticket, compose: Compose) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         tokio::spawn(async move {
-            let composed = store.understand(compose).await;
+            let composed = store.compose_message(compose).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
         });
     }
@@ -144,7 +142,7 @@ impl Effects {
         let agent = self.agent(&provider);
         let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
-            let failure = || AgentFailure {
+            let failure = || AgentError {
                 error_type: "agentMissing".to_owned(),
                 message: format!("this host has no agent `{provider}` any more"),
                 resumable: false,
@@ -156,28 +154,31 @@ impl Effects {
                 result,
             };
             send(&arrivals, started).await;
-            // The session is ready by now: nobody waits for what is rendered at its start.
+            // The session is ready by now: nobody waits for the prompt at its start.
             let facts = SessionFacts {
                 conversation: session.to_string(),
                 working_directories,
             };
             if let Some(agent) = agent
-                && let Some(sections) = agent.opening(facts, config).await
+                && let Some(sections) = agent.opening_prompt(facts, config).await
             {
-                let sections = words::sections(sections);
-                send(&arrivals, Input::Opening { session, sections }).await;
+                send(&arrivals, Input::OpeningPrompt { session, sections }).await;
             }
         });
     }
 
-    /// What was rendered when a session began is kept for the operator.
-    pub fn opened(&self, session: &ChannelUri, rendered: &Rendered) {
-        render::note(&self.journal, session, rendered);
+    /// Records a render for the operator.
+    pub fn record_render(&self, session: &ChannelUri, rendered: Box<Rendered>) {
+        let opens_session = rendered.turn_id.is_none();
+        renders::record(&self.journal, session, rendered);
+        if !opens_session {
+            return; // the turn goes on: its next batch takes the record along
+        }
         let journal = self.journal.clone();
-        // Nothing else may be written for a while: an empty batch takes the note along.
+        // Nothing else may be written for a while: an empty batch takes the record along.
         tokio::spawn(async move {
             if let Err(error) = journal.append(Batch::default()).await {
-                tracing::debug!(%error, "a render is not kept");
+                tracing::debug!(%error, "the render at the start of a session is not recorded");
             }
         });
     }
@@ -185,65 +186,29 @@ impl Effects {
     pub fn run_turn(&mut self, turn: TurnRun) {
         self.runs.retain(|_, run| !run.task.is_finished());
         let agent = self.agent(&turn.provider);
-        let (run, session) = (turn.run, turn.session.clone());
+        let run = turn.run;
         self.pace.began(run);
-        let replies = Replies::default();
-        let (chat, directories) = (turn.history.chat, turn.working_directories.clone());
+        let replies = PendingReplies::default();
         let task = tokio::spawn(run_turn::run(
             agent,
             turn,
             replies.clone(),
             self.arrivals.clone(),
-            self.shelves.clone(),
+            self.services.clone(),
             Arc::clone(&self.pace),
         ));
         let task = task.abort_handle();
-        let running = Running {
-            task,
-            replies,
-            session,
-            chat,
-            directories,
-        };
-        self.runs.insert(run, running);
+        self.runs.insert(run, Running { task, replies });
     }
 
-    /// Tells a run what it waits for. A run that is gone, or waits no more, hears nothing.
+    /// Hands a run the reply it waits for. A run that is gone, or waits no more, gets none.
     pub fn reply(&self, run: RunId, reply: AgentReply) {
         let Some(running) = self.runs.get(&run) else {
-            return tracing::debug!(?run, "a reply for a run that is gone");
+            return tracing::debug!(?run, "reply dropped: the run is gone");
         };
-        if let AgentReply::Rendered { rendered, .. } = &reply {
-            render::note(&self.journal, &running.session, rendered);
+        if running.replies.deliver(reply).is_err() {
+            tracing::debug!(?run, "reply dropped: the run is not waiting");
         }
-        if let AgentReply::Steered {
-            steer,
-            message: message @ Some(_),
-            message_id: Some(id),
-        } = reply
-        {
-            return self.steer(running, steer, message, id);
-        }
-        if running.replies.deliver(words::reply(reply)).is_err() {
-            tracing::debug!(?run, "a reply that nobody waits for");
-        }
-    }
-
-    /// What the user says in between means what was found out when it was sent.
-    fn steer(&self, running: &Running, steer: u64, message: Option<Value>, id: String) {
-        let messages = self.shelves.messages(running.chat, &running.directories);
-        let replies = running.replies.clone();
-        tokio::spawn(async move {
-            let user = messages.one(id).await;
-            let reply = agents::AgentReply::Steered {
-                steer,
-                message,
-                user,
-            };
-            if replies.deliver(reply).is_err() {
-                tracing::debug!("a word in between that nobody waits for");
-            }
-        });
     }
 
     pub fn stop_turn(&mut self, run: RunId) {
@@ -264,7 +229,7 @@ impl Effects {
 /// Hands an input to the kernel. Nobody listens any more only when the host is going down.
 async fn send(arrivals: &Arrivals, input: Input) {
     if arrivals.send(Arrival::Input(input)).await.is_err() {
-        tracing::debug!("an effect ended after the host did");
+        tracing::debug!("an effect ended after the kernel did; its input is dropped");
     }
 }
 

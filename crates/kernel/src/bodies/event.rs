@@ -1,64 +1,69 @@
 //! What an agent says: its runner keeps the bodies before the kernel hears of them.
 
+use agent_api::AgentEvent;
 use serde_json::{Value, json};
 use wire::Digest;
 
 use super::{Body, clip_content, fill, lift_result};
-use crate::io::TurnEvent;
 
 /// Lifts what is too large for state out of an event. What only shows a call that still runs is clipped.
-pub fn lift_event(event: &mut TurnEvent, bytes_max: usize) -> Vec<Body> {
+pub fn lift_event(event: &mut AgentEvent, bytes_max: usize) -> Vec<Body> {
     match event {
-        TurnEvent::ToolContent { content, .. } => {
+        AgentEvent::ToolContent { content, .. } => {
             clip_content(content, bytes_max);
             Vec::new()
         }
-        TurnEvent::ToolCompleted {
-            result: Value::Object(result),
-            ..
-        } => lift_result(result, bytes_max),
+        AgentEvent::ToolCompleted { result, .. } => lift_result(result.object_mut(), bytes_max),
         _ => Vec::new(),
     }
 }
 
 /// Fills in the names of what was kept. What could not be is said in its place: the call is over all the same.
 pub fn settle_event(
-    event: &mut TurnEvent,
+    event: &mut AgentEvent,
     places: Vec<String>,
     kept: Result<Vec<(String, Digest)>, String>,
 ) {
-    let TurnEvent::ToolCompleted { result, .. } = event else {
+    let AgentEvent::ToolCompleted { result, .. } = event else {
         return;
     };
+    let object = result.object_mut();
+    let mut value = Value::Object(std::mem::take(object));
     match kept {
-        Ok(names) => fill(result, names),
+        Ok(names) => fill(&mut value, names),
         Err(why) => {
             for place in places {
-                if let Some(reference) = result.pointer_mut(&place) {
+                if let Some(reference) = value.pointer_mut(&place) {
                     let text = format!("[{} bytes are lost: {why}]", reference["sizeHint"]);
                     *reference = json!({"type": "text", "text": text});
                 }
             }
         }
     }
+    if let Value::Object(filled) = value {
+        *object = filled;
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use agent_api::ToolResult;
+
     use super::*;
 
-    fn completed() -> TurnEvent {
+    fn completed() -> AgentEvent {
         let content = json!([{"type": "text", "text": "x".repeat(70_000)}]);
-        TurnEvent::ToolCompleted {
+        let content = content.as_array().cloned().unwrap();
+        AgentEvent::ToolCompleted {
             call: 1,
-            result: json!({"success": true, "pastTenseMessage": "", "content": content}),
+            result: ToolResult::new(true, "").with_content(content),
             review: false,
         }
     }
 
-    fn content_of(event: &TurnEvent) -> &Value {
+    fn content_of(event: &AgentEvent) -> &Value {
         match event {
-            TurnEvent::ToolCompleted { result, .. } => &result["content"],
+            AgentEvent::ToolCompleted { result, .. } => result.get("content").unwrap(),
             other => panic!("{other:?}"),
         }
     }

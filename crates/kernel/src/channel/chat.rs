@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use agent_api::TextKind;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use super::{Body, Channel};
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
 use crate::chats::summary_of;
-use crate::io::{Compacted, RunId, TextKind};
+use crate::io::{Compacted, RunId};
 use crate::load::{Memo, turns_of};
 use crate::message::{not_a_user_message, size_of, too_large};
 use crate::record::{ChannelId, Seq, TurnPage};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use agent_api::AgentError;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::dispatchable::SessionAction;
@@ -14,7 +15,7 @@ use crate::Kernel;
 use crate::authority::{Permit, Refusal};
 use crate::chore::Chore;
 use crate::config;
-use crate::io::{AgentFailure, Effect};
+use crate::io::Effect;
 use crate::speak::Sender;
 
 /// Longest title taken from a client, in bytes: it travels in every summary.
@@ -279,7 +280,7 @@ impl Kernel {
     }
 
     /// The agent is there, or never will be: turns that were waiting start or end (G-09).
-    pub(crate) fn session_started(&mut self, uri: &ChannelUri, result: Result<(), AgentFailure>) {
+    pub(crate) fn session_started(&mut self, uri: &ChannelUri, result: Result<(), AgentError>) {
         if self
             .session_state(uri)
             .is_none_or(|state| state.lifecycle != "creating")
@@ -307,7 +308,7 @@ impl Kernel {
                     None,
                 );
                 for chat in self.chats_in_memory(uri) {
-                    let failure = AgentFailure {
+                    let failure = AgentError {
                         resumable: false,
                         ..failure.clone()
                     };

@@ -1,12 +1,14 @@
 //! Tool calls, as an agent makes them: its own, and those it asks a client to carry out (G-07, H-196 to H-200).
 
+use agent_api::{AgentError, AgentEvent, ToolStart};
 use serde_json::{Value, json};
+use wire::published::state::{ToolCallClientContributor, ToolCallContributor};
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri, Object};
 
 use crate::Kernel;
 use crate::channel::chat::{Call, Executor};
-use crate::io::{AgentFailure, RunId, Timer, ToolStart, TurnEvent};
+use crate::io::{RunId, Timer};
 
 impl Kernel {
     /// An agent's word about one of its tool calls.
@@ -15,13 +17,13 @@ impl Kernel {
         uri: &ChannelUri,
         turn_id: &str,
         run: RunId,
-        event: TurnEvent,
+        event: AgentEvent,
     ) {
         match event {
-            TurnEvent::ToolStarted { call, start } => {
+            AgentEvent::ToolStarted { call, start } => {
                 self.start_call(uri, turn_id, call, Executor::Agent, *start);
             }
-            TurnEvent::ToolInput { call, text } => {
+            AgentEvent::ToolInput { call, text } => {
                 self.on_call(
                     uri,
                     turn_id,
@@ -30,22 +32,22 @@ impl Kernel {
                     json!({"content": text}),
                 );
             }
-            TurnEvent::ToolReady { call, fields } => {
-                let fields = Value::Object(fields);
+            AgentEvent::ToolReady { call, ready } => {
+                let fields = Value::Object(ready.into_object());
                 if self.on_call(uri, turn_id, call, "chat/toolCallReady", fields) {
                     self.chat_followed(uri);
                 }
             }
-            TurnEvent::ToolContent { call, content } => {
+            AgentEvent::ToolContent { call, content } => {
                 let fields = json!({"content": content});
                 self.on_call(uri, turn_id, call, "chat/toolCallContentChanged", fields);
             }
-            TurnEvent::ToolCompleted {
+            AgentEvent::ToolCompleted {
                 call,
                 result,
                 review,
             } => {
-                let mut fields = json!({"result": result});
+                let mut fields = json!({"result": result.into_object()});
                 if review {
                     fields["requiresResultConfirmation"] = json!(true);
                 }
@@ -53,29 +55,29 @@ impl Kernel {
                     self.chat_followed(uri);
                 }
             }
-            TurnEvent::ClientTool {
+            AgentEvent::ClientTool {
                 call,
                 name,
                 input,
                 timeout_ms,
             } => self.call_client(uri, turn_id, (run, call), &name, &input, timeout_ms),
-            TurnEvent::PartOpened { .. }
-            | TurnEvent::Text { .. }
-            | TurnEvent::Notice { .. }
-            | TurnEvent::Usage(_)
-            | TurnEvent::Title(_)
-            | TurnEvent::Activity(_)
-            | TurnEvent::Checkpoint(_)
-            | TurnEvent::Noted(_)
-            | TurnEvent::Compacted { .. }
-            | TurnEvent::ContentRef(_)
-            | TurnEvent::Asked { .. }
-            | TurnEvent::SteerPoint { .. }
-            | TurnEvent::SettingsAsked { .. }
-            | TurnEvent::Render { .. }
-            | TurnEvent::Spawned { .. }
-            | TurnEvent::Completed
-            | TurnEvent::Failed(_) => {} // not about a call
+            AgentEvent::PartOpened { .. }
+            | AgentEvent::Text { .. }
+            | AgentEvent::Notice { .. }
+            | AgentEvent::Usage(_)
+            | AgentEvent::Title(_)
+            | AgentEvent::Activity(_)
+            | AgentEvent::Checkpoint(_)
+            | AgentEvent::Notes(_)
+            | AgentEvent::Compacted { .. }
+            | AgentEvent::ContentRef(_)
+            | AgentEvent::InputRequested { .. }
+            | AgentEvent::SteerPoint { .. }
+            | AgentEvent::SettingsRequested { .. }
+            | AgentEvent::Render { .. }
+            | AgentEvent::Spawned { .. }
+            | AgentEvent::Completed
+            | AgentEvent::Failed(_) => {} // not about a call
         }
     }
 
@@ -133,7 +135,7 @@ impl Kernel {
             Ok(action) => self.act(uri, action, None) == Reduced::Changed,
             Err(error) => {
                 self.stop_run(uri);
-                let failure = AgentFailure {
+                let failure = AgentError {
                     error_type: "agentUnreadable".to_owned(),
                     message: format!("the agent said what nobody can read: {error}"),
                     resumable: false,
@@ -159,7 +161,9 @@ impl Kernel {
         let (by, contributor) = match &owner {
             Some((client_id, _)) => (
                 Executor::Client,
-                Some(json!({"kind": "client", "clientId": client_id})),
+                Some(ToolCallContributor::Client(ToolCallClientContributor {
+                    client_id: client_id.clone(),
+                })),
             ),
             None => (Executor::Client, None),
         };

@@ -1,6 +1,7 @@
 //! Tool calls, as clients may act on them: consent to them, review their results, carry out their own (host-rules
 //! section 10). The first to confirm wins; whoever comes later, or after the turn, is refused (G-10, H-190).
 
+use agent_api::{AgentReply, ToolResult};
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
 use wire::state::ChatState;
@@ -9,7 +10,7 @@ use wire::{Action, ChannelUri, Object};
 use crate::Kernel;
 use crate::authority::{Permit, Refusal};
 use crate::channel::chat::Executor;
-use crate::io::{AgentReply, Effect};
+use crate::io::Effect;
 use crate::message::not_a_user_message;
 use crate::speak::Sender;
 
@@ -213,7 +214,7 @@ impl Kernel {
     }
 
     /// The `ToolCallResult` of a completed call.
-    fn result_of(&self, uri: &ChannelUri, id: &str) -> Option<Value> {
+    fn result_of(&self, uri: &ChannelUri, id: &str) -> Option<ToolResult> {
         let call = self.call_of(uri, id)?;
         if status_of(call) != "completed" {
             return None;
@@ -228,7 +229,8 @@ impl Kernel {
         let result = fields
             .into_iter()
             .filter_map(|field| Some((field.to_owned(), call.get(field)?.clone())));
-        Some(Value::Object(result.collect()))
+        // What is recorded was readable, so this cannot fail.
+        ToolResult::from_object(result.collect()).ok()
     }
 
     /// Says something to the run that waits for a call of this chat.
@@ -251,6 +253,6 @@ impl Kernel {
     }
 }
 
-fn denied() -> Value {
-    json!({"success": false, "pastTenseMessage": "Denied by the user", "error": {"message": "denied by the user"}})
+fn denied() -> ToolResult {
+    ToolResult::failed("Denied by the user", "denied by the user")
 }

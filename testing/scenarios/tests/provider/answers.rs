@@ -6,7 +6,7 @@ use std::time::Duration;
 use agents::provider::ModelEvent::{
     CallInput, CallStarted, Reasoning, Refusal, Stopped, Text, Usage,
 };
-use agents::provider::{self, Endpoint, ModelEvent, Patience, StopReason};
+use agents::provider::{self, Endpoint, ModelEvent, StopReason, Timeouts};
 use serde_json::json;
 use testkit::{Answer, Call, Gate, ModelServer};
 use tokio::sync::mpsc;
@@ -228,9 +228,9 @@ async fn a_server_that_has_stopped_is_not_awaited_for_long() {
     let server = ModelServer::start().await;
     let never = Gate::new();
     server.answers([Answer::says(["a"]).waits_after_finish(&never)]);
-    let endpoint = endpoint(&server).with_patience(Patience {
+    let endpoint = endpoint(&server).with_timeouts(Timeouts {
         idle: Duration::from_secs(1),
-        ..Patience::default()
+        ..Timeouts::default()
     });
     let heard = ask(&endpoint).await;
     heard.ended.as_ref().unwrap();

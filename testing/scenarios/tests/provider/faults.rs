@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use agents::provider::ProviderErrorKind::{
-    Interrupted, Rejected, Unauthorized, Unavailable, Unfit, Unreadable,
+    Interrupted, MediaRejected, Rejected, Unauthorized, Unavailable, Unreadable,
 };
-use agents::provider::{self, Endpoint, ModelEvent, Patience};
+use agents::provider::{self, Endpoint, ModelEvent, Timeouts};
 use testkit::{Answer, Gate, ModelServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -80,31 +80,31 @@ async fn what_another_try_would_not_change_is_tried_once() {
         (
             Answer::error(401, "who?"),
             Unauthorized,
-            "wants a key (401): who?",
+            "requires a key (401): who?",
         ),
         (
             Answer::error(402, "pay"),
             Unauthorized,
-            "wants to be paid (402): pay",
+            "requires payment (402): pay",
         ),
         (
             Answer::error(403, "no"),
             Unauthorized,
-            "wants a key (403): no",
+            "requires a key (403): no",
         ),
         (
             Answer::error(404, "no m"),
             Rejected,
-            "knows no such model or address (404): no m",
+            "does not know this model or address (404): no m",
         ),
         (
             Answer::status(413, ""),
-            Unfit,
-            "does not take so much at once (413)",
+            MediaRejected,
+            "does not take requests of this size (413)",
         ),
         (
             Answer::error(400, "this model takes no image input"),
-            Unfit,
+            MediaRejected,
             "does not take the request (400): this model takes no image input",
         ),
         (
@@ -140,12 +140,12 @@ async fn what_another_try_would_not_change_is_tried_once() {
         (
             Answer::raw("data: {{{\n\n"),
             Unreadable,
-            "sends what is no answer: {{{",
+            "sent an invalid response: {{{",
         ),
         (
             Answer::raw(b"data: \xff\xfe\n\n"),
             Unreadable,
-            "sends what is no answer: \u{FFFD}\u{FFFD}",
+            "sent an invalid response: \u{FFFD}\u{FFFD}",
         ),
     ] {
         let (heard, tries) = ask_one_with(answer).await;
@@ -280,10 +280,10 @@ async fn silence_has_an_end() {
     let server = ModelServer::start().await;
     let never = Gate::new();
     let impatient = |first_event, idle| {
-        endpoint(&server).with_patience(Patience {
+        endpoint(&server).with_timeouts(Timeouts {
             first_event: Duration::from_millis(first_event),
             idle: Duration::from_millis(idle),
-            ..Patience::default()
+            ..Timeouts::default()
         })
     };
     let (short, long) = (20, 60_000);
@@ -367,6 +367,6 @@ async fn a_list_that_is_none() {
     assert_eq!(error.kind, Rejected);
     assert_eq!(
         error.message,
-        "the model server knows no such model or address (404): no such address"
+        "the model server does not know this model or address (404): no such address"
     );
 }

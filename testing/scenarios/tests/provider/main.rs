@@ -7,8 +7,8 @@ mod keys;
 use std::time::Duration;
 
 use agents::provider::{
-    self, Endpoint, ModelEvent, ModelMessage, ModelRequest, Patience, ProviderError,
-    ProviderErrorKind,
+    self, Endpoint, ModelEvent, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind,
+    Timeouts,
 };
 use testkit::ModelServer;
 use tokio::sync::mpsc;
@@ -52,9 +52,9 @@ fn endpoint(server: &ModelServer) -> Endpoint {
 }
 
 fn eager(endpoint: Endpoint) -> Endpoint {
-    endpoint.with_patience(Patience {
+    endpoint.with_timeouts(Timeouts {
         back_off: Duration::from_millis(1),
-        ..Patience::default()
+        ..Timeouts::default()
     })
 }
 

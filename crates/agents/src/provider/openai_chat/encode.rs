@@ -44,7 +44,7 @@ pub fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
 }
 
 fn messages(request: &ModelRequest) -> Value {
-    let system = Some(prompt::joined(&request.system)).filter(|system| !system.is_empty());
+    let system = Some(prompt::join(&request.system)).filter(|system| !system.is_empty());
     let system = system.map(|system| json!({"role": "system", "content": system}));
     system
         .into_iter()
@@ -98,6 +98,7 @@ fn tool(tool: &ToolSpec) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agent_api::Section;
 
     fn check(request: &ModelRequest, expected: &Value) {
         let body: Value = serde_json::from_slice(&encode(request, "max_tokens")).unwrap();
@@ -124,7 +125,7 @@ mod tests {
     fn a_request_with_everything() {
         let request = ModelRequest {
             model: "qwen3".to_owned(),
-            system: vec![prompt::Section::new("tone", "Be brief.")],
+            system: vec![Section::new("tone", "Be brief.")],
             messages: vec![
                 ModelMessage::User("read both".into()),
                 ModelMessage::Assistant {

@@ -12,7 +12,7 @@ mod models;
 mod tests;
 
 use super::ProviderErrorKind::{Interrupted, Unreadable};
-use super::complaint::{self, Complaint};
+use super::error_body::{self, ErrorBody};
 use super::sse::{self, EventKind};
 use super::{Decode, Flow, ModelEvent, ProviderError, StopReason, Usage};
 use calls::Calls;
@@ -26,7 +26,7 @@ pub const MODELS_PATH: &[&str] = &["models"];
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 const END_MARK: &str = "[DONE]";
-/// What is shown of bytes that are no answer.
+/// What is shown of an invalid response.
 const EXCERPT_CHARS: usize = 120;
 
 /// One answer being read.
@@ -39,7 +39,7 @@ pub struct Decoder {
     done: bool,
 }
 
-/// What kind of body it is, as soon as that can be told.
+/// What kind of body it is, as soon as that is known.
 enum Body {
     /// With the part of a byte order mark that has come.
     Unknown(Vec<u8>),
@@ -167,7 +167,7 @@ impl Decoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         if message.kind == EventKind::Error {
-            return Err(reported(&Complaint::from_body(message.data.as_bytes())));
+            return Err(reported(&ErrorBody::from_body(message.data.as_bytes())));
         }
         if message.data.trim() == END_MARK {
             return self.conclude(events);
@@ -185,7 +185,7 @@ impl Decoder {
                 match serde_json::from_str(text) {
                     // Some brokers wrap their complaints in a list.
                     Ok(value) => {
-                        Err(Complaint::from_json(&value).map_or(error, |said| reported(&said)))
+                        Err(ErrorBody::from_json(&value).map_or(error, |said| reported(&said)))
                     }
                     Err(fault) if fault.is_eof() => Err(broken_off()),
                     Err(_) => Err(error),
@@ -201,20 +201,20 @@ impl Decoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         let chunk: Chunk = serde_json::from_str(text).map_err(|_| {
-            let excerpt: String = complaint::one_line(text)
+            let excerpt: String = error_body::one_line(text)
                 .chars()
                 .take(EXCERPT_CHARS)
                 .collect();
             ProviderError::new(
                 Unreadable,
-                format!("the model server sends what is no answer: {excerpt}"),
+                format!("the model server sent an invalid response: {excerpt}"),
             )
         })?;
-        if chunk.may_complain()
+        if chunk.may_be_error()
             && let Ok(value) = serde_json::from_str(text)
-            && let Some(complaint) = Complaint::from_json(&value)
+            && let Some(error_body) = ErrorBody::from_json(&value)
         {
-            return Err(reported(&complaint));
+            return Err(reported(&error_body));
         }
         self.usage = chunk.usage().or(self.usage);
         for choice in chunk.choices.into_iter().flatten().filter(Choice::is_first) {
@@ -280,10 +280,10 @@ fn broken_off() -> ProviderError {
 }
 
 /// What a server complained of in the place of an answer.
-fn reported(complaint: &Complaint) -> ProviderError {
-    let message = match complaint.message.as_str() {
+fn reported(error_body: &ErrorBody) -> ProviderError {
+    let message = match error_body.message.as_str() {
         "" => "the model server reports an error".to_owned(),
         said => format!("the model server reports an error: {said}"),
     };
-    ProviderError::new(complaint.kind(), message)
+    ProviderError::new(error_body.kind(), message)
 }

@@ -321,25 +321,25 @@ fn what_is_no_answer() {
     check(
         "data: hello\n\n",
         expect![[r#"
-        Unreadable: the model server sends what is no answer: hello
+        Unreadable: the model server sent an invalid response: hello
     "#]],
     );
     check(
         "data: [1,2]\n\n",
         expect![[r#"
-        Unreadable: the model server sends what is no answer: [1,2]
+        Unreadable: the model server sent an invalid response: [1,2]
     "#]],
     );
     check(
         "[1]",
         expect![[r#"
-        Unreadable: the model server sends what is no answer: [1]
+        Unreadable: the model server sent an invalid response: [1]
     "#]],
     );
     check(
         "{\"choices\":7}",
         expect![[r#"
-        Unreadable: the model server sends what is no answer: {"choices":7}
+        Unreadable: the model server sent an invalid response: {"choices":7}
     "#]],
     );
     check(

@@ -1,9 +1,10 @@
 //! What a turn is resumed from: the next step, and what `{{last}}` and `{{steering}}` stood for (G-04).
 
+use agent_api::AgentError;
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::super::substitute::Scope;
-use crate::agent::AgentError;
 
 /// What the host keeps of a turn at most (G-04).
 pub(super) const CHECKPOINT_BYTES_MAX: usize = 64 * 1_024;
@@ -18,7 +19,7 @@ pub(super) struct Checkpoint {
 }
 
 /// The checkpoint before a step. What does not fit is forgotten, the longer of the two first.
-pub(super) fn taken(next_step: usize, scope: &Scope) -> Vec<u8> {
+pub(super) fn encode(next_step: usize, scope: &Scope) -> Bytes {
     let write = |last: &str, steering: &str| {
         let mut out = format!("{{\"step\":{next_step}");
         if scope.last != "{}" {
@@ -30,7 +31,7 @@ pub(super) fn taken(next_step: usize, scope: &Scope) -> Vec<u8> {
             out.push_str(&json!(steering).to_string());
         }
         out.push('}');
-        out.into_bytes()
+        Bytes::from(out)
     };
     let (last, steering) = (scope.last.as_str(), scope.steering.as_str());
     let one = if last.len() >= steering.len() {
@@ -90,7 +91,7 @@ mod tests {
 
     fn resumed(from: &Scope) -> (usize, Scope) {
         let mut into = scope("{\"stale\":true}", "stale");
-        let data = taken(7, from);
+        let data = encode(7, from);
         assert!(data.len() <= CHECKPOINT_BYTES_MAX);
         let step = Checkpoint::read(&data).unwrap().restore(&mut into);
         (step, into)
@@ -108,7 +109,7 @@ mod tests {
             after.last,
             r#"{"response":"accept","answers":{"b":1.5,"a":"\""}}"#
         );
-        assert_eq!(taken(3, &scope("{}", "")), b"{\"step\":3}");
+        assert_eq!(encode(3, &scope("{}", "")), &b"{\"step\":3}"[..]);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The steps that call a tool. A denied call is over: it is not completed, and the scene goes on.
 
+use agent_api::{AgentEvent, AgentReply, ToolReady, ToolResult, ToolStart};
 use serde_json::{Value, json};
 
 use super::super::shape::Shaped;
 use super::super::step::{ClientTool, Confirm, Confirmation, Outcome, Tool};
-use super::{Stage, Stop, out_of_place, put};
-use crate::event::{AgentEvent, AgentReply, ToolStart};
+use super::{ScenePlayer, Stop, insert_some, unexpected_reply};
 use wire::Object;
+use wire::published::common::StringOrMarkdown;
+use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
 /// A call with everything in it substituted, before anything of it is said: no call is left half played.
 struct Call {
@@ -20,18 +22,18 @@ struct Call {
     /// What it runs with; a user may have edited it.
     input: String,
     /// What is shown when someone is asked.
-    confirmation: Object,
-    reconfirm: Option<Value>,
+    confirmation: ToolReady,
+    reconfirm: Option<StringOrMarkdown>,
     updates: Vec<Vec<Value>>,
-    result: Option<Object>,
-    /// Who decided what, as `{{last}}` tells it.
+    result: Option<ToolResult>,
+    /// The decision, for `{{last}}`.
     approved: bool,
     selected_option: Option<Value>,
     suggestion: Option<Value>,
 }
 
-impl Stage<'_> {
-    pub(super) async fn tool(&mut self, tool: &Tool) -> Result<(), Stop> {
+impl ScenePlayer<'_> {
+    pub(super) async fn call_tool(&mut self, tool: &Tool) -> Result<(), Stop> {
         let mut call = self.call(tool)?;
         let number = call.number;
         let start = ToolStart {
@@ -41,34 +43,33 @@ impl Stage<'_> {
         };
         self.send(AgentEvent::ToolStarted {
             call: number,
-            start,
+            start: Box::new(start),
         })
         .await?;
         for (n, chunk) in std::mem::take(&mut call.chunks).into_iter().enumerate() {
-            self.breathe(n).await;
+            self.pause_before_chunk(n).await;
             self.send(AgentEvent::ToolInput {
                 call: number,
                 text: chunk,
             })
             .await?;
         }
-        let intent = json!(call.intent);
+        let intent = StringOrMarkdown::from(call.intent.clone());
         match tool.confirm {
             Confirm::Auto => {
-                let mut fields = call.ready(intent);
-                fields.insert("confirmed".to_owned(), json!("not-needed"));
-                self.send(AgentEvent::ToolReady {
-                    call: number,
-                    fields,
-                })
-                .await?;
+                let ready = Box::new(ToolReady {
+                    confirmed: Some(ToolCallConfirmationReason::NotNeeded),
+                    ..call.ready(intent)
+                });
+                let call = number;
+                self.send(AgentEvent::ToolReady { call, ready }).await?;
             }
             Confirm::Ask => self.confirm(&mut call, intent).await?,
         }
         if call.approved {
             self.run(&mut call, tool.confirm_result).await?;
         }
-        self.answered(call.last());
+        self.set_last(call.last());
         Ok(())
     }
 
@@ -90,13 +91,11 @@ impl Stage<'_> {
         }
         let result = call.result.get_or_insert_with(|| {
             let text = json!({"type": "text", "text": call.input});
-            let result =
-                json!({"success": true, "pastTenseMessage": call.outcome, "content": [text]});
-            result.as_object().cloned().unwrap_or_default()
+            ToolResult::new(true, call.outcome.clone()).with_content(vec![text])
         });
         let completed = AgentEvent::ToolCompleted {
             call: number,
-            result: Value::Object(result.clone()),
+            result: result.clone(),
             review,
         };
         if !review {
@@ -107,17 +106,20 @@ impl Stage<'_> {
                 call.approved = approved;
                 Ok(())
             }
-            reply => Err(out_of_place(&reply)),
+            reply => Err(unexpected_reply(&reply)),
         }
     }
 
     /// Asks whether the call may run, or go on.
-    async fn confirm(&self, call: &mut Call, message: Value) -> Result<(), Stop> {
-        let mut fields = call.ready(message);
-        fields.extend(call.confirmation.clone());
+    async fn confirm(&self, call: &mut Call, message: StringOrMarkdown) -> Result<(), Stop> {
+        let ready = ToolReady {
+            invocation_message: message,
+            tool_input: Some(ToolInput::Inline(call.input.clone())),
+            ..call.confirmation.clone()
+        };
         let asked = AgentEvent::ToolReady {
             call: call.number,
-            fields,
+            ready: Box::new(ready),
         };
         match self.ask(asked).await? {
             AgentReply::ToolDecided {
@@ -133,7 +135,7 @@ impl Stage<'_> {
                 call.suggestion = suggestion;
                 Ok(())
             }
-            reply => Err(out_of_place(&reply)),
+            reply => Err(unexpected_reply(&reply)),
         }
     }
 
@@ -157,9 +159,9 @@ impl Stage<'_> {
         let updates = updates.map(|(n, update)| self.values(update, &format!("tool.updates[{n}]")));
         let result = tool.result.as_ref();
         Ok(Call {
-            number: self.part(0),
+            number: self.part_number(0),
             confirmation: self.confirmation(&tool.confirmation)?,
-            reconfirm: self.value(tool.reconfirm.as_ref(), "tool.reconfirm")?,
+            reconfirm: self.markdown(tool.reconfirm.as_ref(), "tool.reconfirm")?,
             updates: updates.collect::<Result<_, _>>()?,
             result: result
                 .map(|result| self.result(result, &display, &outcome))
@@ -176,17 +178,7 @@ impl Stage<'_> {
         })
     }
 
-    fn confirmation(&self, confirmation: &Confirmation) -> Result<Object, Stop> {
-        let mut fields = Object::new();
-        let title = self.value(confirmation.title.as_ref(), "tool.title")?;
-        put(&mut fields, "confirmationTitle", title);
-        if !confirmation.edits.is_empty() {
-            let items = self.values(&confirmation.edits, "tool.edits")?;
-            fields.insert("edits".to_owned(), json!({"items": items}));
-        }
-        if confirmation.editable {
-            fields.insert("editable".to_owned(), json!(true));
-        }
+    fn confirmation(&self, confirmation: &Confirmation) -> Result<ToolReady, Stop> {
         let options = if confirmation.options.is_empty() {
             vec![
                 json!({"id": "approve", "label": self.words.approve, "kind": "approve"}),
@@ -195,45 +187,41 @@ impl Stage<'_> {
         } else {
             self.values(&confirmation.options, "tool.options")?
         };
-        fields.insert("options".to_owned(), Value::Array(options));
-        Ok(fields)
+        Ok(ToolReady {
+            confirmation_title: self.markdown(confirmation.title.as_ref(), "tool.title")?,
+            edits: self.values(&confirmation.edits, "tool.edits")?,
+            editable: confirmation.editable,
+            options,
+            ..ToolReady::default()
+        })
     }
 
     /// A `ToolCallResult` (H-208).
-    fn result(&self, outcome: &Outcome, display: &str, done: &str) -> Result<Object, Stop> {
-        let message = self.value(outcome.message.as_ref(), "tool.result.message")?;
+    fn result(&self, outcome: &Outcome, display: &str, done: &str) -> Result<ToolResult, Stop> {
+        let message = self.markdown(outcome.message.as_ref(), "tool.result.message")?;
         let message = message.unwrap_or_else(|| match outcome.success {
-            true => json!(done),
-            false => json!(self.words.failed(display)),
+            true => done.into(),
+            false => self.words.failed(display).into(),
         });
-        let mut result = Object::new();
-        result.insert("success".to_owned(), json!(outcome.success));
-        result.insert("pastTenseMessage".to_owned(), message);
+        let mut result = ToolResult::new(outcome.success, message);
         if let Some(content) = &outcome.content {
-            let content = self.values(content, "tool.result.content")?;
-            result.insert("content".to_owned(), Value::Array(content));
+            result = result.with_content(self.values(content, "tool.result.content")?);
         }
-        let structured = outcome.structured.as_ref();
-        let structured = structured.map(|fields| self.scope.substitute_fields(fields));
-        put(
-            &mut result,
-            "structuredContent",
-            structured.map(Value::Object),
-        );
-        let error = outcome.error.as_ref();
-        put(
-            &mut result,
-            "error",
-            error.map(|error| self.scope.substitute_in(error)),
-        );
+        if let Some(structured) = &outcome.structured {
+            let structured = self.scope.substitute_fields(structured);
+            result = result.with_structured_content(structured);
+        }
+        if let Some(error) = &outcome.error {
+            result = result.with_error(self.scope.substitute_in(error));
+        }
         Ok(result)
     }
 
-    pub(super) async fn client_tool(&mut self, tool: &ClientTool) -> Result<(), Stop> {
+    pub(super) async fn call_client_tool(&mut self, tool: &ClientTool) -> Result<(), Stop> {
         let input = self.scope.substitute_fields(&tool.input);
         let text = Value::Object(input.clone()).to_string();
         let asked = AgentEvent::ClientTool {
-            call: self.part(0),
+            call: self.part_number(0),
             name: self.scope.substitute(&tool.name),
             input: Value::Object(input),
             timeout_ms: self.number(&tool.timeout_ms, "client_tool.timeout_ms")?,
@@ -243,8 +231,8 @@ impl Stage<'_> {
             AgentReply::ToolEnded { result, .. } => {
                 last.insert("approved".to_owned(), json!(true));
                 last.insert("input".to_owned(), json!(text));
-                put(&mut last, "success", result.get("success").cloned());
-                put(&mut last, "content", result.get("content").cloned());
+                insert_some(&mut last, "success", result.get("success").cloned());
+                insert_some(&mut last, "content", result.get("content").cloned());
             }
             // A client may deny what it was to run itself (H-199).
             AgentReply::ToolDecided {
@@ -254,26 +242,30 @@ impl Stage<'_> {
             } => {
                 last.insert("approved".to_owned(), json!(false));
                 last.insert("input".to_owned(), json!(text));
-                put(&mut last, "suggestion", suggestion);
+                insert_some(&mut last, "suggestion", suggestion);
             }
-            reply => return Err(out_of_place(&reply)),
+            reply => return Err(unexpected_reply(&reply)),
         }
-        self.answered(last);
+        self.set_last(last);
         Ok(())
     }
 
-    fn value(&self, shaped: Option<&Shaped>, field: &str) -> Result<Option<Value>, Stop> {
-        let value = shaped.map(|shaped| shaped.value(&self.scope));
-        value
+    fn markdown(
+        &self,
+        shaped: Option<&Shaped>,
+        field: &str,
+    ) -> Result<Option<StringOrMarkdown>, Stop> {
+        let markdown = shaped.map(|shaped| shaped.markdown(&self.scope));
+        markdown
             .transpose()
-            .map_err(|what| self.unplayable(field, &what))
+            .map_err(|what| self.play_error(field, &what))
     }
 
     pub(super) fn values(&self, shaped: &[Shaped], field: &str) -> Result<Vec<Value>, Stop> {
         let values = shaped.iter().enumerate().map(|(n, shaped)| {
-            let place = format!("{field}[{n}]");
+            let location = format!("{field}[{n}]");
             let value = shaped.value(&self.scope);
-            value.map_err(|what| self.unplayable(&place, &what))
+            value.map_err(|what| self.play_error(&location, &what))
         });
         values.collect()
     }
@@ -281,24 +273,21 @@ impl Stage<'_> {
 
 impl Call {
     /// The fields of `chat/toolCallReady` that every call has.
-    fn ready(&self, message: Value) -> Object {
-        let mut fields = Object::new();
-        fields.insert("invocationMessage".to_owned(), message);
-        fields.insert("toolInput".to_owned(), json!(self.input));
-        fields
+    fn ready(&self, message: StringOrMarkdown) -> ToolReady {
+        ToolReady::unconfirmed(message, self.input.clone())
     }
 
-    /// What `{{last}}` tells (G-03). A denied result is told to nobody (H-200).
+    /// The value of `{{last}}` (G-03). It has nothing of a denied result (H-200).
     fn last(self) -> Object {
         let result = self.result.filter(|_| self.approved);
         let field = |key: &str| result.as_ref().and_then(|result| result.get(key)).cloned();
         let mut last = Object::new();
         last.insert("approved".to_owned(), json!(self.approved));
         last.insert("input".to_owned(), json!(self.input));
-        put(&mut last, "selectedOption", self.selected_option);
-        put(&mut last, "suggestion", self.suggestion);
-        put(&mut last, "success", field("success"));
-        put(&mut last, "content", field("content"));
+        insert_some(&mut last, "selectedOption", self.selected_option);
+        insert_some(&mut last, "suggestion", self.suggestion);
+        insert_some(&mut last, "success", field("success"));
+        insert_some(&mut last, "content", field("content"));
         last
     }
 }

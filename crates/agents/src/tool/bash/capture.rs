@@ -17,7 +17,7 @@ const WHOLE_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 pub(super) struct Capture {
     /// All of it, or its beginning.
     whole: Vec<u8>,
-    /// Its end, when there is more than can be kept.
+    /// Its end, when there is more than is captured.
     tail: Vec<u8>,
     total: u64,
 }

@@ -37,7 +37,7 @@ const OVERRIDES: [(&str, &str); 5] = [
 ];
 
 /// The environment of a command.
-pub(super) fn without_secrets(hidden: &[String]) -> Vec<(OsString, OsString)> {
+pub(super) fn command_environment(hidden: &[String]) -> Vec<(OsString, OsString)> {
     let mut variables = filter_secrets(std::env::vars_os(), hidden);
     variables.extend(OVERRIDES.map(|(name, value)| (name.into(), value.into())));
     variables

@@ -105,7 +105,7 @@ impl Tool for Bash {
         let command = Command {
             text: input.command.clone(),
             directory: workspace.command_directory()?,
-            variables: environment::without_secrets(workspace.hidden_variables()),
+            variables: environment::command_environment(workspace.hidden_variables()),
             timeout: Duration::from_secs(seconds),
         };
         let (end, capture) = process::run(command, output.clone()).await?;

@@ -87,7 +87,9 @@ pub(super) async fn run(
     match done {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(ToolError(format!("the command could not be run: {error}"))),
-        Err(_) => Err(ToolError("the command could not be followed".to_owned())),
+        Err(_) => Err(ToolError(
+            "the command could not be run: its thread died".to_owned(),
+        )),
     }
 }
 

@@ -86,7 +86,7 @@ fn own_processes(leader: Pid, mark: &Mark) -> Vec<Process> {
     // None of them is older than the leader: most processes need not be looked at closely.
     let since = Process::read(leader).map_or(0, |leader| leader.started);
     let leader = leader.as_raw_nonzero().get();
-    let mut others = all();
+    let mut others = list_processes();
     others.retain(|process| process.is_alive() && process.started >= since);
     let is_own = |process: &Process| process.session == leader || mark.is_on(process.id);
     let (mut own, mut others): (Vec<Process>, Vec<Process>) = others.into_iter().partition(is_own);
@@ -105,7 +105,7 @@ fn own_processes(leader: Pid, mark: &Mark) -> Vec<Process> {
     }
 }
 
-fn all() -> Vec<Process> {
+fn list_processes() -> Vec<Process> {
     let Ok(processes) = fs::read_dir("/proc") else {
         // Without `/proc` only the group of the leader can be killed.
         return Vec::new();

@@ -1,6 +1,7 @@
 //! Renders of system prompts: the newest of each chat, for the operator's eyes alone (G-37).
 
-use kernel::{Asked, Rendered, Section, Transform, TransformFailure};
+use agent_api::Section;
+use kernel::{Asked, Rendered, Transform, TransformFailure};
 use rusqlite::{Connection, Result, params};
 use serde_json::{Value, json};
 
@@ -139,10 +140,7 @@ mod tests {
     use crate::journal::{Journal, Sqlite};
 
     fn rendered(chat: u64, text: &str, transform: Transform) -> Record {
-        let section = |id: &str| Section {
-            id: id.to_owned(),
-            content: format!("{id} {text}"),
-        };
+        let section = |id: &str| Section::new(id.to_owned(), format!("{id} {text}"));
         let rewritten = matches!(transform, Transform::Rewritten(_));
         let rewritten = rewritten.then(|| ("tone".to_owned(), "new".to_owned()));
         Record::Render(Box::new(Rendered {

@@ -1,11 +1,13 @@
 //! Questions, steering, content by reference; and what is left of them when a turn is cancelled or resumed.
 
+use wire::published::state::ChatInputResponseKind;
+
 use super::*;
 
-fn answered_with(response: &str, answers: Value) -> AgentReply {
+fn answered_with(response: ChatInputResponseKind, answers: Value) -> AgentReply {
     AgentReply::Answered {
         ask: 0,
-        response: response.to_owned(),
+        response,
         answers: answers.as_object().cloned().unwrap(),
     }
 }
@@ -23,8 +25,8 @@ fn asking() -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_question_waits_for_its_answers() {
     let answers = json!({"t": {"state": "submitted", "value": {"kind": "text", "value": "so"}}});
-    let accepted = answered_with("accept", answers);
-    check_answered(asking(), "12 one", vec![accepted], expect![[r#"
+    let accepted = answered_with(ChatInputResponseKind::Accept, answers);
+    check_with_replies(asking(), "12 one", vec![accepted], expect![[r#"
         0 checkpoint {"step":1}
         0 ask 0.0 {"message":"Which one?","url":"https://example.org/one","questions":[{"kind":"text","id":"t","message":"Say","max":12},{"kind":"multi-select","id":"m","message":"Pick","options":[{"id":"one","label":"L"}]}]}
         10 checkpoint {"step":2,"last":{"response":"accept","answers":{"t":{"state":"submitted","value":{"kind":"text","value":"so"}}}}}
@@ -32,8 +34,8 @@ async fn a_question_waits_for_its_answers() {
         10 text 1.0 "{\"response\":\"accept\",\"answers\":{\"t\":{\"state\":\"submitted\",\"value\":{\"kind\":\"text\",\"value\":\"so\"}}}}"
         complete
     "#]]).await;
-    let declined = answered_with("decline", json!({}));
-    let (lines, _) = answered(asking(), input("12 one"), vec![declined]).await;
+    let declined = answered_with(ChatInputResponseKind::Decline, json!({}));
+    let (lines, _) = transcript_with_replies(asking(), input("12 one"), vec![declined]).await;
     assert!(
         lines.contains(r#"text 1.0 "{\"response\":\"decline\"}""#),
         "{lines}"
@@ -44,16 +46,16 @@ async fn a_question_waits_for_its_answers() {
 async fn steering_is_taken_where_the_script_says() {
     let steps = json!([{"steer": true}, {"say": ["<{{steering}}>"]}, {"steer": true}, {"say": ["<{{steering}}>"]}]);
     let first = AgentReply::Steered {
-        user: None,
+        message_id: None,
         steer: 0,
         message: Some(json!({"text": "go $1 left"})),
     };
     let nothing = AgentReply::Steered {
-        user: None,
+        message_id: None,
         steer: 2 << 32,
         message: None,
     };
-    check_answered(
+    check_with_replies(
         steps,
         "x",
         vec![first, nothing],
@@ -105,8 +107,8 @@ async fn a_cancel_ends_a_wait() {
     for steps in steps {
         let mut session = session(steps.clone()).await;
         let (sender, mut receiver) = mpsc::channel(8);
-        let replies = Replies::default();
-        let events = EventSink::new(sender, replies.clone());
+        let replies = PendingReplies::default();
+        let events = channel_sink(sender, replies.clone());
         let turn = tokio::spawn(async move { session.turn(input("x"), &events).await });
         let asked = loop {
             let event = receiver.recv().await.unwrap();
@@ -118,7 +120,7 @@ async fn a_cancel_ends_a_wait() {
         assert!(turn.await.unwrap_err().is_cancelled(), "{steps}");
         assert_eq!(receiver.recv().await, None, "nothing comes after {asked:?}");
         let late = AgentReply::Steered {
-            user: None,
+            message_id: None,
             steer: 0,
             message: None,
         };
@@ -135,21 +137,21 @@ async fn a_resumed_scene_still_knows_the_answers() {
         {"say": ["{{last}} {{steering}}"]},
     ]);
     let replies = vec![
-        answered_with("accept", json!({})),
+        answered_with(ChatInputResponseKind::Accept, json!({})),
         AgentReply::Steered {
-            user: None,
+            message_id: None,
             steer: 1 << 32,
             message: Some(json!({"text": "left"})),
         },
     ];
-    let (lines, result) = answered(steps.clone(), input("x"), replies).await;
+    let (lines, result) = transcript_with_replies(steps.clone(), input("x"), replies).await;
     assert!(result.unwrap_err().resumable);
     let (_, checkpoint) = lines.rsplit_once("checkpoint ").unwrap();
     let resumed = TurnInput {
-        resume: Some(Some(checkpoint.trim().as_bytes().to_vec())),
+        resume: Some(Some(Bytes::copy_from_slice(checkpoint.trim().as_bytes()))),
         ..input("x")
     };
-    let (lines, result) = told(steps, resumed).await;
+    let (lines, result) = transcript(steps, resumed).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
         0 checkpoint {"step":4,"last":{"response":"accept"},"steering":"left"}
@@ -162,10 +164,10 @@ async fn a_resumed_scene_still_knows_the_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_died_while_it_waited_goes_on_after_the_question() {
     let resumed = TurnInput {
-        resume: Some(Some(br#"{"step":1}"#.to_vec())),
+        resume: Some(Some(Bytes::from_static(br#"{"step":1}"#))),
         ..input("12 one")
     };
-    let (lines, result) = told(asking(), resumed).await;
+    let (lines, result) = transcript(asking(), resumed).await;
     assert_eq!(result, Ok(()));
     assert!(lines.contains(r#"text 1.0 "{}""#), "{lines}");
 }

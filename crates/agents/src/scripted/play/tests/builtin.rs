@@ -1,4 +1,7 @@
-//! The script that ships with the house, played through with a user who says yes, and one who says no.
+//! The built-in script, played through with a user who says yes, and one who says no.
+
+use agent_api::ToolResult;
+use wire::published::state::{ChatInputResponseKind, ToolInput};
 
 use super::*;
 use crate::scripted::builtin;
@@ -6,8 +9,11 @@ use crate::scripted::builtin;
 /// What a host would answer.
 fn reply_to(event: &AgentEvent, approved: bool) -> Option<AgentReply> {
     Some(match event {
-        AgentEvent::ToolReady { call, fields } if !fields.contains_key("confirmed") => {
-            let input = fields["toolInput"].as_str().map(str::to_owned);
+        AgentEvent::ToolReady { call, ready } if ready.confirmed.is_none() => {
+            let input = match &ready.tool_input {
+                Some(ToolInput::Inline(input)) => Some(input.clone()),
+                Some(ToolInput::ContentRef(_)) | None => None,
+            };
             AgentReply::ToolDecided {
                 call: *call,
                 approved,
@@ -17,14 +23,17 @@ fn reply_to(event: &AgentEvent, approved: bool) -> Option<AgentReply> {
                 reason: None,
             }
         }
-        AgentEvent::Asked { ask, .. } => AgentReply::Answered {
+        AgentEvent::InputRequested { ask, .. } => AgentReply::Answered {
             ask: *ask,
-            response: if approved { "accept" } else { "cancel" }.to_owned(),
+            response: match approved {
+                true => ChatInputResponseKind::Accept,
+                false => ChatInputResponseKind::Cancel,
+            },
             answers: Object::new(),
         },
         AgentEvent::Spawned { call, .. } => AgentReply::ToolEnded {
             call: *call,
-            result: json!({"success": approved, "pastTenseMessage": "Done"}),
+            result: ToolResult::new(approved, "Done"),
         },
         AgentEvent::Render { render, sections } => AgentReply::Rendered {
             render: *render,
@@ -39,11 +48,11 @@ async fn outline(text: &str, approved: bool) -> String {
     let mut session = ScriptedSession::new(
         Arc::new(builtin::script()),
         Locale::English,
-        Place::default(),
+        SessionContext::default(),
     );
     let (sender, mut receiver) = mpsc::channel(8);
-    let replies = Replies::default();
-    let events = EventSink::new(sender, replies.clone());
+    let replies = PendingReplies::default();
+    let events = channel_sink(sender, replies.clone());
     let host = async {
         let mut words: Vec<String> = Vec::new();
         while let Some(event) = receiver.recv().await {
@@ -88,7 +97,7 @@ async fn every_scene_but_the_one_that_hangs_comes_to_its_end() {
         hello: open text complete
         stream 3: open text complete
         stream: open text open text complete
-        think: Activity(Some("Thinking")) open text Activity(None) open text Usage(Object complete
+        think: Activity(Some("Thinking")) open text Activity(None) open text Usage(UsageInfo complete
         tool: open text start input ready update completed open text complete
         options: open text start ready completed open text complete
         edit: open text content open text start ready completed open text complete

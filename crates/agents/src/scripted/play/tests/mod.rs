@@ -1,20 +1,21 @@
-//! How scenes are played, told as tables over paused time.
+//! How scenes are played: transcripts over paused time.
 
 mod ask;
 mod builtin;
 mod tool;
 mod worker;
 
+use agent_api::{Agent, SessionFacts, SharedSources, UserMessage};
+use bytes::Bytes;
 use expect_test::{Expect, expect};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::*;
-use crate::agent::{Agent, SessionFacts};
-use crate::message::{Outside, UserMessage};
 use crate::scripted::ScriptedAgent;
-use crate::sink::Replies;
+use crate::sink::PendingReplies;
+use crate::sink::testing::channel_sink;
 
 fn input(text: &str) -> TurnInput {
     TurnInput {
@@ -23,13 +24,13 @@ fn input(text: &str) -> TurnInput {
         user: Arc::new(UserMessage::text(text)),
         reaches_model: true,
         compact: None,
-        outside: Outside::default(),
+        sources: SharedSources::default(),
         summary: None,
         config: Object::new(),
         resume: None,
         brief: None,
         history: Vec::new(),
-        said: Vec::new(),
+        response_parts: Vec::new(),
         untitled: false,
         notes: None,
     }
@@ -37,7 +38,7 @@ fn input(text: &str) -> TurnInput {
 
 async fn session(steps: Value) -> Box<dyn AgentSession> {
     let script = json!({"scenes": [{"when": "^(\\w*) ?(\\w*)", "steps": steps}]}).to_string();
-    let agent = ScriptedAgent::speaking(Script::parse(&script).unwrap(), Locale::English);
+    let agent = ScriptedAgent::with_locale(Script::parse(&script).unwrap(), Locale::English);
     let facts = SessionFacts {
         conversation: "c".to_owned(),
         working_directories: Vec::new(),
@@ -46,19 +47,19 @@ async fn session(steps: Value) -> Box<dyn AgentSession> {
 }
 
 /// Plays a whole turn; one line per event with the milliseconds since the turn began.
-async fn told(steps: Value, input: TurnInput) -> (String, Result<(), AgentError>) {
-    answered(steps, input, Vec::new()).await
+async fn transcript(steps: Value, input: TurnInput) -> (String, Result<(), AgentError>) {
+    transcript_with_replies(steps, input, Vec::new()).await
 }
 
 /// The same, with a host that answers what is asked, one reply after the other, each 10 ms later.
-async fn answered(
+async fn transcript_with_replies(
     steps: Value,
     input: TurnInput,
     answers: Vec<AgentReply>,
 ) -> (String, Result<(), AgentError>) {
     let mut session = session(steps).await;
     let (sender, mut receiver) = mpsc::channel(1);
-    let replies = Replies::default();
+    let replies = PendingReplies::default();
     let began = Instant::now();
     let listen = async {
         let mut lines = String::new();
@@ -78,7 +79,7 @@ async fn answered(
         lines
     };
     let turn = async {
-        let events = EventSink::new(sender, replies.clone());
+        let events = channel_sink(sender, replies.clone());
         session.turn(input, &events).await
     };
     tokio::join!(listen, turn)
@@ -91,10 +92,10 @@ fn line(event: &AgentEvent) -> String {
         AgentEvent::PartOpened { part, kind } => format!("open {} {kind:?}", name(part)),
         AgentEvent::Text { part, text } => format!("text {} {text:?}", name(part)),
         AgentEvent::Checkpoint(bytes) => format!("checkpoint {}", text(bytes)),
-        AgentEvent::Noted(bytes) => format!("noted {}", text(bytes)),
-        AgentEvent::Keep { body, .. } => format!("keep {:?}", text(body)),
-        AgentEvent::Content { body, content_type } => {
-            format!("content {content_type} {:?}", text(body))
+        AgentEvent::Notes(bytes) => format!("notes {}", text(bytes)),
+        AgentEvent::ContentRef(content) => {
+            let content_type = content.content_type.as_deref();
+            format!("content {} {:?}", content_type.unwrap(), content.uri)
         }
         AgentEvent::ToolStarted { call, start } => {
             format!(
@@ -105,8 +106,9 @@ fn line(event: &AgentEvent) -> String {
             )
         }
         AgentEvent::ToolInput { call, text } => format!("input {} {text:?}", name(call)),
-        AgentEvent::ToolReady { call, fields } => {
-            format!("ready {} {}", name(call), Value::Object(fields.clone()))
+        AgentEvent::ToolReady { call, ready } => {
+            let fields = Value::Object(ready.clone().into_object());
+            format!("ready {} {fields}", name(call))
         }
         AgentEvent::ToolContent { call, content } => {
             format!("update {} {}", name(call), Value::from(content.clone()))
@@ -117,6 +119,7 @@ fn line(event: &AgentEvent) -> String {
             review,
         } => {
             let review = if *review { " for review" } else { "" };
+            let result = Value::Object(result.clone().into_object());
             format!("completed {} {result}{review}", name(call))
         }
         AgentEvent::ClientTool {
@@ -125,11 +128,12 @@ fn line(event: &AgentEvent) -> String {
             input,
             timeout_ms,
         } => format!("client tool {} {tool} {input} {timeout_ms} ms", name(call)),
-        AgentEvent::Asked { ask, request } => {
-            format!("ask {} {}", name(ask), Value::Object(request.clone()))
+        AgentEvent::InputRequested { ask, request } => {
+            let request = Value::Object(request.clone().into_object());
+            format!("ask {} {request}", name(ask))
         }
         AgentEvent::SteerPoint { steer } => format!("steer {}", name(steer)),
-        AgentEvent::SettingsAsked { ask } => format!("settings {}", name(ask)),
+        AgentEvent::SettingsRequested { ask } => format!("settings {}", name(ask)),
         AgentEvent::Render { sections, .. } => format!("render {}", sections.len()),
         AgentEvent::Spawned { call, worker } => format!(
             "spawn {} {:?} {:?} {:?} {:?} {}",
@@ -142,7 +146,8 @@ fn line(event: &AgentEvent) -> String {
         ),
         AgentEvent::Notice { .. }
         | AgentEvent::Compacted { .. }
-        | AgentEvent::Lowered { .. }
+        | AgentEvent::Completed
+        | AgentEvent::Failed(_)
         | AgentEvent::Usage(_)
         | AgentEvent::Title(_)
         | AgentEvent::Activity(_) => format!("{event:?}"),
@@ -150,11 +155,11 @@ fn line(event: &AgentEvent) -> String {
 }
 
 async fn check(steps: Value, text: &str, expected: Expect) {
-    check_answered(steps, text, Vec::new(), expected).await;
+    check_with_replies(steps, text, Vec::new(), expected).await;
 }
 
-async fn check_answered(steps: Value, text: &str, answers: Vec<AgentReply>, expected: Expect) {
-    let (mut lines, result) = answered(steps, input(text), answers).await;
+async fn check_with_replies(steps: Value, text: &str, answers: Vec<AgentReply>, expected: Expect) {
+    let (mut lines, result) = transcript_with_replies(steps, input(text), answers).await;
     lines.push_str(&match result {
         Ok(()) => "complete\n".to_owned(),
         Err(error) => {
@@ -224,7 +229,7 @@ async fn what_is_no_text_goes_out_as_what_it_is() {
         70 checkpoint {"step":6}
         70 Notice { text: "{}" }
         70 checkpoint {"step":7}
-        70 Usage(Object {"inputTokens": Number(70), "outputTokens": Number(4), "model": String("wait"), "_meta": Object {"$1": Array [String("wait")]}})
+        70 Usage(UsageInfo { input_tokens: Some(70), output_tokens: Some(4), model: Some("wait"), cache_read_tokens: None, meta: Some({"$1": Array [String("wait")]}) })
         complete
     "#]];
     check(steps, "wait 70", expected).await;
@@ -271,7 +276,7 @@ async fn a_number_that_is_none_after_substitution_names_its_place() {
 async fn typing_waits_between_chunks_only() {
     let mut typing = input("x");
     typing.config.insert("pace".to_owned(), json!("typing"));
-    let (lines, _) = told(json!([{"say": ["a", "b", "c"]}]), typing).await;
+    let (lines, _) = transcript(json!([{"say": ["a", "b", "c"]}]), typing).await;
     expect![[r#"
         0 checkpoint {"step":1}
         0 open 0.0 Markdown
@@ -285,15 +290,15 @@ async fn typing_waits_between_chunks_only() {
 #[tokio::test(start_paused = true)]
 async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
     let steps = json!([{"say": ["a"]}, {"fail": {"resumable": true}}, {"say": ["b"]}]);
-    let (lines, result) = told(steps.clone(), input("x")).await;
+    let (lines, result) = transcript(steps.clone(), input("x")).await;
     assert!(result.unwrap_err().resumable);
     assert!(lines.ends_with("checkpoint {\"step\":2}\n"), "{lines}");
 
     let resumed = TurnInput {
-        resume: Some(Some(br#"{"step":2}"#.to_vec())),
+        resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))),
         ..input("x")
     };
-    let (lines, result) = told(steps.clone(), resumed).await;
+    let (lines, result) = transcript(steps.clone(), resumed).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
         0 checkpoint {"step":3}
@@ -303,11 +308,11 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
     .assert_eq(&lines);
 
     let died_in_the_last = TurnInput {
-        resume: Some(Some(br#"{"step":3}"#.to_vec())),
+        resume: Some(Some(Bytes::from_static(br#"{"step":3}"#))),
         ..input("x")
     };
     assert_eq!(
-        told(steps.clone(), died_in_the_last).await,
+        transcript(steps.clone(), died_in_the_last).await,
         (String::new(), Ok(()))
     );
 
@@ -316,17 +321,17 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
         ..input("x")
     };
     assert!(
-        told(steps.clone(), died_before_the_first)
+        transcript(steps.clone(), died_before_the_first)
             .await
             .0
             .contains("text 0.0 \"a\"")
     );
 
     let unreadable = TurnInput {
-        resume: Some(Some(b"?".to_vec())),
+        resume: Some(Some(Bytes::from_static(b"?"))),
         ..input("x")
     };
-    let error = told(steps, unreadable).await.1.unwrap_err();
+    let error = transcript(steps, unreadable).await.1.unwrap_err();
     assert_eq!(
         (error.error_type.as_str(), error.resumable),
         ("checkpoint", false)
@@ -337,9 +342,10 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
 async fn a_script_without_a_matching_scene_says_so() {
     let script = Script::parse(r#"{"scenes": []}"#).unwrap();
     let (sender, mut receiver) = mpsc::channel(8);
-    let mut session = ScriptedSession::new(Arc::new(script), Locale::English, Place::default());
+    let mut session =
+        ScriptedSession::new(Arc::new(script), Locale::English, SessionContext::default());
     session
-        .turn(input("x"), &EventSink::new(sender, Replies::default()))
+        .turn(input("x"), &channel_sink(sender, PendingReplies::default()))
         .await
         .unwrap();
     assert!(line(&receiver.recv().await.unwrap()).starts_with("checkpoint"));
@@ -357,7 +363,7 @@ async fn a_turn_nobody_listens_to_ends_quietly() {
     ] {
         let mut session = session(steps).await;
         let (sender, mut receiver) = mpsc::channel(1);
-        let events = EventSink::new(sender, Replies::default());
+        let events = channel_sink(sender, PendingReplies::default());
         let listen = async move {
             receiver.recv().await;
         };
@@ -370,7 +376,7 @@ async fn a_turn_nobody_listens_to_ends_quietly() {
 async fn a_cancel_stops_a_stream_between_two_chunks() {
     let mut session = session(json!([{"stream": {"chunks": 1_000_000_000}}])).await;
     let (sender, mut receiver) = mpsc::channel(4_096);
-    let events = EventSink::new(sender.clone(), Replies::default());
+    let events = channel_sink(sender.clone(), PendingReplies::default());
     let turn = tokio::spawn(async move { session.turn(input("x"), &events).await });
     for _ in 0..10 {
         receiver.recv().await.unwrap();
@@ -389,7 +395,7 @@ async fn a_cancel_stops_a_stream_between_two_chunks() {
 async fn a_hang_ends_with_its_future_and_a_crash_kills_its_task() {
     let mut session_that_hangs = session(json!([{"hang": true}])).await;
     let (sender, _receiver) = mpsc::channel(8);
-    let events = EventSink::new(sender, Replies::default());
+    let events = channel_sink(sender, PendingReplies::default());
     let turn = session_that_hangs.turn(input("x"), &events);
     let waited = tokio::time::timeout(Duration::from_secs(3_600), turn).await;
     assert!(waited.is_err(), "it hangs as long as anyone waits");

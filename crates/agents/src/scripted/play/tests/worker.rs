@@ -1,10 +1,12 @@
 //! Workers: what goes with them, and how they play it.
 
+use agent_api::ToolResult;
+
 use super::*;
 
 fn ended(call: u64) -> AgentReply {
-    let result = json!({"success": true, "pastTenseMessage": "Done",
-        "content": [{"type": "subagent", "resource": "ahp-chat:/w", "title": "W"}]});
+    let content = json!({"type": "subagent", "resource": "ahp-chat:/w", "title": "W"});
+    let result = ToolResult::new(true, "Done").with_content(vec![content]);
     AgentReply::ToolEnded { call, result }
 }
 
@@ -19,11 +21,11 @@ fn spawning() -> Value {
     ])
 }
 
-/// What a worker of this step is told, without the scene around it.
-async fn brief_of(steps: Value, input: TurnInput) -> Vec<u8> {
+/// The brief of the worker that these steps spawn.
+async fn brief_of(steps: Value, input: TurnInput) -> Bytes {
     let mut session = session(steps).await;
     let (sender, mut receiver) = mpsc::channel(8);
-    let events = EventSink::new(sender, Replies::default());
+    let events = channel_sink(sender, PendingReplies::default());
     let listen = async move {
         while let Some(event) = receiver.recv().await {
             if let AgentEvent::Spawned { worker, .. } = event {
@@ -36,7 +38,7 @@ async fn brief_of(steps: Value, input: TurnInput) -> Vec<u8> {
     brief
 }
 
-fn worker(brief: Vec<u8>) -> TurnInput {
+fn worker(brief: Bytes) -> TurnInput {
     TurnInput {
         message: json!({"text": "About it", "origin": {"kind": "tool"}}),
         brief: Some(brief),
@@ -46,7 +48,7 @@ fn worker(brief: Vec<u8>) -> TurnInput {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_is_told_its_steps_and_its_result_is_told_back() {
-    check_answered(spawning(), "do it", vec![ended(0)], expect![[r#"
+    check_with_replies(spawning(), "do it", vec![ended(0)], expect![[r#"
         0 checkpoint {"step":1}
         0 spawn 0.0 "About it" Some("hidden") Some("do-worker") "About it" {"place":"scenes[0].steps[0].spawn.steps","text":"do it","last":"{}","groups":["do","it"],"steps":[{"say":["$2: {{text}} {{last}}"]},{"spawn":{"steps":[{"stream":{"chunks":"$1"}}]}},{"say":["{{last}}"]}]}
         10 checkpoint {"step":2,"last":{"success":true,"content":[{"type":"subagent","resource":"ahp-chat:/w","title":"W"}]}}
@@ -59,7 +61,8 @@ async fn a_worker_is_told_its_steps_and_its_result_is_told_back() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_plays_its_steps_with_its_parents_words() {
     let brief = brief_of(spawning(), input("do it")).await;
-    let (lines, result) = answered(json!([]), worker(brief), vec![ended(1 << 32)]).await;
+    let (lines, result) =
+        transcript_with_replies(json!([]), worker(brief), vec![ended(1 << 32)]).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
         0 checkpoint {"step":1}
@@ -77,7 +80,7 @@ async fn a_worker_plays_its_steps_with_its_parents_words() {
 async fn a_worker_of_a_worker_names_the_place_where_it_cannot_go_on() {
     let outer = brief_of(spawning(), input("do it")).await;
     let inner = brief_of(json!([]), worker(outer)).await;
-    let error = told(json!([]), worker(inner)).await.1.unwrap_err();
+    let error = transcript(json!([]), worker(inner)).await.1.unwrap_err();
     assert_eq!(
         error.message,
         "scenes[0].steps[0].spawn.steps[1].spawn.steps[0].stream.chunks: \"do\" is not a whole number of at least 0"
@@ -88,14 +91,14 @@ async fn a_worker_of_a_worker_names_the_place_where_it_cannot_go_on() {
 async fn a_resumed_worker_plays_the_rest_of_its_steps() {
     let steps = json!([{"spawn": {"steps": [{"say": ["a"]}, {"fail": {"resumable": true}}, {"say": ["$2 {{last}}"]}]}}]);
     let brief = brief_of(steps, input("do it")).await;
-    let (lines, result) = told(json!([]), worker(brief.clone())).await;
+    let (lines, result) = transcript(json!([]), worker(brief.clone())).await;
     assert!(result.unwrap_err().resumable);
     assert!(lines.ends_with("checkpoint {\"step\":2}\n"), "{lines}");
     let resumed = TurnInput {
-        resume: Some(Some(br#"{"step":2}"#.to_vec())),
+        resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))),
         ..worker(brief)
     };
-    let (lines, result) = told(json!([]), resumed).await;
+    let (lines, result) = transcript(json!([]), resumed).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
         0 checkpoint {"step":3}
@@ -113,7 +116,7 @@ async fn a_user_who_talks_to_a_worker_talks_to_the_script() {
         brief: Some(brief),
         ..input("x")
     };
-    let (lines, _) = told(json!([{"say": ["the script"]}]), from_a_user).await;
+    let (lines, _) = transcript(json!([{"say": ["the script"]}]), from_a_user).await;
     assert!(lines.contains("the script"), "{lines}");
 }
 
@@ -131,7 +134,10 @@ async fn a_long_message_does_not_keep_a_short_worker_from_starting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_brief_that_cannot_be_read_ends_the_turn() {
-    let error = told(json!([]), worker(b"?".to_vec())).await.1.unwrap_err();
+    let error = transcript(json!([]), worker(Bytes::from_static(b"?")))
+        .await
+        .1
+        .unwrap_err();
     assert_eq!(
         (error.error_type.as_str(), error.resumable),
         ("brief", false)

@@ -1,18 +1,16 @@
-//! What every agent looks like from outside: a turn goes in, events come out.
+//! What every agent looks like from outside.
 //!
 //! Promises: a turn ends by returning, `Ok` for complete and `Err` for failed. A cancel drops the future, so every
 //! await is a point where the turn may end; nothing an agent must do afterwards may be left behind one.
 //! Must not know: channels, peers, sequence numbers.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
 
-use crate::message::{Outside, UserMessage};
-use crate::prompt::Section;
+use crate::section::Section;
 use crate::sink::EventSink;
+use crate::turn::TurnInput;
 
 /// What an agent says about itself before any session exists.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +25,7 @@ pub struct AgentInfo {
     pub config_schema: Value,
     /// The model of a message that names none (G-12).
     pub default_model: Option<String>,
-    /// Every section of its system prompt, none of them restricted: what is, the host decides.
+    /// Every section of its system prompt, none of them restricted: what is restricted, the host decides.
     pub sections: Vec<SystemMessageSection>,
 }
 
@@ -68,18 +66,33 @@ impl ModelInfo {
     }
 }
 
-/// A kind of agent: the one thing that opens sessions of its own.
+/// A kind of agent: it opens sessions of its own.
 #[async_trait]
 pub trait Agent: Send + Sync {
     fn info(&self) -> AgentInfo;
 
-    /// Whether its turns need the turns before them.
-    fn remembers(&self) -> bool {
+    /// Whether its turns get the turns before them ([`TurnInput::history`]). An agent without remembers by itself, or
+    /// not at all.
+    fn needs_history(&self) -> bool {
         false
     }
 
-    /// What its system prompt is when a session begins; nothing if it renders none then (G-02).
-    async fn opening(&self, _session: SessionFacts, _config: wire::Object) -> Option<Vec<Section>> {
+    /// Whether its tools open attachments as files, so that copies of them must be made (C-032).
+    fn needs_attachment_files(&self) -> bool {
+        false
+    }
+
+    /// Whether it lowers messages itself, for the model it asks. If not, [`TurnInput::text`] is the lowered text (G-06).
+    fn lowers_messages(&self) -> bool {
+        false
+    }
+
+    /// Its system prompt when a session begins; none if it renders none then (G-02).
+    async fn opening_prompt(
+        &self,
+        _session: SessionFacts,
+        _config: wire::Object,
+    ) -> Option<Vec<Section>> {
         None
     }
 
@@ -89,57 +102,16 @@ pub trait Agent: Send + Sync {
 /// One conversation with an agent. Works on one turn at a time.
 #[async_trait]
 pub trait AgentSession: Send {
-    async fn turn(&mut self, input: TurnInput, events: &EventSink) -> Result<(), AgentError>;
+    async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError>;
 }
 
-/// What an agent is told when a session is opened.
+/// What an agent is given when a session is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionFacts {
     /// Names the conversation; opaque.
     pub conversation: String,
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
-}
-
-/// A turn of before, and what was said in it by users: the message that began it, then those that steered it.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct PastTurn {
-    /// The whole `Turn`.
-    pub turn: Value,
-    pub messages: Vec<Arc<UserMessage>>,
-}
-
-/// What a turn is about.
-#[derive(Debug, Clone)]
-pub struct TurnInput {
-    /// The text of the user's message, lowered (G-06).
-    pub text: String,
-    /// The whole `Message`.
-    pub message: Value,
-    /// What it means.
-    pub user: Arc<UserMessage>,
-    /// Whether it says anything but what the host has done already.
-    pub reaches_model: bool,
-    /// The agent is to remember less before anything else; what was said with that.
-    pub compact: Option<String>,
-    /// What messages refer to.
-    pub outside: Outside,
-    /// The session's configuration values.
-    pub config: wire::Object,
-    /// Set when the turn is resumed, with the last checkpoint if one was made (G-04).
-    pub resume: Option<Option<Vec<u8>>>,
-    /// What a worker was spawned with: the `brief` of its [`crate::Worker`].
-    pub brief: Option<Vec<u8>>,
-    /// The turns before this one, oldest first; only for an agent that [`Agent::remembers`].
-    pub history: Vec<PastTurn>,
-    /// What is left of turns that were forgotten.
-    pub summary: Option<String>,
-    /// Of a resumed turn: the response parts it has so far.
-    pub said: Vec<Value>,
-    /// The session has no title yet.
-    pub untitled: bool,
-    /// What the agent last noted about the session ([`crate::AgentEvent::Noted`]).
-    pub notes: Option<Vec<u8>>,
 }
 
 /// Why a turn failed, or a session could not be opened. The user reads the message.

@@ -1,4 +1,6 @@
-//! Where a turn finds what it needs and leaves what is kept beside it.
+//! What the task of a turn reads from and writes to, beside the kernel.
+//!
+//! Must not know: what an agent does with it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -7,21 +9,21 @@ use kernel::{Batch, ChannelId, Record, Seq};
 
 use super::Bodies;
 use super::messages::Messages;
-use super::outside;
+use super::sources;
 use crate::entities::{Entities, NoEntities};
 use crate::journal::JournalThread;
 
 /// Handles for the tasks of a turn.
 #[derive(Clone)]
-pub(crate) struct Shelves {
+pub(crate) struct TurnServices {
     pub journal: JournalThread,
     pub bodies: Bodies,
-    /// Where copies of attachments lie; none are made without.
+    /// Where copies of attachments are made for tools; none are made without.
     pub staging: Option<PathBuf>,
     pub entities: Arc<dyn Entities>,
 }
 
-impl Shelves {
+impl TurnServices {
     pub fn new(journal: JournalThread, bodies: Bodies) -> Self {
         Self {
             journal,
@@ -31,10 +33,10 @@ impl Shelves {
         }
     }
 
-    /// What was said in a chat.
+    /// A reader of the messages of a chat.
     pub fn messages(&self, chat: ChannelId, working_directories: &[String]) -> Messages {
         let blobs = self.bodies.store();
-        let outside = outside::open(
+        let sources = sources::open(
             working_directories,
             Arc::clone(&blobs),
             self.staging.clone(),
@@ -43,20 +45,20 @@ impl Shelves {
         Messages {
             journal: self.journal.clone(),
             blobs,
-            outside: Arc::new(Mutex::new(outside)),
+            sources: Arc::new(Mutex::new(sources)),
             chat,
             now: self.bodies.now(),
         }
     }
 
-    /// Keeps something for inspectors; a turn does not fail for it.
-    pub async fn keep_beside(&self, record: Record) {
+    /// Stores a record for inspectors; a turn does not fail for it.
+    pub async fn append_inspection_record(&self, record: Record) {
         let batch = Batch {
             seq: Seq(0),
             records: vec![record],
         };
         if let Err(error) = self.journal.append(batch).await {
-            tracing::warn!(%error, "what a model was shown is not kept for inspectors");
+            tracing::warn!(%error, "what a model was shown is not recorded; inspectors will miss it");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The world outside a message: files of the working directories, bodies of the blob store, copies of them for tools.
+//! What messages refer to: files of the working directories, bodies of the blob store, copies of them for tools.
 //!
 //! Promises: files are opened anew and confined each time; every read is bounded. Blocks.
 //! Must not know: messages and models.
@@ -17,10 +17,10 @@ use crate::entities::Entities;
 /// The largest body that is read to be shown to a model: no provider takes more.
 const BODY_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
-/// What the host lets be seen of it.
-pub(crate) type Outside = WorkspaceSources<HostStore>;
+/// What messages of this host refer to.
+pub(crate) type HostSources = WorkspaceSources<HostStore>;
 
-/// Bodies, and what the embedder knows.
+/// Stored bodies, copies of attachments, and the entities that the embedder knows.
 pub(crate) struct HostStore {
     blobs: Arc<dyn Blobs>,
     staging: Staging,
@@ -32,7 +32,7 @@ pub(crate) fn open(
     blobs: Arc<dyn Blobs>,
     staging: Option<PathBuf>,
     entities: Arc<dyn Entities>,
-) -> Outside {
+) -> HostSources {
     let workspace = Workspace::open(working_directories);
     if let Err(error) = &workspace {
         let reason = error.reason();

@@ -10,16 +10,16 @@ use std::time::Duration;
 use reqwest::StatusCode;
 
 use super::ProviderError;
-use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable, Unfit};
-use super::complaint::Complaint;
+use super::ProviderErrorKind::{MediaRejected, Rejected, Unauthorized, Unavailable};
 use super::endpoint::Endpoint;
+use super::error_body::ErrorBody;
 use super::key::{self, Secret};
 
 /// Why a try failed.
 pub enum Failure {
     Final(ProviderError),
     /// The next try may do better.
-    Passing {
+    Transient {
         error: ProviderError,
         /// The error in a few words.
         cause: String,
@@ -28,21 +28,21 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// As people may see it.
-    pub fn hiding(self, secrets: &[Secret]) -> Self {
-        let presentable = |error: ProviderError| ProviderError {
-            message: key::presentable(&error.message, secrets),
+    /// Without secrets, as people may see it.
+    pub fn redact(self, secrets: &[Secret]) -> Self {
+        let redact = |error: ProviderError| ProviderError {
+            message: key::redact(&error.message, secrets),
             ..error
         };
         match self {
-            Self::Final(error) => Self::Final(presentable(error)),
-            Self::Passing {
+            Self::Final(error) => Self::Final(redact(error)),
+            Self::Transient {
                 error,
                 cause,
                 retry_after,
-            } => Self::Passing {
-                error: presentable(error),
-                cause: key::presentable(&cause, secrets),
+            } => Self::Transient {
+                error: redact(error),
+                cause: key::redact(&cause, secrets),
                 retry_after,
             },
         }
@@ -55,48 +55,50 @@ impl From<ProviderError> for Failure {
     }
 }
 
-pub fn no_word_within(seconds: f64) -> ProviderError {
+pub fn no_answer_within(seconds: f64) -> ProviderError {
     let message = format!("the model server did not begin to answer within {seconds} s");
     ProviderError::new(Unavailable, message)
 }
 
-pub fn unreachable(endpoint: &Endpoint, fault: &reqwest::Error) -> Failure {
-    let place = endpoint.place();
+pub fn connection_failure(endpoint: &Endpoint, fault: &reqwest::Error) -> Failure {
+    let authority = endpoint.authority();
     if fault.is_builder() {
-        let message = format!("no request can be made to {place}: {}", reason(fault));
+        let message = format!("no request can be made to {authority}: {}", reason(fault));
         return Failure::Final(ProviderError::new(Rejected, message));
     }
     if let Some(tls) = find::<rustls::Error>(fault) {
-        let message = format!("no encrypted connection to the model server at {place}: {tls}");
+        let message = format!("no encrypted connection to the model server at {authority}: {tls}");
         return Failure::Final(ProviderError::new(Unavailable, message));
     }
     let cause = format!(
-        "the model server at {place} cannot be reached ({})",
+        "the model server at {authority} cannot be reached ({})",
         reason(fault)
     );
-    Failure::Passing {
+    Failure::Transient {
         error: ProviderError::new(Unavailable, cause.clone()),
         cause,
         retry_after: None,
     }
 }
 
-pub fn refused(
+pub fn status_failure(
     endpoint: &Endpoint,
     status: StatusCode,
-    complaint: &Complaint,
+    error_body: &ErrorBody,
     retry_after: Option<Duration>,
 ) -> Failure {
     let (kind, what) = match status.as_u16() {
-        401 | 403 if endpoint.key().is_none() => (Unauthorized, "wants a key"),
+        401 | 403 if endpoint.key().is_none() => (Unauthorized, "requires a key"),
         401 | 403 => (Unauthorized, "does not accept the key"),
-        402 => (Unauthorized, "wants to be paid"),
+        402 => (Unauthorized, "requires payment"),
         429 | 503 | 529 => (Unavailable, "is busy"),
         408 => (Unavailable, "gave up waiting"),
         409 | 500 | 502 | 504 => (Unavailable, "failed"),
-        413 => (Unfit, "does not take so much at once"),
-        400 | 415 | 422 if complaint.is_about_a_body() => (Unfit, "does not take the request"),
-        404 => (Rejected, "knows no such model or address"),
+        413 => (MediaRejected, "does not take requests of this size"),
+        400 | 415 | 422 if error_body.is_about_media() => {
+            (MediaRejected, "does not take the request")
+        }
+        404 => (Rejected, "does not know this model or address"),
         300..=399 => (
             Rejected,
             "redirects, which a key must not follow: the base URL has to be the final address",
@@ -105,14 +107,14 @@ pub fn refused(
         _ => (Unavailable, "failed in an unknown way"),
     };
     let cause = format!("the model server {what} ({})", status.as_u16());
-    let message = match complaint.message.as_str() {
+    let message = match error_body.message.as_str() {
         "" => cause.clone(),
         said => format!("{cause}: {said}"),
     };
     let error = ProviderError::new(kind, message);
     match status.as_u16() {
-        408 | 409 | 429 | 500 | 502 | 503 | 504 | 529 if !complaint.is_about_money() => {
-            Failure::Passing {
+        408 | 409 | 429 | 500 | 502 | 503 | 504 | 529 if !error_body.is_about_payment() => {
+            Failure::Transient {
                 error,
                 cause,
                 retry_after,

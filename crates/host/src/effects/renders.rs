@@ -1,5 +1,6 @@
-//! Renders that are done: kept for the operator, and told to the log by their hashes. What a section says is in neither
-//! the log nor any state.
+//! Records renders of system prompts for the operator, and logs them by their hashes.
+//!
+//! Promises: what a section says is in neither the log nor any state.
 
 use kernel::{Record, Rendered};
 use sha2::{Digest as _, Sha256};
@@ -8,18 +9,18 @@ use wire::ChannelUri;
 
 use crate::journal::JournalThread;
 
-/// How much of a hash is told: enough to see whether two texts are the same.
+/// How much of a hash is logged: enough to see whether two texts are the same.
 const HASH_BYTES: usize = 8;
 
-/// Notes a render for `inspect` (G-37) and the log.
-pub(super) fn note(journal: &JournalThread, session: &ChannelUri, rendered: &Rendered) {
-    journal.note(Record::Render(Box::new(rendered.clone())));
+/// Records a render for `inspect` (G-37) and logs it.
+pub(super) fn record(journal: &JournalThread, session: &ChannelUri, rendered: Box<Rendered>) {
     if tracing::enabled!(Level::DEBUG) {
-        audit(session, rendered);
+        log(session, &rendered);
     }
+    journal.note(Record::Render(rendered));
 }
 
-fn audit(session: &ChannelUri, rendered: &Rendered) {
+fn log(session: &ChannelUri, rendered: &Rendered) {
     let outcome = rendered.transform.word();
     let Some(asked) = rendered.transform.asked() else {
         return tracing::debug!(%session, outcome, "a system prompt was rendered");
@@ -33,7 +34,7 @@ fn audit(session: &ChannelUri, rendered: &Rendered) {
         sections = sections.join(" "),
         outcome,
         ms = asked.ms,
-        "sections of a system prompt went through a client"
+        "a system prompt was rendered; a client was asked to rewrite sections"
     );
 }
 
@@ -41,7 +42,7 @@ fn audit(session: &ChannelUri, rendered: &Rendered) {
 fn hashes_of(rendered: &Rendered, id: &str) -> String {
     let mut sections = rendered.before.iter();
     let before = sections.find(|section| section.id == id);
-    let before = before.map_or("", |section| &section.content);
+    let before = before.map_or("", |section| &*section.content);
     let after = rendered.rewritten.get(id).map_or(before, String::as_str);
     format!("{id}:{}>{}", hash(before), hash(after))
 }

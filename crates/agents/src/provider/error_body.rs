@@ -1,7 +1,7 @@
-//! What a server says is wrong, in all the shapes servers say it.
+//! The error messages of model servers, in all their shapes.
 //!
-//! Promises: whatever comes becomes words or nothing; never an error of its own.
-//! Must not know: when it was said.
+//! Promises: whatever comes becomes a message or nothing; never an error of its own.
+//! Must not know: when it came.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::ProviderErrorKind;
 const MESSAGE_CHARS_MAX: usize = 600;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Complaint {
+pub struct ErrorBody {
     /// Empty if nothing readable was said.
     pub message: String,
     status: Option<u64>,
@@ -19,7 +19,7 @@ pub struct Complaint {
     words: String,
 }
 
-impl Complaint {
+impl ErrorBody {
     /// From the body of an answer with an error status: JSON of some shape, text, or a web page nobody wants to read.
     pub fn from_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
@@ -66,7 +66,7 @@ impl Complaint {
     }
 
     /// Whether an attachment is to blame: what it is or how large it is.
-    pub fn is_about_a_body(&self) -> bool {
+    pub fn is_about_media(&self) -> bool {
         const BODY: &[&str] = &[
             "image",
             "picture",
@@ -112,7 +112,7 @@ impl Complaint {
     }
 
     /// The account is empty: no try in the next minutes does better.
-    pub fn is_about_money(&self) -> bool {
+    pub fn is_about_payment(&self) -> bool {
         self.mentions(&["insufficient_quota", "billing", "insufficient_balance"])
     }
 
@@ -177,13 +177,13 @@ mod tests {
     use ProviderErrorKind::{Rejected, Unauthorized, Unavailable};
 
     fn check(body: &str, message: &str, kind: ProviderErrorKind) {
-        let complaint = Complaint::from_body(body.as_bytes());
-        assert_eq!(complaint.message, message, "{body}");
-        assert_eq!(complaint.kind(), kind, "{body}");
+        let error_body = ErrorBody::from_body(body.as_bytes());
+        assert_eq!(error_body.message, message, "{body}");
+        assert_eq!(error_body.kind(), kind, "{body}");
     }
 
     #[test]
-    fn servers_complain_in_many_shapes() {
+    fn errors_come_in_many_shapes() {
         check(
             r#"{"error":{"message":"Incorrect API key","type":"invalid_request_error","code":"invalid_api_key"}}"#,
             "Incorrect API key",
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_complaint_is_none() {
+    fn other_documents_are_no_errors() {
         for value in [
             r#"{"choices":[]}"#,
             r#"{"error":null,"id":"x"}"#,
@@ -242,7 +242,7 @@ mod tests {
             "1",
         ] {
             assert_eq!(
-                Complaint::from_json(&serde_json::from_str(value).unwrap()),
+                ErrorBody::from_json(&serde_json::from_str(value).unwrap()),
                 None,
                 "{value}"
             );
@@ -253,8 +253,8 @@ mod tests {
     fn an_empty_account_is_not_tried_again() {
         let body =
             br#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#;
-        assert!(Complaint::from_body(body).is_about_money());
-        assert!(!Complaint::from_body(b"busy").is_about_money());
+        assert!(ErrorBody::from_body(body).is_about_payment());
+        assert!(!ErrorBody::from_body(b"busy").is_about_payment());
     }
 
     #[test]

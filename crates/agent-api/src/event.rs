@@ -1,0 +1,211 @@
+//! What an agent sends while it works on a turn: the one type from agents to the kernel.
+//!
+//! Promises: whether an event is answered can be read from the event alone. Bodies too large for state are detached
+//! before the kernel sees an event.
+//! Must not know: channels, peers, sequence numbers.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wire::Object;
+use wire::published::state::{ContentRef, UsageInfo};
+
+use crate::agent::AgentError;
+use crate::reply::Awaited;
+use crate::section::Section;
+use crate::tool::{ToolReady, ToolResult, ToolStart, Unreadable};
+
+/// What an agent sends while it works on a turn. Parts and calls are named by numbers of the agent's own that occur
+/// once in a turn, resumes included.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentEvent {
+    PartOpened {
+        part: u64,
+        kind: TextKind,
+    },
+    /// More text for an open part. One event is one action on the wire: events are never merged.
+    Text {
+        part: u64,
+        text: String,
+    },
+    /// A system notification.
+    Notice {
+        text: String,
+    },
+    Usage(UsageInfo),
+    Title(String),
+    Activity(Option<String>),
+    /// Opaque, at most `checkpoint_bytes_max`; handed back when the turn is resumed (G-04).
+    Checkpoint(Bytes),
+    /// Text, opaque, at most `checkpoint_bytes_max`: stored with the session and handed to each of its turns. Replaces
+    /// the notes of before.
+    Notes(Bytes),
+    /// Content that clients fetch by reference; its body is stored already ([`crate::HostServices::store_body`]).
+    ContentRef(ContentRef),
+    /// A tool call begins.
+    ToolStarted {
+        call: u64,
+        start: Box<ToolStart>,
+    },
+    /// More of the input of a call that is not ready yet.
+    ToolInput {
+        call: u64,
+        text: String,
+    },
+    /// With `confirmed` the call runs; without, someone is asked and [`crate::AgentReply::ToolDecided`] follows. May be
+    /// sent again while the call runs or waits (H-192, H-205).
+    ToolReady {
+        call: u64,
+        ready: Box<ToolReady>,
+    },
+    /// Output so far as `ToolResultContent` blocks, replaced whole.
+    ToolContent {
+        call: u64,
+        content: Vec<Value>,
+    },
+    /// With `review` someone is asked first and [`crate::AgentReply::ResultDecided`] follows (H-200).
+    ToolCompleted {
+        call: u64,
+        result: ToolResult,
+        review: bool,
+    },
+    /// A call to a tool that an active client offers; [`crate::AgentReply::ToolEnded`] follows in any case (G-07).
+    ClientTool {
+        call: u64,
+        name: String,
+        input: Value,
+        timeout_ms: u64,
+    },
+    /// A question to the user; [`crate::AgentReply::Answered`] follows.
+    InputRequested {
+        ask: u64,
+        request: InputRequest,
+    },
+    /// A steering message can be taken now; [`crate::AgentReply::Steered`] follows at once.
+    SteerPoint {
+        steer: u64,
+    },
+    /// Asks for the session's settings as they are now; [`crate::AgentReply::Settings`] follows at once.
+    SettingsRequested {
+        ask: u64,
+    },
+    /// The sections of a system prompt, in order; [`crate::AgentReply::Rendered`] follows within a deadline, with what a
+    /// client made of them.
+    Render {
+        render: u64,
+        sections: Vec<Section>,
+    },
+    /// A tool call that starts a worker chat; [`crate::AgentReply::ToolEnded`] follows when the worker's turn is over.
+    Spawned {
+        call: u64,
+        worker: Box<Worker>,
+    },
+    /// From now on the agent remembers only the last turns, and of those before only the summary.
+    Compacted {
+        keep_turns: usize,
+        summary: Option<String>,
+    },
+    /// The turn's future returned `Ok`. Sent by whoever drives the agent, not by the agent.
+    Completed,
+    /// The turn's future returned an error, or died. Sent by whoever drives the agent, not by the agent.
+    Failed(AgentError),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextKind {
+    Markdown,
+    Reasoning,
+}
+
+/// A `ChatInputRequest` without its id and answers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct InputRequest {
+    pub message: Option<String>,
+    pub url: Option<String>,
+    /// `ChatInputQuestion`s as JSON: fields that the protocol does not know are handed on.
+    pub questions: Vec<Value>,
+}
+
+impl InputRequest {
+    /// Reads a request that came as JSON.
+    pub fn from_object(mut fields: Object) -> Result<Self, Unreadable> {
+        let mut text = |name: &'static str| match fields.shift_remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(Unreadable(name)),
+        };
+        let (message, url) = (text("message")?, text("url")?);
+        let questions = match fields.shift_remove("questions") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(questions)) => questions,
+            Some(_) => return Err(Unreadable("questions")),
+        };
+        Ok(Self {
+            message,
+            url,
+            questions,
+        })
+    }
+
+    /// The fields of a `ChatInputRequest`, without `id`.
+    pub fn into_object(self) -> Object {
+        let mut fields = Object::new();
+        if let Some(message) = self.message {
+            fields.insert("message".to_owned(), json!(message));
+        }
+        if let Some(url) = self.url {
+            fields.insert("url".to_owned(), json!(url));
+        }
+        if !self.questions.is_empty() {
+            fields.insert("questions".to_owned(), Value::Array(self.questions));
+        }
+        fields
+    }
+}
+
+/// A worker chat to be started.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Worker {
+    pub title: String,
+    /// `ChatInteractivity`; read-only if absent.
+    pub interactivity: Option<String>,
+    /// The worker's name inside the agent.
+    pub agent_name: Option<String>,
+    /// What the worker is to do: the text of its first message.
+    pub task: String,
+    /// Text, opaque, at most `checkpoint_bytes_max`; handed to the worker's turns.
+    pub brief: Bytes,
+}
+
+impl AgentEvent {
+    /// What the host will answer, if it answers this event at all.
+    pub fn awaits(&self) -> Option<Awaited> {
+        match self {
+            Self::ToolReady { call, ready } => {
+                ready.confirmed.is_none().then_some(Awaited::Call(*call))
+            }
+            Self::ToolCompleted { call, review, .. } => review.then_some(Awaited::Call(*call)),
+            Self::ClientTool { call, .. } | Self::Spawned { call, .. } => {
+                Some(Awaited::Call(*call))
+            }
+            Self::InputRequested { ask, .. } => Some(Awaited::Answer(*ask)),
+            Self::SteerPoint { steer } => Some(Awaited::Steering(*steer)),
+            Self::SettingsRequested { ask } => Some(Awaited::Settings(*ask)),
+            Self::Render { render, .. } => Some(Awaited::Render(*render)),
+            Self::PartOpened { .. }
+            | Self::Text { .. }
+            | Self::Notice { .. }
+            | Self::Usage(_)
+            | Self::Title(_)
+            | Self::Activity(_)
+            | Self::Checkpoint(_)
+            | Self::Notes(_)
+            | Self::ContentRef(_)
+            | Self::ToolStarted { .. }
+            | Self::ToolInput { .. }
+            | Self::ToolContent { .. }
+            | Self::Compacted { .. }
+            | Self::Completed
+            | Self::Failed(_) => None,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What an agent asks of the host alone: none of it reaches the kernel.
+//!
+//! Must not know: where bodies, messages and records lie.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use wire::published::state::ContentRef;
+
+use crate::message::UserMessage;
+
+/// What the host does for an agent without the kernel.
+#[async_trait]
+pub trait HostServices: Send + Sync {
+    /// Stores a body, so that events can refer to it.
+    async fn store_body(&self, body: Vec<u8>, content_type: &str)
+    -> Result<ContentRef, StoreError>;
+
+    /// Reads the typed parts of a message by its id; none if they cannot be read.
+    async fn read_message(&self, id: String) -> Option<Arc<UserMessage>>;
+
+    /// Stores what a model is shown of the user's messages, for whoever inspects the turn (G-37). Clients never see it,
+    /// and the turn goes on if it cannot be stored.
+    async fn record_lowering(&self, lowering: Lowering);
+}
+
+/// What a model is shown of the user's messages of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lowering {
+    /// The name of the target that the messages were lowered for.
+    pub target: &'static str,
+    pub model: String,
+    pub blocks: Vec<Value>,
+    pub diagnostics: Vec<String>,
+}
+
+/// A body could not be stored; the text says why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreError(pub String);

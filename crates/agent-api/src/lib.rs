@@ -1,0 +1,28 @@
+//! The types and traits between the host and its agents.
+//!
+//! A turn goes in ([`TurnInput`]), events come out ([`AgentEvent`]), some of them are answered ([`AgentReply`]). Events and
+//! replies pass through the kernel; what the host does for an agent without the
+//! kernel is in [`HostServices`].
+//!
+//! Promises: an agent is driven through [`Agent`] and [`AgentSession`] alone; dropping a turn's future stops it.
+//! Must not know: the kernel, I/O, providers.
+
+pub mod agent;
+pub mod event;
+pub mod host;
+pub mod message;
+pub mod reply;
+pub mod section;
+pub mod sink;
+pub mod tool;
+pub mod turn;
+
+pub use agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
+pub use event::{AgentEvent, InputRequest, TextKind, Worker};
+pub use host::{HostServices, Lowering, StoreError};
+pub use message::{SharedSources, UserMessage};
+pub use reply::{AgentReply, Awaited};
+pub use section::Section;
+pub use sink::{EventSink, TurnOver};
+pub use tool::{ToolReady, ToolResult, ToolStart, Unreadable};
+pub use turn::{PastTurn, TurnInput};

@@ -1,0 +1,83 @@
+//! What an agent that waits in the middle of a turn is answered: the one type from the kernel to agents.
+//!
+//! Promises: a reply names what it answers.
+//! Must not know: channels, peers, sequence numbers.
+
+use serde_json::Value;
+use wire::Object;
+use wire::published::state::ChatInputResponseKind;
+
+use crate::section::Section;
+use crate::tool::ToolResult;
+
+/// The answer to an event that awaits one ([`crate::AgentEvent::awaits`]).
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentReply {
+    ToolDecided {
+        call: u64,
+        approved: bool,
+        /// The input as it is now, edited or not; absent if it never had an inline one.
+        input: Option<String>,
+        /// The `ConfirmationOption` that was chosen, as it was offered.
+        selected_option: Option<Value>,
+        /// The `Message` of who denied, and the reason given in words.
+        suggestion: Option<Value>,
+        reason: Option<Value>,
+    },
+    ResultDecided {
+        call: u64,
+        approved: bool,
+    },
+    /// A client's tool or a worker is done.
+    ToolEnded {
+        call: u64,
+        result: ToolResult,
+    },
+    /// The `ChatInputAnswer`s are named by their questions.
+    Answered {
+        ask: u64,
+        response: ChatInputResponseKind,
+        answers: Object,
+    },
+    /// The steering `Message`, if one was waiting, and the name under which its parts are stored
+    /// ([`crate::HostServices::read_message`]).
+    Steered {
+        steer: u64,
+        message: Option<Value>,
+        message_id: Option<String>,
+    },
+    /// The session's configuration values.
+    Settings {
+        ask: u64,
+        values: Object,
+    },
+    /// The sections as the model is to read them.
+    Rendered {
+        render: u64,
+        sections: Vec<Section>,
+    },
+}
+
+/// What a reply is awaited for. A call waits for one thing at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Awaited {
+    Call(u64),
+    Answer(u64),
+    Steering(u64),
+    Settings(u64),
+    Render(u64),
+}
+
+impl AgentReply {
+    pub fn answers(&self) -> Awaited {
+        match self {
+            Self::ToolDecided { call, .. }
+            | Self::ResultDecided { call, .. }
+            | Self::ToolEnded { call, .. } => Awaited::Call(*call),
+            Self::Answered { ask, .. } => Awaited::Answer(*ask),
+            Self::Steered { steer, .. } => Awaited::Steering(*steer),
+            Self::Settings { ask, .. } => Awaited::Settings(*ask),
+            Self::Rendered { render, .. } => Awaited::Render(*render),
+        }
+    }
+}

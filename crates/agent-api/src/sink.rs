@@ -1,0 +1,34 @@
+//! Where a turn's events go, and where the replies to some of them come from.
+//!
+//! Promises: events arrive in the order they are sent. Several may wait for replies at once.
+//! Must not know: who receives the events.
+
+use async_trait::async_trait;
+use wire::Object;
+
+use crate::event::AgentEvent;
+use crate::host::HostServices;
+use crate::reply::AgentReply;
+use crate::section::Section;
+
+/// Where a turn's events go. Bounded: a slow host slows the agent down.
+#[async_trait]
+pub trait EventSink: HostServices {
+    async fn send(&self, event: AgentEvent) -> Result<(), TurnOver>;
+
+    /// Sends an event that is answered, and waits for the answer. Panics if nothing answers it
+    /// ([`AgentEvent::awaits`]): that would be a wait without an end.
+    async fn ask(&self, event: AgentEvent) -> Result<AgentReply, TurnOver>;
+
+    /// The session's settings as they are now; a turn's own are those it began with.
+    async fn settings(&self) -> Result<Object, TurnOver>;
+
+    /// Renders a system prompt: every agent does it here, so that clients can rewrite sections. Returns what the model is
+    /// to read.
+    async fn render(&self, sections: Vec<Section>) -> Result<Vec<Section>, TurnOver>;
+}
+
+/// Nobody receives the events any more. The turn is over whatever the agent still does: return quietly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the turn is over")]
+pub struct TurnOver;

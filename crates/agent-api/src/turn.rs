@@ -1,0 +1,52 @@
+//! What a turn is about, as its agent gets it.
+//!
+//! Must not know: where any of it is stored.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::message::{SharedSources, UserMessage};
+
+/// What a turn is about.
+#[derive(Debug, Clone)]
+pub struct TurnInput {
+    /// The text of the user's message; lowered (G-06), unless the agent [lowers messages
+    /// itself](crate::Agent::lowers_messages).
+    pub text: String,
+    /// The whole `Message`.
+    pub message: Value,
+    /// Its typed parts.
+    pub user: Arc<UserMessage>,
+    /// Whether it says anything but what the host has done already.
+    pub reaches_model: bool,
+    /// Set if the agent is to compact its history before anything else: the instructions that came with the command.
+    pub compact: Option<String>,
+    /// What messages refer to.
+    pub sources: SharedSources,
+    /// The session's configuration values.
+    pub config: wire::Object,
+    /// Set when the turn is resumed, with the last checkpoint if one was made (G-04).
+    pub resume: Option<Option<Bytes>>,
+    /// What a worker was spawned with: the `brief` of its [`crate::Worker`].
+    pub brief: Option<Bytes>,
+    /// The turns before this one, oldest first; only for an agent that [needs them](crate::Agent::needs_history).
+    pub history: Vec<PastTurn>,
+    /// The summary of turns that were compacted.
+    pub summary: Option<String>,
+    /// The response parts that a resumed turn has so far.
+    pub response_parts: Vec<Value>,
+    /// The session has no title yet.
+    pub untitled: bool,
+    /// The agent's last [notes](crate::AgentEvent::Notes) about the session.
+    pub notes: Option<Bytes>,
+}
+
+/// A turn of before, and its users' messages: the one that began it, then those that steered it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PastTurn {
+    /// The whole `Turn`.
+    pub turn: Value,
+    pub messages: Vec<Arc<UserMessage>>,
+}

@@ -1,0 +1,62 @@
+//! The way from users' messages to a provider's shapes.
+//!
+//! Promises: nothing else makes anything but parts of a message; what it reads outside was handed in by the host, and
+//! read where waiting for a disk harms nobody.
+//! Must not know: where bodies and files lie.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use agent_api::{SharedSources, UserMessage};
+use compositor::lower::{Capabilities, Lowered, Message, Target, lower_all};
+use compositor::resolve::InlineLimits;
+
+/// A message and the parts of it that a provider rejected: they are described instead.
+#[derive(Debug, Clone, Default)]
+pub struct MessageToLower {
+    pub message: Arc<UserMessage>,
+    pub described: BTreeSet<usize>,
+}
+
+/// Lowers one message for a target.
+pub async fn lower_message(
+    sources: &SharedSources,
+    message: Arc<UserMessage>,
+    target: Target,
+    capabilities: Capabilities,
+) -> Lowered {
+    let message = MessageToLower {
+        message,
+        described: BTreeSet::new(),
+    };
+    let mut lowered = lower_messages(sources, vec![message], target, capabilities).await;
+    lowered.pop().unwrap_or_default()
+}
+
+/// Lowers the messages of one request for a target, in their order. The newest get their room first.
+pub async fn lower_messages(
+    sources: &SharedSources,
+    messages: Vec<MessageToLower>,
+    target: Target,
+    capabilities: Capabilities,
+) -> Vec<Lowered> {
+    let sources = sources.clone();
+    let work = tokio::task::spawn_blocking(move || {
+        let mut sources = sources.lock();
+        let messages: Vec<Message<'_>> = messages
+            .iter()
+            .map(|to_lower| Message {
+                parts: &to_lower.message.parts,
+                resolved: &to_lower.message.resolved,
+                described: &to_lower.described,
+            })
+            .collect();
+        let limits = InlineLimits::default();
+        lower_all(&messages, limits, target, &capabilities, &mut *sources)
+    });
+    match work.await {
+        Ok(lowered) => lowered,
+        // A defect of ours: the turn ends in it, rather than with a model that was shown nothing.
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
+}

@@ -1,0 +1,37 @@
+//! One request to the model, and its answer.
+//!
+//! Promises: what came of an answer is sent on, also of one that broke off.
+//! Must not know: what becomes of the calls.
+
+use agent_api::{EventSink, TurnOver};
+
+use super::Shared;
+use super::answer::{ModelAnswer, Numbers};
+use super::coalesce::EventCoalescer;
+use crate::provider::{self, Endpoint, ModelRequest, ProviderError};
+
+pub(super) enum AskError {
+    TurnOver,
+    Provider(ProviderError),
+}
+
+impl From<TurnOver> for AskError {
+    fn from(_: TurnOver) -> Self {
+        Self::TurnOver
+    }
+}
+
+/// Asks the model and sends its answer on as it comes.
+pub(super) async fn ask_model(
+    shared: &Shared,
+    endpoint: &Endpoint,
+    (round, request): (usize, &ModelRequest),
+    numbers: &mut Numbers,
+    events: &dyn EventSink,
+) -> Result<ModelAnswer, AskError> {
+    let mut coalescer = EventCoalescer::new(&shared.tools, round, events, numbers);
+    let asked = provider::ask(endpoint, request, &mut coalescer).await;
+    coalescer.flush().await?;
+    asked.map_err(AskError::Provider)?;
+    Ok(coalescer.into_answer())
+}

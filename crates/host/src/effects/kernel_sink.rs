@@ -1,0 +1,147 @@
+//! The host's end of what an agent sends: events go on to the kernel, the rest is done here.
+//!
+//! Promises: events reach the kernel in the order they were sent; a body is stored before an event refers to it (G-32).
+//! An agent is slowed down while most of its watchers cannot follow.
+//! Must not know: what events mean.
+
+use std::sync::Arc;
+
+use agent_api::{AgentEvent, HostServices, Lowering, StoreError, TurnOver, UserMessage};
+use agents::sink::EventReceiver;
+use async_trait::async_trait;
+use bytes::Bytes;
+use kernel::{ChannelId, Input, LoweredRecord, Record, RunId, TurnRun};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Mutex;
+use wire::published::state::ContentRef;
+use wire::rpc;
+
+use super::services::TurnServices;
+use crate::arrival::{Arrival, Arrivals};
+use crate::pace::{Pace, Patience};
+
+/// Events of one agent between two checks whether its watchers can follow.
+const EVENTS_PER_CHECK: u32 = 64;
+
+/// Longest string of a block that is recorded as it is; of a longer one size and digest are.
+const RECORDED_STRING_BYTES_MAX: usize = 64 * 1_024;
+
+/// Takes the events of one turn.
+pub(super) struct KernelSink {
+    arrivals: Arrivals,
+    services: TurnServices,
+    run: RunId,
+    turn: TurnRef,
+    pace: Arc<Pace>,
+    /// Held while an event is handed over: that keeps them in order.
+    throttle: Mutex<Throttle>,
+}
+
+/// Which turn it is, for what is recorded about it.
+struct TurnRef {
+    chat: ChannelId,
+    turn_id: String,
+    working_directories: Vec<String>,
+}
+
+#[derive(Default)]
+struct Throttle {
+    patience: Patience,
+    events: u32,
+}
+
+impl KernelSink {
+    pub fn new(
+        turn: &TurnRun,
+        arrivals: Arrivals,
+        services: TurnServices,
+        pace: Arc<Pace>,
+    ) -> Self {
+        Self {
+            arrivals,
+            services,
+            run: turn.run,
+            turn: TurnRef {
+                chat: turn.history.chat,
+                turn_id: turn.turn_id.clone(),
+                working_directories: turn.working_directories.clone(),
+            },
+            pace,
+            throttle: Mutex::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl EventReceiver for KernelSink {
+    async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver> {
+        let mut throttle = self.throttle.lock().await;
+        if throttle.events.is_multiple_of(EVENTS_PER_CHECK) {
+            self.pace.wait(self.run, &mut throttle.patience).await;
+        }
+        throttle.events = throttle.events.wrapping_add(1);
+        let event = self.services.bodies.detach_bodies(event).await;
+        let run = self.run;
+        let input = Arrival::Input(Input::Agent { run, event });
+        self.arrivals.send(input).await.map_err(|_| TurnOver)
+    }
+
+    async fn closed(&self) {
+        self.arrivals.closed().await;
+    }
+}
+
+#[async_trait]
+impl HostServices for KernelSink {
+    async fn store_body(
+        &self,
+        body: Vec<u8>,
+        content_type: &str,
+    ) -> Result<ContentRef, StoreError> {
+        let stored = self.services.bodies.store_body(body, content_type).await;
+        stored.map_err(|failed| {
+            tracing::error!(run = ?self.run, error = %failed, "a body of an agent is not stored");
+            StoreError(failed.to_string())
+        })
+    }
+
+    async fn read_message(&self, id: String) -> Option<Arc<UserMessage>> {
+        let directories = &self.turn.working_directories;
+        let messages = self.services.messages(self.turn.chat, directories);
+        messages.read_one(id).await
+    }
+
+    async fn record_lowering(&self, lowering: Lowering) {
+        let blocks = lowering.blocks.into_iter().map(digest_long_strings);
+        let blocks: Vec<Value> = blocks.collect();
+        let record = LoweredRecord {
+            chat: self.turn.chat,
+            turn_id: self.turn.turn_id.clone(),
+            at: self.services.bodies.now(),
+            target: lowering.target.to_owned(),
+            model: lowering.model,
+            blocks: Bytes::from(rpc::to_json(&blocks)),
+            diagnostics: Bytes::from(rpc::to_json(&lowering.diagnostics)),
+        };
+        let record = Record::Lowered(record);
+        self.services.append_inspection_record(record).await;
+    }
+}
+
+/// A block whose long strings are named by their digest: what was sent can be proved without being stored twice.
+fn digest_long_strings(block: Value) -> Value {
+    match block {
+        Value::String(text) if text.len() > RECORDED_STRING_BYTES_MAX => {
+            let digest = Sha256::digest(text.as_bytes());
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            json!({"$sha256": hex, "bytes": text.len()})
+        }
+        Value::Array(items) => items.into_iter().map(digest_long_strings).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(key, value)| (key, digest_long_strings(value)))
+            .collect(),
+        other => other,
+    }
+}
