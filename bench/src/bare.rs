@@ -24,7 +24,9 @@ use tokio_util::sync::CancellationToken;
 use wire::{ChannelUri, Id, Incoming, Origin, action, rpc};
 
 use crate::disk::{Rows, Scan};
-use crate::host_api::net::{self, Admission, Arrival, Frame, Input, Limits, Link, PeerId};
+use crate::host_api::net::{
+    self, Admission, Frame, Input, Link, PeerId, QueuedInput, ServerLimits,
+};
 use crate::protocol::{STAMP_BYTES, Stamp};
 use crate::relay::Relay;
 use crate::schedule::{Stream, next_push};
@@ -86,10 +88,10 @@ pub fn run(options: BareOptions) -> Result<()> {
 }
 
 async fn serve(options: BareOptions) -> Result<()> {
-    let limits = host::ServerLimits {
+    let limits = ServerLimits {
         outbox_frames_max: usize::MAX,
         outbox_bytes_max: usize::MAX,
-        ..host::ServerLimits::default()
+        ..ServerLimits::default()
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("ws://{}/", listener.local_addr()?);

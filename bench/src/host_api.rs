@@ -6,9 +6,10 @@
 
 /// The WebSocket side of the host, which the bare server shares.
 pub mod net {
-    pub use host::arrival::Arrival;
-    pub use host::net::{Door as Admission, Link, serve};
-    pub use kernel::{Frame, Input, Limits, PeerId};
+    pub use host::ServerLimits;
+    pub use host::kernel_queue::QueuedInput;
+    pub use host::net::{Admission, Link, serve};
+    pub use kernel::{Frame, Input, PeerId};
 }
 
 /// The journal and its records.
@@ -16,7 +17,7 @@ pub mod journal {
     pub use host::journal::{Journal, JournalThread, Sqlite};
     pub use kernel::{Batch, ChannelId, Head, Kind, Record, Seq, SummaryRecord};
 
-    use kernel::{ChannelRecord, Duty};
+    use kernel::{BootWork, ChannelRecord};
     use wire::ChannelUri;
 
     /// What a row says of a channel it writes.
@@ -39,7 +40,7 @@ pub mod journal {
             parent: fields.parent,
             head: fields.head,
             head_seq: fields.head_seq,
-            duty: Duty::default(),
+            boot_work: BootWork::default(),
             private: fields.private.into(),
         })
     }
@@ -51,21 +52,21 @@ pub mod messages {
 
     use anyhow::{Result, anyhow, ensure};
     use host::blobs::FileBlobs;
-    use host::compose::{Known, understand};
+    use host::compose::{KnownNames, compose_message};
     use kernel::Compose;
     use wire::{Object, Timestamp};
 
     /// The host's way of a message with attachments to its blob store.
     pub struct MessageStore {
         blobs: FileBlobs,
-        known: Known,
+        known: KnownNames,
     }
 
     impl MessageStore {
         pub fn open(data: &Path) -> Result<Self> {
             Ok(Self {
                 blobs: FileBlobs::open(data)?,
-                known: Known::default(),
+                known: KnownNames::default(),
             })
         }
 
@@ -73,12 +74,12 @@ pub mod messages {
         pub fn compose(&self, message: Object, inline_bytes: usize) -> Result<()> {
             let compose = Compose {
                 message,
-                lifted: Vec::new(),
+                detached: Vec::new(),
                 working_directories: Vec::new(),
                 each_bytes: inline_bytes,
                 left_bytes: 20 * inline_bytes,
             };
-            let composed = understand(&self.blobs, &self.known, compose, Timestamp(0))
+            let composed = compose_message(&self.blobs, &self.known, compose, Timestamp(0))
                 .map_err(|failed| anyhow!(failed.0))?;
             ensure!(composed.inline_bytes == 0, "a body stayed in its message");
             Ok(())
@@ -91,37 +92,35 @@ pub mod compositor {
     pub use compositor::compose::{Composed, InlineBudget};
     pub use compositor::lower::{Capabilities, Target, lower};
     pub use compositor::resolve::{FileRead, ImageLimits, Sources, WhyUnavailable};
-    pub use compositor::{Catalogue, Input, Part, Environment, compose};
+    pub use compositor::{Catalogue, Environment, Input, Part, compose};
 }
 
 /// Completions over the paths of a workspace.
 pub mod completion {
-    pub use agents::catalogue::{Discovered, discover};
-    pub use agents::complete::{Kind, Paths, propose};
+    pub use host::complete::items_from_memory;
+    pub use workspace::completion::{PathKind, Paths};
+    pub use workspace::discovery::{Discovered, discover};
 }
 
 /// A system prompt with something in every section.
 pub mod prompt {
-    pub use agents::prompt::{Prompt, Section};
+    pub use agent_api::Section;
+    pub use agents::prompt::Prompt;
 
-    use agents::prompt::{
-        CustomInstructions, EnvironmentContext, Git, GitHead, Identity, InstructionFile,
-        ToolInstructions,
-    };
+    use agents::prompt::{CustomInstructions, EnvironmentContext, ToolInstructions};
+    use workspace::{GitHead, GitState, InstructionFile};
 
     pub fn example() -> Prompt {
         let text = "Use tabs. Test what you change. ".repeat(64);
         Prompt {
-            identity: Identity {
-                name: "Greenroom".to_owned(),
-            },
+            agent_name: "Greenroom".to_owned(),
             environment_context: EnvironmentContext {
                 directories: vec!["/home/user/project".to_owned()],
                 os: "linux".to_owned(),
                 date: "2026-11-15".to_owned(),
-                git: Some(Git {
+                git: Some(GitState {
                     head: GitHead::Branch("main".to_owned()),
-                    under_way: None,
+                    operation: None,
                 }),
             },
             tool_instructions: ToolInstructions {

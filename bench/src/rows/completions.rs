@@ -10,7 +10,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{median_of, values};
 use crate::harness::Harness;
-use crate::host_api::completion::{Discovered, Kind, Paths, discover, propose};
+use crate::host_api::completion::{Discovered, PathKind, Paths, discover, items_from_memory};
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
 
@@ -77,7 +77,7 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
             match subject {
                 Subject::Completion => {
                     let text = format!("look at @{query}");
-                    let items = propose(&text, text.len() as u64, found, paths)?;
+                    let items = items_from_memory(&text, text.len() as u64, found, paths)?;
                     ensure!(
                         items.is_empty() == (query == "zzyzx"),
                         "{query}: {}",
@@ -121,7 +121,7 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
         let names: Vec<String> = (0..PATHS).map(name).collect();
         let mut paths = Paths::new(vec!["/project".to_owned()]);
         for name in &names {
-            assert!(paths.push(0, name, Kind::File), "there is room for all");
+            assert!(paths.push(0, name, PathKind::File), "there is room for all");
         }
         (names, paths, discover(&[]))
     })

@@ -15,8 +15,8 @@ use wire::Object;
 use super::{median_of, values};
 use crate::harness::Harness;
 use crate::host_api::compositor::{
-    Capabilities, Catalogue, Composed, FileRead, InlineBudget, Input, Part, ImageLimits, Sources,
-    Environment, Target, WhyUnavailable, compose, lower,
+    Capabilities, Catalogue, Composed, Environment, FileRead, ImageLimits, InlineBudget, Input,
+    Part, Sources, Target, WhyUnavailable, compose, lower,
 };
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;

@@ -3,13 +3,9 @@
 //! Promises: an agent is driven through `agent_api` alone; dropping a turn's future stops it.
 //! Must not know: channels, peers, sequence numbers.
 
-pub mod catalogue;
-pub mod complete;
-pub mod files;
 mod locale;
 pub mod lower;
 pub mod native;
-pub mod picture;
 pub mod prompt;
 pub mod provider;
 pub mod scripted;

@@ -1,4 +1,4 @@
-//! The few words that the host puts into shared state itself, in the host's own language (G-14): all clients see the
+//! The few words that agents put into shared state, in the language of the host's process (G-14): all clients see the
 //! same ones.
 
 /// A language of the host.

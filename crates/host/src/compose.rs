@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use compositor::compose::InlineBudget;
-use compositor::{Catalogue, Input, Environment};
-use kernel::{Compose, WorkFailed, HostAction, Submission};
+use compositor::{Catalogue, Environment, Input};
+use kernel::{Compose, HostAction, Submission, WorkFailed};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 

@@ -1,4 +1,4 @@
-//! A preview of a message: what it would become here, and what each target would be sent. Nothing is stored, staged or
+//! A look ahead: what a message would become here, and what each target would be shown of it. Nothing is kept, staged or
 //! sent (`greenroom compose`).
 //!
 //! Must not know: sessions, the journal.
@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use agents::catalogue;
-use agents::files::{Files, Reach, Store};
-use compositor::compose::{InlineBudget, DetachedBody};
+use compositor::compose::{DetachedBody, InlineBudget};
 use compositor::lower::{CapabilityMap, Lowered, Target, lower};
 use compositor::resolve::{InlineLimits, resolve};
-use compositor::{Input, Part, Refused, Environment};
+use compositor::{ComposeRefusal, Environment, Input, Part};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
+use workspace::discovery::discover;
+use workspace::{ContentStore, Workspace, WorkspaceSources};
 
 /// What there is around the message.
 #[derive(Debug, Clone)]
@@ -30,25 +30,25 @@ pub struct PreviewContext<'a> {
 pub struct Preview {
     /// As they would be persisted.
     pub parts: Vec<Part>,
-    /// Notes for the user.
+    /// What the user would be told.
     pub diagnostics: Vec<String>,
     pub lowered: Vec<(Target, Lowered)>,
 }
 
-/// What would become of a message if it were sent in this context.
+/// What would become of a message if it were sent in this place.
 pub fn preview(
     input: Input,
-    context: &PreviewContext<'_>,
+    place: &PreviewContext<'_>,
     targets: &[Target],
-) -> Result<Preview, Refused> {
-    let directory = std::fs::canonicalize(context.workspace)
-        .unwrap_or_else(|_| context.workspace.to_owned())
+) -> Result<Preview, ComposeRefusal> {
+    let directory = std::fs::canonicalize(place.workspace)
+        .unwrap_or_else(|_| place.workspace.to_owned())
         .to_string_lossy()
         .into_owned();
     let directories = [file_uri::uri_of(directory.as_bytes())];
-    let found = catalogue::discover(&directories);
+    let found = discover(&directories);
     let skills = found.skills.iter().map(|skill| skill.name.clone());
-    let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
+    let kinds = place.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
         input,
         &Environment {
@@ -58,14 +58,14 @@ pub fn preview(
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
             inline: InlineBudget::default(),
-            now_ms: context.now.0,
+            now_ms: place.now.0,
         },
     )?;
-    let mut sources = Reach {
-        files: Files::open(&directories).ok(),
+    let mut sources = WorkspaceSources {
+        workspace: Workspace::open(&directories).ok(),
         store: PreviewStore {
             bodies: composed.bodies,
-            entities: &context.entities,
+            entities: &place.entities,
         },
     };
     let limits = InlineLimits::default();
@@ -77,23 +77,23 @@ pub fn preview(
     }
     let mut preview = Preview {
         parts: composed.parts,
-        diagnostics: found.warnings,
+        diagnostics: found.warnings.iter().map(ToString::to_string).collect(),
         lowered: Vec::new(),
     };
     preview.diagnostics.extend(composed.diagnostics);
     for target in targets {
         let lowered = match composed.reaches_model {
             true => {
-                let capabilities = context.capabilities.of(*target, None);
+                let capabilities = place.capabilities.of(*target, None);
                 let (parts, sources) = (&preview.parts, &mut sources);
                 lower(parts, &resolved, *target, &capabilities, sources)
             }
             // Nobody is asked (C-053).
             false => Lowered::default(),
         };
-        for note in &lowered.diagnostics {
-            if !preview.diagnostics.contains(note) {
-                preview.diagnostics.push(note.clone());
+        for told in &lowered.diagnostics {
+            if !preview.diagnostics.contains(told) {
+                preview.diagnostics.push(told.clone());
             }
         }
         preview.lowered.push((*target, lowered));
@@ -101,13 +101,13 @@ pub fn preview(
     Ok(preview)
 }
 
-/// Bodies of the message itself, and the entities that were named.
+/// The bodies and entities of the message itself: nothing is stored.
 struct PreviewStore<'a> {
     bodies: Vec<DetachedBody>,
     entities: &'a [(String, String)],
 }
 
-impl Store for PreviewStore<'_> {
+impl ContentStore for PreviewStore<'_> {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let mut bodies = self.bodies.iter();
         let found = bodies.find(|body| body.content_id == content_id)?;

@@ -85,7 +85,12 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             summary,
         } => compact(step, uri, keep_turns, summary),
         AgentEvent::Completed => {
-            end_turn(step, uri, ActionKind::ChatTurnComplete, json!({"turnId": turn}));
+            end_turn(
+                step,
+                uri,
+                ActionKind::ChatTurnComplete,
+                json!({"turnId": turn}),
+            );
             step.follow_up(FollowUp::StartQueue(uri.clone())); // the next one is due (G-08)
         }
         AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
@@ -120,7 +125,10 @@ fn add_text(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, text: S
 
 /// What no client could read is not sent, and not kept a secret either (H-078).
 fn report_usage(step: &mut Step, uri: &ChannelUri, turn_id: &str, usage: &UsageInfo) {
-    let usage = Action::host(ActionKind::ChatUsage, json!({"turnId": turn_id, "usage": usage}));
+    let usage = Action::host(
+        ActionKind::ChatUsage,
+        json!({"turnId": turn_id, "usage": usage}),
+    );
     match Action::decode(Value::Object(usage.body)) {
         Ok(usage) => {
             step.act(uri, usage, None);

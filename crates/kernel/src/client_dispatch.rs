@@ -1,8 +1,8 @@
 //! A client's action as it came, decoded once.
 
+use wire::ActionKind;
 use wire::ChannelUri;
 use wire::action::ActionError;
-use wire::ActionKind;
 
 use crate::bodies::SentAction;
 

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use wire::ActionKind;
 use serde_json::{Value, json};
+use wire::ActionKind;
 use wire::state::{ChatState, Part};
 use wire::{ChannelUri, Object};
 
@@ -41,7 +41,11 @@ pub(crate) fn derive(step: &mut Step) {
             continue;
         };
         if found.is_read() {
-            step.act_as_host(&session, ActionKind::SessionIsReadChanged, json!({"isRead": false}));
+            step.act_as_host(
+                &session,
+                ActionKind::SessionIsReadChanged,
+                json!({"isRead": false}),
+            );
         }
         note(&session);
     }
@@ -84,7 +88,11 @@ fn sync_catalogue(step: &mut Step, uri: &ChannelUri) {
         // A partial entry cannot clear a field: the whole entry is sent again (H-149).
         let mut summary = chat_summary(&state);
         summary["title"] = json!(entry.title);
-        step.act_as_host(&session, ActionKind::SessionChatAdded, json!({"summary": summary}));
+        step.act_as_host(
+            &session,
+            ActionKind::SessionChatAdded,
+            json!({"summary": summary}),
+        );
     } else {
         let mut changes = Object::new();
         if entry.status != state.status {
@@ -156,7 +164,11 @@ fn remove_input_of_gone_chats(step: &mut Step, session: &ChannelUri) {
     });
     let gone: Vec<Value> = gone.map(|entry| entry["id"].clone()).collect();
     for id in gone {
-        step.act_as_host(session, ActionKind::SessionInputNeededRemoved, json!({"id": id}));
+        step.act_as_host(
+            session,
+            ActionKind::SessionInputNeededRemoved,
+            json!({"id": id}),
+        );
     }
 }
 

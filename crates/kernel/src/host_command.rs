@@ -141,7 +141,12 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
         reaches_model: submitted.reaches_model,
     };
     if task.compact.is_none() && !task.reaches_model {
-        end_turn(step, uri, ActionKind::ChatTurnComplete, json!({"turnId": turn_id}));
+        end_turn(
+            step,
+            uri,
+            ActionKind::ChatTurnComplete,
+            json!({"turnId": turn_id}),
+        );
         step.follow_up(FollowUp::StartQueue(uri.clone()));
         return None;
     }

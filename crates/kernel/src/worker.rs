@@ -2,8 +2,8 @@
 //! deep and how many is bounded (H-153).
 
 use agent_api::{ToolStart, Worker};
-use wire::ActionKind;
 use serde_json::{Value, json};
+use wire::ActionKind;
 use wire::ChannelUri;
 use wire::state::Outcome;
 
@@ -125,7 +125,12 @@ pub(crate) fn create_worker(
     };
     create_chat(step, &session, new);
     let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});
-    record_agent_action(step, &parent, ActionKind::ChatToolCallContentChanged, fields);
+    record_agent_action(
+        step,
+        &parent,
+        ActionKind::ChatToolCallContentChanged,
+        fields,
+    );
     let worker_turn = step.chat(uri).free_turn_id(step.seq());
     let fields = json!({
         "turnId": worker_turn,

@@ -37,7 +37,7 @@ async fn calls_that_make_no_sense_fail_with_words_and_the_turn_goes_on() {
     expect![[r#"
         [
             "completed false There is no tool `format_disk`. There are: read, list, grep, write, edit, bash.",
-            "completed false The input is no JSON: EOF while parsing a string at line 1 column 13. Send the call again.",
+            "completed false The input is not JSON: EOF while parsing a string at line 1 column 13. Send the call again.",
             "completed false the input does not fit: missing field `path`",
             "completed false The input must be a JSON object.",
             "completed false The input must be a JSON object.",

@@ -2,8 +2,8 @@
 
 use agent_api::AgentEvent;
 use serde_json::{Value, json};
-use wire::published::state::UsageInfo;
 use testkit::{Scenario, ScenarioClient};
+use wire::published::state::UsageInfo;
 
 fn last_turn(client: &ScenarioClient) -> Value {
     client.sees(&client.chat())["turns"]

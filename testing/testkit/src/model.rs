@@ -8,7 +8,7 @@ use kernel::{Rendered, RunId, TurnRun};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
-use crate::script::{ScriptStep, Question, Script, completed_event, is_yes};
+use crate::script::{Question, Script, ScriptStep, completed_event, is_yes};
 
 /// A script that is being played.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use agent_api::{AgentEvent, ToolStart};
 use serde_json::{Value, json};
 use wire::published::state::ToolCallContributor;
 
-use crate::script::{ScriptStep, Question, Script, ready_event};
+use crate::script::{Question, Script, ScriptStep, ready_event};
 
 /// A call to be made.
 #[derive(Debug, Clone)]

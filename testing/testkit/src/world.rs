@@ -11,8 +11,8 @@ use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, Batch, CloseReason, Effect, WorkFailed, HostFacts, Input, Kernel, Limits, Output,
-    PeerId, Query, ReadFailed, RunId,
+    Answer, Batch, CloseReason, Effect, HostFacts, Input, Kernel, Limits, Output, PeerId, Query,
+    ReadFailed, RunId, WorkFailed,
 };
 use wire::Timestamp;
 
@@ -363,7 +363,13 @@ impl World {
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }
-                self.within(self.read_ms_max, Input::BodiesStored { ticket, stored: kept });
+                self.within(
+                    self.read_ms_max,
+                    Input::BodiesStored {
+                        ticket,
+                        stored: kept,
+                    },
+                );
             }
             Effect::Compose { ticket, compose } => {
                 let composed = host::compose::compose_message(

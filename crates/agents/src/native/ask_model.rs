@@ -6,24 +6,9 @@
 use agent_api::{EventSink, TurnOver};
 
 use super::Shared;
+use super::answer::{ModelAnswer, Numbers};
 use super::coalesce::EventCoalescer;
-use crate::provider::{self, Endpoint, ModelRequest, ProviderError, StopReason, ToolUse, Usage};
-
-/// What a model answered to one request.
-#[derive(Debug, Default)]
-pub(super) struct ModelAnswer {
-    pub text: String,
-    pub calls: Vec<RequestedCall>,
-    pub usage: Usage,
-    pub stop: Option<StopReason>,
-}
-
-/// A call that the model asked for, and the number it was announced under.
-#[derive(Debug, Clone)]
-pub(super) struct RequestedCall {
-    pub number: u64,
-    pub tool_use: ToolUse,
-}
+use crate::provider::{self, Endpoint, ModelRequest, ProviderError};
 
 pub(super) enum AskError {
     TurnOver,
@@ -35,20 +20,6 @@ impl From<TurnOver> for AskError {
         Self::TurnOver
     }
 }
-
-/// Numbers of parts and calls: each occurs once in a run.
-#[derive(Debug, Default)]
-pub(super) struct Numbers(u64);
-
-impl Numbers {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 += 1;
-        self.0
-    }
-}
-
-/// Under this name a call says in which round of its turn it was made: calls of one round saw nothing of each other.
-pub(super) const ROUND: &str = "greenroom.round";
 
 /// Asks the model and sends its answer on as it comes.
 pub(super) async fn ask_model(

@@ -10,7 +10,7 @@ use agent_api::{AgentEvent, EventSink, TextKind, ToolStart, TurnOver};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::ask_model::{ModelAnswer, Numbers, ROUND, RequestedCall};
+use super::answer::{ModelAnswer, Numbers, ROUND, RequestedCall};
 use crate::provider::{AnswerUnwanted, ModelEvent, ModelEventSink, ToolUse};
 use crate::tool::Tool;
 

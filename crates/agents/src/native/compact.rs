@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::model_view::{HistoryEntry, ModelView};
-use super::turn::Stop;
+use super::stop::Stop;
 use super::{Model, history};
 use crate::provider::{self, Endpoint, ModelEvent, ModelMessage, ModelRequest};
 

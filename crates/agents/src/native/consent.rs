@@ -70,7 +70,7 @@ pub(super) enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Approved(BTreeSet<String>);
 
-/// Keys remembered at most: the notes they are kept in are bounded.
+/// Keys remembered at most: the notes that hold them are bounded.
 const APPROVED_MAX: usize = 256;
 
 impl Approved {
@@ -128,7 +128,7 @@ pub(super) fn options(locale: Locale) -> Vec<Value> {
     ]
 }
 
-/// What a model is told of a call that was denied.
+/// The result of a denied call, for the model.
 pub(super) fn denied_text(suggestion: Option<&str>) -> String {
     match suggestion.filter(|text| !text.is_empty()) {
         Some(text) => format!("The user denied this call and says instead: {text}"),

@@ -111,7 +111,7 @@ impl Round {
         if call["status"] == "cancelled" && call["toolInput"].is_null() {
             return;
         }
-        let number = call["_meta"][super::ask_model::ROUND].as_u64();
+        let number = call["_meta"][super::answer::ROUND].as_u64();
         if !self.calls.is_empty() && self.number != number {
             std::mem::take(self).finish(messages);
         }
@@ -270,7 +270,7 @@ mod tests {
     fn calls_without_text_between_them_are_separated_by_their_rounds() {
         let call = |id: &str, round: u64| {
             json!({"kind": "toolCall", "toolCall": {"status": "completed", "toolCallId": id, "toolName": "read",
-                "toolInput": "{}", "content": [], "_meta": {super::super::ask_model::ROUND: round}}})
+                "toolInput": "{}", "content": [], "_meta": {super::super::answer::ROUND: round}}})
         };
         let parts = [call("a", 0), call("b", 0), call("c", 1)];
         let calls_of = |entry: &HistoryEntry| match entry {
@@ -288,7 +288,7 @@ mod tests {
     fn steering_stands_where_it_was_taken() {
         let call = |id: &str, round: u64| {
             json!({"kind": "toolCall", "toolCall": {"status": "completed", "toolCallId": id, "toolName": "read",
-                "toolInput": "{}", "content": [], "_meta": {super::super::ask_model::ROUND: round}}})
+                "toolInput": "{}", "content": [], "_meta": {super::super::answer::ROUND: round}}})
         };
         let steered = |text: &str| {
             json!({"kind": "systemNotification", "content": format!("You added: {text}"),
@@ -310,8 +310,8 @@ mod tests {
             HistoryEntry::Model(ModelMessage::ToolResult { id, .. }) => id.clone(),
             HistoryEntry::Model(_) => "-".to_owned(),
         };
-        let told: Vec<String> = entries_of_parts(&parts).iter().map(users).collect();
-        assert_eq!(told, ["-", "a", "left", "-", "b", "right"]);
+        let order: Vec<String> = entries_of_parts(&parts).iter().map(users).collect();
+        assert_eq!(order, ["-", "a", "left", "-", "b", "right"]);
     }
 
     #[test]

@@ -4,15 +4,19 @@
 //! request and every process at once.
 //! Must not know: channels, peers, sequence numbers; the wire format of any model.
 
+mod answer;
 mod ask_model;
 mod call;
+mod call_events;
 mod coalesce;
 mod compact;
 mod consent;
+mod conversation;
 mod history;
 mod model_view;
 mod models;
 mod prompt;
+mod stop;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
@@ -25,11 +29,12 @@ use agent_api::{
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
+use workspace::Workspace;
 
 use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer};
 use crate::provider::Endpoint;
-use crate::tool::{self, Tool, Workspace};
+use crate::tool::{self, Tool};
 
 pub use models::{Model, ModelError, Prices};
 
@@ -134,7 +139,7 @@ impl NativeAgent {
             return Ok(Arc::clone(workspace));
         }
         let readable = self.shared.readable.as_deref();
-        let opened = Workspace::open_beside(&facts.working_directories, readable);
+        let opened = Workspace::open_with_readable(&facts.working_directories, readable);
         let opened = opened.map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),

@@ -12,7 +12,7 @@ use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnO
 use compositor::lower::{Capabilities, Decision, Lowered, Target, chat_content};
 use serde_json::Value;
 
-use super::turn::Stop;
+use super::stop::Stop;
 use super::{Model, Shared};
 use crate::lower::{MessageToLower, lower_message, lower_messages};
 use crate::provider::{ModelMessage, ProviderError, ProviderErrorKind};

@@ -147,7 +147,7 @@ impl Model {
         self.context_tokens.unwrap_or(CONTEXT_TOKENS)
     }
 
-    /// Whether it is told of tools.
+    /// Whether it is offered tools.
     pub fn calls_tools(&self) -> bool {
         self.tools.unwrap_or(true)
     }

@@ -1,7 +1,8 @@
 //! The system prompt of this agent.
 
+use workspace::discovery;
+
 use super::consent::Mode;
-use crate::catalogue;
 use crate::prompt::{CustomInstructions, Facts, Prompt, Skill, ToolInstructions};
 use crate::tool::{Nature, Tool};
 
@@ -25,9 +26,9 @@ pub(super) fn build(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
 }
 
 /// The skills as the prompt lists them.
-pub(super) fn list_skills(skills: &[catalogue::Skill]) -> Vec<Skill> {
+pub(super) fn list_skills(skills: &[discovery::Skill]) -> Vec<Skill> {
     let offered = skills.iter();
-    let offered = offered.filter(|skill| skill.invoked_by != catalogue::InvokedBy::Users);
+    let offered = offered.filter(|skill| skill.is_for_models());
     let listed = offered.map(|skill| Skill {
         name: skill.name.clone(),
         description: skill.description.clone(),

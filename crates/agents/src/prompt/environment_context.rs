@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::{Git, GitHead, one_line};
+use workspace::{GitHead, GitState};
 
-/// Directories that are told; a session rarely has more than one.
+use super::one_line;
+
+/// Directories that are listed; a session rarely has more than one.
 const DIRECTORIES_MAX: usize = 8;
 const PATH_BYTES_MAX: usize = 512;
 
@@ -16,14 +18,14 @@ pub struct EnvironmentContext {
     pub os: String,
     /// `2026-03-01`.
     pub date: String,
-    pub git: Option<Git>,
+    pub git: Option<GitState>,
 }
 
 impl EnvironmentContext {
     pub(super) fn text(&self) -> Cow<'static, str> {
         let mut text = String::with_capacity(256);
-        let shown = self.directories.iter().take(DIRECTORIES_MAX);
-        for (index, directory) in shown.enumerate() {
+        let listed = self.directories.iter().take(DIRECTORIES_MAX);
+        for (index, directory) in listed.enumerate() {
             text.push_str(match index {
                 0 => "Working directory: ",
                 _ => "Also: ",
@@ -46,8 +48,8 @@ impl EnvironmentContext {
                     let _ = write!(text, "\nGit: detached at {}", one_line(commit, 16));
                 }
             }
-            if let Some(under_way) = git.under_way {
-                let _ = write!(text, "\nGit: a {under_way} is under way");
+            if let Some(operation) = git.operation {
+                let _ = write!(text, "\nGit: a {operation} is in progress");
             }
         }
         Cow::Owned(text)

@@ -7,7 +7,6 @@
 mod custom_instructions;
 mod environment_context;
 mod gather;
-mod git;
 mod runtime_instructions;
 mod table;
 mod tool_instructions;
@@ -15,10 +14,9 @@ mod tool_instructions;
 use std::borrow::Cow;
 
 use agent_api::Section;
-pub use custom_instructions::{CustomInstructions, InstructionFile};
+pub use custom_instructions::CustomInstructions;
 pub use environment_context::EnvironmentContext;
 pub use gather::{Facts, Gatherer};
-pub use git::{Git, GitHead};
 pub use runtime_instructions::RuntimeInstructions;
 use table::{SECTIONS, SectionSpec};
 pub use tool_instructions::{Skill, ToolInstructions};

@@ -1,5 +1,7 @@
 //! The prompt as a whole.
 
+use workspace::{GitHead, GitState, InstructionFile};
+
 use super::*;
 
 const ORDER: [&str; 11] = [
@@ -42,9 +44,9 @@ fn huge() -> Prompt {
             directories: vec![long.clone(); 100],
             os: long.clone(),
             date: long.clone(),
-            git: Some(Git {
+            git: Some(GitState {
                 head: GitHead::Branch(long.clone()),
-                under_way: Some("merge"),
+                operation: Some("merge"),
             }),
         },
         tool_instructions: ToolInstructions {

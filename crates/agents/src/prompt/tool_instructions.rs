@@ -17,7 +17,7 @@ pub struct Skill {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolInstructions {
-    /// Names of the tools, in the order the model is told of them; their descriptions travel with the request.
+    /// Names of the tools, in the order they are offered; their descriptions travel with the request.
     pub tools: Vec<String>,
     pub skills: Vec<Skill>,
 }

@@ -1,4 +1,4 @@
-//! The script that ships with the house: a first session that works, and a playground for client builders.
+//! The built-in script: a first session that works, and a playground for client builders.
 //!
 //! Promises: it always loads (a test holds it), and it answers every message.
 

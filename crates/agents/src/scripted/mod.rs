@@ -1,6 +1,6 @@
-//! The scripted agent: says what its script says. Needs no model, no key, no network.
+//! The scripted agent: plays its script. Needs no model, no key, no network.
 //!
-//! Promises: the same script and the same message give the same events. It goes through the same door as every agent.
+//! Promises: the same script and the same message give the same events. It uses the same interface as every agent.
 //! Must not know: channels, peers, sequence numbers; that it is used in tests.
 
 mod builtin;
@@ -37,10 +37,10 @@ pub struct ScriptedAgent {
 impl ScriptedAgent {
     /// The agent with a script, in the language of the process.
     pub fn new(script: Script) -> Self {
-        Self::speaking(script, Locale::of_environment())
+        Self::with_locale(script, Locale::of_environment())
     }
 
-    pub fn speaking(script: Script, locale: Locale) -> Self {
+    pub fn with_locale(script: Script, locale: Locale) -> Self {
         Self {
             script: Arc::new(script),
             locale,
@@ -55,7 +55,7 @@ impl ScriptedAgent {
         Self { gatherer, ..self }
     }
 
-    /// The agent with the script that ships with the house.
+    /// The agent with the built-in script.
     pub fn builtin() -> Self {
         Self::new(builtin::script())
     }
@@ -80,14 +80,14 @@ impl Agent for ScriptedAgent {
 
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
         let script = Arc::clone(&self.script);
-        let place = play::Place {
+        let context = play::SessionContext {
             gatherer: self.gatherer.clone(),
             directories: session.working_directories,
         };
         Ok(Box::new(play::ScriptedSession::new(
             script,
             self.locale,
-            place,
+            context,
         )))
     }
 }

@@ -1,6 +1,6 @@
 //! A script: scenes and when they are played.
 //!
-//! Promises: what loads can be played. What does not load is told with its place, as in `scenes[2].steps[0]`.
+//! Promises: what loads can be played. What does not load is reported with its location, as in `scenes[2].steps[0]`.
 //! Must not know: how a scene is played.
 
 use std::path::Path;
@@ -36,16 +36,16 @@ pub enum ScriptError {
     Unreadable { path: String, why: String },
     #[error("the script is not JSON: {0}")]
     NotJson(String),
-    #[error("{place}: {what}")]
-    At { place: String, what: String },
+    #[error("{location}: {what}")]
+    At { location: String, what: String },
     #[error("the script {path} cannot be used: {why}")]
     InFile { path: String, why: Box<ScriptError> },
 }
 
-/// An error at a place of the script.
-pub(super) fn at(place: &str, what: impl Into<String>) -> ScriptError {
+/// An error at a location of the script.
+pub(super) fn at(location: &str, what: impl Into<String>) -> ScriptError {
     ScriptError::At {
-        place: place.to_owned(),
+        location: location.to_owned(),
         what: what.into(),
     }
 }
@@ -92,25 +92,25 @@ impl Script {
 }
 
 impl Scene {
-    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let scene = object(value, place)?;
-        only_keys(scene, place, &["when", "steps"])?;
-        let when_place = format!("{place}.when");
+    fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let scene = object(value, location)?;
+        only_keys(scene, location, &["when", "steps"])?;
+        let when_location = format!("{location}.when");
         let when = match scene.get("when") {
             None => None,
             Some(Value::String(pattern)) => Some(Regex::new(pattern).map_err(|error| {
                 at(
-                    &when_place,
+                    &when_location,
                     format!("not a regular expression: {}", one_line(&error.to_string())),
                 )
             })?),
-            Some(_) => return Err(at(&when_place, "must be a string: a regular expression")),
+            Some(_) => return Err(at(&when_location, "must be a string: a regular expression")),
         };
-        let steps_place = format!("{place}.steps");
-        let steps = list(scene.get("steps"), &steps_place)?;
+        let steps_location = format!("{location}.steps");
+        let steps = list(scene.get("steps"), &steps_location)?;
         Ok(Self {
             when,
-            steps: Step::parse_all(steps, &steps_place)?,
+            steps: Step::parse_all(steps, &steps_location)?,
         })
     }
 
@@ -126,25 +126,32 @@ impl Scene {
     }
 }
 
-pub(super) fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Object, ScriptError> {
+pub(super) fn object<'a>(value: &'a Value, location: &str) -> Result<&'a Object, ScriptError> {
     value
         .as_object()
-        .ok_or_else(|| at(place, "must be a JSON object"))
+        .ok_or_else(|| at(location, "must be a JSON object"))
 }
 
-pub(super) fn list<'a>(value: Option<&'a Value>, place: &str) -> Result<&'a [Value], ScriptError> {
+pub(super) fn list<'a>(
+    value: Option<&'a Value>,
+    location: &str,
+) -> Result<&'a [Value], ScriptError> {
     match value {
         Some(Value::Array(items)) => Ok(items),
-        Some(_) => Err(at(place, "must be a list")),
-        None => Err(at(place, "is missing")),
+        Some(_) => Err(at(location, "must be a list")),
+        None => Err(at(location, "is missing")),
     }
 }
 
 /// A misspelt key would silently do nothing, so it is refused.
-pub(super) fn only_keys(object: &Object, place: &str, known: &[&str]) -> Result<(), ScriptError> {
+pub(super) fn only_keys(
+    object: &Object,
+    location: &str,
+    known: &[&str],
+) -> Result<(), ScriptError> {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(at(
-            place,
+            location,
             format!("unknown key `{key}`; known here: {}", known.join(", ")),
         )),
         None => Ok(()),

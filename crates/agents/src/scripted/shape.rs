@@ -39,11 +39,11 @@ const NUMERIC: [&str; 7] = [
 ];
 
 impl Shaped {
-    pub(super) fn parse(shape: Shape, value: &Value, place: &str) -> Result<Self, ScriptError> {
+    pub(super) fn parse(shape: Shape, value: &Value, location: &str) -> Result<Self, ScriptError> {
         // What substitution decides is let through here, and read again when it is played.
         let supposed = |text: &str| number(text).or_else(|| may_change(text).then(|| json!(0)));
         let read = with_numbers(value, &supposed);
-        shape.check(&read).map_err(|what| at(place, what))?;
+        shape.check(&read).map_err(|what| at(location, what))?;
         Ok(Self {
             shape,
             value: value.clone(),
@@ -177,7 +177,7 @@ fn with_numbers(value: &Value, read: &dyn Fn(&str) -> Option<Value>) -> Value {
 mod tests {
     use super::*;
 
-    fn told(shape: Shape, value: Value) -> String {
+    fn parse_outcome(shape: Shape, value: Value) -> String {
         match Shaped::parse(shape, &value, "here") {
             Ok(_) => "loads".to_owned(),
             Err(error) => error.to_string(),
@@ -234,7 +234,7 @@ mod tests {
             (Shape::Content, json!({"type": "song"})),
             (Shape::Content, json!({"text": "t"})),
         ] {
-            lines.push_str(&told(shape, value));
+            lines.push_str(&parse_outcome(shape, value));
             lines.push('\n');
         }
         expect_test::expect![[r#"

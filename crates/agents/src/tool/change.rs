@@ -1,18 +1,16 @@
-//! A change to one file, from the proposal to the disk: what `write` and `edit` have in common.
+//! A change to one file, from the proposal to the result: what `write` and `edit` have in common.
 //!
-//! Promises: what is written is what was proposed, to the file it was proposed for, or nothing at all.
 //! Must not know: how the new content comes about.
 
 use serde_json::Value;
 use wire::Digest;
+use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Workspace, digest_of};
 
-use super::file_edit::{DiffStats, FileEdit};
-use super::numbers::counted;
-use super::stop::Stop;
-use super::workspace::{Extent, FILE_BYTES_MAX, Target, Workspace, digest_of};
+use super::file_edit;
+use super::format::count;
 use super::{Outcome, Plan, ToolError};
 
-/// What a tool makes of a file. Made anew from what is there, both for the preview and when it is done.
+/// What a tool makes of a file. Computed from the content of the moment, both for the preview and when it is applied.
 pub(super) trait Change {
     /// As the model named it.
     fn path(&self) -> &str;
@@ -20,77 +18,61 @@ pub(super) trait Change {
     fn extent(&self) -> Extent;
 
     /// The new content.
-    fn apply(&self, before: Option<&[u8]>, shown: &str) -> Result<Applied, ToolError>;
+    fn apply(&self, before: Option<&[u8]>, display_path: &str) -> Result<Edited, ToolError>;
 }
 
-/// What becomes of a file.
-pub(super) struct Applied {
-    pub(super) after: Vec<u8>,
-    /// What the model is told beside the number of lines.
+/// The new content of a file.
+pub(super) struct Edited {
+    pub(super) content: Vec<u8>,
+    /// What the model reads beside the number of lines.
     pub(super) note: String,
 }
 
-/// Which change this is: the tool and its input.
-pub(super) fn named(tool: &str, input: &Value) -> Digest {
+/// Names a change: the tool and its input.
+pub(super) fn change_id(tool: &str, input: &Value) -> Digest {
     digest_of(format!("{tool} {input}").as_bytes())
 }
 
-pub(super) fn plan(
+pub(super) fn plan_change(
     change: &dyn Change,
-    name: Digest,
+    id: Digest,
     workspace: &Workspace,
 ) -> Result<Plan, ToolError> {
-    let target = workspace.target(&workspace.place(change.path())?)?;
-    workspace.judge(&target, change.extent())?;
-    let shown = workspace.shown(&target.place);
-    let applied = apply(change, &target, &shown)?;
-    let edit = edit(workspace, &target, &applied);
-    let (item, bodies) = edit.to_item(edit.stats());
-    workspace.propose(name, &target);
-    let verb = match target.before() {
+    let request = request(change, id);
+    let proposed = workspace.propose_change(&request, |before, path| {
+        change.apply(before, path).map(|edited| edited.content)
+    })?;
+    let (item, bodies) = file_edit::preview_item(&proposed, proposed.diff_stats());
+    let verb = match proposed.before {
         None => "Create",
-        Some(_) => change.extent().verbs().0,
+        Some(_) => verbs(change.extent()).0,
     };
     Ok(Plan {
-        summary: format!("{verb} {shown}"),
+        summary: format!("{verb} {}", proposed.display_path),
         edits: vec![item],
         bodies,
-        consent_key: format!("edit {}", workspace.uri(&target.place)),
+        consent_key: format!("edit {}", proposed.uri),
     })
 }
 
-pub(super) fn run(
+pub(super) fn run_change(
     change: &dyn Change,
-    name: Digest,
+    id: Digest,
     workspace: &Workspace,
-    stop: &Stop,
+    cancellation: &Cancellation,
 ) -> Result<Outcome, ToolError> {
-    let _alone = workspace.alone();
-    stop.check()?;
-    let target = workspace.target(&workspace.place(change.path())?)?;
-    workspace.hold_to_proposal(name, &target, change.extent())?;
-    workspace.judge(&target, change.extent())?;
-    let shown = workspace.shown(&target.place);
-    let applied = apply(change, &target, &shown)?;
-    workspace.put(&target, &applied.after, change.extent(), stop)?;
-    let edit = edit(workspace, &target, &applied);
-    let stats = edit.stats();
-    let (content, bodies) = edit.to_content(stats);
-    let summary = match target.before() {
-        None => {
-            let lines = counted(stats.added as usize, "line", "lines");
-            format!("Created {shown} ({lines})")
-        }
-        Some(_) => {
-            let DiffStats { added, removed } = stats;
-            format!(
-                "{} {shown} (+{added} -{removed})",
-                change.extent().verbs().1
-            )
-        }
-    };
+    let mut note = String::new();
+    let request = request(change, id);
+    let applied = workspace.apply_change(&request, cancellation, |before, path| {
+        let edited = change.apply(before, path)?;
+        note = edited.note;
+        Ok::<_, ToolError>(edited.content)
+    })?;
+    let stats = applied.diff_stats();
+    let (content, bodies) = file_edit::result_content(&applied, stats);
+    let summary = summarise(&applied, stats, change.extent());
     Ok(Outcome {
-        text: format!("{summary}.{}", applied.note),
+        text: format!("{summary}.{note}"),
         summary,
         content: vec![content],
         bodies,
@@ -99,36 +81,29 @@ pub(super) fn run(
     })
 }
 
-fn apply(change: &dyn Change, target: &Target, shown: &str) -> Result<Applied, ToolError> {
-    let applied = change.apply(target.before(), shown)?;
-    if applied.after.len() as u64 > FILE_BYTES_MAX {
-        return Err(ToolError(format!(
-            "{shown} would be larger than {} MiB; nothing was written",
-            FILE_BYTES_MAX / 1_024 / 1_024
-        )));
-    }
-    if target.before() == Some(&applied.after) {
-        return Err(ToolError(format!(
-            "{shown} is like that already; nothing was written"
-        )));
-    }
-    Ok(applied)
-}
-
-fn edit<'a>(workspace: &Workspace, target: &'a Target, applied: &'a Applied) -> FileEdit<'a> {
-    FileEdit {
-        uri: workspace.uri(&target.place),
-        before: target.before(),
-        after: &applied.after,
+fn request(change: &dyn Change, id: Digest) -> ChangeRequest<'_> {
+    ChangeRequest {
+        id,
+        path: change.path(),
+        extent: change.extent(),
     }
 }
 
-impl Extent {
-    /// What is done, and what was done, to a file that is there.
-    fn verbs(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Whole => ("Replace", "Replaced"),
-            Self::Parts => ("Edit", "Edited"),
-        }
+fn summarise(applied: &FileChange, stats: DiffStats, extent: Extent) -> String {
+    let (path, DiffStats { added, removed }) = (&applied.display_path, stats);
+    match applied.before {
+        None => format!(
+            "Created {path} ({})",
+            count(added as usize, "line", "lines")
+        ),
+        Some(_) => format!("{} {path} (+{added} -{removed})", verbs(extent).1),
+    }
+}
+
+/// What is done, and what was done, to a file that exists.
+fn verbs(extent: Extent) -> (&'static str, &'static str) {
+    match extent {
+        Extent::Whole => ("Replace", "Replaced"),
+        Extent::Parts => ("Edit", "Edited"),
     }
 }

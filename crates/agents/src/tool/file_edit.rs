@@ -1,85 +1,58 @@
-//! A change to a file in the protocol's words: `FileEdit` in a preview, `fileEdit` content in a result.
+//! A change to a file in the protocol's shapes: `FileEdit` in a preview, `fileEdit` content in a result.
 //!
-//! Promises: both sides are named by what they hold, so that they stay what they were when the file goes on changing.
+//! Promises: both sides are named by their content, so that they stay what they were when the file goes on changing.
 //! Must not know: how the change is made.
 
-use imara_diff::sources::byte_lines;
-use imara_diff::{Algorithm, Diff, InternedInput};
 use serde_json::{Value, json};
-
-use super::workspace::{digest_of, is_binary};
 use wire::Object;
+use workspace::{DiffStats, FileChange, digest_of, is_binary};
 
-/// A change of a file.
-pub(super) struct FileEdit<'a> {
-    pub(super) uri: String,
-    /// Absent for a new file.
-    pub(super) before: Option<&'a [u8]>,
-    pub(super) after: &'a [u8],
+/// `FileEdit`, and the bodies it refers to.
+pub(super) fn preview_item(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
+    let (fields, bodies) = fields(change, stats);
+    (Value::Object(fields), bodies)
 }
 
-/// How many lines came and went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct DiffStats {
-    pub(super) added: u32,
-    pub(super) removed: u32,
+/// `ToolResultFileEditContent`, and the bodies it refers to.
+pub(super) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
+    let (mut fields, bodies) = fields(change, stats);
+    fields.insert("type".to_owned(), json!("fileEdit"));
+    (Value::Object(fields), bodies)
 }
 
-impl FileEdit<'_> {
-    pub(super) fn stats(&self) -> DiffStats {
-        let before = self.before.unwrap_or_default();
-        let input = InternedInput::new(byte_lines(before), byte_lines(self.after));
-        let diff = Diff::compute(Algorithm::Histogram, &input);
-        DiffStats {
-            added: diff.count_additions(),
-            removed: diff.count_removals(),
+fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<Vec<u8>>) {
+    let mut fields = Object::new();
+    let mut bodies = Vec::new();
+    for (name, body) in [
+        ("before", change.before.as_deref()),
+        ("after", Some(&change.after[..])),
+    ] {
+        if let Some(body) = body {
+            fields.insert(name.to_owned(), side(&change.uri, body));
+            bodies.push(body.to_vec());
         }
     }
+    let diff = json!({"added": stats.added, "removed": stats.removed});
+    fields.insert("diff".to_owned(), diff);
+    (fields, bodies)
+}
 
-    /// `FileEdit`, and what it refers to.
-    pub(super) fn to_item(&self, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
-        let (fields, bodies) = self.fields(stats);
-        (Value::Object(fields), bodies)
-    }
-
-    /// `ToolResultFileEditContent`, and what it refers to.
-    pub(super) fn to_content(&self, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
-        let (mut fields, bodies) = self.fields(stats);
-        fields.insert("type".to_owned(), json!("fileEdit"));
-        (Value::Object(fields), bodies)
-    }
-
-    fn fields(&self, stats: DiffStats) -> (Object, Vec<Vec<u8>>) {
-        let mut fields = Object::new();
-        let mut bodies = Vec::new();
-        for (name, body) in [("before", self.before), ("after", Some(self.after))] {
-            if let Some(body) = body {
-                fields.insert(name.to_owned(), self.side(body));
-                bodies.push(body.to_vec());
-            }
-        }
-        let diff = json!({"added": stats.added, "removed": stats.removed});
-        fields.insert("diff".to_owned(), diff);
-        (fields, bodies)
-    }
-
-    /// `FileEditSide`
-    fn side(&self, body: &[u8]) -> Value {
-        let is_text = !is_binary(body) && std::str::from_utf8(body).is_ok();
-        let content_type = if is_text {
-            "text/plain; charset=utf-8"
-        } else {
-            "application/octet-stream"
-        };
-        json!({
-            "uri": self.uri,
-            "content": {
-                "uri": digest_of(body).uri(),
-                "sizeHint": body.len(),
-                "contentType": content_type,
-            },
-        })
-    }
+/// `FileEditSide`
+fn side(uri: &str, body: &[u8]) -> Value {
+    let is_text = !is_binary(body) && std::str::from_utf8(body).is_ok();
+    let content_type = if is_text {
+        "text/plain; charset=utf-8"
+    } else {
+        "application/octet-stream"
+    };
+    json!({
+        "uri": uri,
+        "content": {
+            "uri": digest_of(body).uri(),
+            "sizeHint": body.len(),
+            "contentType": content_type,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -88,32 +61,19 @@ mod tests {
     use serde_json::from_value;
     use wire::published::state;
 
-    fn edit<'a>(before: Option<&'a [u8]>, after: &'a [u8]) -> FileEdit<'a> {
-        FileEdit {
+    fn change(before: Option<&[u8]>, after: &[u8]) -> FileChange {
+        FileChange {
+            display_path: "a".to_owned(),
             uri: "file:///a".to_owned(),
-            before,
-            after,
+            before: before.map(<[u8]>::to_vec),
+            after: after.to_vec(),
         }
     }
 
     #[test]
-    fn lines_are_counted_as_they_come_and_go() {
-        let stats = |before, after| edit(before, after).stats();
-        let check = |before, after, added, removed| {
-            assert_eq!(stats(before, after), DiffStats { added, removed });
-        };
-        check(None, b"a\nb\n", 2, 0);
-        check(None, b"", 0, 0);
-        check(Some(b"a\nb\nc\n"), b"a\nB\nc\nd\n", 2, 1);
-        check(Some(b"a\n"), b"", 0, 1);
-        check(Some(b"a"), b"a\n", 1, 1);
-        check(Some(b"\xff\n"), b"\xff\nb\n", 1, 0);
-    }
-
-    #[test]
     fn both_shapes_are_what_the_protocol_publishes() {
-        let edit = edit(Some(b"a\n"), b"\0");
-        let (item, bodies) = edit.to_item(edit.stats());
+        let change = change(Some(b"a\n"), b"\0");
+        let (item, bodies) = preview_item(&change, change.diff_stats());
         assert_eq!(bodies, [b"a\n".to_vec(), b"\0".to_vec()]);
         let read: state::FileEdit = from_value(item.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), item);
@@ -127,15 +87,15 @@ mod tests {
             Some("application/octet-stream")
         );
 
-        let (content, _) = edit.to_content(edit.stats());
+        let (content, _) = result_content(&change, change.diff_stats());
         let block: state::ToolResultContent = from_value(content).unwrap();
         assert!(matches!(block, state::ToolResultContent::FileEdit(_)));
     }
 
     #[test]
     fn a_new_file_has_no_side_before() {
-        let edit = edit(None, b"a");
-        let (item, bodies) = edit.to_item(edit.stats());
+        let change = change(None, b"a");
+        let (item, bodies) = preview_item(&change, change.diff_stats());
         assert_eq!(item.get("before"), None);
         assert_eq!(bodies, [b"a".to_vec()]);
     }

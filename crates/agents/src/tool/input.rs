@@ -1,8 +1,9 @@
-//! A model's input, read strictly: what a tool does not know is refused, and the refusal says what it knows.
+//! A model's input, parsed strictly: unknown fields are refused, and the error lists the known ones.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use workspace::IgnoreMode;
 
 use super::ToolError;
 
@@ -11,6 +12,14 @@ pub(super) fn parse<T: DeserializeOwned>(input: &Value) -> Result<T, ToolError> 
         return Err(ToolError("the input must be a JSON object".to_owned()));
     }
     T::deserialize(input).map_err(|error| ToolError(format!("the input does not fit: {error}")))
+}
+
+/// The field `include_ignored`.
+pub(super) fn ignore_mode(include_ignored: Option<bool>) -> IgnoreMode {
+    match include_ignored {
+        Some(true) => IgnoreMode::Disregard,
+        Some(false) | None => IgnoreMode::Apply,
+    }
 }
 
 /// A list of texts; models also send a single one.

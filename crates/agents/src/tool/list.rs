@@ -1,18 +1,16 @@
 //! `list`: what is in a directory, and below it as deep as is asked.
 
-use std::collections::VecDeque;
-
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use workspace::{Cancellation, TreeLimits, Workspace};
 
-use super::numbers::counted;
-use super::stop::{Stop, off_thread};
-use super::workspace::{Entry, Kind, Wanted, Workspace};
+use super::blocking::run_blocking;
+use super::format::count;
 use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
 
-/// Entries shown by one call.
+/// Entries of one call.
 const ENTRIES_MAX: usize = 1_000;
 
 const DEPTH_MAX: usize = 16;
@@ -69,9 +67,9 @@ impl Tool for List {
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: Input = input::parse(input)?;
-        let place = workspace.place(input.path.as_deref().unwrap_or("."))?;
+        let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
         Ok(Plan {
-            summary: format!("List {}", workspace.shown(&place)),
+            summary: format!("List {}", workspace.display_path(&path)),
             consent_key: self.name().to_owned(),
             ..Plan::default()
         })
@@ -84,72 +82,36 @@ impl Tool for List {
         _output: &mpsc::Sender<String>,
     ) -> Result<Outcome, ToolError> {
         let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
-        off_thread(move |stop| list(&input, &workspace, stop)).await
+        run_blocking(move |cancellation| list(&input, &workspace, cancellation)).await
     }
 }
 
-fn list(input: &Input, workspace: &Workspace, stop: &Stop) -> Result<Outcome, ToolError> {
-    let place = workspace.place(input.path.as_deref().unwrap_or("."))?;
-    let shown = workspace.shown(&place);
-    let wanted = match input.include_ignored {
-        Some(true) => Wanted::All,
-        Some(false) | None => Wanted::NotIgnored,
+fn list(
+    input: &Input,
+    workspace: &Workspace,
+    cancellation: &Cancellation,
+) -> Result<Outcome, ToolError> {
+    let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
+    let display_path = workspace.display_path(&path);
+    let mode = input::ignore_mode(input.include_ignored);
+    let limits = TreeLimits {
+        depth: input.depth.unwrap_or(1).clamp(1, DEPTH_MAX),
+        entries: ENTRIES_MAX,
+        bytes: TEXT_BYTES_MAX,
     };
-    let depth_max = input.depth.unwrap_or(1).clamp(1, DEPTH_MAX);
-    let mut lines = Vec::new();
-    let mut bytes = 0;
-    let mut is_cut = false;
-    // Level by level, so that what does not fit is what lies deepest.
-    let mut waiting = VecDeque::from([(workspace.folder(&place, wanted)?, String::new(), 1)]);
-    'all: while let Some((folder, prefix, depth)) = waiting.pop_front() {
-        stop.check()?;
-        let listing = match workspace.look_into(&folder) {
-            Ok(listing) => listing,
-            Err(error) if depth == 1 => return Err(error),
-            // It may have gone, or not be ours to look into.
-            Err(_) => continue,
-        };
-        is_cut |= listing.is_cut;
-        for entry in &listing.entries {
-            let line = format!("{prefix}{}", line(entry));
-            bytes += line.len() + 1;
-            if lines.len() == ENTRIES_MAX || bytes > TEXT_BYTES_MAX {
-                is_cut = true;
-                break 'all;
-            }
-            if depth < depth_max
-                && let Some(folder) = listing.folder(entry)
-            {
-                waiting.push_back((folder, line.clone(), depth + 1));
-            }
-            lines.push(line);
-        }
+    let tree = workspace.list_tree(&path, mode, limits, cancellation)?;
+    let mut text = tree.lines.join("\n");
+    if tree.lines.is_empty() {
+        text.push_str(&format!("[nothing in {display_path}]"));
     }
-    let entries = counted(lines.len(), "entry", "entries");
-    lines.sort();
-    let mut text = lines.join("\n");
-    if lines.is_empty() {
-        text.push_str(&format!("[nothing in {shown}]"));
-    }
-    if is_cut {
+    if tree.is_cut {
         text.push_str("\n[there is more; list a directory further down, or with less depth]");
     }
+    let entries = count(tree.lines.len(), "entry", "entries");
     Ok(Outcome {
         text,
-        summary: format!("Listed {entries} of {shown}"),
+        summary: format!("Listed {entries} of {display_path}"),
         success: true,
         ..Outcome::default()
     })
-}
-
-fn line(entry: &Entry) -> String {
-    let name = entry.name.to_string_lossy();
-    // A name must not be able to look like two.
-    let name = name.replace(char::is_control, "\u{fffd}");
-    let mark = match entry.kind {
-        Kind::Directory => "/",
-        Kind::Link => "@",
-        Kind::File | Kind::Other => "",
-    };
-    format!("{name}{mark}")
 }

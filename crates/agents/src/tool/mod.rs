@@ -1,31 +1,31 @@
-//! The tools of the native agent: one file each. They touch files and processes of the session's working directories.
+//! The tools of the native agent: one file each, from a model's arguments to a call of `workspace`, or to a process.
 //!
-//! Promises: every open is confined to the working directories, at the moment of the open; what a tool prints is bounded;
-//! dropping a tool's future kills what it started.
+//! Promises: what a tool returns is bounded; dropping a tool's future cancels its work and kills what it started. Files
+//! are only touched through `workspace`, which confines them to the working directories.
 //! Must not know: models, turns, channels.
 
 mod bash;
+mod blocking;
 mod change;
 mod edit;
+mod error;
 mod file_edit;
+mod format;
 mod grep;
 mod input;
 mod list;
-mod numbers;
 mod read;
 mod skill;
-mod stop;
-pub(crate) mod workspace;
 mod write;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use workspace::Workspace;
 
+pub use error::ToolError;
 pub(crate) use skill::NAME as SKILL;
-pub(crate) use workspace::Unopened;
-pub use workspace::{Workspace, WorkspaceError};
 
-/// What one call tells the model at most. A result of this size stays in state as it is (G-32), so that the model sees
+/// The largest text of one call. A result of this size stays in state as it is (G-32), so that the model sees
 /// the same again in later turns.
 const TEXT_BYTES_MAX: usize = 48 * 1_024;
 
@@ -45,7 +45,7 @@ pub trait Tool: Send + Sync {
     /// What people see, e.g. `Edit`.
     fn display_name(&self) -> &'static str;
 
-    /// What a model is told.
+    /// What the model reads about it.
     fn description(&self) -> &'static str;
 
     /// JSON Schema of the input.
@@ -53,11 +53,11 @@ pub trait Tool: Send + Sync {
 
     fn nature(&self) -> Nature;
 
-    /// Looks at an input without changing anything: is it possible, and what would it do? A change that is run
-    /// afterwards with the same input is held to what was there now.
+    /// Checks an input without changing anything: is it possible, and what would it do? A change that is run afterwards
+    /// with the same input only applies to what is there now.
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError>;
 
-    /// Does it. `output` takes what should be seen while it runs: the whole output so far, already bounded.
+    /// Runs it. `output` takes what should be seen while it runs: the whole output so far, already bounded.
     async fn run(
         &self,
         input: &Value,
@@ -73,7 +73,7 @@ pub struct Plan {
     pub summary: String,
     /// `FileEdit` items of a preview.
     pub edits: Vec<Value>,
-    /// What `edits` refer to by `ahp-content:` URIs: to be in the blob store before the edits are told.
+    /// What `edits` refer to by `ahp-content:` URIs: to be in the blob store before the edits are sent.
     pub bodies: Vec<Vec<u8>>,
     /// What "approve in this session" remembers: calls with the same key need no consent again.
     pub consent_key: String,
@@ -82,25 +82,20 @@ pub struct Plan {
 /// What a call did.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// What the model is told; bounded.
+    /// What the model reads; bounded.
     pub text: String,
     /// `Read 120 lines of src/main.rs`: the past-tense message.
     pub summary: String,
     /// Further content blocks for people: `fileEdit` and the like.
     pub content: Vec<Value>,
-    /// What `content` refers to by `ahp-content:` URIs: to be in the blob store before the content is told.
+    /// What `content` refers to by `ahp-content:` URIs: to be in the blob store before the content is sent.
     pub bodies: Vec<Vec<u8>>,
-    /// The whole output where `text` holds only part of it: goes to the blob store.
+    /// The whole output where `text` holds only part of it: is stored as a body.
     pub whole: Option<Vec<u8>>,
     pub success: bool,
 }
 
-/// Why a call could not be done; told to the model, which may do better.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ToolError(pub String);
-
-/// All tools, in the order a model is told of them.
+/// All tools, in the order a model sees them.
 pub fn all() -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(read::Read),

@@ -1,18 +1,16 @@
-//! `skill`: what a project has written down for agents about one kind of task, in full.
+//! `skill`: a project's instructions for one kind of task, in full.
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use workspace::Workspace;
+use workspace::discovery::is_skill_name;
 
-use super::stop::off_thread;
-use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, Workspace, input};
-use crate::catalogue;
+use super::blocking::run_blocking;
+use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
 
 pub(crate) const NAME: &str = "skill";
-
-/// Names told to a model that asked for one there is not.
-const NAMES_TOLD_MAX: usize = 50;
 
 pub(super) struct Skill;
 
@@ -51,8 +49,7 @@ impl Tool for Skill {
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let Input { name } = input::parse(input)?;
-        let known = catalogue::is_skill_name(&name);
-        let summary = match known {
+        let summary = match is_skill_name(&name) {
             true => format!("Read the skill {name}"),
             false => "Read a skill".to_owned(),
         };
@@ -70,47 +67,26 @@ impl Tool for Skill {
         _output: &mpsc::Sender<String>,
     ) -> Result<Outcome, ToolError> {
         let (Input { name }, workspace) = (input::parse(input)?, workspace.clone());
-        off_thread(move |_| read(&name, &workspace)).await
+        run_blocking(move |_| read(&name, &workspace)).await
     }
 }
 
 fn read(name: &str, workspace: &Workspace) -> Result<Outcome, ToolError> {
-    let key = format!("skill:{name}");
-    let text = match workspace.given(&key) {
-        Some(text) => text,
-        None => workspace.give(&key, load(name, workspace)?),
-    };
-    Ok(Outcome {
-        text: text.to_string(),
-        summary: format!("Read the skill {name}"),
-        success: true,
-        ..Outcome::default()
-    })
-}
-
-fn load(name: &str, workspace: &Workspace) -> Result<String, ToolError> {
-    let skills = catalogue::skills_of(workspace);
-    let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
-        let mut known: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
-        known.truncate(NAMES_TOLD_MAX);
-        let known = match known.is_empty() {
-            true => "there are none".to_owned(),
-            false => format!("there are: {}", known.join(", ")),
-        };
-        return Err(ToolError(format!("there is no such skill; {known}")));
-    };
-    let body = catalogue::body_of(workspace, skill, TEXT_BYTES_MAX)?;
+    let body = workspace.read_skill(name, TEXT_BYTES_MAX)?;
     let mut text = format!(
         "<skill_content name=\"{name}\">{}</skill_content>",
         body.text
     );
-    if body.has_company {
-        text.push_str(&format!(
-            "\n[other files of this skill are in {}]",
-            body.directory
-        ));
+    if body.has_other_files {
+        let directory = &body.directory;
+        text.push_str(&format!("\n[other files of this skill are in {directory}]"));
     }
-    Ok(text)
+    Ok(Outcome {
+        text,
+        summary: format!("Read the skill {name}"),
+        success: true,
+        ..Outcome::default()
+    })
 }
 
 #[cfg(test)]
@@ -141,15 +117,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_skill_is_told_in_full_and_the_same_the_second_time() {
+    async fn a_skill_is_returned_in_full_and_the_same_the_second_time() {
         let root = tempfile::tempdir().unwrap();
         let file = ".agents/skills/tables/SKILL.md";
         write(root.path(), file, "---\nname: tables\n---\n\nUse rules.\n");
         let workspace = open(root.path());
-        let told = "<skill_content name=\"tables\">Use rules.</skill_content>";
-        assert_eq!(call(&workspace, "tables").await.unwrap(), told);
+        let text = "<skill_content name=\"tables\">Use rules.</skill_content>";
+        assert_eq!(call(&workspace, "tables").await.unwrap(), text);
         write(root.path(), file, "---\nname: tables\n---\nOther rules.");
-        assert_eq!(call(&workspace, "tables").await.unwrap(), told);
+        assert_eq!(call(&workspace, "tables").await.unwrap(), text);
         let other = call(&open(root.path()), "tables").await.unwrap();
         assert!(other.contains("Other rules."));
     }
@@ -162,22 +138,22 @@ mod tests {
         write(root.path(), ".agents/skills/a/SKILL.md", "# A");
         write(root.path(), ".claude/skills/b/SKILL.md", "# B");
         for name in ["c", "../../a", "a\nb", ""] {
-            let told = call(&open(root.path()), name).await.unwrap_err();
-            assert!(told.contains("there are: a, b"), "{told}");
+            let text = call(&open(root.path()), name).await.unwrap_err();
+            assert!(text.contains("there are: a, b"), "{text}");
         }
     }
 
     #[tokio::test]
-    async fn a_skill_has_company_and_a_bound() {
+    async fn a_skill_has_other_files_and_a_bound() {
         let root = tempfile::tempdir().unwrap();
         let long = format!("---\nname: long\n---\n{}", "é".repeat(60 * 1_024));
         write(root.path(), ".agents/skills/long/SKILL.md", &long);
         write(root.path(), ".agents/skills/long/script.py", "");
-        let told = call(&open(root.path()), "long").await.unwrap();
-        assert!(told.len() < TEXT_BYTES_MAX + 1_024 && !told.contains('\u{fffd}'));
+        let text = call(&open(root.path()), "long").await.unwrap();
+        assert!(text.len() < TEXT_BYTES_MAX + 1_024 && !text.contains('\u{fffd}'));
         assert!(
-            told.contains("é\n[there is more in .agents/skills/long/SKILL.md]</skill_content>")
+            text.contains("é\n[there is more in .agents/skills/long/SKILL.md]</skill_content>")
         );
-        assert!(told.ends_with("[other files of this skill are in .agents/skills/long]"));
+        assert!(text.ends_with("[other files of this skill are in .agents/skills/long]"));
     }
 }

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use workspace::{Extent, Workspace};
 
-use super::change::{self, Applied, Change};
-use super::stop::off_thread;
-use super::workspace::{Extent, Workspace};
+use super::blocking::run_blocking;
+use super::change::{Change, Edited, change_id, plan_change, run_change};
 use super::{Nature, Outcome, Plan, Tool, ToolError, input};
 
 pub(super) struct Write;
@@ -54,9 +54,9 @@ impl Tool for Write {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let name = change::named(self.name(), input);
+        let id = change_id(self.name(), input);
         let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
-        off_thread(move |_| change::plan(&input, name, &workspace)).await
+        run_blocking(move |_| plan_change(&input, id, &workspace)).await
     }
 
     async fn run(
@@ -65,9 +65,9 @@ impl Tool for Write {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<Outcome, ToolError> {
-        let name = change::named(self.name(), input);
+        let id = change_id(self.name(), input);
         let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
-        off_thread(move |stop| change::run(&input, name, &workspace, stop)).await
+        run_blocking(move |cancellation| run_change(&input, id, &workspace, cancellation)).await
     }
 }
 
@@ -80,9 +80,9 @@ impl Change for Input {
         Extent::Whole
     }
 
-    fn apply(&self, _before: Option<&[u8]>, _shown: &str) -> Result<Applied, ToolError> {
-        Ok(Applied {
-            after: self.content.clone().into_bytes(),
+    fn apply(&self, _before: Option<&[u8]>, _display_path: &str) -> Result<Edited, ToolError> {
+        Ok(Edited {
+            content: self.content.clone().into_bytes(),
             note: String::new(),
         })
     }

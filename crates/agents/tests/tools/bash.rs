@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::processes::{Process, numbers};
-use crate::{Desk, named};
+use crate::{Session, named};
 
 /// A child, a grandchild, one in a group of its own, and two in sessions of their own, of which one has lost its parent:
 /// they print their numbers and stay.
@@ -26,49 +26,53 @@ fn command(text: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_prints_and_ends() {
-    let desk = Desk::with(&[("a", "")]);
-    let outcome = desk
+    let session = Session::with(&[("a", "")]);
+    let outcome = session
         .run("bash", command("ls; echo no >&2; echo yes"))
         .await
         .unwrap();
     assert_eq!(outcome.text, "a\nno\nyes\n[exit code 0]");
     assert_eq!(outcome.summary, "Ran ls; echo no >&2; echo yes");
     assert!(outcome.success && outcome.whole.is_none());
-    let outcome = desk.run("bash", command("exit 3")).await.unwrap();
+    let outcome = session.run("bash", command("exit 3")).await.unwrap();
     assert_eq!(outcome.text, "[no output]\n[exit code 3]");
     assert_eq!(outcome.summary, "Ran exit 3 (exit code 3)");
     assert!(!outcome.success);
-    let killed = desk.told("bash", command("echo a; kill -9 $$")).await;
+    let killed = session.text_of("bash", command("echo a; kill -9 $$")).await;
     assert_eq!(killed, "a\n[killed by signal 9]");
-    let plan = desk.plan("bash", command("cargo test\nls")).await.unwrap();
+    let plan = session
+        .plan("bash", command("cargo test\nls"))
+        .await
+        .unwrap();
     assert_eq!(plan.summary, "Run cargo test…");
 }
 
 #[tokio::test]
 async fn a_command_is_alone_with_its_files() {
-    let desk = Desk::new();
+    let session = Session::new();
     assert_eq!(
-        desk.told("bash", command("cat; wait")).await,
+        session.text_of("bash", command("cat; wait")).await,
         "[no output]\n[exit code 0]"
     );
     let leads = "read -r line </proc/$$/stat; set -- ${line##*) }; [ $3 = $$ ] && [ $4 = $$ ]";
-    assert!(desk.run("bash", command(leads)).await.unwrap().success);
+    assert!(session.run("bash", command(leads)).await.unwrap().success);
     // No more is open than what a test's own children get from whoever started it.
     let open = "for fd in {0..255}; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; true";
     let plain = std::process::Command::new("bash")
         .args(["-c", open])
         .output();
     let plain = String::from_utf8(plain.unwrap().stdout).unwrap();
-    let told = desk.told("bash", command(open)).await;
-    assert_eq!(told, format!("{plain}[exit code 0]"));
-    let pwd = desk.told("bash", command("pwd")).await;
+    let text = session.text_of("bash", command(open)).await;
+    assert_eq!(text, format!("{plain}[exit code 0]"));
+    let pwd = session.text_of("bash", command("pwd")).await;
     assert_eq!(
         pwd,
-        format!("{}\n[exit code 0]", desk.directory.path().display())
+        format!("{}\n[exit code 0]", session.directory.path().display())
     );
     // `[[` is bash's own.
     assert!(
-        desk.run("bash", command("[[ a == a* ]]"))
+        session
+            .run("bash", command("[[ a == a* ]]"))
             .await
             .unwrap()
             .success
@@ -77,40 +81,43 @@ async fn a_command_is_alone_with_its_files() {
 
 #[tokio::test]
 async fn a_command_begins_in_the_directory_that_was_opened() {
-    let desk = Desk::with(&[("marker", "")]);
+    let session = Session::with(&[("marker", "")]);
     let (here, moved) = (
-        desk.directory.path(),
-        desk.directory.path().with_extension("moved"),
+        session.directory.path(),
+        session.directory.path().with_extension("moved"),
     );
     std::fs::rename(here, &moved).unwrap();
     std::fs::create_dir(here).unwrap();
-    let listed = desk.told("bash", command("ls")).await;
+    let listed = session.text_of("bash", command("ls")).await;
     std::fs::remove_dir_all(&moved).unwrap();
     assert_eq!(listed, "marker\n[exit code 0]");
 }
 
 #[tokio::test]
 async fn variables_that_hold_secrets_are_not_passed_on() {
-    let desk = Desk::new();
+    let session = Session::new();
     // Cargo sets this one for every test.
     let show = command("echo ${CARGO_PKG_NAME-hidden} $PAGER");
     assert_eq!(
-        desk.told("bash", show.clone()).await,
+        session.text_of("bash", show.clone()).await,
         "agents cat\n[exit code 0]"
     );
-    let workspace = desk.workspace.clone();
-    let desk = Desk {
+    let workspace = session.workspace.clone();
+    let session = Session {
         workspace: workspace.without_variables(["CARGO_PKG_NAME".to_owned()]),
-        ..desk
+        ..session
     };
-    assert_eq!(desk.told("bash", show).await, "hidden cat\n[exit code 0]");
+    assert_eq!(
+        session.text_of("bash", show).await,
+        "hidden cat\n[exit code 0]"
+    );
 }
 
 #[tokio::test]
 async fn long_output_is_cut_for_the_model_and_kept_for_the_record() {
-    let desk = Desk::new();
+    let session = Session::new();
     let input = command("seq 100000");
-    let outcome = desk.run("bash", input).await.unwrap();
+    let outcome = session.run("bash", input).await.unwrap();
     assert!(outcome.text.len() < 25_000, "{}", outcome.text.len());
     assert!(outcome.text.starts_with("1\n2\n"));
     assert!(outcome.text.ends_with("99999\n100000\n[exit code 0]"));
@@ -121,16 +128,16 @@ async fn long_output_is_cut_for_the_model_and_kept_for_the_record() {
 
 #[tokio::test]
 async fn output_is_shown_while_it_runs_and_never_all_of_it() {
-    let desk = Desk::new();
+    let session = Session::new();
     let (output, mut shown) = mpsc::channel(1);
     let input = command(
         "echo first; until [ -e go ]; do read -t 0.01 </dev/zero; done; seq 50000; until [ -e end ]; do :; done",
     );
     let tool = named("bash");
-    let run = tool.run(&input, &desk.workspace, &output);
+    let run = tool.run(&input, &session.workspace, &output);
     let watch = async {
         assert_eq!(shown.recv().await.unwrap(), "first\n");
-        desk.put("go", "");
+        session.put("go", "");
         loop {
             let text = shown.recv().await.unwrap();
             assert!(text.len() < 10_000, "{}", text.len());
@@ -138,7 +145,7 @@ async fn output_is_shown_while_it_runs_and_never_all_of_it() {
                 break;
             }
         }
-        desk.put("end", "");
+        session.put("end", "");
     };
     let (outcome, ()) = tokio::join!(run, watch);
     assert!(outcome.unwrap().success);
@@ -146,11 +153,11 @@ async fn output_is_shown_while_it_runs_and_never_all_of_it() {
 
 #[tokio::test]
 async fn an_impatient_call_kills_the_whole_tree() {
-    let desk = Desk::new();
+    let session = Session::new();
     let (output, mut shown) = mpsc::channel(1);
     let input = json!({"command": TREE, "timeout_seconds": 5});
     let tool = named("bash");
-    let mut run = tool.run(&input, &desk.workspace, &output);
+    let mut run = tool.run(&input, &session.workspace, &output);
     let mut processes = Vec::new();
     let outcome = loop {
         tokio::select! {
@@ -180,10 +187,10 @@ async fn an_impatient_call_kills_the_whole_tree() {
 
 #[tokio::test]
 async fn a_dropped_call_kills_the_whole_tree() {
-    let desk = Desk::new();
+    let session = Session::new();
     let (output, mut shown) = mpsc::channel(1);
     let (input, tool) = (command(TREE), named("bash"));
-    let mut run = tool.run(&input, &desk.workspace, &output);
+    let mut run = tool.run(&input, &session.workspace, &output);
     let processes: Vec<Process> = loop {
         tokio::select! {
             outcome = &mut run => panic!("{outcome:?}"),
@@ -205,12 +212,12 @@ async fn a_dropped_call_kills_the_whole_tree() {
 
 #[tokio::test]
 async fn a_call_dropped_at_any_moment_leaves_nothing_behind() {
-    let desk = Desk::new();
+    let session = Session::new();
     for polls in 0..40 {
         let (output, _shown) = mpsc::channel(1);
         let input = command(&format!("echo $$ >> pids; exec sleep 100{polls}"));
         let tool = named("bash");
-        let mut run = tool.run(&input, &desk.workspace, &output);
+        let mut run = tool.run(&input, &session.workspace, &output);
         for _ in 0..polls * polls {
             let now = std::future::poll_fn(|context| {
                 let polled = run.as_mut().poll(context);
@@ -220,7 +227,7 @@ async fn a_call_dropped_at_any_moment_leaves_nothing_behind() {
             tokio::task::yield_now().await;
         }
     }
-    let pids = std::fs::read_to_string(desk.path("pids")).unwrap_or_default();
+    let pids = std::fs::read_to_string(session.path("pids")).unwrap_or_default();
     for number in numbers(&pids, 0).unwrap() {
         Process::new(number).is_gone();
     }
@@ -228,9 +235,9 @@ async fn a_call_dropped_at_any_moment_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn what_is_left_in_the_background_ends_with_the_command() {
-    let desk = Desk::new();
+    let session = Session::new();
     let left = "sleep 1000 & echo $!; setsid bash -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; cat pid";
-    let outcome = desk.run("bash", command(left)).await.unwrap();
+    let outcome = session.run("bash", command(left)).await.unwrap();
     assert!(outcome.success);
     let numbers = numbers(&outcome.text, 2).unwrap();
     assert_eq!(numbers.len(), 2, "{}", outcome.text);
@@ -241,11 +248,11 @@ async fn what_is_left_in_the_background_ends_with_the_command() {
 
 #[tokio::test]
 async fn a_child_without_session_and_mark_is_known_by_its_parent() {
-    let desk = Desk::new();
+    let session = Session::new();
     let (output, mut shown) = mpsc::channel(1);
     let nameless = "env -i \"$(command -v setsid)\" \"$(command -v bash)\" -c 'echo $$; exec \"$0\" 1000' \"$(command -v sleep)\" & wait";
     let (input, tool) = (command(nameless), named("bash"));
-    let mut run = tool.run(&input, &desk.workspace, &output);
+    let mut run = tool.run(&input, &session.workspace, &output);
     let process = loop {
         tokio::select! {
             outcome = &mut run => panic!("{outcome:?}"),
@@ -263,19 +270,19 @@ async fn a_child_without_session_and_mark_is_known_by_its_parent() {
 
 #[tokio::test]
 async fn nobody_else_is_killed_for_being_in_another_session() {
-    let desk = Desk::new();
+    let session = Session::new();
     let mut stranger = std::process::Command::new("setsid")
         .args(["sleep", "1000"])
         .spawn()
         .unwrap();
-    let other = Desk::new();
+    let other = Session::new();
     let (output, mut shown) = mpsc::channel(1);
     let waits = command("echo $$; until [ -e go ]; do :; done; echo went");
     let tool = named("bash");
     let neighbour = tool.run(&waits, &other.workspace, &output);
     let ends = async {
         while numbers(&shown.recv().await.unwrap(), 1).is_none() {}
-        let outcome = desk.run("bash", command("true")).await.unwrap();
+        let outcome = session.run("bash", command("true")).await.unwrap();
         assert!(outcome.success);
         other.put("go", "");
     };
@@ -288,13 +295,13 @@ async fn nobody_else_is_killed_for_being_in_another_session() {
 
 #[tokio::test]
 async fn a_process_out_of_reach_does_not_keep_the_call_waiting() {
-    let desk = Desk::new();
+    let session = Session::new();
     let input = command(
         "env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; echo done",
     );
-    let call = desk.run("bash", input);
+    let call = session.run("bash", input);
     let outcome = tokio::time::timeout(Duration::from_secs(60), call).await;
     // Ended by the test, when this goes.
-    let _escaped = Process::new(desk.text("pid").trim().parse().unwrap());
+    let _escaped = Process::new(session.text("pid").trim().parse().unwrap());
     assert_eq!(outcome.unwrap().unwrap().text, "done\n[exit code 0]");
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use wire::published::state::{FileEdit, ToolResultContent};
 
-use crate::{Desk, error};
+use crate::{Session, error};
 
 fn write(path: &str, content: &str) -> Value {
     json!({"path": path, "content": content})
@@ -19,22 +19,22 @@ fn edit(path: &str, old: &str, new: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_new_file_is_previewed_created_and_told() {
-    let desk = Desk::new();
+async fn a_new_file_is_previewed_created_and_reported() {
+    let session = Session::new();
     let input = write("a/b/new.txt", "one\ntwo\n");
-    let plan = desk.plan("write", input.clone()).await.unwrap();
+    let plan = session.plan("write", input.clone()).await.unwrap();
     assert_eq!(plan.summary, "Create a/b/new.txt");
-    assert!(!desk.path("a").exists());
+    assert!(!session.path("a").exists());
     let preview: FileEdit = serde_json::from_value(plan.edits[0].clone()).unwrap();
     assert_eq!(preview.before, None);
     assert_eq!(preview.diff.unwrap().added, Some(2));
     assert_eq!(plan.bodies, [b"one\ntwo\n"]);
 
-    let outcome = desk.run("write", input).await.unwrap();
+    let outcome = session.run("write", input).await.unwrap();
     assert!(outcome.success);
     assert_eq!(outcome.summary, "Created a/b/new.txt (2 lines)");
-    assert_eq!(desk.text("a/b/new.txt"), "one\ntwo\n");
-    let mode = fs::metadata(desk.path("a/b/new.txt"))
+    assert_eq!(session.text("a/b/new.txt"), "one\ntwo\n");
+    let mode = fs::metadata(session.path("a/b/new.txt"))
         .unwrap()
         .permissions()
         .mode();
@@ -43,42 +43,42 @@ async fn a_new_file_is_previewed_created_and_told() {
     let ToolResultContent::FileEdit(block) = block else {
         panic!("{block:?}");
     };
-    let uri = format!("file://{}", desk.path("a/b/new.txt").display());
+    let uri = format!("file://{}", session.path("a/b/new.txt").display());
     assert_eq!(block.after.unwrap().uri, uri);
     assert_eq!(outcome.bodies, [b"one\ntwo\n"]);
-    assert!(desk.is_tidy());
+    assert!(session.is_tidy());
 }
 
 #[tokio::test]
 async fn an_edit_is_previewed_and_keeps_the_mode() {
-    let desk = Desk::with(&[("run.sh", "echo a\necho b\n")]);
-    fs::set_permissions(desk.path("run.sh"), fs::Permissions::from_mode(0o751)).unwrap();
+    let session = Session::with(&[("run.sh", "echo a\necho b\n")]);
+    fs::set_permissions(session.path("run.sh"), fs::Permissions::from_mode(0o751)).unwrap();
     let input = json!({"path": "run.sh", "edits": [
         {"old_text": "echo a", "new_text": "echo c\necho d"},
         {"old_text": "echo", "new_text": "print", "all": true},
     ]});
-    let plan = desk.plan("edit", input.clone()).await.unwrap();
+    let plan = session.plan("edit", input.clone()).await.unwrap();
     assert_eq!(plan.summary, "Edit run.sh");
     let bodies: [&[u8]; 2] = [b"echo a\necho b\n", b"print c\nprint d\nprint b\n"];
     assert_eq!(plan.bodies, bodies);
-    assert_eq!(desk.text("run.sh"), "echo a\necho b\n");
+    assert_eq!(session.text("run.sh"), "echo a\necho b\n");
 
-    let outcome = desk.run("edit", input).await.unwrap();
+    let outcome = session.run("edit", input).await.unwrap();
     assert_eq!(outcome.text, "Edited run.sh (+3 -2). 4 replacements.");
-    assert_eq!(desk.text("run.sh"), "print c\nprint d\nprint b\n");
-    let mode = fs::metadata(desk.path("run.sh"))
+    assert_eq!(session.text("run.sh"), "print c\nprint d\nprint b\n");
+    let mode = fs::metadata(session.path("run.sh"))
         .unwrap()
         .permissions()
         .mode();
     assert_eq!(mode & 0o7777, 0o751);
-    assert!(desk.is_tidy());
+    assert!(session.is_tidy());
 }
 
 #[tokio::test]
 async fn consent_is_for_a_file_and_a_command() {
-    let desk = Desk::with(&[("a", "1\n"), ("b", "1\n")]);
-    desk.reads("a").await;
-    let key = async |tool, input| desk.plan(tool, input).await.unwrap().consent_key;
+    let session = Session::with(&[("a", "1\n"), ("b", "1\n")]);
+    session.reads("a").await;
+    let key = async |tool, input| session.plan(tool, input).await.unwrap().consent_key;
     let of_a = key("edit", edit("a", "1", "2")).await;
     assert_eq!(key("write", write("a", "x")).await, of_a);
     assert_ne!(key("edit", edit("b", "1", "2")).await, of_a);
@@ -94,69 +94,74 @@ async fn consent_is_for_a_file_and_a_command() {
 
 #[tokio::test]
 async fn what_was_not_read_is_not_replaced() {
-    let desk = Desk::with(&[("a", "precious\n")]);
+    let session = Session::with(&[("a", "precious\n")]);
     for result in [
-        desk.plan("write", write("a", "x")).await.map(drop),
-        desk.run("write", write("a", "x")).await.map(drop),
+        session.plan("write", write("a", "x")).await.map(drop),
+        session.run("write", write("a", "x")).await.map(drop),
     ] {
         let why = error(result);
         assert!(why.contains("was not read in this session"), "{why}");
     }
-    desk.put("binary", "\0");
+    session.put("binary", "\0");
     assert!(
-        desk.told("read", json!({"path": "binary"}))
+        session
+            .text_of("read", json!({"path": "binary"}))
             .await
             .contains("is a binary file")
     );
     assert!(
-        desk.told("write", write("binary", "x"))
+        session
+            .text_of("write", write("binary", "x"))
             .await
             .contains("was not read")
     );
     // An edit names what it replaces; but that is not reading all of it.
-    desk.run("edit", edit("a", "precious", "dear"))
+    session
+        .run("edit", edit("a", "precious", "dear"))
         .await
         .unwrap();
     assert!(
-        desk.told("write", write("a", "x"))
+        session
+            .text_of("write", write("a", "x"))
             .await
             .contains("was not read")
     );
-    desk.reads("a").await;
-    let outcome = desk.run("write", write("a", "x")).await.unwrap();
+    session.reads("a").await;
+    let outcome = session.run("write", write("a", "x")).await.unwrap();
     assert_eq!(outcome.summary, "Replaced a (+1 -1)");
-    desk.run("write", write("a", "what it wrote itself it knows"))
+    session
+        .run("write", write("a", "what it wrote itself it knows"))
         .await
         .unwrap();
 }
 
 #[tokio::test]
 async fn what_changed_since_it_was_read_is_not_overwritten() {
-    let desk = Desk::with(&[("a", "one\n")]);
-    desk.reads("a").await;
-    desk.put("a", "one and more\n");
+    let session = Session::with(&[("a", "one\n")]);
+    session.reads("a").await;
+    session.put("a", "one and more\n");
     for (tool, input) in [
         ("write", write("a", "x")),
         ("edit", edit("a", "one", "two")),
     ] {
         for result in [
-            desk.plan(tool, input.clone()).await.map(drop),
-            desk.run(tool, input).await.map(drop),
+            session.plan(tool, input.clone()).await.map(drop),
+            session.run(tool, input).await.map(drop),
         ] {
             let why = error(result);
             assert!(why.contains("was changed since it was read"), "{why}");
         }
     }
-    assert_eq!(desk.text("a"), "one and more\n");
-    desk.reads("a").await;
-    desk.run("edit", edit("a", "one", "two")).await.unwrap();
-    assert_eq!(desk.text("a"), "two and more\n");
+    assert_eq!(session.text("a"), "one and more\n");
+    session.reads("a").await;
+    session.run("edit", edit("a", "one", "two")).await.unwrap();
+    assert_eq!(session.text("a"), "two and more\n");
 }
 
 #[tokio::test]
 async fn what_changed_since_consent_was_asked_for_is_not_overwritten() {
-    let desk = Desk::with(&[("unread", "one\n"), ("read", "one\n")]);
-    desk.reads("read").await;
+    let session = Session::with(&[("unread", "one\n"), ("read", "one\n")]);
+    session.reads("read").await;
     let inputs = [
         ("edit", edit("unread", "one", "two")),
         ("edit", edit("read", "one", "two")),
@@ -164,43 +169,45 @@ async fn what_changed_since_consent_was_asked_for_is_not_overwritten() {
         ("write", write("new", "two\n")),
     ];
     for (tool, input) in &inputs {
-        desk.plan(tool, input.clone()).await.unwrap();
+        session.plan(tool, input.clone()).await.unwrap();
     }
     for name in ["unread", "read", "new"] {
-        desk.put(name, "one and more\n");
+        session.put(name, "one and more\n");
         // That the model knows of it does not help: whoever consented does not.
-        desk.reads(name).await;
+        session.reads(name).await;
     }
     for (tool, input) in inputs {
-        let why = error(desk.run(tool, input.clone()).await);
+        let why = error(session.run(tool, input.clone()).await);
         assert!(
             why.contains("has changed since this change was proposed"),
             "{input}: {why}"
         );
         // Proposed again, for what is there now.
-        desk.plan(tool, input.clone()).await.unwrap();
+        session.plan(tool, input.clone()).await.unwrap();
     }
-    desk.run("edit", edit("unread", "one", "two"))
+    session
+        .run("edit", edit("unread", "one", "two"))
         .await
         .unwrap();
-    assert_eq!(desk.text("unread"), "two and more\n");
+    assert_eq!(session.text("unread"), "two and more\n");
 }
 
 #[tokio::test]
 async fn edits_of_one_round_may_follow_each_other() {
-    let desk = Desk::with(&[("a", "one\ntwo\n")]);
+    let session = Session::with(&[("a", "one\ntwo\n")]);
     let (first, second) = (edit("a", "one", "1"), edit("a", "two", "2"));
     let whole = write("a", "all new\n");
-    desk.reads("a").await;
+    session.reads("a").await;
     for (tool, input) in [("edit", &first), ("edit", &second), ("write", &whole)] {
-        desk.plan(tool, input.clone()).await.unwrap();
+        session.plan(tool, input.clone()).await.unwrap();
     }
-    desk.run("edit", first).await.unwrap();
-    desk.run("edit", second).await.unwrap();
-    assert_eq!(desk.text("a"), "1\n2\n");
+    session.run("edit", first).await.unwrap();
+    session.run("edit", second).await.unwrap();
+    assert_eq!(session.text("a"), "1\n2\n");
     // But the whole was proposed in place of what is no longer there.
     assert!(
-        desk.told("write", whole)
+        session
+            .text_of("write", whole)
             .await
             .contains("has changed since")
     );
@@ -208,7 +215,7 @@ async fn edits_of_one_round_may_follow_each_other() {
 
 #[tokio::test]
 async fn an_edit_that_does_not_fit_changes_nothing() {
-    let desk = Desk::with(&[("a", "one\ntwo\ntwo\n"), ("b", "bin\0")]);
+    let session = Session::with(&[("a", "one\ntwo\ntwo\n"), ("b", "bin\0")]);
     let several = json!({"path": "a", "edits": [
         {"old_text": "one", "new_text": "1"},
         {"old_text": "two", "new_text": "2"},
@@ -225,45 +232,45 @@ async fn an_edit_that_does_not_fit_changes_nothing() {
         (edit(".", "a", "b"), "is a directory"),
         (edit("a/b", "a", "b"), "is a file, not a directory"),
     ] {
-        let why = error(desk.plan("edit", input.clone()).await);
+        let why = error(session.plan("edit", input.clone()).await);
         assert!(why.contains(expected), "{why}");
-        assert_eq!(error(desk.run("edit", input).await), why);
+        assert_eq!(error(session.run("edit", input).await), why);
     }
-    assert_eq!(desk.text("a"), "one\ntwo\ntwo\n");
-    let same = desk.told("write", write("c", "")).await;
+    assert_eq!(session.text("a"), "one\ntwo\ntwo\n");
+    let same = session.text_of("write", write("c", "")).await;
     assert_eq!(same, "Created c (0 lines).");
-    let same = desk.told("write", write("c", "")).await;
-    assert!(same.contains("is like that already"));
+    let same = session.text_of("write", write("c", "")).await;
+    assert!(same.contains("already has this content"));
 }
 
 #[tokio::test]
 async fn a_read_only_file_stays_as_it_is() {
-    let desk = Desk::with(&[("a", "one\n")]);
-    fs::set_permissions(desk.path("a"), fs::Permissions::from_mode(0o444)).unwrap();
-    let why = desk.told("edit", edit("a", "one", "two")).await;
+    let session = Session::with(&[("a", "one\n")]);
+    fs::set_permissions(session.path("a"), fs::Permissions::from_mode(0o444)).unwrap();
+    let why = session.text_of("edit", edit("a", "one", "two")).await;
     assert!(why.contains("is read-only"), "{why}");
 }
 
 #[tokio::test]
 async fn too_much_is_not_written() {
-    let desk = Desk::new();
+    let session = Session::new();
     let huge = "x".repeat(8 * 1_024 * 1_024 + 1);
-    let why = desk.told("write", write("a", &huge)).await;
+    let why = session.text_of("write", write("a", &huge)).await;
     assert!(why.contains("would be larger than 8 MiB"), "{why}");
-    desk.put("a", &huge);
-    let why = desk.told("edit", edit("a", "xx", "y")).await;
+    session.put("a", &huge);
+    let why = session.text_of("edit", edit("a", "xx", "y")).await;
     assert!(why.contains("is larger than 8 MiB"), "{why}");
-    let read = desk.told("read", json!({"path": "a"})).await;
+    let read = session.text_of("read", json!({"path": "a"})).await;
     assert!(read.contains("more bytes in this line"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_reads_sees_the_old_or_the_new_and_never_a_part() {
     let contents = ["a".repeat(60_000), "b".repeat(40_000)];
-    let desk = Desk::with(&[("file", &contents[0])]);
+    let session = Session::with(&[("file", &contents[0])]);
     let done = Arc::new(AtomicBool::new(false));
     let reading = {
-        let (done, path, contents) = (Arc::clone(&done), desk.path("file"), contents.clone());
+        let (done, path, contents) = (Arc::clone(&done), session.path("file"), contents.clone());
         std::thread::spawn(move || {
             let mut reads = 0;
             while !done.load(Ordering::Relaxed) {
@@ -274,13 +281,14 @@ async fn whoever_reads_sees_the_old_or_the_new_and_never_a_part() {
             reads
         })
     };
-    desk.reads("file").await;
+    session.reads("file").await;
     for round in 1..40 {
-        desk.run("write", write("file", &contents[round % 2]))
+        session
+            .run("write", write("file", &contents[round % 2]))
             .await
             .unwrap();
     }
     done.store(true, Ordering::Relaxed);
     assert!(reading.join().unwrap() > 0);
-    assert!(desk.is_tidy());
+    assert!(session.is_tidy());
 }

@@ -9,18 +9,18 @@ use rustix::fs::{CWD, RenameFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Desk, error, open};
+use crate::{Session, error, open};
 
-/// A desk, and a directory outside with a secret.
-fn desk_and_outside() -> (Desk, TempDir) {
-    let desk = Desk::with(&[("inside.txt", "public\n"), ("sub/inside.txt", "public\n")]);
+/// A session, and a directory outside with a secret.
+fn session_and_outside() -> (Session, TempDir) {
+    let session = Session::with(&[("inside.txt", "public\n"), ("sub/inside.txt", "public\n")]);
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("inside.txt"), "secret\n").unwrap();
-    (desk, outside)
+    (session, outside)
 }
 
-/// Every way to a path: what a model is told when it tries them.
-async fn all_ways(desk: &Desk, path: &str) -> Vec<(&'static str, String)> {
+/// Every way to a path, and the error of each.
+async fn all_ways(session: &Session, path: &str) -> Vec<(&'static str, String)> {
     let edit = json!({"path": path, "edits": [{"old_text": "secret", "new_text": "taken"}]});
     let ways: [(&'static str, Value); 5] = [
         ("read", json!({"path": path})),
@@ -29,14 +29,14 @@ async fn all_ways(desk: &Desk, path: &str) -> Vec<(&'static str, String)> {
         ("write", json!({"path": path, "content": "taken"})),
         ("edit", edit),
     ];
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
     for (tool, input) in ways {
-        if let Ok(plan) = desk.plan(tool, input.clone()).await {
+        if let Ok(plan) = session.plan(tool, input.clone()).await {
             assert!(!format!("{plan:?}").contains("secret"));
         }
-        told.push((tool, error(desk.run(tool, input).await)));
+        answers.push((tool, error(session.run(tool, input).await)));
     }
-    told
+    answers
 }
 
 fn is_untouched(outside: &TempDir) -> bool {
@@ -47,7 +47,7 @@ fn is_untouched(outside: &TempDir) -> bool {
 
 #[tokio::test]
 async fn names_that_lead_outside_are_refused() {
-    let (desk, outside) = desk_and_outside();
+    let (session, outside) = session_and_outside();
     let secret = outside.path().join("inside.txt");
     let up = format!(
         "../{}/inside.txt",
@@ -61,15 +61,16 @@ async fn names_that_lead_outside_are_refused() {
         "..",
         "/",
     ] {
-        for (tool, why) in all_ways(&desk, path).await {
+        for (tool, why) in all_ways(&session, path).await {
             let expected = why.contains("outside the working directories") || why.contains("`..`");
             assert!(expected, "{tool} {path}: {why}");
         }
     }
-    let root = desk.directory.path().display();
+    let root = session.directory.path().display();
     let beside = format!("{root}x");
     assert!(
-        desk.told("read", json!({"path": beside}))
+        session
+            .text_of("read", json!({"path": beside}))
             .await
             .contains("outside")
     );
@@ -78,17 +79,17 @@ async fn names_that_lead_outside_are_refused() {
 
 #[tokio::test]
 async fn links_that_lead_outside_are_refused() {
-    let (desk, outside) = desk_and_outside();
+    let (session, outside) = session_and_outside();
     let secret = outside.path().join("inside.txt");
-    symlink(&secret, desk.path("link")).unwrap();
-    symlink(outside.path(), desk.path("parent")).unwrap();
-    symlink("parent", desk.path("twice")).unwrap();
+    symlink(&secret, session.path("link")).unwrap();
+    symlink(outside.path(), session.path("parent")).unwrap();
+    symlink("parent", session.path("twice")).unwrap();
     let up = format!(
         "../{}",
         outside.path().file_name().unwrap().to_str().unwrap()
     );
-    symlink(up, desk.path("climbs")).unwrap();
-    symlink(desk.path("inside.txt"), desk.path("absolute")).unwrap();
+    symlink(up, session.path("climbs")).unwrap();
+    symlink(session.path("inside.txt"), session.path("absolute")).unwrap();
     let paths = [
         "link",
         "parent",
@@ -100,7 +101,7 @@ async fn links_that_lead_outside_are_refused() {
         "absolute",
     ];
     for path in paths {
-        for (tool, why) in all_ways(&desk, path).await {
+        for (tool, why) in all_ways(&session, path).await {
             assert!(why.contains("symbolic link out of"), "{tool} {path}: {why}");
         }
     }
@@ -109,17 +110,21 @@ async fn links_that_lead_outside_are_refused() {
 
 #[tokio::test]
 async fn walks_pass_links_by() {
-    let (desk, outside) = desk_and_outside();
-    symlink(outside.path(), desk.path("parent")).unwrap();
-    symlink(outside.path().join("inside.txt"), desk.path("link")).unwrap();
-    symlink(outside.path().join("inside.txt"), desk.path(".gitignore")).unwrap();
-    let listed = desk.told("list", json!({"depth": 9})).await;
+    let (session, outside) = session_and_outside();
+    symlink(outside.path(), session.path("parent")).unwrap();
+    symlink(outside.path().join("inside.txt"), session.path("link")).unwrap();
+    symlink(
+        outside.path().join("inside.txt"),
+        session.path(".gitignore"),
+    )
+    .unwrap();
+    let listed = session.text_of("list", json!({"depth": 9})).await;
     assert_eq!(
         listed,
         ".gitignore@\ninside.txt\nlink@\nparent@\nsub/\nsub/inside.txt"
     );
-    let found = desk
-        .told(
+    let found = session
+        .text_of(
             "grep",
             json!({"pattern": "secret|public", "files_only": true}),
         )
@@ -129,35 +134,37 @@ async fn walks_pass_links_by() {
 
 #[tokio::test]
 async fn links_that_stay_inside_are_followed_and_kept() {
-    let (desk, _outside) = desk_and_outside();
-    symlink("../inside.txt", desk.path("sub/link")).unwrap();
-    symlink("sub", desk.path("folder")).unwrap();
+    let (session, _outside) = session_and_outside();
+    symlink("../inside.txt", session.path("sub/link")).unwrap();
+    symlink("sub", session.path("folder")).unwrap();
     assert!(
-        desk.told("read", json!({"path": "folder/link"}))
+        session
+            .text_of("read", json!({"path": "folder/link"}))
             .await
             .contains("public")
     );
-    let listed = desk.told("list", json!({"path": "folder"})).await;
+    let listed = session.text_of("list", json!({"path": "folder"})).await;
     assert_eq!(listed, "inside.txt\nlink@");
 
     let edit =
         json!({"path": "folder/link", "edits": [{"old_text": "public", "new_text": "known"}]});
-    let plan = desk.plan("edit", edit.clone()).await.unwrap();
+    let plan = session.plan("edit", edit.clone()).await.unwrap();
     assert_eq!(plan.summary, "Edit inside.txt");
-    desk.run("edit", edit).await.unwrap();
-    assert_eq!(desk.text("inside.txt"), "known\n");
-    assert!(desk.path("sub/link").is_symlink());
+    session.run("edit", edit).await.unwrap();
+    assert_eq!(session.text("inside.txt"), "known\n");
+    assert!(session.path("sub/link").is_symlink());
 
-    desk.run("write", json!({"path": "folder/new/file", "content": "x"}))
+    session
+        .run("write", json!({"path": "folder/new/file", "content": "x"}))
         .await
         .unwrap();
-    assert_eq!(desk.text("sub/new/file"), "x");
+    assert_eq!(session.text("sub/new/file"), "x");
 }
 
 #[tokio::test]
 async fn a_directory_swapped_for_a_link_between_plan_and_run_is_noticed() {
-    let (desk, outside) = desk_and_outside();
-    desk.reads("sub/inside.txt").await;
+    let (session, outside) = session_and_outside();
+    session.reads("sub/inside.txt").await;
     let inputs = [
         ("write", json!({"path": "sub/new.txt", "content": "taken"})),
         (
@@ -170,25 +177,25 @@ async fn a_directory_swapped_for_a_link_between_plan_and_run_is_noticed() {
         ),
     ];
     for (tool, input) in &inputs {
-        desk.plan(tool, input.clone()).await.unwrap();
+        session.plan(tool, input.clone()).await.unwrap();
     }
-    fs::rename(desk.path("sub"), desk.path("moved")).unwrap();
-    symlink(outside.path(), desk.path("sub")).unwrap();
+    fs::rename(session.path("sub"), session.path("moved")).unwrap();
+    symlink(outside.path(), session.path("sub")).unwrap();
     for (tool, input) in inputs {
-        let why = error(desk.run(tool, input).await);
+        let why = error(session.run(tool, input).await);
         assert!(why.contains("symbolic link out of"), "{why}");
     }
     assert!(is_untouched(&outside));
-    assert_eq!(desk.text("moved/inside.txt"), "public\n");
+    assert_eq!(session.text("moved/inside.txt"), "public\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_that_is_swapped_all_the_time_never_leads_outside() {
-    let (desk, outside) = desk_and_outside();
-    symlink(outside.path(), desk.path("link")).unwrap();
+    let (session, outside) = session_and_outside();
+    symlink(outside.path(), session.path("link")).unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let swapping = {
-        let (done, sub, link) = (Arc::clone(&done), desk.path("sub"), desk.path("link"));
+        let (done, sub, link) = (Arc::clone(&done), session.path("sub"), session.path("link"));
         std::thread::spawn(move || {
             let mut swaps = 0_u64;
             while !done.load(Ordering::Relaxed) {
@@ -211,7 +218,7 @@ async fn a_directory_that_is_swapped_all_the_time_never_leads_outside() {
             ("write", json!({"path": new, "content": "taken"})),
             ("edit", edit),
         ] {
-            match desk.run(tool, input).await {
+            match session.run(tool, input).await {
                 Ok(outcome) => {
                     assert!(!outcome.text.contains("secret"), "{tool}: {}", outcome.text);
                     seen += 1;
@@ -234,59 +241,73 @@ async fn a_directory_that_is_swapped_all_the_time_never_leads_outside() {
 
 #[tokio::test]
 async fn magic_links_are_not_followed() {
-    let desk = Desk {
+    let session = Session {
         directory: tempfile::tempdir().unwrap(),
         workspace: open(std::path::Path::new("/proc")),
     };
     for path in ["self/cwd", "self/root"] {
-        let why = error(desk.run("list", json!({"path": path})).await);
+        let why = error(session.run("list", json!({"path": path})).await);
         assert!(why.contains("symbolic link"), "{why}");
     }
-    desk.run("read", json!({"path": "self/status"}))
+    session
+        .run("read", json!({"path": "self/status"}))
         .await
         .unwrap();
 }
 
 #[tokio::test]
 async fn what_is_no_regular_file_is_not_waited_for() {
-    let desk = Desk::new();
+    let session = Session::new();
     let made = std::process::Command::new("mkfifo")
-        .arg(desk.path("pipe"))
+        .arg(session.path("pipe"))
         .status();
     assert!(made.unwrap().success());
-    for (tool, why) in all_ways(&desk, "pipe").await {
+    for (tool, why) in all_ways(&session, "pipe").await {
         let expected = why.contains("is a pipe") || why.contains("is a file, not a directory");
         assert!(expected, "{tool}: {why}");
     }
-    let found = desk.told("grep", json!({"pattern": "x"})).await;
+    let found = session.text_of("grep", json!({"pattern": "x"})).await;
     assert_eq!(found, "[no match]\n");
 }
 
 #[tokio::test]
 async fn a_second_directory_is_named_in_full() {
-    let (first, second) = (Desk::with(&[("a", "1\n")]), Desk::with(&[("b", "2\n")]));
-    let uris = [&first, &second].map(|desk| format!("file://{}", desk.directory.path().display()));
-    let desk = Desk {
-        workspace: agents::tool::Workspace::open(&uris).unwrap(),
+    let (first, second) = (
+        Session::with(&[("a", "1\n")]),
+        Session::with(&[("b", "2\n")]),
+    );
+    let uris =
+        [&first, &second].map(|session| format!("file://{}", session.directory.path().display()));
+    let session = Session {
+        workspace: workspace::Workspace::open(&uris).unwrap(),
         ..first
     };
     let path = second.path("b").display().to_string();
-    let plan = desk.plan("read", json!({"path": path})).await.unwrap();
+    let plan = session.plan("read", json!({"path": path})).await.unwrap();
     assert_eq!(plan.summary, format!("Read {path}"));
-    assert!(desk.told("read", json!({"path": path})).await.contains('2'));
-    let found = desk
-        .told(
+    assert!(
+        session
+            .text_of("read", json!({"path": path}))
+            .await
+            .contains('2')
+    );
+    let found = session
+        .text_of(
             "grep",
             json!({"path": second.path("").to_str(), "pattern": "."}),
         )
         .await;
     assert_eq!(found, format!("{path}\n1:2\n"));
     assert!(
-        desk.told("read", json!({"path": "b"}))
+        session
+            .text_of("read", json!({"path": "b"}))
             .await
             .contains("there is no b")
     );
-    let absolute = desk.path("a").display().to_string();
-    let plan = desk.plan("read", json!({"path": absolute})).await.unwrap();
+    let absolute = session.path("a").display().to_string();
+    let plan = session
+        .plan("read", json!({"path": absolute}))
+        .await
+        .unwrap();
     assert_eq!(plan.summary, "Read a");
 }

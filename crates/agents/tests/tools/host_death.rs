@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::bash::{TREE, TREE_PROCESSES};
 use crate::processes::{Process, numbers};
-use crate::{Desk, named};
+use crate::{Session, named};
 
 /// Says that this process is the host.
 const IS_HOST: &str = "TOOLS_TEST_IS_HOST";
@@ -19,10 +19,10 @@ async fn host() {
     if std::env::var_os(IS_HOST).is_none() {
         return;
     }
-    let desk = Desk::new();
+    let session = Session::new();
     let (output, mut shown) = mpsc::channel(1);
     let (input, tool) = (json!({"command": TREE}), named("bash"));
-    let run = tool.run(&input, &desk.workspace, &output);
+    let run = tool.run(&input, &session.workspace, &output);
     let watch = async {
         while let Some(text) = shown.recv().await {
             if numbers(&text, TREE_PROCESSES).is_some() {

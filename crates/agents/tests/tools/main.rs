@@ -9,18 +9,19 @@ mod searches;
 
 use std::path::{Path, PathBuf};
 
-use agents::tool::{self, Outcome, Plan, Tool, ToolError, Workspace};
+use agents::tool::{self, Outcome, Plan, Tool, ToolError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
+use workspace::Workspace;
 
 /// A session with one working directory.
-struct Desk {
+struct Session {
     directory: TempDir,
     workspace: Workspace,
 }
 
-impl Desk {
+impl Session {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workspace = open(directory.path());
@@ -31,11 +32,11 @@ impl Desk {
     }
 
     fn with(files: &[(&str, &str)]) -> Self {
-        let desk = Self::new();
+        let session = Self::new();
         for (name, content) in files {
-            desk.put(name, content);
+            session.put(name, content);
         }
-        desk
+        session
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -62,8 +63,8 @@ impl Desk {
         named(tool).run(&input, &self.workspace, &output).await
     }
 
-    /// What the model is told, of success or failure.
-    async fn told(&self, tool: &str, input: Value) -> String {
+    /// What the model reads, of success or failure.
+    async fn text_of(&self, tool: &str, input: Value) -> String {
         match self.run(tool, input).await {
             Ok(outcome) => outcome.text,
             Err(error) => error.0,
@@ -113,7 +114,7 @@ fn every_tool_says_what_it_takes() {
 
 #[tokio::test]
 async fn an_input_that_does_not_fit_is_answered_with_what_does() {
-    let desk = Desk::new();
+    let session = Session::new();
     for (tool, input, expected) in [
         ("read", json!({}), "missing field `path`"),
         ("read", json!("a"), "must be a JSON object"),
@@ -134,13 +135,13 @@ async fn an_input_that_does_not_fit_is_answered_with_what_does() {
         ("grep", json!({"pattern": "a\nb"}), "one line at a time"),
         ("grep", json!({"pattern": "a", "globs": ["{"]}), "the glob"),
     ] {
-        let why = desk.told(tool, input.clone()).await;
+        let why = session.text_of(tool, input.clone()).await;
         assert!(why.contains(expected), "{tool} {input}: {why}");
     }
 }
 
 #[tokio::test]
-async fn a_session_without_a_directory_is_told_so() {
+async fn a_session_without_a_directory_refuses_every_tool() {
     let workspace = Workspace::open(&[]).unwrap();
     let (output, _shown) = mpsc::channel(1);
     for (tool, input) in [
@@ -157,7 +158,7 @@ async fn a_session_without_a_directory_is_told_so() {
 #[test]
 fn a_directory_that_is_none_is_no_workspace() {
     for (uri, expected) in [
-        ("https://example.org/", "is no `file:` URI"),
+        ("https://example.org/", "is not a `file:` URI"),
         ("file:///nowhere/at/all", "cannot be opened"),
         ("file:///etc/hostname", "cannot be opened"),
     ] {

@@ -1,4 +1,4 @@
-//! Waiting for processes to be gone, told by the kernel.
+//! Waiting for processes to be gone, as the operating system reports it.
 
 use std::os::fd::OwnedFd;
 

@@ -3,14 +3,14 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::{Desk, error};
+use crate::{Session, error};
 
-async fn check(desk: &Desk, tool: &str, input: Value, expected: Expect) {
-    expected.assert_eq(&desk.told(tool, input).await);
+async fn check(session: &Session, tool: &str, input: Value, expected: Expect) {
+    expected.assert_eq(&session.text_of(tool, input).await);
 }
 
-fn project() -> Desk {
-    Desk::with(&[
+fn project() -> Session {
+    Session::with(&[
         (".gitignore", "*.log\n/target/\n!keep.log\n"),
         (".git/info/exclude", "private\n"),
         (".git/config", "word\n"),
@@ -33,9 +33,9 @@ fn project() -> Desk {
 
 #[tokio::test]
 async fn a_directory_is_listed_without_what_is_ignored() {
-    let desk = project();
+    let session = project();
     check(
-        &desk,
+        &session,
         "list",
         json!({}),
         expect![[r#"
@@ -47,7 +47,7 @@ async fn a_directory_is_listed_without_what_is_ignored() {
     )
     .await;
     check(
-        &desk,
+        &session,
         "list",
         json!({"depth": 3}),
         expect![[r#"
@@ -64,7 +64,7 @@ async fn a_directory_is_listed_without_what_is_ignored() {
     )
     .await;
     check(
-        &desk,
+        &session,
         "list",
         json!({"path": "src", "include_ignored": true}),
         expect![[r#"
@@ -76,7 +76,7 @@ async fn a_directory_is_listed_without_what_is_ignored() {
     .await;
     // What is named is meant, ignored or not.
     check(
-        &desk,
+        &session,
         "list",
         json!({"path": "target", "depth": 2}),
         expect![[r#"
@@ -85,40 +85,40 @@ async fn a_directory_is_listed_without_what_is_ignored() {
         x.rs"#]],
     )
     .await;
-    let outcome = desk.run("list", json!({"path": "src"})).await.unwrap();
+    let outcome = session.run("list", json!({"path": "src"})).await.unwrap();
     assert_eq!(outcome.summary, "Listed 3 entries of src");
 }
 
 #[tokio::test]
 async fn a_long_list_loses_what_lies_deepest() {
-    let desk = Desk::new();
+    let session = Session::new();
     for number in 0..600 {
-        desk.put(&format!("a/deep/{number}"), "");
-        desk.put(&format!("b{number}"), "");
+        session.put(&format!("a/deep/{number}"), "");
+        session.put(&format!("b{number}"), "");
     }
-    let listed = desk.told("list", json!({"depth": 9})).await;
+    let listed = session.text_of("list", json!({"depth": 9})).await;
     assert_eq!(listed.lines().count(), 1_001);
     assert!(listed.contains("b599"));
     assert!(listed.ends_with("[there is more; list a directory further down, or with less depth]"));
-    std::fs::create_dir(desk.path("empty")).unwrap();
+    std::fs::create_dir(session.path("empty")).unwrap();
     check(
-        &desk,
+        &session,
         "list",
         json!({"path": "empty"}),
         expect!["[nothing in empty]"],
     )
     .await;
-    let why = error(desk.run("list", json!({"path": "b1"})).await);
+    let why = error(session.run("list", json!({"path": "b1"})).await);
     assert_eq!(why, "a part of b1 is a file, not a directory");
-    let why = error(desk.run("list", json!({"path": "nowhere"})).await);
+    let why = error(session.run("list", json!({"path": "nowhere"})).await);
     assert_eq!(why, "there is no nowhere; `list` shows what is there");
 }
 
 #[tokio::test]
 async fn matches_are_found_where_they_should_be() {
-    let desk = project();
+    let session = project();
     check(
-        &desk,
+        &session,
         "grep",
         json!({"pattern": "w[o]rd"}),
         expect![[r#"
@@ -141,7 +141,7 @@ async fn matches_are_found_where_they_should_be() {
     .await;
     let in_source = json!({"pattern": "word", "globs": ["*.rs", "!**/deep.rs"], "ignore_case": true, "context": 1});
     check(
-        &desk,
+        &session,
         "grep",
         in_source,
         expect![[r#"
@@ -155,7 +155,7 @@ async fn matches_are_found_where_they_should_be() {
     )
     .await;
     check(
-        &desk,
+        &session,
         "grep",
         json!({"pattern": "fn word() {", "literal": true, "globs": "src/*"}),
         expect![[r#"
@@ -165,7 +165,7 @@ async fn matches_are_found_where_they_should_be() {
     )
     .await;
     check(
-        &desk,
+        &session,
         "grep",
         json!({"pattern": "^word$", "path": "target", "files_only": true}),
         expect![[r#"
@@ -175,7 +175,7 @@ async fn matches_are_found_where_they_should_be() {
     )
     .await;
     check(
-        &desk,
+        &session,
         "grep",
         json!({"pattern": "word", "path": "a.log"}),
         expect![[r#"
@@ -185,7 +185,7 @@ async fn matches_are_found_where_they_should_be() {
     )
     .await;
     check(
-        &desk,
+        &session,
         "grep",
         json!({"pattern": "word", "include_ignored": true, "files_only": true, "path": "src"}),
         expect![[r#"
@@ -196,7 +196,7 @@ async fn matches_are_found_where_they_should_be() {
     )
     .await;
     check(
-        &desk,
+        &session,
         "grep",
         json!({"pattern": "nothing"}),
         expect![[r#"
@@ -204,7 +204,7 @@ async fn matches_are_found_where_they_should_be() {
     "#]],
     )
     .await;
-    let outcome = desk
+    let outcome = session
         .run("grep", json!({"pattern": "word", "path": "src"}))
         .await
         .unwrap();
@@ -213,33 +213,33 @@ async fn matches_are_found_where_they_should_be() {
 
 #[tokio::test]
 async fn what_is_found_is_bounded_and_binaries_are_passed_over() {
-    let desk = Desk::new();
-    desk.put("binary", b"match\n\0match\n");
-    desk.put("lines", "match\n".repeat(500));
-    let found = desk.told("grep", json!({"pattern": "match"})).await;
+    let session = Session::new();
+    session.put("binary", b"match\n\0match\n");
+    session.put("lines", "match\n".repeat(500));
+    let found = session.text_of("grep", json!({"pattern": "match"})).await;
     assert!(found.starts_with("lines\n1:match\n"));
     assert_eq!(found.matches(":match").count(), 200);
     assert!(found.ends_with("narrow the search by pattern, path or globs]\n"));
 
-    desk.put("lines", format!("match{}\n", "é".repeat(5_000)).repeat(150));
-    let found = desk.told("grep", json!({"pattern": "match"})).await;
+    session.put("lines", format!("match{}\n", "é".repeat(5_000)).repeat(150));
+    let found = session.text_of("grep", json!({"pattern": "match"})).await;
     assert!(found.len() < 48 * 1_024, "{}", found.len());
     assert!(found.contains('…'));
 }
 
 #[tokio::test]
-async fn a_read_that_goes_past_the_end_is_told_so() {
-    let desk = Desk::with(&[("a", "one\ntwo\n")]);
-    let why = error(desk.run("read", json!({"path": "a", "offset": 9})).await);
+async fn a_read_past_the_end_is_an_error() {
+    let session = Session::with(&[("a", "one\ntwo\n")]);
+    let why = error(session.run("read", json!({"path": "a", "offset": 9})).await);
     assert_eq!(why, "a has only 2 lines");
-    let why = error(desk.run("read", json!({"path": "."})).await);
+    let why = error(session.run("read", json!({"path": "."})).await);
     assert_eq!(why, ". is a directory; `list` shows what is in it");
-    let outcome = desk
+    let outcome = session
         .run("read", json!({"path": "a", "offset": 2, "limit": 5}))
         .await
         .unwrap();
     assert_eq!(outcome.summary, "Read 1 line of a");
-    let plan = desk
+    let plan = session
         .plan("read", json!({"path": "./a", "offset": 2, "limit": 5}))
         .await
         .unwrap();

@@ -183,9 +183,9 @@ mod tests {
     use client::chat::PendingInput;
     use expect_test::expect;
     use serde_json::{Value, json};
-    use wire::Action;
     use wire::reduce::reduce_chat;
     use wire::state::ChatState;
+    use wire::{Action, ActionKind};
 
     use super::*;
 
@@ -210,7 +210,10 @@ mod tests {
             ("chat/toolCallStart", start),
             ("chat/toolCallReady", call(ready)),
         ] {
-            reduce_chat(&mut chat, &Action::host(name, fields));
+            reduce_chat(
+                &mut chat,
+                &Action::host(ActionKind::from_name(name), fields),
+            );
         }
         match PendingInput::first_of(&chat) {
             Some(PendingInput::Confirmation(confirmation)) => confirmation,

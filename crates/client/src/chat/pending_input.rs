@@ -56,8 +56,8 @@ impl PendingInput {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wire::{Action, ActionKind};
     use wire::reduce::reduce_chat;
+    use wire::{Action, ActionKind};
 
     use super::*;
     use crate::chat::Progress;

@@ -8,12 +8,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use agent_api::AgentEvent;
-use agents::catalogue::Catalogues;
 use kernel::bodies::{detach_from_event, fill_event};
-use kernel::{Answer, Body, Compose, WorkFailed, Fetch, Fetched, Limits, Query, Submission};
+use kernel::{Answer, Body, Compose, Fetch, Fetched, Limits, Query, Submission, WorkFailed};
 use tokio::sync::Semaphore;
 use wire::published::state::ContentRef;
 use wire::{Digest, Timestamp};
+use workspace::discovery::DiscoveryCache;
 
 use crate::blobs::{self, BlobError, Blobs};
 use crate::clock::Clock;
@@ -33,7 +33,7 @@ pub(crate) struct Bodies {
     clock: Clock,
     result_bytes_max: usize,
     permits: Arc<Semaphore>,
-    catalogues: Catalogues,
+    discovery: DiscoveryCache,
 }
 
 impl Bodies {
@@ -43,7 +43,14 @@ impl Bodies {
             clock,
             result_bytes_max: limits.inline_result_bytes,
             permits: Arc::new(Semaphore::new(BODIES_MAX)),
-            catalogues: Catalogues::telling(|warning| tracing::warn!("{warning}")),
+            discovery: DiscoveryCache::with_report(|kind, count| {
+                let kind = kind.name();
+                tracing::warn!(
+                    kind,
+                    count,
+                    "commands or skills of a project are skipped; `greenroom compose` shows which"
+                );
+            }),
         }
     }
 
@@ -52,8 +59,8 @@ impl Bodies {
     }
 
     /// The commands and skills of working directories.
-    pub fn catalogues(&self) -> Catalogues {
-        self.catalogues.clone()
+    pub fn discovery(&self) -> DiscoveryCache {
+        self.discovery.clone()
     }
 
     pub fn now(&self) -> Timestamp {
@@ -89,9 +96,9 @@ impl Bodies {
     /// Composes a message: its parts, commands and mentions.
     pub async fn compose_message(&self, compose: Compose) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.clock;
-        let catalogues = self.catalogues.clone();
+        let discovery = self.discovery.clone();
         self.work(move |store| {
-            let found = catalogues.of(&compose.working_directories);
+            let found = discovery.get(&compose.working_directories);
             let skills = found.skills.iter().filter(|skill| skill.is_for_users());
             let known = KnownNames {
                 catalogue: found.catalogue.clone(),

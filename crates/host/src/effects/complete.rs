@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use agents::complete::Completer;
-use kernel::{Complete, Completed, WorkFailed, Input, Ticket};
+use kernel::{Complete, Completed, Input, Ticket, WorkFailed};
 use tokio::sync::Semaphore;
 
 use super::{Effects, send};
-use crate::complete::completions;
+use crate::complete::{Completer, completions};
 
 /// Lookups at a time; the others wait.
 const LOOKUPS_MAX: usize = 4;

@@ -78,7 +78,9 @@ impl EventReceiver for KernelSink {
     async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver> {
         let mut throttle = self.throttle.lock().await;
         if throttle.events.is_multiple_of(EVENTS_PER_CHECK) {
-            self.pace.wait_for_readers(self.run, &mut throttle.patience).await;
+            self.pace
+                .wait_for_readers(self.run, &mut throttle.patience)
+                .await;
         }
         throttle.events = throttle.events.wrapping_add(1);
         let event = self.services.bodies.detach_bodies(event).await;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{AgentError, UserMessage};
 use bytes::Bytes;
-use compositor::resolve::{StoredResolution, InlineLimits, Resolved, Sources, resolve};
+use compositor::resolve::{InlineLimits, Resolved, Sources, StoredResolution, resolve};
 use compositor::{Part, version};
 use kernel::{Answer, Batch, ChannelId, FrozenRecord, Query, Record, Seq, StoredMessage};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ impl Messages {
         if !records.is_empty() {
             let batch = Batch {
                 seq: Seq(0),
-                records: records.into_iter().map(Record::StoredResolution).collect(),
+                records: records.into_iter().map(Record::Frozen).collect(),
             };
             if let Err(error) = self.journal.append(batch).await {
                 tracing::warn!(%error, "resolved references are not recorded; the next turn resolves them again");
@@ -158,7 +158,7 @@ impl ReferenceResolver<'_> {
 
     fn resolve(&mut self, part_id: &str, part: &Part) -> Option<Resolved> {
         let resolved = resolve(part, self.sources, &InlineLimits::default())?;
-        let StoredResolution { mut about, body } = resolved.freeze();
+        let StoredResolution { mut about, body } = resolved.to_stored();
         let digest = match body.map(|body| self.blobs.put(&body, self.now)) {
             None => None,
             Some(Ok(digest)) => Some(digest),

@@ -18,7 +18,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use agent_api::{Agent, AgentError, AgentReply, SessionFacts};
-use agents::complete::Completer;
 use agents::sink::PendingReplies;
 use kernel::{
     Batch, Body, Compose, Fetch, Input, Query, ReadFailed, Rendered, RunId, Ticket, TurnRun,
@@ -30,6 +29,7 @@ pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use services::TurnServices;
 
+use crate::complete::Completer;
 use crate::journal::JournalThread;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::Pacer;
@@ -59,7 +59,7 @@ impl Effects {
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
     ) -> Self {
-        let completions = Completions::new(Completer::new(bodies.catalogues()));
+        let completions = Completions::new(Completer::new(bodies.discovery()));
         let services = TurnServices::new(journal.clone(), bodies.clone());
         Self {
             services,

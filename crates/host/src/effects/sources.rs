@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agents::files::{Files, Reach, Store};
 use compositor::Part;
 use wire::{Digest, Object};
+use workspace::{ContentStore, Workspace, WorkspaceSources};
 
 use super::staging::Staging;
 use crate::blobs::{Blobs, Found};
@@ -18,7 +18,7 @@ use crate::entities::Entities;
 const BODY_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// What messages of this host refer to.
-pub(crate) type HostSources = Reach<HostStore>;
+pub(crate) type HostSources = WorkspaceSources<HostStore>;
 
 /// Stored bodies, copies of attachments, and the entities that the embedder knows.
 pub(crate) struct HostStore {
@@ -33,12 +33,16 @@ pub(crate) fn open(
     staging: Option<PathBuf>,
     entities: Arc<dyn Entities>,
 ) -> HostSources {
-    let files = Files::open(working_directories);
-    if let Err(error) = &files {
-        tracing::debug!(%error, "a session's directories cannot be opened; none of their files is shown");
+    let workspace = Workspace::open(working_directories);
+    if let Err(error) = &workspace {
+        let reason = error.reason();
+        tracing::debug!(
+            reason,
+            "working directories cannot be opened; files in messages are unavailable"
+        );
     }
-    Reach {
-        files: files.ok(),
+    WorkspaceSources {
+        workspace: workspace.ok(),
         store: HostStore {
             blobs,
             staging: Staging::at(staging),
@@ -53,7 +57,7 @@ pub(crate) fn digest_in(content_id: &str) -> Option<Digest> {
     Digest::from_hex(hex)
 }
 
-impl Store for HostStore {
+impl ContentStore for HostStore {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let digest = digest_in(content_id)?;
         match self.blobs.read(&digest, BODY_BYTES_MAX) {

@@ -16,7 +16,7 @@ use compositor::part::{Body, View};
 use super::sources::digest_in;
 use crate::blobs::{Blobs, Found, digest_of};
 
-/// What all copies may take.
+/// Bytes of all copies together.
 const STAGED_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
 
 /// Longest name of a copy, in bytes.
@@ -34,7 +34,7 @@ impl Staging {
     pub fn stage(&self, part: &Part, blobs: &dyn Blobs) -> Option<String> {
         let directory = self.0.as_ref()?;
         let View::Attachment(attachment) = part.view() else {
-            return None;
+            return None; // only attachments have bodies to copy
         };
         let body = match attachment.body {
             Body::Absent => return None,

@@ -12,16 +12,16 @@ use crate::blobs::MemoryBlobs;
 use crate::clock::Clock;
 use crate::journal::Memory;
 
-struct House {
+struct TestHost {
     effects: Effects,
     blobs: MemoryBlobs,
     arrivals: mpsc::Receiver<QueuedInput>,
 }
 
-impl House {
-    fn playing(steps: serde_json::Value) -> Self {
+impl TestHost {
+    fn with_script(steps: serde_json::Value) -> Self {
         let script = json!({"scenes": [{"steps": steps}]}).to_string();
-        let agent = ScriptedAgent::speaking(Script::parse(&script).unwrap(), Locale::English);
+        let agent = ScriptedAgent::with_locale(Script::parse(&script).unwrap(), Locale::English);
         let (sender, arrivals) = mpsc::channel(64);
         let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
         let blobs = MemoryBlobs::new();
@@ -34,7 +34,7 @@ impl House {
         }
     }
 
-    fn starts(&mut self, run: RunId) {
+    fn start_turn(&mut self, run: RunId) {
         self.effects.run_turn(TurnRun {
             turn_id: "t".to_owned(),
             compact: None,
@@ -55,12 +55,12 @@ impl House {
         });
     }
 
-    /// What a run says next, checkpoints left out.
-    async fn hears(&mut self) -> (RunId, AgentEvent) {
+    /// The next event of a run, checkpoints left out.
+    async fn next_event(&mut self) -> (RunId, AgentEvent) {
         loop {
             let Some(QueuedInput::Input(Input::Agent { run, event })) = self.arrivals.recv().await
             else {
-                unreachable!("only agents speak here");
+                unreachable!("only agents send inputs here");
             };
             if !matches!(event, AgentEvent::Checkpoint(_)) {
                 return (run, event);
@@ -79,66 +79,66 @@ fn steered(text: &str) -> AgentReply {
 
 #[tokio::test]
 async fn a_reply_reaches_the_run_it_is_for_and_no_other() {
-    let mut house = House::playing(json!([{"steer": true}, {"notify": "{{steering}}"}]));
+    let mut host = TestHost::with_script(json!([{"steer": true}, {"notify": "{{steering}}"}]));
     let (one, two) = (RunId(1), RunId(2));
-    house.starts(one);
-    house.starts(two);
+    host.start_turn(one);
+    host.start_turn(two);
     for _ in 0..2 {
-        let (_, event) = house.hears().await;
+        let (_, event) = host.next_event().await;
         assert_eq!(event, AgentEvent::SteerPoint { steer: 0 });
     }
     for (run, text) in [(two, "second"), (one, "first")] {
-        house.effects.reply(run, steered(text));
+        host.effects.reply(run, steered(text));
         let text = text.to_owned();
-        assert_eq!(house.hears().await, (run, AgentEvent::Notice { text }));
-        assert_eq!(house.hears().await, (run, AgentEvent::Completed));
+        assert_eq!(host.next_event().await, (run, AgentEvent::Notice { text }));
+        assert_eq!(host.next_event().await, (run, AgentEvent::Completed));
     }
 }
 
 #[tokio::test]
 async fn a_reply_for_a_run_that_is_gone_is_dropped() {
-    let mut house = House::playing(json!([{"steer": true}, {"notify": "{{steering}}"}]));
+    let mut host = TestHost::with_script(json!([{"steer": true}, {"notify": "{{steering}}"}]));
     let (gone, next) = (RunId(1), RunId(2));
-    house.starts(gone);
-    house.hears().await;
-    house.effects.stop_turn(gone);
-    house.effects.reply(gone, steered("late"));
-    house.effects.reply(RunId(7), steered("never was"));
-    house.starts(next);
-    let (run, event) = house.hears().await;
+    host.start_turn(gone);
+    host.next_event().await;
+    host.effects.stop_turn(gone);
+    host.effects.reply(gone, steered("late"));
+    host.effects.reply(RunId(7), steered("never was"));
+    host.start_turn(next);
+    let (run, event) = host.next_event().await;
     assert_eq!((run, event), (next, AgentEvent::SteerPoint { steer: 0 }));
-    house.effects.reply(next, steered("in time"));
+    host.effects.reply(next, steered("in time"));
     let text = "in time".to_owned();
-    assert_eq!(house.hears().await, (next, AgentEvent::Notice { text }));
+    assert_eq!(host.next_event().await, (next, AgentEvent::Notice { text }));
     // It waits no more: a second reply is nobody's.
-    house.effects.reply(next, steered("twice"));
-    assert_eq!(house.hears().await, (next, AgentEvent::Completed));
+    host.effects.reply(next, steered("twice"));
+    assert_eq!(host.next_event().await, (next, AgentEvent::Completed));
 }
 
 #[tokio::test]
 async fn tool_calls_questions_and_workers_reach_the_kernel() {
-    let mut house = House::playing(json!([
+    let mut host = TestHost::with_script(json!([
         {"tool": {"name": "read", "display": "Read", "updates": [[]]}},
         {"spawn": {"title": "Look", "agent": "looker", "steps": []}},
         {"ask": {"message": "Well?"}},
         {"notify": "{{last}}"},
     ]));
     let run = RunId(1);
-    house.starts(run);
-    let mut told = String::new();
+    host.start_turn(run);
+    let mut log = String::new();
     for _ in 0..5 {
-        told.push_str(&format!("{:?}\n", house.hears().await.1));
+        log.push_str(&format!("{:?}\n", host.next_event().await.1));
     }
     let result = ToolResult::new(true, "Looked");
-    house.effects.reply(
+    host.effects.reply(
         run,
         AgentReply::ToolEnded {
             call: 1 << 32,
             result,
         },
     );
-    told.push_str(&format!("{:?}\n", house.hears().await.1));
-    house.effects.reply(
+    log.push_str(&format!("{:?}\n", host.next_event().await.1));
+    host.effects.reply(
         run,
         AgentReply::Answered {
             ask: 2 << 32,
@@ -146,7 +146,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
             answers: wire::Object::new(),
         },
     );
-    told.push_str(&format!("{:?}\n", house.hears().await.1));
+    log.push_str(&format!("{:?}\n", host.next_event().await.1));
     expect_test::expect![[r#"
         ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, contributor: None, meta: None } }
         ToolReady { call: 0, ready: ToolReady { invocation_message: Plain("Read"), tool_input: Some(Inline("{}")), confirmed: Some(NotNeeded), confirmation_title: None, edits: [], editable: false, options: [], extra: {} } }
@@ -155,7 +155,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
         Spawned { call: 4294967296, worker: Worker { title: "Look", interactivity: None, agent_name: Some("looker"), task: "Look", brief: b"{\"place\":\"scenes[0].steps[1].spawn.steps\",\"steps\":[]}" } }
         InputRequested { ask: 8589934592, request: InputRequest { message: Some("Well?"), url: None, questions: [] } }
         Notice { text: "{\"response\":\"decline\"}" }
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&log);
 }
 
 fn printing(text: &str) -> serde_json::Value {
@@ -169,17 +169,17 @@ fn printing(text: &str) -> serde_json::Value {
     ])
 }
 
-impl House {
+impl TestHost {
     /// The contents of a call while it ran, its result, and what came after it.
-    async fn hears_print(&mut self) -> (Vec<serde_json::Value>, serde_json::Value, AgentEvent) {
-        self.starts(RunId(1));
+    async fn run_print(&mut self) -> (Vec<serde_json::Value>, serde_json::Value, AgentEvent) {
+        self.start_turn(RunId(1));
         let mut shown = Vec::new();
         loop {
-            match self.hears().await.1 {
+            match self.next_event().await.1 {
                 AgentEvent::ToolContent { content, .. } => shown.push(json!(content)),
                 AgentEvent::ToolCompleted { result, .. } => {
                     let result = serde_json::Value::Object(result.into_object());
-                    return (shown, result, self.hears().await.1);
+                    return (shown, result, self.next_event().await.1);
                 }
                 _ => {}
             }
@@ -191,15 +191,15 @@ impl House {
 #[tokio::test]
 async fn what_an_agent_prints_is_kept_once_and_not_while_it_grows() {
     let long = "0123456789".repeat(10_000);
-    let mut house = House::playing(printing(&long));
-    let (shown, result, after) = house.hears_print().await;
+    let mut host = TestHost::with_script(printing(&long));
+    let (shown, result, after) = host.run_print().await;
     assert_eq!(shown.len(), 3);
     for content in shown {
         let length = content.to_string().len();
         assert!((8_000..9_000).contains(&length), "{length}");
     }
     let digest = crate::blobs::digest_of(long.as_bytes());
-    assert_eq!(house.blobs.digests(), [digest]);
+    assert_eq!(host.blobs.digests(), [digest]);
     let reference = json!({"type": "resource", "uri": digest.uri(), "contentType": "text/plain", "sizeHint": 100_000});
     let preview = json!({"type": "text", "text": &long[..4_096]});
     assert_eq!(result["content"], json!([preview, reference]));
@@ -216,12 +216,12 @@ async fn what_an_agent_prints_is_kept_once_and_not_while_it_grows() {
 #[tokio::test]
 async fn what_cannot_be_kept_is_said_and_the_turn_goes_on() {
     let long = "0123456789".repeat(10_000);
-    let mut house = House::playing(printing(&long));
-    house.blobs.break_disk();
-    let (_, result, after) = house.hears_print().await;
+    let mut host = TestHost::with_script(printing(&long));
+    host.blobs.break_disk();
+    let (_, result, after) = host.run_print().await;
     assert_eq!(result["content"][0]["text"], &long[..4_096]);
     let lost = result["content"][1]["text"].as_str().unwrap();
     assert!(lost.contains("100000 bytes are lost"), "{lost}");
     assert!(matches!(after, AgentEvent::Notice { text } if text.contains("are lost")));
-    assert_eq!(house.hears().await.1, AgentEvent::Completed);
+    assert_eq!(host.next_event().await.1, AgentEvent::Completed);
 }

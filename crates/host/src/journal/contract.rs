@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Batch, Boot, ChannelId, ChannelRecord, BootWork, FoundTurn, Head, Kind, LogSlice, Query,
-    Record, Seq, StoredChannel, TurnPage,
+    Answer, Batch, Boot, BootWork, ChannelId, ChannelRecord, FoundTurn, Head, Kind, LogSlice,
+    Query, Record, Seq, StoredChannel, TurnPage,
 };
 use wire::state::{ChatState, Outcome, RootState, SessionState, Turn};
 use wire::{ChannelUri, Timestamp};

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Batch, Boot, ChannelRecord, ClientRecord, BootWork, FloorRecord, Kind, MessageRecord,
+    Answer, Batch, Boot, BootWork, ChannelRecord, ClientRecord, FloorRecord, Kind, MessageRecord,
     Query, Seq, SummaryRecord,
 };
 use wire::state::Turn;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use wire::ActionKind;
 use serde_json::{Value, json};
+use wire::ActionKind;
 use wire::published::commands::{ChatSource, CreateChatParams};
 use wire::rpc::code;
 use wire::state::{ChatState, Turn};

@@ -156,7 +156,10 @@ pub(super) fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Arc<Replayed> {
         };
         let origin = outline.origin;
         let own = origin.is_some_and(|origin| origin.client_id == ready.client_id);
-        own || compat::knows(ready.generation, ActionKind::from_name(&outline.action.name))
+        own || compat::knows(
+            ready.generation,
+            ActionKind::from_name(&outline.action.name),
+        )
     });
     Arc::new(Replayed::new(known.cloned().collect()))
 }

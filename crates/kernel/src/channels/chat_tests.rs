@@ -50,7 +50,10 @@ fn a_truncate_hides_what_came_after_and_the_turn_that_ran() {
     start(&mut chat, "c");
     let active = chat.state().active_turn.as_ref();
     let active: Option<Arc<Turn>> = active.map(|turn| turn.as_if_cancelled());
-    chat.reduce(&Action::host(ActionKind::ChatTruncated, json!({"turnId": "a"})));
+    chat.reduce(&Action::host(
+        ActionKind::ChatTruncated,
+        json!({"turnId": "a"}),
+    ));
     let cut = chat.truncate(Seq(9), Some(0), active);
     assert_eq!(
         cut.active.map(|(n, turn)| (n, turn.id.clone())),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::ActionKind;
 use serde_json::{Value, json};
+use wire::ActionKind;
 use wire::ChannelUri;
 use wire::state::{ChatState, Turn, status};
 
@@ -92,7 +92,11 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
         });
     }
     let summary = chat_summary(step.chat(&uri).state());
-    step.act_as_host(session, ActionKind::SessionChatAdded, json!({"summary": summary}));
+    step.act_as_host(
+        session,
+        ActionKind::SessionChatAdded,
+        json!({"summary": summary}),
+    );
 }
 
 /// What the rows of a new chat say of where its turns come from.

@@ -1,7 +1,7 @@
 //! A chat ends: its turn, its entry in the catalogue, its subscriptions. Its rows stay for a while (G-28).
 
-use wire::ActionKind;
 use serde_json::json;
+use wire::ActionKind;
 use wire::ChannelUri;
 use wire::state::{ChatSummary, SessionState};
 

@@ -1,8 +1,8 @@
 //! What must be known and checked before a client's action is recorded. Nothing is changed here.
 
 use serde_json::Value;
-use wire::action::{ChatAction, ClientAction, RootAction, SessionAction};
 use wire::ActionKind;
+use wire::action::{ChatAction, ClientAction, RootAction, SessionAction};
 use wire::{Action, ChannelUri};
 
 use super::check;

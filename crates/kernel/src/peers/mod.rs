@@ -412,7 +412,9 @@ impl Peers {
         let peers = self.peers.iter().map(|(peer, state)| {
             let subscriptions = state.subscriptions.iter().map(|(uri, subscription)| {
                 assert!(
-                    self.watchers(uri).iter().any(|watcher| watcher.peer == *peer),
+                    self.watchers(uri)
+                        .iter()
+                        .any(|watcher| watcher.peer == *peer),
                     "a subscription and its watcher are made and removed together"
                 );
                 // When it was last served is of this connection's past, and so are floors.

@@ -1,7 +1,7 @@
 //! Clients that are active in a session: how long one that is gone stays active, and what follows when it is not (H-126).
 
-use wire::ActionKind;
 use serde_json::json;
+use wire::ActionKind;
 use wire::ChannelUri;
 
 use super::create::start_agent;

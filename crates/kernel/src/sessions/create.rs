@@ -77,7 +77,11 @@ pub(crate) fn create_session(step: &mut Step, new: NewSession) {
     let summary = chat_summary(&chat_state);
     let channel = Chat::new(chat_state, uri.clone(), session_id);
     step.insert_channel(chat.clone(), Channel::chat(chat_id, now, channel));
-    step.act_as_host(uri, ActionKind::SessionChatAdded, json!({"summary": summary}));
+    step.act_as_host(
+        uri,
+        ActionKind::SessionChatAdded,
+        json!({"summary": summary}),
+    );
     let fields = json!({"defaultChat": chat.as_str()});
     step.act_as_host(uri, ActionKind::SessionDefaultChatChanged, fields);
     start_agent(step, uri);
@@ -123,7 +127,11 @@ pub(crate) fn finish_start(step: &mut Step, uri: &ChannelUri, result: Result<(),
         }
         Err(failure) => {
             let error = json!({"errorType": failure.error_type, "message": failure.message});
-            step.act_as_host(uri, ActionKind::SessionCreationFailed, json!({"error": error}));
+            step.act_as_host(
+                uri,
+                ActionKind::SessionCreationFailed,
+                json!({"error": error}),
+            );
             for chat in step.channels().chats_in_memory(uri) {
                 let failure = AgentError {
                     resumable: false,
@@ -140,5 +148,8 @@ pub(super) fn count_sessions(step: &mut Step, change: i64) {
     let before = step.channels().root().active_sessions.unwrap_or(0);
     let count = (before + change).max(0);
     let fields = json!({"activeSessions": count});
-    step.act_on_root(&Action::host(ActionKind::RootActiveSessionsChanged, fields), None);
+    step.act_on_root(
+        &Action::host(ActionKind::RootActiveSessionsChanged, fields),
+        None,
+    );
 }

@@ -1,7 +1,7 @@
 //! Titles: the default chat's follows the session's (G-13).
 
-use wire::ActionKind;
 use serde_json::json;
+use wire::ActionKind;
 use wire::ChannelUri;
 
 use crate::state::Step;

@@ -1,8 +1,8 @@
 //! Recording and sending: the only place where a seq is given to an action and frames are made of it.
 
 use serde_json::Value;
-use wire::action::{self, EncodedAction};
 use wire::ActionKind;
+use wire::action::{self, EncodedAction};
 use wire::reduce::Reduced;
 use wire::{Action, ChannelUri, Generation, Id, Object, Origin, RpcError, compat, rpc};
 

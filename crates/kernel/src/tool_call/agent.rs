@@ -1,8 +1,8 @@
 //! Tool calls as an agent makes them: its own, and those it asks a client to carry out (G-07, H-196 to H-200).
 
 use agent_api::{ToolReady, ToolResult, ToolStart};
-use wire::ActionKind;
 use serde_json::{Value, json};
+use wire::ActionKind;
 use wire::ChannelUri;
 use wire::published::state::{ToolCallClientContributor, ToolCallContributor};
 
@@ -50,7 +50,14 @@ pub(crate) fn start_call(
 /// More of the input of a call.
 pub(crate) fn add_input(step: &mut Step, uri: &ChannelUri, turn_id: &str, call: u64, text: String) {
     let fields = json!({"content": text});
-    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallDelta, fields);
+    act_on_call(
+        step,
+        uri,
+        turn_id,
+        call,
+        ActionKind::ChatToolCallDelta,
+        fields,
+    );
 }
 
 /// A call is ready to run, or to be consented to.
@@ -62,7 +69,14 @@ pub(crate) fn set_ready(
     ready: ToolReady,
 ) {
     let fields = Value::Object(ready.into_object());
-    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallReady, fields);
+    act_on_call(
+        step,
+        uri,
+        turn_id,
+        call,
+        ActionKind::ChatToolCallReady,
+        fields,
+    );
 }
 
 /// The output of a call so far.
@@ -97,7 +111,14 @@ pub(crate) fn complete(
     if review {
         fields["requiresResultConfirmation"] = json!(true);
     }
-    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallComplete, fields);
+    act_on_call(
+        step,
+        uri,
+        turn_id,
+        call,
+        ActionKind::ChatToolCallComplete,
+        fields,
+    );
 }
 
 /// An action on a call the agent names by its number. A number it never started means nothing.

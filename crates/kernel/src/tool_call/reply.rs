@@ -1,8 +1,8 @@
 //! How an agent hears of its tool calls: decisions, and results of calls that somebody else carried out.
 
 use agent_api::{AgentReply, ToolResult};
-use wire::ActionKind;
 use serde_json::{Value, json};
+use wire::ActionKind;
 use wire::{ChannelUri, Object};
 
 use super::check::{find_call, status_of};

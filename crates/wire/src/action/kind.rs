@@ -263,12 +263,14 @@ impl ActionKind {
 
     /// Whether it is recorded by itself, and applied over the head of its channel when that is loaded.
     pub fn is_applied_over_head(self) -> bool {
-        self.row().is_some_and(|row| row.recording != Recording::Head)
+        self.row()
+            .is_some_and(|row| row.recording != Recording::Head)
     }
 
     /// Whether it is output of a running stream: nothing that is derived from its channel changes.
     pub fn streams(self) -> bool {
-        self.row().is_some_and(|row| row.recording == Recording::Stream)
+        self.row()
+            .is_some_and(|row| row.recording == Recording::Stream)
     }
 
     /// The field that holds a user's message, with its attachments.

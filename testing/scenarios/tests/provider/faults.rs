@@ -140,12 +140,12 @@ async fn what_another_try_would_not_change_is_tried_once() {
         (
             Answer::raw("data: {{{\n\n"),
             Unreadable,
-            "sends what is no answer: {{{",
+            "sent an invalid response: {{{",
         ),
         (
             Answer::raw(b"data: \xff\xfe\n\n"),
             Unreadable,
-            "sends what is no answer: \u{FFFD}\u{FFFD}",
+            "sent an invalid response: \u{FFFD}\u{FFFD}",
         ),
     ] {
         let (heard, tries) = ask_one_with(answer).await;

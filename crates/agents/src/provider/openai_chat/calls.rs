@@ -56,7 +56,7 @@ impl Calls {
         let mut news = piece.input;
         if call.name.is_empty() {
             let Some(name) = piece.name else {
-                return Ok(());
+                return Ok(()); // announced when its name comes
             };
             call.name.clone_from(&name);
             let id = call.id.clone();

@@ -139,7 +139,7 @@ impl Delta<'_> {
 
 fn piece(function: Option<WireFunction>) -> CallPiece {
     let Some(function) = function else {
-        return CallPiece::default();
+        return CallPiece::default(); // a piece that says nothing yet
     };
     let input = function.arguments.map(|raw| match string(Some(raw)) {
         Some(text) => text,
@@ -158,7 +158,7 @@ fn piece(function: Option<WireFunction>) -> CallPiece {
 fn parts(content: Raw) -> Vec<ModelEvent> {
     let Some(Value::Array(parts)) = content.and_then(|raw| serde_json::from_str(raw.get()).ok())
     else {
-        return Vec::new();
+        return Vec::new(); // no parts either: nothing is said here
     };
     let mut said = Vec::new();
     for part in &parts {

@@ -39,7 +39,7 @@ pub struct Decoder {
     done: bool,
 }
 
-/// What kind of body it is, as soon as that can be told.
+/// What kind of body it is, as soon as that is known.
 enum Body {
     /// With the part of a byte order mark that has come.
     Unknown(Vec<u8>),

@@ -4,11 +4,11 @@ use agent_api::{AgentEvent, AgentReply, InputRequest};
 use serde_json::{Value, json};
 
 use super::super::step::Ask;
-use super::{Stage, Stop, out_of_place, put};
+use super::{ScenePlayer, Stop, insert_some, unexpected_reply};
 use wire::Object;
 
-impl Stage<'_> {
-    pub(super) async fn question(&mut self, ask: &Ask) -> Result<(), Stop> {
+impl ScenePlayer<'_> {
+    pub(super) async fn ask_user(&mut self, ask: &Ask) -> Result<(), Stop> {
         let substituted = |text: &Option<String>| {
             let text = text.as_ref();
             text.map(|text| self.scope.substitute(text))
@@ -18,7 +18,7 @@ impl Stage<'_> {
             url: substituted(&ask.url),
             questions: self.values(&ask.questions, "ask.questions")?,
         };
-        let ask = self.part(0);
+        let ask = self.part_number(0);
         match self
             .ask(AgentEvent::InputRequested { ask, request })
             .await?
@@ -27,19 +27,19 @@ impl Stage<'_> {
                 response, answers, ..
             } => {
                 let mut last = Object::new();
-                put(&mut last, "response", Some(json!(response)));
+                insert_some(&mut last, "response", Some(json!(response)));
                 let answers = (!answers.is_empty()).then_some(Value::Object(answers));
-                put(&mut last, "answers", answers);
-                self.answered(last);
+                insert_some(&mut last, "answers", answers);
+                self.set_last(last);
                 Ok(())
             }
-            reply => Err(out_of_place(&reply)),
+            reply => Err(unexpected_reply(&reply)),
         }
     }
 
     /// Where nothing waits, `{{steering}}` stays what it was.
-    pub(super) async fn steer(&mut self) -> Result<(), Stop> {
-        let steer = self.part(0);
+    pub(super) async fn take_steering(&mut self) -> Result<(), Stop> {
+        let steer = self.part_number(0);
         match self.ask(AgentEvent::SteerPoint { steer }).await? {
             AgentReply::Steered { message, .. } => {
                 if let Some(message) = message {
@@ -48,7 +48,7 @@ impl Stage<'_> {
                 }
                 Ok(())
             }
-            reply => Err(out_of_place(&reply)),
+            reply => Err(unexpected_reply(&reply)),
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Checkpoint {
 }
 
 /// The checkpoint before a step. What does not fit is forgotten, the longer of the two first.
-pub(super) fn taken(next_step: usize, scope: &Scope) -> Bytes {
+pub(super) fn encode(next_step: usize, scope: &Scope) -> Bytes {
     let write = |last: &str, steering: &str| {
         let mut out = format!("{{\"step\":{next_step}");
         if scope.last != "{}" {
@@ -91,7 +91,7 @@ mod tests {
 
     fn resumed(from: &Scope) -> (usize, Scope) {
         let mut into = scope("{\"stale\":true}", "stale");
-        let data = taken(7, from);
+        let data = encode(7, from);
         assert!(data.len() <= CHECKPOINT_BYTES_MAX);
         let step = Checkpoint::read(&data).unwrap().restore(&mut into);
         (step, into)
@@ -109,7 +109,7 @@ mod tests {
             after.last,
             r#"{"response":"accept","answers":{"b":1.5,"a":"\""}}"#
         );
-        assert_eq!(taken(3, &scope("{}", "")), &b"{\"step\":3}"[..]);
+        assert_eq!(encode(3, &scope("{}", "")), &b"{\"step\":3}"[..]);
     }
 
     #[test]

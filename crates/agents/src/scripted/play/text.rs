@@ -1,4 +1,4 @@
-//! The steps that are text: said, thought, streamed.
+//! The steps that send text.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use agent_api::{AgentEvent, TextKind};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::super::step::Stream;
-use super::{Stage, Stop};
+use super::{ScenePlayer, Stop};
 
 /// Largest streamed chunk: the number may come from a user's message.
 const CHUNK_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 
-impl Stage<'_> {
-    pub(super) async fn speak(&self, kind: TextKind, chunks: &[String]) -> Result<(), Stop> {
-        let part = self.part(0);
+impl ScenePlayer<'_> {
+    pub(super) async fn send_text(&self, kind: TextKind, chunks: &[String]) -> Result<(), Stop> {
+        let part = self.part_number(0);
         self.send(AgentEvent::PartOpened { part, kind }).await?;
         for (n, chunk) in chunks.iter().enumerate() {
-            self.breathe(n).await;
+            self.pause_before_chunk(n).await;
             self.send(AgentEvent::Text {
                 part,
                 text: self.scope.substitute(chunk),
@@ -26,8 +26,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    pub(super) async fn stream(&self, stream: &Stream) -> Result<(), Stop> {
-        let part = self.part(0);
+    pub(super) async fn send_stream(&self, stream: &Stream) -> Result<(), Stop> {
+        let part = self.part_number(0);
         let chunks = self.number(&stream.chunks, "stream.chunks")?;
         let size = self.number(&stream.size, "stream.size")?;
         let every_ms = self.number(&stream.every_ms, "stream.every_ms")?;
@@ -35,7 +35,7 @@ impl Stage<'_> {
             Ok(bytes) if size <= CHUNK_BYTES_MAX => bytes,
             _ => {
                 let what = format!("a chunk has at most {CHUNK_BYTES_MAX} bytes");
-                return Err(self.unplayable("stream.size", &what));
+                return Err(self.play_error("stream.size", &what));
             }
         };
         self.send(AgentEvent::PartOpened {
@@ -62,8 +62,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Before the `n`th chunk: the pause of who types, or at least a chance for others.
-    pub(super) async fn breathe(&self, n: usize) {
+    /// Pauses before the `n`th chunk as somebody who types would, or at least gives others a chance.
+    pub(super) async fn pause_before_chunk(&self, n: usize) {
         match self.pace {
             Some(pause) if n > 0 => sleep(pause).await,
             _ => tokio::task::consume_budget().await,

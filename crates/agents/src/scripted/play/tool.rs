@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::shape::Shaped;
 use super::super::step::{ClientTool, Confirm, Confirmation, Outcome, Tool};
-use super::{Stage, Stop, out_of_place, put};
+use super::{ScenePlayer, Stop, insert_some, unexpected_reply};
 use wire::Object;
 use wire::published::common::StringOrMarkdown;
 use wire::published::state::{ToolCallConfirmationReason, ToolInput};
@@ -26,14 +26,14 @@ struct Call {
     reconfirm: Option<StringOrMarkdown>,
     updates: Vec<Vec<Value>>,
     result: Option<ToolResult>,
-    /// Who decided what, as `{{last}}` tells it.
+    /// The decision, for `{{last}}`.
     approved: bool,
     selected_option: Option<Value>,
     suggestion: Option<Value>,
 }
 
-impl Stage<'_> {
-    pub(super) async fn tool(&mut self, tool: &Tool) -> Result<(), Stop> {
+impl ScenePlayer<'_> {
+    pub(super) async fn call_tool(&mut self, tool: &Tool) -> Result<(), Stop> {
         let mut call = self.call(tool)?;
         let number = call.number;
         let start = ToolStart {
@@ -47,7 +47,7 @@ impl Stage<'_> {
         })
         .await?;
         for (n, chunk) in std::mem::take(&mut call.chunks).into_iter().enumerate() {
-            self.breathe(n).await;
+            self.pause_before_chunk(n).await;
             self.send(AgentEvent::ToolInput {
                 call: number,
                 text: chunk,
@@ -69,7 +69,7 @@ impl Stage<'_> {
         if call.approved {
             self.run(&mut call, tool.confirm_result).await?;
         }
-        self.answered(call.last());
+        self.set_last(call.last());
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl Stage<'_> {
                 call.approved = approved;
                 Ok(())
             }
-            reply => Err(out_of_place(&reply)),
+            reply => Err(unexpected_reply(&reply)),
         }
     }
 
@@ -135,7 +135,7 @@ impl Stage<'_> {
                 call.suggestion = suggestion;
                 Ok(())
             }
-            reply => Err(out_of_place(&reply)),
+            reply => Err(unexpected_reply(&reply)),
         }
     }
 
@@ -159,7 +159,7 @@ impl Stage<'_> {
         let updates = updates.map(|(n, update)| self.values(update, &format!("tool.updates[{n}]")));
         let result = tool.result.as_ref();
         Ok(Call {
-            number: self.part(0),
+            number: self.part_number(0),
             confirmation: self.confirmation(&tool.confirmation)?,
             reconfirm: self.markdown(tool.reconfirm.as_ref(), "tool.reconfirm")?,
             updates: updates.collect::<Result<_, _>>()?,
@@ -217,11 +217,11 @@ impl Stage<'_> {
         Ok(result)
     }
 
-    pub(super) async fn client_tool(&mut self, tool: &ClientTool) -> Result<(), Stop> {
+    pub(super) async fn call_client_tool(&mut self, tool: &ClientTool) -> Result<(), Stop> {
         let input = self.scope.substitute_fields(&tool.input);
         let text = Value::Object(input.clone()).to_string();
         let asked = AgentEvent::ClientTool {
-            call: self.part(0),
+            call: self.part_number(0),
             name: self.scope.substitute(&tool.name),
             input: Value::Object(input),
             timeout_ms: self.number(&tool.timeout_ms, "client_tool.timeout_ms")?,
@@ -231,8 +231,8 @@ impl Stage<'_> {
             AgentReply::ToolEnded { result, .. } => {
                 last.insert("approved".to_owned(), json!(true));
                 last.insert("input".to_owned(), json!(text));
-                put(&mut last, "success", result.get("success").cloned());
-                put(&mut last, "content", result.get("content").cloned());
+                insert_some(&mut last, "success", result.get("success").cloned());
+                insert_some(&mut last, "content", result.get("content").cloned());
             }
             // A client may deny what it was to run itself (H-199).
             AgentReply::ToolDecided {
@@ -242,11 +242,11 @@ impl Stage<'_> {
             } => {
                 last.insert("approved".to_owned(), json!(false));
                 last.insert("input".to_owned(), json!(text));
-                put(&mut last, "suggestion", suggestion);
+                insert_some(&mut last, "suggestion", suggestion);
             }
-            reply => return Err(out_of_place(&reply)),
+            reply => return Err(unexpected_reply(&reply)),
         }
-        self.answered(last);
+        self.set_last(last);
         Ok(())
     }
 
@@ -258,14 +258,14 @@ impl Stage<'_> {
         let markdown = shaped.map(|shaped| shaped.markdown(&self.scope));
         markdown
             .transpose()
-            .map_err(|what| self.unplayable(field, &what))
+            .map_err(|what| self.play_error(field, &what))
     }
 
     pub(super) fn values(&self, shaped: &[Shaped], field: &str) -> Result<Vec<Value>, Stop> {
         let values = shaped.iter().enumerate().map(|(n, shaped)| {
-            let place = format!("{field}[{n}]");
+            let location = format!("{field}[{n}]");
             let value = shaped.value(&self.scope);
-            value.map_err(|what| self.unplayable(&place, &what))
+            value.map_err(|what| self.play_error(&location, &what))
         });
         values.collect()
     }
@@ -277,17 +277,17 @@ impl Call {
         ToolReady::unconfirmed(message, self.input.clone())
     }
 
-    /// What `{{last}}` tells (G-03). A denied result is told to nobody (H-200).
+    /// The value of `{{last}}` (G-03). It has nothing of a denied result (H-200).
     fn last(self) -> Object {
         let result = self.result.filter(|_| self.approved);
         let field = |key: &str| result.as_ref().and_then(|result| result.get(key)).cloned();
         let mut last = Object::new();
         last.insert("approved".to_owned(), json!(self.approved));
         last.insert("input".to_owned(), json!(self.input));
-        put(&mut last, "selectedOption", self.selected_option);
-        put(&mut last, "suggestion", self.suggestion);
-        put(&mut last, "success", field("success"));
-        put(&mut last, "content", field("content"));
+        insert_some(&mut last, "selectedOption", self.selected_option);
+        insert_some(&mut last, "suggestion", self.suggestion);
+        insert_some(&mut last, "success", field("success"));
+        insert_some(&mut last, "content", field("content"));
         last
     }
 }

@@ -9,23 +9,23 @@ use serde_json::{Value, json};
 use super::super::step::{Spawn, Step};
 use super::super::substitute::{Scope, uses_groups};
 use super::checkpoint::CHECKPOINT_BYTES_MAX;
-use super::{Scene, Stage, Stop, out_of_place, put};
+use super::{Scene, ScenePlayer, Stop, insert_some, unexpected_reply};
 use wire::Object;
 
 /// The title of a worker whose script names none.
 const TITLE_DEFAULT: &str = "Worker";
 
-impl Stage<'_> {
-    pub(super) async fn spawn(&mut self, spawn: &Spawn) -> Result<(), Stop> {
+impl ScenePlayer<'_> {
+    pub(super) async fn spawn_worker(&mut self, spawn: &Spawn) -> Result<(), Stop> {
         let title = spawn.title.as_deref().unwrap_or(TITLE_DEFAULT);
         let title = self.scope.substitute(title);
-        let place = format!("{}[{}].spawn.steps", self.place, self.step);
-        let brief = brief(&self.scope, &place, &spawn.steps);
+        let location = format!("{}[{}].spawn.steps", self.location, self.step);
+        let brief = encode_brief(&self.scope, &location, &spawn.steps);
         if brief.len() > CHECKPOINT_BYTES_MAX {
             let what = format!(
                 "with all that its placeholders stand for, a worker takes at most {CHECKPOINT_BYTES_MAX} bytes"
             );
-            return Err(self.unplayable("spawn.steps", &what));
+            return Err(self.play_error("spawn.steps", &what));
         }
         let agent = spawn.agent.as_ref();
         let worker = Worker {
@@ -35,7 +35,7 @@ impl Stage<'_> {
             agent_name: agent.map(|name| self.scope.substitute(name)),
             brief,
         };
-        let call = self.part(0);
+        let call = self.part_number(0);
         match self
             .ask(AgentEvent::Spawned {
                 call,
@@ -45,30 +45,30 @@ impl Stage<'_> {
         {
             AgentReply::ToolEnded { result, .. } => {
                 let mut last = Object::new();
-                put(&mut last, "success", result.get("success").cloned());
-                put(&mut last, "content", result.get("content").cloned());
-                self.answered(last);
+                insert_some(&mut last, "success", result.get("success").cloned());
+                insert_some(&mut last, "content", result.get("content").cloned());
+                self.set_last(last);
                 Ok(())
             }
-            reply => Err(out_of_place(&reply)),
+            reply => Err(unexpected_reply(&reply)),
         }
     }
 }
 
 /// The steps, and of the scope what they ask for: a long message must not keep short steps from starting.
-fn brief(scope: &Scope, place: &str, steps: &[Value]) -> Bytes {
+fn encode_brief(scope: &Scope, location: &str, steps: &[Value]) -> Bytes {
     let written = Value::from(steps).to_string();
     let mut brief = Object::new();
-    brief.insert("place".to_owned(), json!(place));
-    let told = |name: &str, value: &str| written.contains(name).then(|| json!(value));
-    put(&mut brief, "text", told("{{text}}", &scope.text));
-    put(&mut brief, "last", told("{{last}}", &scope.last));
-    put(
+    brief.insert("place".to_owned(), json!(location));
+    let used = |name: &str, value: &str| written.contains(name).then(|| json!(value));
+    insert_some(&mut brief, "text", used("{{text}}", &scope.text));
+    insert_some(&mut brief, "last", used("{{last}}", &scope.last));
+    insert_some(
         &mut brief,
         "steering",
-        told("{{steering}}", &scope.steering),
+        used("{{steering}}", &scope.steering),
     );
-    put(
+    insert_some(
         &mut brief,
         "groups",
         uses_groups(&written).then(|| json!(scope.groups)),
@@ -78,10 +78,10 @@ fn brief(scope: &Scope, place: &str, steps: &[Value]) -> Bytes {
 }
 
 /// What a worker plays; nothing if this turn is no worker's. A user who talks to a worker talks to the script.
-pub(super) fn scene_of(input: &TurnInput) -> Result<Option<Scene<'static>>, AgentError> {
+pub(super) fn worker_scene(input: &TurnInput) -> Result<Option<Scene<'static>>, AgentError> {
     match &input.brief {
         Some(brief) if input.message["origin"]["kind"] != "user" => {
-            read(brief).map(Some).ok_or_else(|| AgentError {
+            decode_brief(brief).map(Some).ok_or_else(|| AgentError {
                 error_type: "brief".to_owned(),
                 message: "what this worker was to do cannot be read any more".to_owned(),
                 resumable: false,
@@ -91,10 +91,10 @@ pub(super) fn scene_of(input: &TurnInput) -> Result<Option<Scene<'static>>, Agen
     }
 }
 
-fn read(brief: &[u8]) -> Option<Scene<'static>> {
+fn decode_brief(brief: &[u8]) -> Option<Scene<'static>> {
     let brief: Value = serde_json::from_slice(brief).ok()?;
-    let place = brief["place"].as_str()?.to_owned();
-    let steps = Step::parse_all(brief["steps"].as_array()?, &place).ok()?;
+    let location = brief["place"].as_str()?.to_owned();
+    let steps = Step::parse_all(brief["steps"].as_array()?, &location).ok()?;
     let groups = brief["groups"].as_array().map(|groups| {
         let groups = groups.iter().map(|group| group.as_str().unwrap_or(""));
         groups.map(str::to_owned).collect()
@@ -110,6 +110,6 @@ fn read(brief: &[u8]) -> Option<Scene<'static>> {
     Some(Scene {
         steps: Cow::Owned(steps),
         scope,
-        place,
+        location,
     })
 }

@@ -16,10 +16,13 @@ pub(in super::super) struct Ask {
 }
 
 impl Ask {
-    pub(super) fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, place, &["message", "questions", "url"])?;
+    pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, location, &["message", "questions", "url"])?;
         if fields.object.is_empty() {
-            return Err(at(place, "asks nothing: needs message, questions or url"));
+            return Err(at(
+                location,
+                "asks nothing: needs message, questions or url",
+            ));
         }
         Ok(Self {
             message: fields.optional("message", text)?,
@@ -29,9 +32,9 @@ impl Ask {
     }
 }
 
-fn questions(value: &Value, place: &str) -> Result<Vec<Shaped>, ScriptError> {
-    let read = |value: &Value, place: &str| Shaped::parse(Shape::Question, value, place);
-    let questions = each(value, place, read)?;
-    unique(&questions, "id", place)?;
+fn questions(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
+    let read = |value: &Value, location: &str| Shaped::parse(Shape::Question, value, location);
+    let questions = each(value, location, read)?;
+    unique(&questions, "id", location)?;
     Ok(questions)
 }

@@ -96,57 +96,57 @@ const CONTENT_TYPE_DEFAULT: &str = "text/plain";
 const STREAM_SIZE_DEFAULT: u64 = 40;
 
 impl Step {
-    /// The steps of a scene or of a worker; `place` is the list's.
-    pub(super) fn parse_all(steps: &[Value], place: &str) -> Result<Vec<Self>, ScriptError> {
+    /// The steps of a scene or of a worker; `location` is the list's.
+    pub(super) fn parse_all(steps: &[Value], location: &str) -> Result<Vec<Self>, ScriptError> {
         let steps = steps.iter().enumerate();
         steps
-            .map(|(n, step)| Self::parse(step, &format!("{place}[{n}]")))
+            .map(|(n, step)| Self::parse(step, &format!("{location}[{n}]")))
             .collect()
     }
 
-    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let step = object(value, place)?;
+    fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let step = object(value, location)?;
         let mut keys = step.iter();
         let (Some((name, value)), None) = (keys.next(), keys.next()) else {
             let what = format!("a step has exactly one key; this one has {}", step.len());
-            return Err(at(place, what));
+            return Err(at(location, what));
         };
-        let inner = format!("{place}.{name}");
-        let place_of_step = place;
-        let place = inner.as_str();
+        let inner = format!("{location}.{name}");
+        let step_location = location;
+        let location = inner.as_str();
         match name.as_str() {
-            "say" => texts(value, place).map(Self::Say),
-            "think" => texts(value, place).map(Self::Think),
-            "stream" => Stream::parse(value, place).map(Self::Stream),
-            "parts" => number(value, place).map(Self::Parts),
-            "wait_ms" => number(value, place).map(Self::WaitMs),
-            "usage" => usage(value, place).map(Self::Usage),
-            "title" => text(value, place).map(Self::Title),
+            "say" => texts(value, location).map(Self::Say),
+            "think" => texts(value, location).map(Self::Think),
+            "stream" => Stream::parse(value, location).map(Self::Stream),
+            "parts" => number(value, location).map(Self::Parts),
+            "wait_ms" => number(value, location).map(Self::WaitMs),
+            "usage" => usage(value, location).map(Self::Usage),
+            "title" => text(value, location).map(Self::Title),
             "activity" if value.is_null() => Ok(Self::Activity(None)),
-            "activity" => text(value, place).map(|text| Self::Activity(Some(text))),
-            "notify" => text(value, place).map(Self::Notify),
-            "content_ref" => ContentRef::parse(value, place).map(Self::ContentRef),
-            "tool" => Tool::parse(value, place).map(|tool| Self::Tool(Box::new(tool))),
-            "client_tool" => ClientTool::parse(value, place).map(Self::ClientTool),
-            "ask" => Ask::parse(value, place).map(Self::Ask),
-            "spawn" => Spawn::parse(value, place).map(Self::Spawn),
-            "steer" => only_true(value, place).map(|()| Self::Steer),
-            "show_prompt" => only_true(value, place).map(|()| Self::ShowPrompt),
-            "show_lowered" => target(value, place).map(Self::ShowLowered),
-            "fail" => Fail::parse(value, place).map(Self::Fail),
-            "hang" => only_true(value, place).map(|()| Self::Hang),
-            "crash" => only_true(value, place).map(|()| Self::Crash),
+            "activity" => text(value, location).map(|text| Self::Activity(Some(text))),
+            "notify" => text(value, location).map(Self::Notify),
+            "content_ref" => ContentRef::parse(value, location).map(Self::ContentRef),
+            "tool" => Tool::parse(value, location).map(|tool| Self::Tool(Box::new(tool))),
+            "client_tool" => ClientTool::parse(value, location).map(Self::ClientTool),
+            "ask" => Ask::parse(value, location).map(Self::Ask),
+            "spawn" => Spawn::parse(value, location).map(Self::Spawn),
+            "steer" => only_true(value, location).map(|()| Self::Steer),
+            "show_prompt" => only_true(value, location).map(|()| Self::ShowPrompt),
+            "show_lowered" => target(value, location).map(Self::ShowLowered),
+            "fail" => Fail::parse(value, location).map(Self::Fail),
+            "hang" => only_true(value, location).map(|()| Self::Hang),
+            "crash" => only_true(value, location).map(|()| Self::Crash),
             _ => {
                 let what = format!("unknown step `{name}`; known here: {}", BUILT.join(", "));
-                Err(at(place_of_step, what))
+                Err(at(step_location, what))
             }
         }
     }
 }
 
 impl Stream {
-    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, place, &["chunks", "size", "every_ms"])?;
+    fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, location, &["chunks", "size", "every_ms"])?;
         let size = fields.optional("size", number)?;
         let every_ms = fields.optional("every_ms", number)?;
         Ok(Self {
@@ -158,8 +158,8 @@ impl Stream {
 }
 
 impl Fail {
-    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, place, &["type", "message", "resumable"])?;
+    fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, location, &["type", "message", "resumable"])?;
         Ok(Self {
             error_type: fields.optional("type", text)?,
             message: fields.optional("message", text)?,
@@ -169,10 +169,10 @@ impl Fail {
 }
 
 /// The name of a target; one with a placeholder in it is looked at when it is played.
-fn target(value: &Value, place: &str) -> Result<String, ScriptError> {
-    let name = text(value, place)?;
+fn target(value: &Value, location: &str) -> Result<String, ScriptError> {
+    let name = text(value, location)?;
     if !name.contains(['$', '{']) && Target::from_name(&name).is_none() {
-        return Err(at(place, unknown_target(&name)));
+        return Err(at(location, unknown_target(&name)));
     }
     Ok(name)
 }
@@ -182,12 +182,12 @@ pub(super) fn unknown_target(name: &str) -> String {
     format!("`{name}` is no target; there are {known}")
 }
 
-fn usage(value: &Value, place: &str) -> Result<Vec<(String, UsageField)>, ScriptError> {
-    let fields = object(value, place)?.iter();
+fn usage(value: &Value, location: &str) -> Result<Vec<(String, UsageField)>, ScriptError> {
+    let fields = object(value, location)?.iter();
     let fields = fields.map(|(key, value)| {
         let field = match key.as_str() {
             "inputTokens" | "outputTokens" | "cacheReadTokens" => {
-                UsageField::Count(number(value, &format!("{place}.{key}"))?)
+                UsageField::Count(number(value, &format!("{location}.{key}"))?)
             }
             _ => UsageField::Other(value.clone()),
         };
@@ -198,14 +198,14 @@ fn usage(value: &Value, place: &str) -> Result<Vec<(String, UsageField)>, Script
 
 /// A part that clients fetch by reference.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ContentRef {
+pub(in super::super) struct ContentRef {
     pub(super) text: String,
     pub(super) content_type: String,
 }
 
 impl ContentRef {
-    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, place, &["text", "type"])?;
+    fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, location, &["text", "type"])?;
         let content_type = fields.optional("type", name)?;
         Ok(Self {
             text: fields.required("text", text)?,

@@ -24,15 +24,19 @@ const INTERACTIVITY: [(&str, &str); 3] = [
 ];
 
 impl Spawn {
-    pub(super) fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, place, &["title", "interactivity", "agent", "steps"])?;
-        let steps_place = fields.at("steps");
-        let steps = list(fields.object.get("steps"), &steps_place)?;
-        Step::parse_all(steps, &steps_place)?;
+    pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(
+            value,
+            location,
+            &["title", "interactivity", "agent", "steps"],
+        )?;
+        let steps_location = fields.at("steps");
+        let steps = list(fields.object.get("steps"), &steps_location)?;
+        Step::parse_all(steps, &steps_location)?;
         Ok(Self {
             title: fields.optional("title", name)?,
-            interactivity: fields.optional("interactivity", |value, place| {
-                one_of(value, place, &INTERACTIVITY)
+            interactivity: fields.optional("interactivity", |value, location| {
+                one_of(value, location, &INTERACTIVITY)
             })?,
             agent: fields.optional("agent", name)?,
             steps: steps.to_vec(),

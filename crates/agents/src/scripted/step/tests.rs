@@ -1,4 +1,4 @@
-//! What loads as a step, and how the rest is told.
+//! What loads as a step, and the errors of the rest.
 
 use serde_json::json;
 
@@ -45,7 +45,7 @@ fn every_step_of_this_version_loads() {
 
 #[test]
 fn a_bad_step_is_told_with_its_place() {
-    let mut told = String::new();
+    let mut outcomes = String::new();
     for step in [
         json!(7),
         json!({}),
@@ -64,12 +64,12 @@ fn a_bad_step_is_told_with_its_place() {
         json!({"fail": {"message": 3}}),
         json!({"hang": false}),
     ] {
-        told.push_str(
+        outcomes.push_str(
             &Step::parse(&step, "scenes[2].steps[0]")
                 .unwrap_err()
                 .to_string(),
         );
-        told.push('\n');
+        outcomes.push('\n');
     }
     expect_test::expect![[r#"
         scenes[2].steps[0]: must be a JSON object
@@ -89,12 +89,12 @@ fn a_bad_step_is_told_with_its_place() {
         scenes[2].steps[0].fail.message: must be a string
         scenes[2].steps[0].hang: must be true
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&outcomes);
 }
 
 #[test]
 fn a_bad_step_that_waits_is_told_with_its_place() {
-    let mut told = String::new();
+    let mut outcomes = String::new();
     let question = json!({"kind": "text", "id": "q", "message": "?"});
     let choice = json!({"id": "y", "label": "Y", "kind": "approve"});
     for step in [
@@ -131,7 +131,7 @@ fn a_bad_step_that_waits_is_told_with_its_place() {
         json!({"content_ref": "text"}),
     ] {
         let error = Step::parse(&step, "here").unwrap_err();
-        told.push_str(&format!("{error}\n"));
+        outcomes.push_str(&format!("{error}\n"));
     }
     expect_test::expect![[r#"
         here.tool.name: is missing
@@ -165,5 +165,5 @@ fn a_bad_step_that_waits_is_told_with_its_place() {
         here.steer: must be true
         here.content_ref.text: is missing
         here.content_ref: must be a JSON object
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&outcomes);
 }

@@ -81,21 +81,21 @@ const TOOL_KEYS: [&str; 13] = [
 ];
 
 impl Tool {
-    pub(super) fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, place, &TOOL_KEYS)?;
+    pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, location, &TOOL_KEYS)?;
         let words = [("auto", Confirm::Auto), ("ask", Confirm::Ask)];
         Ok(Self {
             name: fields.required("name", name)?,
             display: fields.optional("display", name)?,
-            input: fields.optional("input", |value, place| object(value, place).cloned())?,
+            input: fields.optional("input", |value, location| object(value, location).cloned())?,
             input_chunks: fields.optional("input_chunks", texts)?.unwrap_or_default(),
             confirm: fields
-                .optional("confirm", |value, place| one_of(value, place, &words))?
+                .optional("confirm", |value, location| one_of(value, location, &words))?
                 .unwrap_or(Confirm::Auto),
             confirmation: Confirmation::parse(&fields)?,
             reconfirm: fields.optional("reconfirm", words_of)?,
             updates: fields
-                .optional("updates", |value, place| each(value, place, contents))?
+                .optional("updates", |value, location| each(value, location, contents))?
                 .unwrap_or_default(),
             result: fields.optional("result", Outcome::parse)?,
             confirm_result: fields.optional("confirm_result", flag)?.unwrap_or(false),
@@ -114,18 +114,18 @@ impl Confirmation {
     }
 }
 
-fn options(value: &Value, place: &str) -> Result<Vec<Shaped>, ScriptError> {
-    let read = |value: &Value, place: &str| Shaped::parse(Shape::Choice, value, place);
-    let options = each(value, place, read)?;
+fn options(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
+    let read = |value: &Value, location: &str| Shaped::parse(Shape::Choice, value, location);
+    let options = each(value, location, read)?;
     if options.is_empty() {
-        return Err(at(place, "must not be empty"));
+        return Err(at(location, "must not be empty"));
     }
-    unique(&options, "id", place)?;
+    unique(&options, "id", location)?;
     Ok(options)
 }
 
-/// Clients answer by name: two things of one name could not be told apart.
-pub(super) fn unique(items: &[Shaped], key: &str, place: &str) -> Result<(), ScriptError> {
+/// Clients answer by name: two things of one name could not be distinguished.
+pub(super) fn unique(items: &[Shaped], key: &str, location: &str) -> Result<(), ScriptError> {
     for (n, item) in items.iter().enumerate() {
         let name = item.field(key);
         if let Some(name) = name
@@ -134,65 +134,66 @@ pub(super) fn unique(items: &[Shaped], key: &str, place: &str) -> Result<(), Scr
                 .any(|other| other.field(key) == Some(name))
         {
             let what = format!("the {key} {name:?} occurs twice");
-            return Err(at(&format!("{place}[{n}]"), what));
+            return Err(at(&format!("{location}[{n}]"), what));
         }
     }
     Ok(())
 }
 
 /// A list of `FileEdit`, or the collection it goes out as.
-fn edits(value: &Value, place: &str) -> Result<Vec<Shaped>, ScriptError> {
-    let read = |value: &Value, place: &str| Shaped::parse(Shape::Edit, value, place);
+fn edits(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
+    let read = |value: &Value, location: &str| Shaped::parse(Shape::Edit, value, location);
     if !value.is_object() {
-        return each(value, place, read);
+        return each(value, location, read);
     }
-    let collection = Fields::of(value, place, &["items"])?;
-    collection.required("items", |value, place| each(value, place, read))
+    let collection = Fields::of(value, location, &["items"])?;
+    collection.required("items", |value, location| each(value, location, read))
 }
 
-fn contents(value: &Value, place: &str) -> Result<Vec<Shaped>, ScriptError> {
-    each(value, place, |value, place| {
-        Shaped::parse(Shape::Content, value, place)
+fn contents(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
+    each(value, location, |value, location| {
+        Shaped::parse(Shape::Content, value, location)
     })
 }
 
-fn words_of(value: &Value, place: &str) -> Result<Shaped, ScriptError> {
-    Shaped::parse(Shape::Words, value, place)
+fn words_of(value: &Value, location: &str) -> Result<Shaped, ScriptError> {
+    Shaped::parse(Shape::Words, value, location)
 }
 
 impl Outcome {
-    fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
+    fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
         let keys = ["success", "message", "content", "structured", "error"];
-        let fields = Fields::of(value, place, &keys)?;
+        let fields = Fields::of(value, location, &keys)?;
         Ok(Self {
             success: fields.optional("success", flag)?.unwrap_or(true),
             message: fields.optional("message", words_of)?,
             content: fields.optional("content", contents)?,
-            structured: fields
-                .optional("structured", |value, place| object(value, place).cloned())?,
+            structured: fields.optional("structured", |value, location| {
+                object(value, location).cloned()
+            })?,
             error: fields.optional("error", error)?,
         })
     }
 }
 
 /// The details of a failure: words, or an object that has a `message`.
-fn error(value: &Value, place: &str) -> Result<Value, ScriptError> {
+fn error(value: &Value, location: &str) -> Result<Value, ScriptError> {
     match value {
         Value::String(message) => Ok(json!({"message": message})),
         Value::Object(fields) if fields.get("message").is_some_and(Value::is_string) => {
             Ok(value.clone())
         }
-        _ => Err(at(place, "must be a string or {\"message\": \"...\"}")),
+        _ => Err(at(location, "must be a string or {\"message\": \"...\"}")),
     }
 }
 
 impl ClientTool {
-    pub(super) fn parse(value: &Value, place: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, place, &["name", "input", "timeout_ms"])?;
+    pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
+        let fields = Fields::of(value, location, &["name", "input", "timeout_ms"])?;
         Ok(Self {
             name: fields.required("name", name)?,
             input: fields
-                .optional("input", |value, place| object(value, place).cloned())?
+                .optional("input", |value, location| object(value, location).cloned())?
                 .unwrap_or_default(),
             timeout_ms: fields
                 .optional("timeout_ms", number)?

@@ -1,7 +1,7 @@
-//! What a command prints, kept in bounds: its beginning and end for the model, the last of it for whoever watches, the
+//! The output of a command, bounded: its beginning and end for the model, the last of it for clients while it runs, the
 //! whole for the record.
 
-use super::super::numbers::grouped;
+use super::super::format::group_digits;
 
 /// Shown to the model of the beginning, and as much of the end. A command that fails tells it twice: as what it printed
 /// and as what went wrong.
@@ -17,7 +17,7 @@ const WHOLE_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 pub(super) struct Capture {
     /// All of it, or its beginning.
     whole: Vec<u8>,
-    /// Its end, when there is more than can be kept.
+    /// Its end, when there is more than is captured.
     tail: Vec<u8>,
     total: u64,
 }
@@ -43,7 +43,7 @@ impl Capture {
             return String::from_utf8_lossy(&self.whole).into_owned();
         }
         let end = self.end(LIVE_BYTES_MAX);
-        let left_out = grouped(self.total - end.len() as u64);
+        let left_out = group_digits(self.total - end.len() as u64);
         format!(
             "[{left_out} bytes before]\n{}",
             String::from_utf8_lossy(&end)
@@ -61,7 +61,7 @@ impl Capture {
         format!(
             "{}\n[{} bytes left out here; print less, or write to a file and `read` parts of it]\n{}",
             String::from_utf8_lossy(beginning),
-            grouped(left_out),
+            group_digits(left_out),
             String::from_utf8_lossy(&end)
         )
     }
@@ -73,7 +73,7 @@ impl Capture {
         }
         let more = self.total - self.whole.len() as u64;
         if more > 0 {
-            let note = format!("\n[{} more bytes were not kept]\n", grouped(more));
+            let note = format!("\n[{} more bytes were not kept]\n", group_digits(more));
             self.whole.extend_from_slice(note.as_bytes());
         }
         Some(self.whole)
@@ -135,7 +135,7 @@ mod tests {
         assert!(text.starts_with("äx") && text.ends_with("äx"));
         let shown: usize = text.lines().step_by(2).map(str::len).sum();
         let left_out = text.lines().nth(1).unwrap();
-        let expected = format!("[{} bytes left out", grouped(60_000 - shown as u64));
+        let expected = format!("[{} bytes left out", group_digits(60_000 - shown as u64));
         assert!(left_out.starts_with(&expected), "{left_out}");
         assert!(long.live().len() < LIVE_BYTES_MAX + 100);
         assert!(!long.live().contains('\u{fffd}'));
@@ -153,7 +153,7 @@ mod tests {
         let whole = endless.into_whole().unwrap();
         let note = format!(
             "\n[{} more bytes were not kept]\n",
-            grouped(44 * 65_536 + 7)
+            group_digits(44 * 65_536 + 7)
         );
         assert!(whole.ends_with(note.as_bytes()));
         assert_eq!(whole.len(), WHOLE_BYTES_MAX + note.len());

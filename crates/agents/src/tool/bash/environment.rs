@@ -1,12 +1,12 @@
 //! The environment of commands: the host's own, without its secrets.
 //!
 //! Promises: no variable that is called a key, a token or a password reaches a command, nor any of the host's own
-//! settings, nor any that configuration names as the place of a key.
+//! settings, nor any that configuration names as the source of a key.
 //! Must not know: where keys come from.
 
 use std::ffi::{OsStr, OsString};
 
-/// Words of a name that tell of a secret.
+/// Words in the name of a variable that holds a secret.
 const SECRET_WORDS: [&str; 14] = [
     "KEY",
     "KEYS",
@@ -24,11 +24,11 @@ const SECRET_WORDS: [&str; 14] = [
     "PAT",
 ];
 
-/// Names that end so tell of a secret without a word of its own: `PGPASSWORD`.
+/// Endings of such names without a word of its own: `PGPASSWORD`.
 const SECRET_ENDS: [&str; 5] = ["APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
 
 /// There is nobody at a terminal to answer or to turn a page.
-const SET: [(&str, &str); 5] = [
+const OVERRIDES: [(&str, &str); 5] = [
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),
     ("PAGER", "cat"),
@@ -36,14 +36,14 @@ const SET: [(&str, &str); 5] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// What a command finds in its environment.
-pub(super) fn passed_on(hidden: &[String]) -> Vec<(OsString, OsString)> {
-    let mut variables = without_secrets(std::env::vars_os(), hidden);
-    variables.extend(SET.map(|(name, value)| (name.into(), value.into())));
+/// The environment of a command.
+pub(super) fn command_environment(hidden: &[String]) -> Vec<(OsString, OsString)> {
+    let mut variables = filter_secrets(std::env::vars_os(), hidden);
+    variables.extend(OVERRIDES.map(|(name, value)| (name.into(), value.into())));
     variables
 }
 
-fn without_secrets(
+fn filter_secrets(
     variables: impl Iterator<Item = (OsString, OsString)>,
     hidden: &[String],
 ) -> Vec<(OsString, OsString)> {
@@ -80,7 +80,7 @@ mod tests {
             "LANG",
         ];
         let variables = names.map(|name| (name.into(), "x".into())).into_iter();
-        let passed = without_secrets(variables, &["MY_MODEL".to_owned()]);
+        let passed = filter_secrets(variables, &["MY_MODEL".to_owned()]);
         let passed: Vec<_> = passed.into_iter().map(|(name, _)| name).collect();
         assert_eq!(
             passed,

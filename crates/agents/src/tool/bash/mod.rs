@@ -1,6 +1,6 @@
-//! `bash`: a command in the first working directory, with a time-out and bounded output.
+//! `bash`: a command in the first working directory, with a timeout and bounded output.
 //!
-//! What a command does is not confined: that is for whoever consents to it.
+//! What a command does is not confined: whoever consents to it decides.
 
 mod capture;
 mod environment;
@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use workspace::{Workspace, digest_of};
 
-use super::numbers::shortened;
-use super::workspace::{Workspace, digest_of};
+use super::format::shorten;
 use super::{Nature, Outcome, Plan, Tool, ToolError, input};
 use capture::Capture;
 use process::{Command, End};
@@ -87,7 +87,7 @@ impl Tool for Bash {
             format!("bash-sha256 {}", digest_of(input.command.as_bytes()))
         };
         Ok(Plan {
-            summary: format!("Run {}", shortened(&input.command, SUMMARY_CHARS_MAX)),
+            summary: format!("Run {}", shorten(&input.command, SUMMARY_CHARS_MAX)),
             consent_key,
             ..Plan::default()
         })
@@ -105,7 +105,7 @@ impl Tool for Bash {
         let command = Command {
             text: input.command.clone(),
             directory: workspace.command_directory()?,
-            variables: environment::passed_on(workspace.hidden_variables()),
+            variables: environment::command_environment(workspace.hidden_variables()),
             timeout: Duration::from_secs(seconds),
         };
         let (end, capture) = process::run(command, output.clone()).await?;
@@ -130,7 +130,7 @@ impl Input {
 }
 
 fn outcome(command: &str, end: End, capture: Capture) -> Outcome {
-    let command = shortened(command, SUMMARY_CHARS_MAX);
+    let command = shorten(command, SUMMARY_CHARS_MAX);
     let (summary, note) = match end {
         End::Exited(0) => (format!("Ran {command}"), "exit code 0".to_owned()),
         End::Exited(code) => {

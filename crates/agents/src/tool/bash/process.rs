@@ -17,13 +17,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 use tokio::sync::mpsc;
+use workspace::CommandDirectory;
 
 use super::super::ToolError;
-use super::super::workspace::CommandDirectory;
 use super::capture::Capture;
 use super::session::{self, Mark};
 
-/// How often whoever watches is shown what is new.
+/// How often new output is sent while it runs.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
 
 /// How long output is still read when the shell is gone and all that can be killed is killed.
@@ -31,8 +31,8 @@ const DRAIN_MAX: Duration = Duration::from_millis(250);
 
 const CHUNK_BYTES: usize = 64 * 1_024;
 
-/// Begins as the leader of the session and becomes the shell. Beside it waits a watcher, nobody's child, that kills the
-/// session, and what has its mark, when its input ends: when the host is gone, whatever way it went.
+/// Begins as the leader of the session and becomes the shell. A watcher beside it, which is not its child, kills
+/// the session, and what has its mark, when its input ends: when the host is gone, for whatever reason.
 const PRELUDE: &str = r#"
 exec 3<&0 </dev/null
 (
@@ -77,59 +77,61 @@ pub(super) async fn run(
     command: Command,
     output: mpsc::Sender<String>,
 ) -> Result<(End, Capture), ToolError> {
-    let leash = Leash::new();
-    let held = leash.clone();
+    let handle = CommandHandle::new();
+    let shared = handle.clone();
     // Not on the runtime's clock and not on its threads: a process knows neither.
-    let work = tokio::task::spawn_blocking(move || follow(&command, &held, &output));
-    let leash = OnDrop(leash);
+    let work = tokio::task::spawn_blocking(move || run_to_end(&command, &shared, &output));
+    let handle = KillOnDrop(handle);
     let done = work.await;
-    drop(leash);
+    drop(handle);
     match done {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(ToolError(format!("the command could not be run: {error}"))),
-        Err(_) => Err(ToolError("the command could not be followed".to_owned())),
+        Err(_) => Err(ToolError(
+            "the command could not be run: its thread died".to_owned(),
+        )),
     }
 }
 
-/// What the one who waits and the one who follows the process know in common.
+/// What the task that waits and the thread that follows the process share.
 #[derive(Debug, Clone)]
-struct Leash {
-    held: Arc<Mutex<Held>>,
+struct CommandHandle {
+    state: Arc<Mutex<ProcessState>>,
     mark: Mark,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Held {
+enum ProcessState {
     #[default]
     NotStarted,
     /// Not reaped: the number is the shell's own.
     Running(Pid),
     /// Reaped, or never to be started.
-    Over,
+    Ended,
 }
 
-impl Leash {
+impl CommandHandle {
     fn new() -> Self {
-        let held = Arc::default();
+        let state = Arc::default();
         let mark = Mark::new();
-        Self { held, mark }
+        Self { state, mark }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ProcessState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Kills what runs when nobody waits for it any more.
-struct OnDrop(Leash);
+/// Kills the command when nobody waits for it any more.
+struct KillOnDrop(CommandHandle);
 
-impl Drop for OnDrop {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        let mut held = self.0.lock();
-        match *held {
-            Held::NotStarted => *held = Held::Over,
-            Held::Running(leader) => session::kill_now(leader, &self.0.mark),
-            Held::Over => {}
+        let mut state = self.0.lock();
+        match *state {
+            ProcessState::NotStarted => *state = ProcessState::Ended,
+            ProcessState::Running(leader) => session::kill_now(leader, &self.0.mark),
+            ProcessState::Ended => {}
         }
     }
 }
@@ -138,51 +140,55 @@ impl Drop for OnDrop {
 struct Shell<'a> {
     child: Child,
     leader: Pid,
-    /// Tells of the end without reaping.
+    /// Becomes readable at the end, without reaping.
     process: OwnedFd,
-    leash: &'a Leash,
+    handle: &'a CommandHandle,
     status: Option<ExitStatus>,
 }
 
 impl<'a> Shell<'a> {
-    fn start(command: &Command, output: &PipeWriter, leash: &'a Leash) -> io::Result<Self> {
-        let mut held = leash.lock();
-        if *held == Held::Over {
+    fn start(
+        command: &Command,
+        output: &PipeWriter,
+        handle: &'a CommandHandle,
+    ) -> io::Result<Self> {
+        let mut state = handle.lock();
+        if *state == ProcessState::Ended {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let child = match command.spawn(Leader::BySetsid, &leash.mark, output) {
+        let child = match command.spawn(Leader::BySetsid, &handle.mark, output) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                command.spawn(Leader::OfGroupOnly, &leash.mark, output)?
+                command.spawn(Leader::OfGroupOnly, &handle.mark, output)?
             }
             spawned => spawned?,
         };
         let leader = Pid::from_child(&child);
-        *held = Held::Running(leader);
+        *state = ProcessState::Running(leader);
         let process = match rustix::process::pidfd_open(leader, PidfdFlags::empty()) {
             Ok(process) => process,
             Err(errno) => {
                 session::kill_group(leader);
-                *held = Held::Over;
+                *state = ProcessState::Ended;
                 return Err(errno.into());
             }
         };
-        drop(held);
+        drop(state);
         Ok(Self {
             child,
             leader,
             process,
-            leash,
+            handle,
             status: None,
         })
     }
 
-    /// Kills the session and takes the shell's last word.
+    /// Kills the session and reaps the shell.
     fn end(&mut self) -> io::Result<ExitStatus> {
-        session::kill_all(self.leader, &self.leash.mark);
+        session::kill_all(self.leader, &self.handle.mark);
         poll([Some(self.process.as_fd())], None)?;
-        let mut held = self.leash.lock();
+        let mut state = self.handle.lock();
         // Reaping gives the number away: nobody may kill by it any more.
-        *held = Held::Over;
+        *state = ProcessState::Ended;
         let status = self.child.wait()?;
         self.status = Some(status);
         Ok(status)
@@ -197,7 +203,7 @@ impl Drop for Shell<'_> {
     }
 }
 
-/// How the shell comes to lead.
+/// How the shell becomes a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leader {
     /// A session of its own, without a terminal.
@@ -234,18 +240,18 @@ impl Command {
     }
 }
 
-/// Starts a command, takes what it prints, and sees to its end.
-fn follow(
+/// Starts a command, reads its output, and ends it.
+fn run_to_end(
     command: &Command,
-    leash: &Leash,
+    handle: &CommandHandle,
     output: &mpsc::Sender<String>,
 ) -> io::Result<(End, Capture)> {
     let (reader, writer) = io::pipe()?;
     let mut reader = Reader::new(reader)?;
-    let mut shell = Shell::start(command, &writer, leash)?;
+    let mut shell = Shell::start(command, &writer, handle)?;
     drop(writer);
     let deadline = Instant::now() + command.timeout;
-    let mut live = Live::new();
+    let mut live = LiveOutput::new();
     let timed_out = loop {
         let until = live.next(&reader).map_or(deadline, |at| at.min(deadline));
         let [printed, ended] = poll([reader.open(), Some(shell.process.as_fd())], Some(until))?;
@@ -255,7 +261,7 @@ fn follow(
         if ended {
             break false;
         }
-        live.show(&reader, output);
+        live.send(&reader, output);
         if Instant::now() >= deadline {
             break true;
         }
@@ -277,7 +283,7 @@ fn follow(
 
 /// The output of a command.
 struct Reader {
-    /// Until nobody can write any more.
+    /// Absent once nobody can write any more.
     pipe: Option<PipeReader>,
     buffer: Vec<u8>,
     capture: Capture,
@@ -301,6 +307,7 @@ impl Reader {
 
     fn read(&mut self) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else {
+            // Nobody can write any more.
             return Ok(());
         };
         match pipe.read(&mut self.buffer) {
@@ -320,31 +327,32 @@ impl Reader {
     }
 }
 
-/// What whoever watches has been shown.
-struct Live {
+/// What was sent while it runs.
+struct LiveOutput {
     reads: u64,
-    /// Not before this is there anything shown again.
+    /// Nothing is sent again before this.
     due: Instant,
 }
 
-impl Live {
+impl LiveOutput {
     fn new() -> Self {
         let due = Instant::now();
         Self { reads: 0, due }
     }
 
-    /// When there is something to show, if there is.
+    /// When there is something to send, if there is.
     fn next(&self, reader: &Reader) -> Option<Instant> {
         (reader.reads > self.reads).then_some(self.due)
     }
 
-    fn show(&mut self, reader: &Reader, output: &mpsc::Sender<String>) {
+    fn send(&mut self, reader: &Reader, output: &mpsc::Sender<String>) {
         let now = Instant::now();
         if self.next(reader).is_none_or(|due| due > now) {
+            // Nothing new, or too early: the loop comes back when it is due.
             return;
         }
         self.due = now + LIVE_EVERY;
-        // A watcher that is behind sees the next one: each holds all that matters.
+        // A reader that is behind gets the next one: each holds the whole end of the output.
         match output.try_send(reader.capture.live()) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => self.reads = reader.reads,
             Err(mpsc::error::TrySendError::Full(_)) => {}
@@ -352,7 +360,7 @@ impl Live {
     }
 }
 
-/// Waits until one of these is ready, or until then; which are.
+/// Waits until one of these is ready, or until the deadline; returns which are.
 fn poll<const N: usize>(
     sources: [Option<BorrowedFd<'_>>; N],
     until: Option<Instant>,

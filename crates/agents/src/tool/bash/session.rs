@@ -1,9 +1,9 @@
 //! The processes of a command: all that are in the session its shell leads, whatever groups they made, and those that
-//! left it and can still be told to be its own.
+//! left it and can still be recognised.
 //!
 //! Promises: killing kills every process that is in the session, that was given the command's mark, or that descends
-//! from one that is or was, those included that are born meanwhile. Out of reach is only a process that did all of it:
-//! made a session of its own, threw its environment away, and lost its parents.
+//! from one that is or was, those included that are born meanwhile. Out of reach is only a process that did all of
+//! these: made a session of its own, cleared its environment, and lost its parents.
 //! Must not know: what the processes do.
 
 use std::collections::HashSet;
@@ -43,24 +43,24 @@ impl Mark {
     }
 }
 
-/// Kills the leader and its group at once, and what there is of its family as soon as it is found. The leader must not
+/// Kills the leader and its group at once, and its other processes as soon as they are found. The leader must not
 /// have been reaped, so that its number is still its own.
 pub(super) fn kill_now(leader: Pid, mark: &Mark) {
-    // Looked for before anybody dies: children of the dead are nobody's.
-    let family = family(leader, mark);
+    // Looked for before any of them dies: the children of a dead process have no known parent.
+    let processes = own_processes(leader, mark);
     kill_group(leader);
-    family.iter().for_each(kill);
+    processes.iter().for_each(kill);
 }
 
 /// Kills all of it. The leader must not have been reaped.
 pub(super) fn kill_all(leader: Pid, mark: &Mark) {
     kill_now(leader, mark);
     for _ in 0..SWEEPS_MAX {
-        let family = family(leader, mark);
-        if family.is_empty() {
+        let processes = own_processes(leader, mark);
+        if processes.is_empty() {
             return;
         }
-        family.iter().for_each(kill);
+        processes.iter().for_each(kill);
     }
 }
 
@@ -71,8 +71,9 @@ pub(super) fn kill_group(leader: Pid) {
 }
 
 fn kill(process: &Process) {
-    // Held by a descriptor and looked at again: its number may belong to somebody else by now.
+    // Held by a descriptor and checked again: its number may belong to another process by now.
     let Ok(handle) = rustix::process::pidfd_open(process.id, PidfdFlags::empty()) else {
+        // It is gone already.
         return;
     };
     if Process::read(process.id).is_some_and(|now| now.started == process.started) {
@@ -80,33 +81,33 @@ fn kill(process: &Process) {
     }
 }
 
-/// What lives of a command's processes.
-fn family(leader: Pid, mark: &Mark) -> Vec<Process> {
+/// The processes of a command that are alive.
+fn own_processes(leader: Pid, mark: &Mark) -> Vec<Process> {
     // None of them is older than the leader: most processes need not be looked at closely.
     let since = Process::read(leader).map_or(0, |leader| leader.started);
     let leader = leader.as_raw_nonzero().get();
-    let mut others = all();
+    let mut others = list_processes();
     others.retain(|process| process.is_alive() && process.started >= since);
     let is_own = |process: &Process| process.session == leader || mark.is_on(process.id);
-    let (mut family, mut others): (Vec<Process>, Vec<Process>) =
-        others.into_iter().partition(is_own);
-    let mut known: HashSet<i32> = family.iter().map(Process::number).collect();
+    let (mut own, mut others): (Vec<Process>, Vec<Process>) = others.into_iter().partition(is_own);
+    let mut known: HashSet<i32> = own.iter().map(Process::number).collect();
     known.insert(leader);
     loop {
         let (children, rest): (Vec<Process>, Vec<Process>) = others
             .into_iter()
             .partition(|process| known.contains(&process.parent));
         if children.is_empty() {
-            return family;
+            return own;
         }
         known.extend(children.iter().map(Process::number));
-        family.extend(children);
+        own.extend(children);
         others = rest;
     }
 }
 
-fn all() -> Vec<Process> {
+fn list_processes() -> Vec<Process> {
     let Ok(processes) = fs::read_dir("/proc") else {
+        // Without `/proc` only the group of the leader can be killed.
         return Vec::new();
     };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();

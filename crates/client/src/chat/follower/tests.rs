@@ -1,8 +1,8 @@
 //! A follower over chats made by actions.
 
 use serde_json::json;
-use wire::{Action, ActionKind};
 use wire::reduce::reduce_chat;
+use wire::{Action, ActionKind};
 
 use super::*;
 
@@ -20,7 +20,10 @@ impl Chat {
     }
 
     fn act(&mut self, name: &str, fields: Value) -> &mut Self {
-        reduce_chat(&mut self.state, &Action::host(ActionKind::from_name(name), fields));
+        reduce_chat(
+            &mut self.state,
+            &Action::host(ActionKind::from_name(name), fields),
+        );
         self
     }
 

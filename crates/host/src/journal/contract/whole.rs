@@ -1,7 +1,7 @@
 //! Batches, channels, boot.
 
 use bytes::Bytes;
-use kernel::{Answer, Batch, ChannelId, ChannelRecord, BootWork, Kind, Query, Record, Seq};
+use kernel::{Answer, Batch, BootWork, ChannelId, ChannelRecord, Kind, Query, Record, Seq};
 
 use super::{Book, action, channel, chat, dispose, root, session, sweep, turn, uri};
 

@@ -192,7 +192,7 @@ fn damaged(error: wire::state::StateError) -> JournalError {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use kernel::{Batch, ChannelRecord, BootWork, Head, Record, Seq};
+    use kernel::{Batch, BootWork, ChannelRecord, Head, Record, Seq};
     use serde_json::json;
     use wire::state::Turn;
 

@@ -8,7 +8,9 @@ pub(super) mod list;
 pub(super) mod turns;
 
 use bytes::Bytes;
-use kernel::{Answer, Boot, ChannelId, BootWork, Kind, LogSlice, Query, Seq, StoredChannel, TurnPage};
+use kernel::{
+    Answer, Boot, BootWork, ChannelId, Kind, LogSlice, Query, Seq, StoredChannel, TurnPage,
+};
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 

@@ -26,7 +26,7 @@ fn asking() -> Value {
 async fn a_question_waits_for_its_answers() {
     let answers = json!({"t": {"state": "submitted", "value": {"kind": "text", "value": "so"}}});
     let accepted = answered_with(ChatInputResponseKind::Accept, answers);
-    check_answered(asking(), "12 one", vec![accepted], expect![[r#"
+    check_with_replies(asking(), "12 one", vec![accepted], expect![[r#"
         0 checkpoint {"step":1}
         0 ask 0.0 {"message":"Which one?","url":"https://example.org/one","questions":[{"kind":"text","id":"t","message":"Say","max":12},{"kind":"multi-select","id":"m","message":"Pick","options":[{"id":"one","label":"L"}]}]}
         10 checkpoint {"step":2,"last":{"response":"accept","answers":{"t":{"state":"submitted","value":{"kind":"text","value":"so"}}}}}
@@ -35,7 +35,7 @@ async fn a_question_waits_for_its_answers() {
         complete
     "#]]).await;
     let declined = answered_with(ChatInputResponseKind::Decline, json!({}));
-    let (lines, _) = answered(asking(), input("12 one"), vec![declined]).await;
+    let (lines, _) = transcript_with_replies(asking(), input("12 one"), vec![declined]).await;
     assert!(
         lines.contains(r#"text 1.0 "{\"response\":\"decline\"}""#),
         "{lines}"
@@ -55,7 +55,7 @@ async fn steering_is_taken_where_the_script_says() {
         steer: 2 << 32,
         message: None,
     };
-    check_answered(
+    check_with_replies(
         steps,
         "x",
         vec![first, nothing],
@@ -144,14 +144,14 @@ async fn a_resumed_scene_still_knows_the_answers() {
             message: Some(json!({"text": "left"})),
         },
     ];
-    let (lines, result) = answered(steps.clone(), input("x"), replies).await;
+    let (lines, result) = transcript_with_replies(steps.clone(), input("x"), replies).await;
     assert!(result.unwrap_err().resumable);
     let (_, checkpoint) = lines.rsplit_once("checkpoint ").unwrap();
     let resumed = TurnInput {
         resume: Some(Some(Bytes::copy_from_slice(checkpoint.trim().as_bytes()))),
         ..input("x")
     };
-    let (lines, result) = told(steps, resumed).await;
+    let (lines, result) = transcript(steps, resumed).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
         0 checkpoint {"step":4,"last":{"response":"accept"},"steering":"left"}
@@ -167,7 +167,7 @@ async fn a_turn_that_died_while_it_waited_goes_on_after_the_question() {
         resume: Some(Some(Bytes::from_static(br#"{"step":1}"#))),
         ..input("12 one")
     };
-    let (lines, result) = told(asking(), resumed).await;
+    let (lines, result) = transcript(asking(), resumed).await;
     assert_eq!(result, Ok(()));
     assert!(lines.contains(r#"text 1.0 "{}""#), "{lines}");
 }

@@ -1,4 +1,4 @@
-//! The script that ships with the house, played through with a user who says yes, and one who says no.
+//! The built-in script, played through with a user who says yes, and one who says no.
 
 use agent_api::ToolResult;
 use wire::published::state::{ChatInputResponseKind, ToolInput};
@@ -48,7 +48,7 @@ async fn outline(text: &str, approved: bool) -> String {
     let mut session = ScriptedSession::new(
         Arc::new(builtin::script()),
         Locale::English,
-        Place::default(),
+        SessionContext::default(),
     );
     let (sender, mut receiver) = mpsc::channel(8);
     let replies = PendingReplies::default();

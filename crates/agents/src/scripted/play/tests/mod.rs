@@ -1,4 +1,4 @@
-//! How scenes are played, told as tables over paused time.
+//! How scenes are played: transcripts over paused time.
 
 mod ask;
 mod builtin;
@@ -38,7 +38,7 @@ fn input(text: &str) -> TurnInput {
 
 async fn session(steps: Value) -> Box<dyn AgentSession> {
     let script = json!({"scenes": [{"when": "^(\\w*) ?(\\w*)", "steps": steps}]}).to_string();
-    let agent = ScriptedAgent::speaking(Script::parse(&script).unwrap(), Locale::English);
+    let agent = ScriptedAgent::with_locale(Script::parse(&script).unwrap(), Locale::English);
     let facts = SessionFacts {
         conversation: "c".to_owned(),
         working_directories: Vec::new(),
@@ -47,12 +47,12 @@ async fn session(steps: Value) -> Box<dyn AgentSession> {
 }
 
 /// Plays a whole turn; one line per event with the milliseconds since the turn began.
-async fn told(steps: Value, input: TurnInput) -> (String, Result<(), AgentError>) {
-    answered(steps, input, Vec::new()).await
+async fn transcript(steps: Value, input: TurnInput) -> (String, Result<(), AgentError>) {
+    transcript_with_replies(steps, input, Vec::new()).await
 }
 
 /// The same, with a host that answers what is asked, one reply after the other, each 10 ms later.
-async fn answered(
+async fn transcript_with_replies(
     steps: Value,
     input: TurnInput,
     answers: Vec<AgentReply>,
@@ -155,11 +155,11 @@ fn line(event: &AgentEvent) -> String {
 }
 
 async fn check(steps: Value, text: &str, expected: Expect) {
-    check_answered(steps, text, Vec::new(), expected).await;
+    check_with_replies(steps, text, Vec::new(), expected).await;
 }
 
-async fn check_answered(steps: Value, text: &str, answers: Vec<AgentReply>, expected: Expect) {
-    let (mut lines, result) = answered(steps, input(text), answers).await;
+async fn check_with_replies(steps: Value, text: &str, answers: Vec<AgentReply>, expected: Expect) {
+    let (mut lines, result) = transcript_with_replies(steps, input(text), answers).await;
     lines.push_str(&match result {
         Ok(()) => "complete\n".to_owned(),
         Err(error) => {
@@ -276,7 +276,7 @@ async fn a_number_that_is_none_after_substitution_names_its_place() {
 async fn typing_waits_between_chunks_only() {
     let mut typing = input("x");
     typing.config.insert("pace".to_owned(), json!("typing"));
-    let (lines, _) = told(json!([{"say": ["a", "b", "c"]}]), typing).await;
+    let (lines, _) = transcript(json!([{"say": ["a", "b", "c"]}]), typing).await;
     expect![[r#"
         0 checkpoint {"step":1}
         0 open 0.0 Markdown
@@ -290,7 +290,7 @@ async fn typing_waits_between_chunks_only() {
 #[tokio::test(start_paused = true)]
 async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
     let steps = json!([{"say": ["a"]}, {"fail": {"resumable": true}}, {"say": ["b"]}]);
-    let (lines, result) = told(steps.clone(), input("x")).await;
+    let (lines, result) = transcript(steps.clone(), input("x")).await;
     assert!(result.unwrap_err().resumable);
     assert!(lines.ends_with("checkpoint {\"step\":2}\n"), "{lines}");
 
@@ -298,7 +298,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
         resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))),
         ..input("x")
     };
-    let (lines, result) = told(steps.clone(), resumed).await;
+    let (lines, result) = transcript(steps.clone(), resumed).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
         0 checkpoint {"step":3}
@@ -312,7 +312,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
         ..input("x")
     };
     assert_eq!(
-        told(steps.clone(), died_in_the_last).await,
+        transcript(steps.clone(), died_in_the_last).await,
         (String::new(), Ok(()))
     );
 
@@ -321,7 +321,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
         ..input("x")
     };
     assert!(
-        told(steps.clone(), died_before_the_first)
+        transcript(steps.clone(), died_before_the_first)
             .await
             .0
             .contains("text 0.0 \"a\"")
@@ -331,7 +331,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
         resume: Some(Some(Bytes::from_static(b"?"))),
         ..input("x")
     };
-    let error = told(steps, unreadable).await.1.unwrap_err();
+    let error = transcript(steps, unreadable).await.1.unwrap_err();
     assert_eq!(
         (error.error_type.as_str(), error.resumable),
         ("checkpoint", false)
@@ -342,7 +342,8 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
 async fn a_script_without_a_matching_scene_says_so() {
     let script = Script::parse(r#"{"scenes": []}"#).unwrap();
     let (sender, mut receiver) = mpsc::channel(8);
-    let mut session = ScriptedSession::new(Arc::new(script), Locale::English, Place::default());
+    let mut session =
+        ScriptedSession::new(Arc::new(script), Locale::English, SessionContext::default());
     session
         .turn(input("x"), &channel_sink(sender, PendingReplies::default()))
         .await

@@ -71,7 +71,7 @@ async fn an_approved_call_runs_with_what_the_user_made_of_its_input() {
         suggestion: None,
         reason: None,
     };
-    check_answered(steps, "rm 7", vec![approved], expect![[r#"
+    check_with_replies(steps, "rm 7", vec![approved], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 rm "rm"
         0 ready 0.0 {"invocationMessage":"Run rm","toolInput":"{\"path\":\"a\"}","confirmationTitle":"Remove 7","edits":{"items":[{"before":{"uri":"file:///a","content":{"uri":"file:///a","sizeHint":7}}}]},"editable":true,"options":[{"id":"approve","label":"Approve","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
@@ -102,7 +102,7 @@ async fn a_denied_call_is_over_and_the_scene_goes_on() {
         suggestion: Some(json!({"text": "ask me later"})),
         reason: Some(json!("denied")),
     };
-    check_answered(steps, "rm never", vec![denied], expect![[r#"
+    check_with_replies(steps, "rm never", vec![denied], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 rm "rm"
         0 ready 0.0 {"invocationMessage":"Run rm","toolInput":"{}","options":[{"id":"once","label":"Once","kind":"approve","group":1},{"id":"no","label":"No, never","kind":"deny","group":2}]}
@@ -117,7 +117,7 @@ async fn a_running_call_asks_again_and_may_be_denied_then() {
     let steps = json!([{"tool": {"name": "push", "updates": [[{"type": "text", "text": "half"}]],
         "reconfirm": "Really push $2?"}}, last()]);
     let (approved, denied) = (decided(true), decided(false));
-    check_answered(steps.clone(), "push it", vec![approved], expect![[r#"
+    check_with_replies(steps.clone(), "push it", vec![approved], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 push "push"
         0 ready 0.0 {"invocationMessage":"Run push","toolInput":"{}","confirmed":"not-needed"}
@@ -128,7 +128,7 @@ async fn a_running_call_asks_again_and_may_be_denied_then() {
         10 Notice { text: "{\"approved\":true,\"input\":\"{}\",\"success\":true,\"content\":[{\"type\":\"text\",\"text\":\"{}\"}]}" }
         complete
     "#]]).await;
-    let (lines, result) = answered(steps, input("push it"), vec![denied]).await;
+    let (lines, result) = transcript_with_replies(steps, input("push it"), vec![denied]).await;
     assert_eq!(result, Ok(()));
     assert!(!lines.contains("completed"), "{lines}");
     assert!(
@@ -145,7 +145,7 @@ async fn a_result_is_reviewed_before_it_is_told() {
         call: CALL,
         approved,
     };
-    check_answered(steps.clone(), "x", vec![reviewed(true)], expect![[r#"
+    check_with_replies(steps.clone(), "x", vec![reviewed(true)], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 read "read"
         0 ready 0.0 {"invocationMessage":"Run read","toolInput":"{}","confirmed":"not-needed"}
@@ -154,10 +154,10 @@ async fn a_result_is_reviewed_before_it_is_told() {
         10 Notice { text: "{\"approved\":true,\"input\":\"{}\",\"success\":true,\"content\":[{\"type\":\"text\",\"text\":\"secret\"}]}" }
         complete
     "#]]).await;
-    let (lines, _) = answered(steps, input("x"), vec![reviewed(false)]).await;
-    let (_, told) = lines.split_once("Notice").unwrap();
+    let (lines, _) = transcript_with_replies(steps, input("x"), vec![reviewed(false)]).await;
+    let (_, notice) = lines.split_once("Notice").unwrap();
     assert_eq!(
-        told,
+        notice,
         " { text: \"{\\\"approved\\\":false,\\\"input\\\":\\\"{}\\\"}\" }\n"
     );
 }
@@ -166,32 +166,33 @@ async fn a_result_is_reviewed_before_it_is_told() {
 async fn labels_are_in_the_language_of_the_host() {
     let steps = json!([{"tool": {"name": "read", "confirm": "ask"}}]);
     let script = Script::parse(&json!({"scenes": [{"steps": steps}]}).to_string()).unwrap();
-    let mut session = ScriptedSession::new(Arc::new(script), Locale::German, Place::default());
+    let mut session =
+        ScriptedSession::new(Arc::new(script), Locale::German, SessionContext::default());
     let (sender, mut receiver) = mpsc::channel(8);
     let replies = PendingReplies::default();
     let events = channel_sink(sender, replies.clone());
     let host = async {
-        let mut told = String::new();
+        let mut transcript = String::new();
         while let Some(event) = receiver.recv().await {
-            told.push_str(&format!("{}\n", line(&event)));
+            transcript.push_str(&format!("{}\n", line(&event)));
             if event.awaits().is_some() {
                 replies.deliver(decided(true)).unwrap();
             }
         }
-        told
+        transcript
     };
     let turn = async {
         let events = events;
         session.turn(input("x"), &events).await
     };
-    let (told, result) = tokio::join!(host, turn);
+    let (transcript, result) = tokio::join!(host, turn);
     assert_eq!(result, Ok(()));
     expect![[r#"
         checkpoint {"step":1}
         start 0.0 read "read"
         ready 0.0 {"invocationMessage":"read ausführen","toolInput":"{}","options":[{"id":"approve","label":"Erlauben","kind":"approve"},{"id":"deny","label":"Ablehnen","kind":"deny"}]}
         completed 0.0 {"success":true,"pastTenseMessage":"read ausgeführt","content":[{"type":"text","text":"{}"}]}
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&transcript);
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,7 +201,7 @@ async fn a_clients_tool_is_called_and_its_result_told() {
     let content = vec![json!({"type": "text", "text": "ok"})];
     let result = ToolResult::new(true, "Opened").with_content(content);
     let ended = AgentReply::ToolEnded { call: CALL, result };
-    check_answered(steps.clone(), "open a", vec![ended], expect![[r#"
+    check_with_replies(steps.clone(), "open a", vec![ended], expect![[r#"
         0 checkpoint {"step":1}
         0 client tool 0.0 open {"file":"a"} 500 ms
         10 checkpoint {"step":2,"last":{"approved":true,"input":"{\"file\":\"a\"}","success":true,"content":[{"type":"text","text":"ok"}]}}
@@ -208,7 +209,7 @@ async fn a_clients_tool_is_called_and_its_result_told() {
         complete
     "#]]).await;
 
-    let (lines, _) = answered(steps, input("open a"), vec![decided(false)]).await;
+    let (lines, _) = transcript_with_replies(steps, input("open a"), vec![decided(false)]).await;
     assert!(
         lines.contains(r#"{\"approved\":false,\"input\":"#),
         "{lines}"
@@ -232,10 +233,10 @@ async fn an_answer_to_something_else_ends_the_turn() {
         call: CALL,
         approved: true,
     };
-    check_answered(steps, "x", vec![reply], expect![[r#"
+    check_with_replies(steps, "x", vec![reply], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 a "a"
         0 ready 0.0 {"invocationMessage":"Run a","toolInput":"{}","options":[{"id":"approve","label":"Approve","kind":"approve"},{"id":"deny","label":"Deny","kind":"deny"}]}
-        failed scripted "the host answered with ResultDecided what it was not asked" resumable true
+        failed scripted "the host answered something else: ResultDecided" resumable true
     "#]]).await;
 }

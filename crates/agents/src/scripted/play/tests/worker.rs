@@ -21,7 +21,7 @@ fn spawning() -> Value {
     ])
 }
 
-/// What a worker of this step is told, without the scene around it.
+/// The brief of the worker that these steps spawn.
 async fn brief_of(steps: Value, input: TurnInput) -> Bytes {
     let mut session = session(steps).await;
     let (sender, mut receiver) = mpsc::channel(8);
@@ -48,7 +48,7 @@ fn worker(brief: Bytes) -> TurnInput {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_is_told_its_steps_and_its_result_is_told_back() {
-    check_answered(spawning(), "do it", vec![ended(0)], expect![[r#"
+    check_with_replies(spawning(), "do it", vec![ended(0)], expect![[r#"
         0 checkpoint {"step":1}
         0 spawn 0.0 "About it" Some("hidden") Some("do-worker") "About it" {"place":"scenes[0].steps[0].spawn.steps","text":"do it","last":"{}","groups":["do","it"],"steps":[{"say":["$2: {{text}} {{last}}"]},{"spawn":{"steps":[{"stream":{"chunks":"$1"}}]}},{"say":["{{last}}"]}]}
         10 checkpoint {"step":2,"last":{"success":true,"content":[{"type":"subagent","resource":"ahp-chat:/w","title":"W"}]}}
@@ -61,7 +61,8 @@ async fn a_worker_is_told_its_steps_and_its_result_is_told_back() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_plays_its_steps_with_its_parents_words() {
     let brief = brief_of(spawning(), input("do it")).await;
-    let (lines, result) = answered(json!([]), worker(brief), vec![ended(1 << 32)]).await;
+    let (lines, result) =
+        transcript_with_replies(json!([]), worker(brief), vec![ended(1 << 32)]).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
         0 checkpoint {"step":1}
@@ -79,7 +80,7 @@ async fn a_worker_plays_its_steps_with_its_parents_words() {
 async fn a_worker_of_a_worker_names_the_place_where_it_cannot_go_on() {
     let outer = brief_of(spawning(), input("do it")).await;
     let inner = brief_of(json!([]), worker(outer)).await;
-    let error = told(json!([]), worker(inner)).await.1.unwrap_err();
+    let error = transcript(json!([]), worker(inner)).await.1.unwrap_err();
     assert_eq!(
         error.message,
         "scenes[0].steps[0].spawn.steps[1].spawn.steps[0].stream.chunks: \"do\" is not a whole number of at least 0"
@@ -90,14 +91,14 @@ async fn a_worker_of_a_worker_names_the_place_where_it_cannot_go_on() {
 async fn a_resumed_worker_plays_the_rest_of_its_steps() {
     let steps = json!([{"spawn": {"steps": [{"say": ["a"]}, {"fail": {"resumable": true}}, {"say": ["$2 {{last}}"]}]}}]);
     let brief = brief_of(steps, input("do it")).await;
-    let (lines, result) = told(json!([]), worker(brief.clone())).await;
+    let (lines, result) = transcript(json!([]), worker(brief.clone())).await;
     assert!(result.unwrap_err().resumable);
     assert!(lines.ends_with("checkpoint {\"step\":2}\n"), "{lines}");
     let resumed = TurnInput {
         resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))),
         ..worker(brief)
     };
-    let (lines, result) = told(json!([]), resumed).await;
+    let (lines, result) = transcript(json!([]), resumed).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
         0 checkpoint {"step":3}
@@ -115,7 +116,7 @@ async fn a_user_who_talks_to_a_worker_talks_to_the_script() {
         brief: Some(brief),
         ..input("x")
     };
-    let (lines, _) = told(json!([{"say": ["the script"]}]), from_a_user).await;
+    let (lines, _) = transcript(json!([{"say": ["the script"]}]), from_a_user).await;
     assert!(lines.contains("the script"), "{lines}");
 }
 
@@ -133,7 +134,7 @@ async fn a_long_message_does_not_keep_a_short_worker_from_starting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_brief_that_cannot_be_read_ends_the_turn() {
-    let error = told(json!([]), worker(Bytes::from_static(b"?")))
+    let error = transcript(json!([]), worker(Bytes::from_static(b"?")))
         .await
         .1
         .unwrap_err();

@@ -1,0 +1,33 @@
+//! A model's answer to one request, and the calls it asks for.
+
+use crate::provider::{StopReason, ToolUse, Usage};
+
+/// What a model answered to one request.
+#[derive(Debug, Default)]
+pub(super) struct ModelAnswer {
+    pub text: String,
+    pub calls: Vec<RequestedCall>,
+    pub usage: Usage,
+    pub stop: Option<StopReason>,
+}
+
+/// A call that the model asked for, and the number it was announced under.
+#[derive(Debug, Clone)]
+pub(super) struct RequestedCall {
+    pub number: u64,
+    pub tool_use: ToolUse,
+}
+
+/// Numbers of parts and calls: each occurs once in a run.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(u64);
+
+impl Numbers {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+/// Under this name a call says in which round of its turn it was made: calls of one round saw nothing of each other.
+pub(super) const ROUND: &str = "greenroom.round";

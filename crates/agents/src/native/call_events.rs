@@ -1,0 +1,222 @@
+//! One tool call as its events tell it: ready, perhaps a question, output, result.
+//!
+//! Promises: bodies are stored before an event refers to them.
+//! Must not know: which calls need consent.
+
+use agent_api::{AgentEvent, AgentReply, EventSink, ToolReady, ToolResult, TurnOver};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+use wire::published::state::ToolCallConfirmationReason;
+use workspace::Workspace;
+
+use super::answer::RequestedCall;
+use super::consent;
+use super::{Approvals, Shared};
+use crate::tool::{Outcome, Plan, Tool, ToolError};
+
+/// What the calls of a turn share.
+pub(super) struct ToolContext<'a> {
+    pub shared: &'a Shared,
+    /// What the model was offered.
+    pub tools: &'a [&'a dyn Tool],
+    pub workspace: &'a Workspace,
+    pub events: &'a dyn EventSink,
+    pub approved: &'a Approvals,
+    /// Held by a call that edits or runs.
+    pub exclusive: Mutex<()>,
+}
+
+/// Outputs that may wait to be shown while a tool runs.
+const OUTPUTS_MAX: usize = 4;
+
+/// How a call ended: the text for the model, and how people see it.
+pub(super) struct CallOutcome {
+    pub text: String,
+    success: bool,
+    summary: String,
+    content: Vec<Value>,
+    whole: Option<Vec<u8>>,
+}
+
+impl CallOutcome {
+    pub(super) fn failed(name: &str, text: String) -> Self {
+        Self {
+            success: false,
+            summary: format!("{name} failed"),
+            content: Vec::new(),
+            whole: None,
+            text,
+        }
+    }
+}
+
+fn plan_to_ready(call: &RequestedCall, plan: &Plan) -> ToolReady {
+    ToolReady::unconfirmed(plan.summary.clone(), call.tool_use.input.clone())
+}
+
+pub(super) async fn send_ready(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    plan: &Plan,
+    confirmed: ToolCallConfirmationReason,
+) -> Result<(), TurnOver> {
+    let ready = Box::new(ToolReady {
+        confirmed: Some(confirmed),
+        ..plan_to_ready(call, plan)
+    });
+    let call = call.number;
+    context
+        .events
+        .send(AgentEvent::ToolReady { call, ready })
+        .await
+}
+
+/// What somebody decided about a call.
+pub(super) enum Decision {
+    Approved {
+        edited: Option<String>,
+        scope: Scope,
+    },
+    Denied {
+        text: String,
+    },
+}
+
+/// How far an approval goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Call,
+    Session,
+}
+
+pub(super) async fn ask_for_consent(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    plan: &Plan,
+) -> Result<Decision, TurnOver> {
+    let mut ready = ToolReady {
+        options: consent::options(context.shared.locale),
+        editable: true,
+        ..plan_to_ready(call, plan)
+    };
+    if !plan.edits.is_empty() && store_all(context, &plan.bodies).await {
+        ready.edits = plan.edits.clone();
+    }
+    let question = AgentEvent::ToolReady {
+        call: call.number,
+        ready: Box::new(ready),
+    };
+    let AgentReply::ToolDecided {
+        approved,
+        input,
+        selected_option,
+        suggestion,
+        ..
+    } = context.events.ask(question).await?
+    else {
+        return Err(TurnOver);
+    };
+    if !approved {
+        let suggestion = suggestion
+            .as_ref()
+            .and_then(|message| message["text"].as_str());
+        let text = consent::denied_text(suggestion);
+        return Ok(Decision::Denied { text });
+    }
+    let option = selected_option
+        .as_ref()
+        .and_then(|option| option["id"].as_str());
+    let scope = match option {
+        Some(consent::APPROVE_IN_SESSION) => Scope::Session,
+        _ => Scope::Call,
+    };
+    let edited = input.filter(|input| *input != call.tool_use.input);
+    Ok(Decision::Approved { edited, scope })
+}
+
+/// Stores what edits refer to, before anybody sees the edits. Whether all of it was stored.
+async fn store_all(context: &ToolContext<'_>, bodies: &[Vec<u8>]) -> bool {
+    for body in bodies {
+        let stored = context.events.store_body(body.clone(), "text/plain").await;
+        if stored.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+pub(super) async fn run_tool(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    tool: &dyn Tool,
+    input: &Value,
+) -> Result<CallOutcome, TurnOver> {
+    let (sender, mut outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
+    let call = call.number;
+    let forwarding = async {
+        while let Some(text) = outputs.recv().await {
+            let content = vec![json!({"type": "text", "text": text})];
+            context
+                .events
+                .send(AgentEvent::ToolContent { call, content })
+                .await?;
+        }
+        Ok::<(), TurnOver>(())
+    };
+    let working = async move { tool.run(input, context.workspace, &sender).await };
+    let (worked, forwarded) = tokio::join!(working, forwarding);
+    forwarded?;
+    Ok(match worked {
+        Ok(outcome) => store_outcome(context, outcome).await,
+        Err(ToolError(text)) => CallOutcome::failed(tool.display_name(), text),
+    })
+}
+
+async fn store_outcome(context: &ToolContext<'_>, outcome: Outcome) -> CallOutcome {
+    let content = match store_all(context, &outcome.bodies).await {
+        true => outcome.content,
+        false => Vec::new(),
+    };
+    CallOutcome {
+        text: outcome.text,
+        success: outcome.success,
+        summary: outcome.summary,
+        content,
+        whole: outcome.whole,
+    }
+}
+
+pub(super) async fn complete_call(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    outcome: CallOutcome,
+) -> Result<String, TurnOver> {
+    let mut content = vec![json!({"type": "text", "text": outcome.text})];
+    content.extend(outcome.content);
+    if let Some(whole) = outcome.whole {
+        match context.events.store_body(whole, "text/plain").await {
+            Ok(stored) => {
+                let mut block = json!(stored);
+                block["type"] = json!("resource");
+                content.push(block);
+            }
+            Err(why) => {
+                let text = format!("(The whole output could not be stored: {why})");
+                content.push(json!({"type": "text", "text": text}));
+            }
+        }
+    }
+    let result = match outcome.success {
+        true => ToolResult::new(true, outcome.summary),
+        false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
+    };
+    let result = result.with_content(content);
+    let call = call.number;
+    let completed = AgentEvent::ToolCompleted {
+        call,
+        result,
+        review: false,
+    };
+    context.events.send(completed).await?;
+    Ok(outcome.text)
+}

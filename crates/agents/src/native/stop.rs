@@ -1,0 +1,34 @@
+//! Why a turn stops before its end.
+
+use agent_api::{AgentError, TurnOver};
+
+use crate::provider::{ProviderError, ProviderErrorKind};
+
+pub(super) enum Stop {
+    /// Nobody receives its events any more.
+    Over,
+    Failed(AgentError),
+}
+
+impl From<TurnOver> for Stop {
+    fn from(_: TurnOver) -> Self {
+        Self::Over
+    }
+}
+
+impl From<ProviderError> for Stop {
+    fn from(error: ProviderError) -> Self {
+        let error_type = match error.kind {
+            ProviderErrorKind::Unauthorized => "modelUnauthorized",
+            ProviderErrorKind::Rejected | ProviderErrorKind::MediaRejected => "modelRejected",
+            ProviderErrorKind::Unavailable => "modelUnavailable",
+            ProviderErrorKind::Interrupted => "modelInterrupted",
+            ProviderErrorKind::Unreadable => "modelUnreadable",
+        };
+        Self::Failed(AgentError {
+            error_type: error_type.to_owned(),
+            message: error.message,
+            resumable: error.kind.may_be_retried(),
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! `edit`: exact replacements in a file, several in one call, all or none.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use workspace::{
+    Extent, FileError, LineEndings, NearMiss, Replacement, ReplacementError, Workspace, is_binary,
+};
+
+use super::blocking::run_blocking;
+use super::change::{Change, Edited, change_id, plan_change, run_change};
+use super::format::{count, group_digits, list_some};
+use super::{Nature, Outcome, Plan, Tool, ToolError, input};
+
+/// Line numbers in an error.
+const LINES_LISTED_MAX: usize = 10;
+
+pub(super) struct Edit;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    path: String,
+    edits: Vec<EditInput>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditInput {
+    old_text: String,
+    new_text: String,
+    #[serde(default)]
+    all: bool,
+}
+
+#[async_trait]
+impl Tool for Edit {
+    fn name(&self) -> &'static str {
+        "edit"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Edit"
+    }
+
+    fn description(&self) -> &'static str {
+        "Changes parts of a file by exact replacement. The edits are applied in order, each to what the ones before \
+         it made; all of them or none. `old_text` must be in the file exactly once, white space included and without \
+         the line numbers that `read` shows: give as many lines around as make it unique, or set `all`."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "description": "Relative to the first working directory, or absolute inside any of them.",
+                },
+                "edits": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "old_text": {"type": "string", "description": "What is there now."},
+                            "new_text": {"type": "string", "description": "What comes in its place."},
+                            "all": {"type": "boolean", "description": "Replace every occurrence."},
+                        },
+                        "required": ["old_text", "new_text"],
+                        "additionalProperties": false,
+                    },
+                },
+            },
+            "required": ["path", "edits"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Edits
+    }
+
+    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
+        let id = change_id(self.name(), input);
+        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        run_blocking(move |_| plan_change(&input, id, &workspace)).await
+    }
+
+    async fn run(
+        &self,
+        input: &Value,
+        workspace: &Workspace,
+        _output: &mpsc::Sender<String>,
+    ) -> Result<Outcome, ToolError> {
+        let id = change_id(self.name(), input);
+        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        run_blocking(move |cancellation| run_change(&input, id, &workspace, cancellation)).await
+    }
+}
+
+impl Change for Input {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn extent(&self) -> Extent {
+        Extent::Parts
+    }
+
+    fn apply(&self, before: Option<&[u8]>, display_path: &str) -> Result<Edited, ToolError> {
+        let Some(before) = before else {
+            return Err(ToolError(format!(
+                "there is no {display_path}; `list` shows what is there, `write` creates a file"
+            )));
+        };
+        if is_binary(before) {
+            let path = display_path.to_owned();
+            return Err(FileError::Binary { path }.into());
+        }
+        if self.edits.is_empty() {
+            return Err(ToolError(
+                "`edits` is empty; say what to replace".to_owned(),
+            ));
+        }
+        let line_endings = LineEndings::of(before);
+        let mut content = before.to_vec();
+        let mut replaced = 0;
+        for (at, edit) in self.edits.iter().enumerate() {
+            let replacement = Replacement {
+                old: &edit.old_text,
+                new: &edit.new_text,
+                all: edit.all,
+            };
+            let applied = replacement.apply(&mut content, line_endings);
+            replaced += applied.map_err(|error| {
+                let which = match self.edits.len() {
+                    1 => String::new(),
+                    edits => format!("edit {} of {edits}: ", at + 1),
+                };
+                let reason = describe(&error);
+                ToolError(format!(
+                    "{which}{reason} Nothing was changed in {display_path}."
+                ))
+            })?;
+        }
+        let note = format!(" {}.", count(replaced, "replacement", "replacements"));
+        Ok(Edited { content, note })
+    }
+}
+
+/// Why a replacement cannot be made, and what the model can do about it.
+fn describe(error: &ReplacementError) -> String {
+    match error {
+        ReplacementError::EmptyOld => {
+            "`old_text` is empty; give the text that is to be replaced.".to_owned()
+        }
+        ReplacementError::SameText => "`old_text` and `new_text` are the same.".to_owned(),
+        ReplacementError::Ambiguous {
+            occurrences,
+            is_cut,
+            lines,
+        } => {
+            let occurrences = match is_cut {
+                true => format!("at least {}", group_digits(*occurrences as u64)),
+                false => occurrences.to_string(),
+            };
+            let lines = list_some(lines, LINES_LISTED_MAX);
+            format!(
+                "`old_text` is in the file {occurrences} times, at line {lines}. Give more of the lines around it so \
+                 that it is unique, or set `all` to replace every one."
+            )
+        }
+        ReplacementError::NotFound(near_miss) => {
+            format!(
+                "`old_text` is not in the file. {}",
+                describe_near_miss(near_miss)
+            )
+        }
+    }
+}
+
+fn describe_near_miss(near_miss: &NearMiss) -> String {
+    match near_miss {
+        NearMiss::None => "`read` or `grep` the file for what is there now.".to_owned(),
+        NearMiss::LineNumbers => {
+            "It seems to hold the line numbers that `read` shows: leave them out.".to_owned()
+        }
+        NearMiss::WhiteSpace(lines) => format!(
+            "With other white space it is at line {}: copy it exactly as it is there.",
+            list_some(lines, LINES_LISTED_MAX)
+        ),
+        NearMiss::FirstLine(lines) => format!(
+            "Its first line is at line {}, but what follows differs: `read` that part again.",
+            list_some(lines, LINES_LISTED_MAX)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let not_found = ReplacementError::NotFound;
+        let ambiguous = |occurrences, is_cut| ReplacementError::Ambiguous {
+            occurrences,
+            is_cut,
+            lines: (1..=12).collect(),
+        };
+        for (error, expected) in [
+            (ReplacementError::EmptyOld, "`old_text` is empty"),
+            (ReplacementError::SameText, "are the same"),
+            (
+                ambiguous(12, false),
+                "in the file 12 times, at line 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more.",
+            ),
+            (ambiguous(1_000, true), "in the file at least 1,000 times"),
+            (
+                not_found(NearMiss::WhiteSpace(vec![1])),
+                "With other white space it is at line 1:",
+            ),
+            (
+                not_found(NearMiss::FirstLine(vec![3, 6])),
+                "Its first line is at line 3, 6, but",
+            ),
+            (not_found(NearMiss::LineNumbers), "leave them out"),
+            (not_found(NearMiss::None), "`read` or `grep` the file"),
+        ] {
+            let reason = describe(&error);
+            assert!(reason.contains(expected), "{error:?}: {reason}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `grep`: lines that match a pattern, in a directory or a file.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use workspace::{Cancellation, SearchMatches, SearchOptions, SearchPattern, Workspace};
+
+use super::blocking::run_blocking;
+use super::format::{count, shorten};
+use super::input::Texts;
+use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
+
+/// Matching lines of one call.
+const LINES_MAX: usize = 200;
+
+/// Files of one call when only files are wanted.
+const FILES_MAX: usize = 500;
+
+/// Text after which nothing is added: the last match and its context still fit.
+const MATCHES_BYTES_MAX: usize = TEXT_BYTES_MAX - 16 * 1_024;
+
+const CONTEXT_LINES_MAX: usize = 10;
+
+/// Characters of a pattern in a summary.
+const PATTERN_CHARS_MAX: usize = 60;
+
+pub(super) struct Grep;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    pattern: String,
+    path: Option<String>,
+    #[serde(default)]
+    globs: Texts,
+    ignore_case: Option<bool>,
+    literal: Option<bool>,
+    context: Option<usize>,
+    files_only: Option<bool>,
+    include_ignored: Option<bool>,
+}
+
+#[async_trait]
+impl Tool for Grep {
+    fn name(&self) -> &'static str {
+        "grep"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Search"
+    }
+
+    fn description(&self) -> &'static str {
+        "Searches files for lines that match a regular expression (Rust syntax, one line at a time), at most 200 lines. \
+         Binary files and files that `.gitignore` or `.ignore` exclude are skipped."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string"},
+                "path": {
+                    "type": "string",
+                    "description": "A directory or a file; relative to the first working directory, which is the \
+                                    default, or absolute inside any of them.",
+                },
+                "globs": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Search only files that match one of these, such as `*.rs` or `src/**`; with `!` \
+                                    in front, search none that match.",
+                },
+                "ignore_case": {"type": "boolean"},
+                "literal": {"type": "boolean", "description": "The pattern is plain text."},
+                "context": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": CONTEXT_LINES_MAX,
+                    "description": "Lines to show before and after each match.",
+                },
+                "files_only": {"type": "boolean", "description": "Show only which files have a match."},
+                "include_ignored": {"type": "boolean", "description": "Also search what is excluded."},
+            },
+            "required": ["pattern"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Reads
+    }
+
+    async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
+        let input: Input = input::parse(input)?;
+        compile(&input)?;
+        let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
+        let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
+        Ok(Plan {
+            summary: format!("Search {} for {pattern}", workspace.display_path(&path)),
+            consent_key: self.name().to_owned(),
+            ..Plan::default()
+        })
+    }
+
+    async fn run(
+        &self,
+        input: &Value,
+        workspace: &Workspace,
+        _output: &mpsc::Sender<String>,
+    ) -> Result<Outcome, ToolError> {
+        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        run_blocking(move |cancellation| grep(&input, &workspace, cancellation)).await
+    }
+}
+
+fn grep(
+    input: &Input,
+    workspace: &Workspace,
+    cancellation: &Cancellation,
+) -> Result<Outcome, ToolError> {
+    let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
+    let files_only = input.files_only == Some(true);
+    let options = SearchOptions {
+        ignore: input::ignore_mode(input.include_ignored),
+        globs: input.globs.0.clone(),
+        context_lines: input.context.unwrap_or(0).min(CONTEXT_LINES_MAX),
+        files_only,
+        lines_max: LINES_MAX,
+        files_max: FILES_MAX,
+        text_bytes_max: MATCHES_BYTES_MAX,
+    };
+    let matches = workspace.search(&path, &compile(input)?, &options, cancellation)?;
+    let lines = count(matches.lines, "line", "lines");
+    let files = count(matches.files, "file", "files");
+    let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
+    Ok(Outcome {
+        summary: match matches.files {
+            0 => format!("Found no match for {pattern}"),
+            _ if files_only => format!("Found {pattern} in {files}"),
+            _ => format!("Found {lines} in {files} for {pattern}"),
+        },
+        text: into_text(matches),
+        success: true,
+        ..Outcome::default()
+    })
+}
+
+fn compile(input: &Input) -> Result<SearchPattern, ToolError> {
+    let literal = input.literal == Some(true);
+    let ignore_case = input.ignore_case == Some(true);
+    Ok(SearchPattern::compile(
+        &input.pattern,
+        literal,
+        ignore_case,
+    )?)
+}
+
+fn into_text(matches: SearchMatches) -> String {
+    let mut text = matches.text;
+    if matches.files == 0 {
+        text.push_str("[no match]\n");
+    }
+    if matches.is_cut {
+        text.push_str("[there may be more; narrow the search by pattern, path or globs]\n");
+    }
+    if matches.skipped_files > 0 {
+        let files = count(matches.skipped_files, "file was", "files were");
+        text.push_str(&format!("[{files} too large to be searched]\n"));
+    }
+    text
+}

@@ -1,0 +1,35 @@
+//! Completions as the kernel asks for them: suggestions of the workspace as `CompletionItem`s of the protocol.
+
+mod item;
+
+use kernel::{Complete, Completed};
+use serde_json::Value;
+pub use workspace::completion::Completer;
+use workspace::completion::{self, CompletionRequest, OffsetOutsideText, Paths};
+use workspace::discovery::Discovered;
+
+/// Answers a request. Blocks.
+pub fn completions(completer: &Completer, complete: Complete) -> Completed {
+    let request = CompletionRequest {
+        working_directories: complete.working_directories,
+        text: complete.text,
+        offset: complete.offset,
+    };
+    match completer.complete(&request, item::completion_item) {
+        Ok(items) => Completed::Items(items),
+        Err(OffsetOutsideText) => Completed::OutsideText,
+    }
+}
+
+/// The items from what is in memory: what an answer costs once files are indexed.
+pub fn items_from_memory(
+    text: &str,
+    offset: u64,
+    discovered: &Discovered,
+    paths: &Paths,
+) -> Result<Vec<Value>, OffsetOutsideText> {
+    completion::suggest(text, offset, discovered, paths, item::completion_item)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! The items for what was typed.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde_json::json;
+use workspace::completion::SUGGESTIONS_MAX;
+use workspace::discovery::discover;
+
+use super::*;
+
+fn request(roots: &[&Path], text: &str) -> Complete {
+    let uri = |root: &&Path| wire::file_uri::uri_of(root.as_os_str().as_bytes());
+    Complete {
+        working_directories: roots.iter().map(uri).collect(),
+        text: text.to_owned(),
+        offset: text.encode_utf16().count() as u64,
+    }
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn items(completer: &Completer, request: Complete) -> Vec<Value> {
+    match completions(completer, request) {
+        Completed::Items(items) => items,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits until files are indexed.
+fn complete(completer: &Completer, roots: &[&Path], text: &str) -> Vec<Value> {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while items(completer, request(roots, "@file:")).is_empty() {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "no file was ever found"
+        );
+    }
+    items(completer, request(roots, text))
+}
+
+fn inserted(items: &[Value]) -> Vec<&str> {
+    items
+        .iter()
+        .map(|item| item["insertText"].as_str().unwrap())
+        .collect()
+}
+
+fn project() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    write(at, "src/main.rs", "");
+    write(at, "my icon.PNG", "");
+    write(
+        at,
+        ".greenroom/commands/review.md",
+        "---\ndescription: Reviews\nargument-hint: FILE\n---\nReview $1.",
+    );
+    write(
+        at,
+        ".agents/skills/tables/SKILL.md",
+        "---\ndescription: Makes tables\n---\nx",
+    );
+    write(
+        at,
+        ".agents/skills/quiet/SKILL.md",
+        "---\nuser-invocable: false\n---\nx",
+    );
+    root
+}
+
+#[test]
+fn g_040_every_built_in_command_is_proposed_and_those_of_the_project() {
+    let (root, completer) = (project(), Completer::default());
+    let items = complete(&completer, &[root.path()], "/");
+    assert_eq!(
+        inserted(&items),
+        [
+            "/archive ",
+            "/branch ",
+            "/compact ",
+            "/help ",
+            "/rewind ",
+            "/review "
+        ]
+    );
+    let items = complete(&completer, &[root.path()], "/rev");
+    assert_eq!(
+        json!(items),
+        json!([{
+            "insertText": "/review ",
+            "rangeStart": 0,
+            "rangeEnd": 4,
+            "attachment": {
+                "type": "simple",
+                "label": "/review",
+                "displayKind": "command",
+                "_meta": {"compositor/part": {"type": "command", "id": "/review"}},
+            },
+            "_meta": {"compositor/about": {"description": "Reviews", "argumentHint": "FILE"}},
+        }])
+    );
+}
+
+#[test]
+fn g_040_built_in_commands_are_proposed_however_many_others_there_are() {
+    let root = project();
+    for number in 0..100 {
+        write(
+            root.path(),
+            &format!(".greenroom/commands/a{number}.md"),
+            "x",
+        );
+    }
+    let items = complete(&Completer::default(), &[root.path()], "/");
+    assert_eq!(items.len(), SUGGESTIONS_MAX);
+    for built_in in ["/archive ", "/branch ", "/compact ", "/help ", "/rewind "] {
+        assert!(inserted(&items).contains(&built_in));
+    }
+}
+
+#[test]
+fn files_are_resources_by_their_uris() {
+    let (root, completer) = (project(), Completer::default());
+    let items = complete(&completer, &[root.path()], "👍 see @main");
+    let uri = |path: &str| wire::file_uri::uri_of(root.path().join(path).as_os_str().as_bytes());
+    assert_eq!(
+        json!(items),
+        json!([{
+            "insertText": "@file:src/main.rs ",
+            "rangeStart": 7,
+            "rangeEnd": 12,
+            "attachment": {
+                "type": "resource",
+                "label": "main.rs",
+                "uri": uri("src/main.rs"),
+                "displayKind": "document",
+            },
+        }])
+    );
+    let items = complete(&completer, &[root.path()], "@file:\"my ic");
+    assert_eq!(items[0]["insertText"], "@file:\"my icon.PNG\" ");
+    assert_eq!(items[0]["attachment"]["displayKind"], "image");
+    assert_eq!(items[0]["attachment"]["uri"], uri("my icon.PNG"));
+    let items = complete(&completer, &[root.path()], "@file:src");
+    assert_eq!(items[0]["attachment"]["displayKind"], "directory");
+    assert_eq!(items[0]["insertText"], "@file:src ");
+}
+
+#[test]
+fn files_of_other_directories_are_named_in_full() {
+    let (root, other) = (project(), tempfile::tempdir().unwrap());
+    write(other.path(), "elsewhere.rs", "");
+    let items = complete(
+        &Completer::default(),
+        &[root.path(), other.path()],
+        "@elsewh",
+    );
+    let path = other.path().join("elsewhere.rs");
+    let expected = format!("@file:{} ", path.display());
+    assert_eq!(inserted(&items), [expected]);
+}
+
+#[test]
+fn skills_and_contexts_are_mentions_that_come_back() {
+    let (root, completer) = (project(), Completer::default());
+    let items = complete(&completer, &[root.path()], "@skill:");
+    assert_eq!(
+        json!(items),
+        json!([{
+            "insertText": "@skill:tables ",
+            "rangeStart": 0,
+            "rangeEnd": 7,
+            "attachment": {
+                "type": "simple",
+                "label": "@skill:tables",
+                "displayKind": "skill",
+                "_meta": {"compositor/part": {"type": "mention", "target": {"kind": "skill", "name": "tables"}}},
+            },
+            "_meta": {"compositor/about": {"description": "Makes tables"}},
+        }])
+    );
+    let items = complete(&completer, &[root.path()], "@sel");
+    assert_eq!(
+        items[0]["attachment"],
+        json!({
+            "type": "simple",
+            "label": "@selection",
+            "displayKind": "context",
+            "_meta": {"compositor/part": {"type": "mention", "target": {"kind": "context", "name": "selection"}}},
+        })
+    );
+    let items = complete(&completer, &[root.path()], "@");
+    let first = [
+        "@selection ",
+        "@open ",
+        "@cursor ",
+        "@last ",
+        "@skill:tables ",
+    ];
+    assert_eq!(inserted(&items)[..5], first);
+    assert!(inserted(&items).contains(&"@file:src/main.rs "));
+}
+
+#[test]
+fn what_is_no_token_has_no_completions() {
+    let (root, completer) = (project(), Completer::default());
+    for text in ["", "hello", "me@home", "see /re", "/review x", "@main x"] {
+        assert_eq!(
+            complete(&completer, &[root.path()], text),
+            Vec::<Value>::new(),
+            "{text:?}"
+        );
+    }
+    let mut beyond = request(&[root.path()], "@x");
+    beyond.offset = 3;
+    assert_eq!(completions(&completer, beyond), Completed::OutsideText);
+    let nowhere = items(&completer, request(&[], "/comp"));
+    assert_eq!(inserted(&nowhere), ["/compact "]);
+}
+
+#[test]
+fn an_accepted_item_is_understood_when_it_is_submitted() {
+    use std::collections::{BTreeMap, BTreeSet};
+    let (root, completer) = (project(), Completer::default());
+    let found = discover(&request(&[root.path()], "").working_directories);
+    let kinds = |text: &str| {
+        let items = complete(&completer, &[root.path()], text);
+        let item = &items[0];
+        let typed = item["insertText"].as_str().unwrap();
+        let mut attachment = item["attachment"].clone();
+        let end = typed.trim_end().encode_utf16().count();
+        attachment["range"] =
+            json!({"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": end}});
+        let message =
+            json!({"text": typed, "origin": {"kind": "user"}, "attachments": [attachment]});
+        let roots = [root.path().display().to_string()];
+        let around = compositor::Environment {
+            catalogue: &found.catalogue,
+            skills: &BTreeSet::from(["tables".to_owned()]),
+            contexts: &BTreeMap::new(),
+            entity_kinds: &BTreeSet::new(),
+            roots: &roots,
+            inline: compositor::compose::InlineBudget {
+                each_bytes: 1_024,
+                left_bytes: 1_024,
+            },
+            now_ms: 0,
+        };
+        let input = compositor::Input::Ahp(message.as_object().unwrap().clone());
+        let composed = compositor::compose(input, &around).unwrap();
+        let parts = composed
+            .parts
+            .iter()
+            .map(|part| part.object()["type"].as_str().unwrap().to_owned());
+        parts.collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("/rev")[0], "command");
+    assert_eq!(kinds("@main")[0], "file-ref");
+    assert_eq!(kinds("@src")[0], "directory-ref");
+    assert_eq!(kinds("@skill:ta")[0], "mention");
+}

@@ -1,0 +1,172 @@
+//! Completions for what a user is typing: commands after a `/`, files, skills and contexts after an `@` (compositor.md
+//! 3.4).
+//!
+//! Promises: an answer never waits for a walk over all files; that is done in the background and is bounded, and so is
+//! the answer.
+//! Must not know: channels, peers, how a suggestion is sent.
+
+mod path_index;
+mod paths;
+mod ranking;
+mod token;
+
+use std::sync::Arc;
+
+use compositor::command::Entry;
+
+pub use paths::{IndexedPath, PathKind, Paths};
+
+use crate::discovery::{Discovered, DiscoveryCache, Skill};
+use path_index::PathIndexes;
+use token::{Token, TokenKind};
+
+/// Suggestions of one answer.
+pub const SUGGESTIONS_MAX: usize = 50;
+
+/// Skills among files: nobody should have to scroll past them.
+const SKILLS_AMONG_FILES_MAX: usize = 10;
+
+/// Contexts every host knows (C-065).
+const CONTEXTS: [&str; 4] = ["selection", "open", "cursor", "last"];
+
+/// A text that is being typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompletionRequest {
+    /// `file:` URIs, the default one first.
+    pub working_directories: Vec<String>,
+    pub text: String,
+    /// Where the cursor is, in UTF-16 units.
+    pub offset: u64,
+}
+
+/// The cursor is not in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("`offset` must be from 0 to the length of `text` in UTF-16 units")]
+pub struct OffsetOutsideText;
+
+/// What a suggestion replaces, in UTF-16 units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// Something that the text may be completed to.
+#[derive(Debug, Clone, Copy)]
+pub enum Suggestion<'a> {
+    Command { id: &'a str, entry: &'a Entry },
+    Context(&'a str),
+    Skill(&'a Skill),
+    Path(IndexedPath<'a>),
+}
+
+/// Answers completion requests. A handle: clones share the indexes of files.
+#[derive(Debug, Clone, Default)]
+pub struct Completer {
+    discovery: DiscoveryCache,
+    indexes: Arc<PathIndexes>,
+}
+
+impl Completer {
+    pub fn new(discovery: DiscoveryCache) -> Self {
+        Self {
+            discovery,
+            indexes: Arc::default(),
+        }
+    }
+
+    /// Suggestions, the likeliest first, each as `make` represents it; it may leave one out. Blocks for the files of
+    /// commands and skills, and briefly if there is no index of files yet.
+    pub fn complete<T>(
+        &self,
+        request: &CompletionRequest,
+        make: impl FnMut(Suggestion<'_>, Span) -> Option<T>,
+    ) -> Result<Vec<T>, OffsetOutsideText> {
+        let Some(token) = token::find(&request.text, request.offset)? else {
+            // Nothing is being typed that could be completed.
+            return Ok(Vec::new());
+        };
+        let directories = &request.working_directories;
+        let discovered = match token.kind {
+            TokenKind::Command | TokenKind::Skill | TokenKind::Any => {
+                Some(self.discovery.get(directories))
+            }
+            TokenKind::File => None,
+        };
+        let paths = match token.kind {
+            TokenKind::File | TokenKind::Any => self.indexes.paths(directories),
+            TokenKind::Command | TokenKind::Skill => Arc::default(),
+        };
+        Ok(suggest_for(&token, discovered.as_deref(), &paths, make))
+    }
+}
+
+/// The same from what is in memory: what a completion costs once files are indexed.
+pub fn suggest<T>(
+    text: &str,
+    offset: u64,
+    discovered: &Discovered,
+    paths: &Paths,
+    make: impl FnMut(Suggestion<'_>, Span) -> Option<T>,
+) -> Result<Vec<T>, OffsetOutsideText> {
+    let token = token::find(text, offset)?;
+    Ok(token.map_or_else(Vec::new, |token| {
+        suggest_for(&token, Some(discovered), paths, make)
+    }))
+}
+
+fn suggest_for<T>(
+    token: &Token<'_>,
+    discovered: Option<&Discovered>,
+    paths: &Paths,
+    mut make: impl FnMut(Suggestion<'_>, Span) -> Option<T>,
+) -> Vec<T> {
+    let mut suggestions = Vec::new();
+    if token.kind == TokenKind::Any {
+        let contexts = CONTEXTS.iter().filter(|name| name.starts_with(token.query));
+        suggestions.extend(contexts.map(|name| Suggestion::Context(name)));
+    }
+    if let Some(discovered) = discovered {
+        let among_files = SKILLS_AMONG_FILES_MAX;
+        match token.kind {
+            TokenKind::Command => suggestions.extend(commands(discovered, token)),
+            TokenKind::Skill => suggestions.extend(skills(discovered, token, SUGGESTIONS_MAX)),
+            TokenKind::Any => suggestions.extend(skills(discovered, token, among_files)),
+            TokenKind::File => {}
+        }
+    }
+    let room = SUGGESTIONS_MAX.saturating_sub(suggestions.len());
+    let best = paths.best(token.query, room);
+    suggestions.extend(best.into_iter().map(Suggestion::Path));
+    debug_assert!(suggestions.len() <= SUGGESTIONS_MAX);
+    let span = Span {
+        start: token.start,
+        end: token.end,
+    };
+    suggestions
+        .into_iter()
+        .filter_map(|suggestion| make(suggestion, span))
+        .collect()
+}
+
+/// All that match, the built-in ones first if nothing is typed yet (G-40).
+fn commands<'a>(discovered: &'a Discovered, token: &Token<'_>) -> Vec<Suggestion<'a>> {
+    let mut all: Vec<_> = discovered.catalogue.iter().collect();
+    all.sort_by(|(_, one), (_, other)| one.source.cmp(&other.source));
+    let best = ranking::best_names(
+        token.query,
+        all,
+        |(id, _)| id.trim_start_matches('/'),
+        SUGGESTIONS_MAX,
+    );
+    best.into_iter()
+        .map(|(id, entry)| Suggestion::Command { id, entry })
+        .collect()
+}
+
+fn skills<'a>(discovered: &'a Discovered, token: &Token<'_>, max: usize) -> Vec<Suggestion<'a>> {
+    let skills = discovered.skills.iter();
+    let skills: Vec<&Skill> = skills.filter(|skill| skill.is_for_users()).collect();
+    let best = ranking::best_names(token.query, skills, |skill| &skill.name, max);
+    best.into_iter().map(Suggestion::Skill).collect()
+}

@@ -1,0 +1,223 @@
+//! Indexes of files, built in the background.
+//!
+//! Promises: one walk over a set of directories at a time, and a bounded number in all; nobody waits for one but the very
+//! first answer, and that briefly.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::paths::{PathKind, Paths};
+use crate::directory::{EntryKind, IgnoreMode, Listing};
+use crate::{Workspace, WorkspacePath};
+
+/// When an index is built again, if somebody asks.
+const STALE: Duration = Duration::from_secs(10);
+
+/// How long the first answer waits for its index.
+const FIRST_ANSWER_WAIT: Duration = Duration::from_millis(250);
+
+/// How long a walk may take; what it found by then counts.
+const WALK_MAX: Duration = Duration::from_secs(20);
+
+/// Indexes in memory.
+const INDEXES_MAX: usize = 8;
+
+/// An index that nobody used for this long is dropped.
+const UNUSED_MAX: Duration = Duration::from_secs(600);
+
+/// Walks at a time.
+const WALKS_MAX: usize = 2;
+
+/// The indexes, by their directories.
+#[derive(Debug, Default)]
+pub(super) struct PathIndexes {
+    indexes: Mutex<HashMap<Vec<String>, Arc<PathIndex>>>,
+    walks: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+struct PathIndex {
+    state: Mutex<State>,
+    changed: Condvar,
+    is_dropped: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    paths: Arc<Paths>,
+    /// When the index was built.
+    built: Option<Instant>,
+    used: Instant,
+    is_walking: bool,
+}
+
+impl Drop for PathIndexes {
+    fn drop(&mut self) {
+        for index in lock(&self.indexes).values() {
+            index.is_dropped.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl PathIndexes {
+    /// The paths in these directories, as far as they are indexed. Starts another walk if they are old.
+    pub(super) fn paths(&self, working_directories: &[String]) -> Arc<Paths> {
+        let now = Instant::now();
+        let index = self.index(working_directories, now);
+        let mut state = lock(&index.state);
+        state.used = now;
+        let is_stale = state
+            .built
+            .is_none_or(|built| now.saturating_duration_since(built) >= STALE);
+        if is_stale && !state.is_walking && self.start_walk(&index, working_directories) {
+            state.is_walking = true;
+        }
+        if state.built.is_none() {
+            let changed = &index.changed;
+            let wait = changed.wait_timeout_while(state, FIRST_ANSWER_WAIT, |state| {
+                state.built.is_none() && state.is_walking
+            });
+            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Arc::clone(&state.paths)
+    }
+
+    fn index(&self, working_directories: &[String], now: Instant) -> Arc<PathIndex> {
+        let mut indexes = lock(&self.indexes);
+        if let Some(index) = indexes.get(working_directories) {
+            return Arc::clone(index);
+        }
+        indexes.retain(|_, index| {
+            let unused = now.saturating_duration_since(lock(&index.state).used);
+            let is_kept = unused < UNUSED_MAX;
+            index.is_dropped.store(!is_kept, Ordering::Relaxed);
+            is_kept
+        });
+        if indexes.len() >= INDEXES_MAX {
+            let oldest = indexes.iter();
+            let oldest = oldest.min_by_key(|(_, index)| lock(&index.state).used);
+            let oldest = oldest.map(|(directories, _)| directories.clone());
+            if let Some(index) = oldest.and_then(|directories| indexes.remove(&directories)) {
+                index.is_dropped.store(true, Ordering::Relaxed);
+            }
+        }
+        let index = Arc::new(PathIndex {
+            state: Mutex::new(State {
+                paths: Arc::default(),
+                built: None,
+                used: now,
+                is_walking: false,
+            }),
+            changed: Condvar::new(),
+            is_dropped: AtomicBool::new(false),
+        });
+        indexes.insert(working_directories.to_vec(), Arc::clone(&index));
+        index
+    }
+
+    /// Starts a walk; `false` if that must wait for another time.
+    fn start_walk(&self, index: &Arc<PathIndex>, working_directories: &[String]) -> bool {
+        let slot = WalkSlot(Arc::clone(&self.walks));
+        if slot.0.fetch_add(1, Ordering::Relaxed) >= WALKS_MAX {
+            return false;
+        }
+        let (index, directories) = (Arc::clone(index), working_directories.to_vec());
+        let thread = std::thread::Builder::new().name("path-index".to_owned());
+        let started = thread.spawn(move || {
+            let _slot = slot;
+            let _finished = FinishOnDrop(&index);
+            let paths = walk(&directories, Instant::now() + WALK_MAX, &index.is_dropped);
+            let mut state = lock(&index.state);
+            state.paths = Arc::new(paths);
+            state.built = Some(Instant::now());
+        });
+        started.is_ok()
+    }
+}
+
+/// Counts as one walk while it lives.
+struct WalkSlot(Arc<AtomicUsize>);
+
+impl Drop for WalkSlot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// However a walk ends, another may start.
+struct FinishOnDrop<'a>(&'a PathIndex);
+
+impl Drop for FinishOnDrop<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).is_walking = false;
+        self.0.changed.notify_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All paths that are not ignored, those near the top first.
+fn walk(working_directories: &[String], deadline: Instant, is_dropped: &AtomicBool) -> Paths {
+    // What cannot be opened has no paths to suggest.
+    let (workspace, _) = Workspace::open_available(working_directories);
+    let roots: Vec<WorkspacePath> = workspace.root_paths().collect();
+    let names = roots.iter().map(|root| workspace.absolute_path(root));
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let mut paths = Paths::new(names.collect());
+    let mut pending: VecDeque<_> = roots
+        .iter()
+        .enumerate()
+        .filter_map(|(at, root)| Some((at, workspace.directory(root, IgnoreMode::Apply).ok()?)))
+        .collect();
+    while let Some((root, directory)) = pending.pop_front() {
+        if Instant::now() >= deadline || is_dropped.load(Ordering::Relaxed) {
+            break;
+        }
+        let Ok(listing) = workspace.list_directory(&directory) else {
+            // It may be gone by now, or not be readable.
+            continue;
+        };
+        if !add_entries(&workspace, root, &listing, &mut paths) {
+            break;
+        }
+        let below = listing
+            .entries
+            .iter()
+            .filter_map(|entry| listing.subdirectory(entry));
+        pending.extend(below.map(|directory| (root, directory)));
+    }
+    paths
+}
+
+/// `false` if there is no room for more.
+fn add_entries(workspace: &Workspace, root: usize, listing: &Listing, paths: &mut Paths) -> bool {
+    for entry in &listing.entries {
+        let kind = match entry.kind {
+            EntryKind::Link => workspace.link_target_kind(&entry.path),
+            kind => Some(kind),
+        };
+        let kind = match kind {
+            Some(EntryKind::File) => PathKind::File,
+            Some(EntryKind::Directory) => PathKind::Directory,
+            Some(EntryKind::Link | EntryKind::Other) | None => continue,
+        };
+        let Some(path) = entry.path.relative.to_str() else {
+            // What cannot be typed cannot be suggested.
+            continue;
+        };
+        if path.contains(char::is_control) {
+            continue;
+        }
+        if !paths.push(root, path, kind) {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! The part of a text that is to be completed: from its sigil to the cursor.
+//!
+//! Must not know: what there is to suggest.
+
+use super::OffsetOutsideText;
+
+/// Nobody types a longer query.
+const QUERY_BYTES_MAX: usize = 256;
+
+/// What the token can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    Command,
+    File,
+    Skill,
+    /// Anything that may follow an `@`.
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    pub(super) kind: TokenKind,
+    pub(super) query: &'a str,
+    /// Where its sigil is, in UTF-16 units.
+    pub(super) start: u64,
+    /// Where the cursor is.
+    pub(super) end: u64,
+}
+
+/// The token the cursor is in or after, if there is one.
+pub(super) fn find(text: &str, offset: u64) -> Result<Option<Token<'_>>, OffsetOutsideText> {
+    let before = &text[..byte_offset(text, offset)?];
+    let Some((kind, start, query)) = command(before).or_else(|| mention(before)) else {
+        // Plain text.
+        return Ok(None);
+    };
+    if query.len() > QUERY_BYTES_MAX {
+        return Ok(None);
+    }
+    let units = |text: &str| text.encode_utf16().count() as u64;
+    let token = units(&before[start..]);
+    // A cursor between the halves of a pair stands before it.
+    let end = units(&before[..start]) + token;
+    Ok(Some(Token {
+        kind,
+        query,
+        start: end - token,
+        end,
+    }))
+}
+
+/// The byte offset of an offset in UTF-16 units.
+fn byte_offset(text: &str, offset: u64) -> Result<usize, OffsetOutsideText> {
+    let mut units = 0;
+    for (byte, char) in text.char_indices() {
+        if units + char.len_utf16() as u64 > offset {
+            return Ok(byte);
+        }
+        units += char.len_utf16() as u64;
+    }
+    match units == offset {
+        true => Ok(text.len()),
+        false => Err(OffsetOutsideText),
+    }
+}
+
+/// A slash means something only at the very beginning (C-045).
+fn command(before: &str) -> Option<(TokenKind, usize, &str)> {
+    let query = before.strip_prefix('/')?;
+    let is_one_word = !query.contains(char::is_whitespace);
+    is_one_word.then_some((TokenKind::Command, 0, query))
+}
+
+fn mention(before: &str) -> Option<(TokenKind, usize, &str)> {
+    quoted(before).or_else(|| unquoted(before))
+}
+
+/// `@file:src/ma`
+fn unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
+    let word = before.rfind(char::is_whitespace).map_or(0, |at| {
+        at + before[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    let mut sigils = before[word..].match_indices('@').map(|(at, _)| word + at);
+    let start = sigils.find(|at| may_begin(&before[..*at]))?;
+    let (kind, query) = split_kind(&before[start + 1..]);
+    Some((kind, start, query))
+}
+
+/// `@file:"my fi`: the quotes are open, so blanks belong to it.
+fn quoted(before: &str) -> Option<(TokenKind, usize, &str)> {
+    let line = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let quote = line + before[line..].rfind('"')?;
+    let query = &before[quote + 1..];
+    for (prefix, kind) in [
+        ("@file:", TokenKind::File),
+        ("@skill:", TokenKind::Skill),
+        ("@", TokenKind::Any),
+    ] {
+        if let Some(prose) = before[..quote].strip_suffix(prefix) {
+            return may_begin(prose).then_some((kind, prose.len(), query));
+        }
+    }
+    None
+}
+
+fn split_kind(value: &str) -> (TokenKind, &str) {
+    if let Some(query) = value.strip_prefix("file:") {
+        (TokenKind::File, query)
+    } else if let Some(query) = value.strip_prefix("skill:") {
+        (TokenKind::Skill, query)
+    } else {
+        (TokenKind::Any, value)
+    }
+}
+
+/// C-066: the `@` of an address begins nothing.
+fn may_begin(before: &str) -> bool {
+    let last = before.chars().next_back();
+    !last.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '@')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The cursor is where the bar is; at the end if there is none.
+    fn check(text: &str, expected: Option<(TokenKind, &str, u64, u64)>) {
+        let (before, after) = text.split_once('|').unwrap_or((text, ""));
+        let whole = format!("{before}{after}");
+        let offset = before.encode_utf16().count() as u64;
+        let token = find(&whole, offset).unwrap();
+        let token = token.map(|token| (token.kind, token.query, token.start, token.end));
+        assert_eq!(token, expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_slash_counts_at_the_beginning_only() {
+        check("/", Some((TokenKind::Command, "", 0, 1)));
+        check("/rev|iew x", Some((TokenKind::Command, "rev", 0, 4)));
+        check("|/review", None);
+        check("/review x", None);
+        check(" /re", None);
+        check("see /re", None);
+        check("\\/re", None);
+        check("/review @fi", Some((TokenKind::Any, "fi", 8, 11)));
+    }
+
+    #[test]
+    fn an_at_sign_counts_where_it_begins_a_word() {
+        check("@", Some((TokenKind::Any, "", 0, 1)));
+        check("see (@src/m", Some((TokenKind::Any, "src/m", 5, 11)));
+        check("a\n@x", Some((TokenKind::Any, "x", 2, 4)));
+        check("me@home", None);
+        check("@@x", Some((TokenKind::Any, "@x", 0, 3)));
+        check("é@x", None);
+        check("@a b", None);
+        check(
+            "@file:src/@types/n",
+            Some((TokenKind::File, "src/@types/n", 0, 18)),
+        );
+        check("use @skill:ta|bles", Some((TokenKind::Skill, "ta", 4, 13)));
+        check("@x\u{3000}@y", Some((TokenKind::Any, "y", 3, 5)));
+    }
+
+    #[test]
+    fn open_quotes_take_blanks_in() {
+        check("@file:\"my fi", Some((TokenKind::File, "my fi", 0, 12)));
+        check("see @\"my fi", Some((TokenKind::Any, "my fi", 4, 11)));
+        check("@file:\"my file\" and", None);
+        check("say \"hi\n@x", Some((TokenKind::Any, "x", 8, 10)));
+        check("me@file:\"my fi", None);
+    }
+
+    #[test]
+    fn offsets_count_utf_16_units() {
+        check("👍 @x", Some((TokenKind::Any, "x", 3, 5)));
+        check("é @é👍", Some((TokenKind::Any, "é👍", 2, 6)));
+        let inside = find("@a👍", 3).unwrap().unwrap();
+        assert_eq!((inside.query, inside.start, inside.end), ("a", 0, 2));
+        assert_eq!(find("👍", 1), Ok(None));
+        assert_eq!(find("ab", 3), Err(OffsetOutsideText));
+        assert_eq!(find("", 1), Err(OffsetOutsideText));
+        assert_eq!(find("", u64::MAX), Err(OffsetOutsideText));
+        assert_eq!(find("", 0), Ok(None));
+    }
+
+    #[test]
+    fn a_query_that_is_too_long_is_not_completed() {
+        check(&format!("@{}", "x".repeat(QUERY_BYTES_MAX + 1)), None);
+        let text = "x ".repeat(1_000_000) + "@ab";
+        assert_eq!(find(&text, 2_000_003).unwrap().unwrap().query, "ab");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_and_offset_is_answered(text in "([/@\"a: \n👍é]|file:|skill:){0,12}", offset in 0u64..30) {
+            let length = text.encode_utf16().count() as u64;
+            match find(&text, offset) {
+                Ok(Some(token)) => {
+                    assert!(token.start < token.end && token.end <= offset && offset <= length);
+                    assert!(offset - token.end <= 1);
+                }
+                Ok(None) => assert!(offset <= length),
+                Err(OffsetOutsideText) => assert!(offset > length),
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What was discovered recently, so that files are not searched at every key that somebody presses.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{Discovered, Warning, WarningKind, discover};
+
+/// How long a result counts: an edit is noticed after this at the latest.
+const FRESH: Duration = Duration::from_millis(1_000);
+
+/// Sets of directories remembered.
+const SETS_MAX: usize = 64;
+
+/// Is called with the kind of new warnings and how many there are: no path, so that it can be logged.
+type Report = fn(WarningKind, usize);
+
+/// The commands and skills of working directories. A handle: clones share the results.
+#[derive(Debug, Clone, Default)]
+pub struct DiscoveryCache {
+    results: Arc<Mutex<HashMap<Vec<String>, CachedResult>>>,
+    report: Option<Report>,
+}
+
+#[derive(Debug, Clone)]
+struct CachedResult {
+    at: Instant,
+    discovered: Arc<Discovered>,
+}
+
+impl DiscoveryCache {
+    /// Reports new warnings: each once, until it is gone and comes again.
+    pub fn with_report(report: Report) -> Self {
+        Self {
+            report: Some(report),
+            ..Self::default()
+        }
+    }
+
+    /// What is in these directories, at most a second old. Blocks.
+    pub fn get(&self, working_directories: &[String]) -> Arc<Discovered> {
+        self.get_at(working_directories, Instant::now())
+    }
+
+    fn get_at(&self, working_directories: &[String], now: Instant) -> Arc<Discovered> {
+        let cached = self.lock().get(working_directories).cloned();
+        if let Some(cached) = &cached
+            && now.saturating_duration_since(cached.at) < FRESH
+        {
+            return Arc::clone(&cached.discovered);
+        }
+        // Not under the lock: others need not wait for this disk.
+        let discovered = discover(working_directories);
+        let known = cached
+            .as_ref()
+            .map_or(&[][..], |cached| &cached.discovered.warnings);
+        self.report_new(known, &discovered.warnings);
+        let discovered = match cached {
+            Some(cached) if *cached.discovered == discovered => cached.discovered,
+            _ => Arc::new(discovered),
+        };
+        let mut results = self.lock();
+        if results.len() >= SETS_MAX && !results.contains_key(working_directories) {
+            let oldest = results.iter().min_by_key(|(_, cached)| cached.at);
+            let oldest = oldest.map(|(directories, _)| directories.clone());
+            oldest.map(|directories| results.remove(&directories));
+        }
+        debug_assert!(results.len() <= SETS_MAX);
+        let entry = CachedResult {
+            at: now,
+            discovered: Arc::clone(&discovered),
+        };
+        results.insert(working_directories.to_vec(), entry);
+        discovered
+    }
+
+    fn report_new(&self, known: &[Warning], warnings: &[Warning]) {
+        let mut counts: BTreeMap<WarningKind, usize> = BTreeMap::new();
+        for warning in warnings.iter().filter(|warning| !known.contains(warning)) {
+            *counts.entry(warning.kind).or_default() += 1;
+        }
+        if let Some(report) = self.report {
+            counts
+                .into_iter()
+                .for_each(|(kind, count)| report(kind, count));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<String>, CachedResult>> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_is_noticed_after_a_while_and_nothing_is_searched_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let commands = directory.path().join(".greenroom/commands");
+        std::fs::create_dir_all(&commands).unwrap();
+        std::fs::write(commands.join("one.md"), "One.").unwrap();
+        let uri = vec![wire::file_uri::uri_of(
+            std::os::unix::ffi::OsStrExt::as_bytes(directory.path().as_os_str()),
+        )];
+        let (cache, start) = (DiscoveryCache::default(), Instant::now());
+        let first = cache.get_at(&uri, start);
+        assert!(first.catalogue.lookup("/one").is_some());
+
+        std::fs::write(commands.join("two.md"), "Two.").unwrap();
+        let soon = cache.get_at(&uri, start + FRESH / 2);
+        assert!(Arc::ptr_eq(&first, &soon));
+        let later = cache.get_at(&uri, start + FRESH);
+        assert!(later.catalogue.lookup("/two").is_some());
+        let unchanged = cache.clone().get_at(&uri, start + FRESH * 3);
+        assert!(Arc::ptr_eq(&later, &unchanged));
+    }
+
+    #[test]
+    fn new_warnings_are_reported_once_by_kind_and_count() {
+        static REPORTED: Mutex<Vec<(WarningKind, usize)>> = Mutex::new(Vec::new());
+        let cache = DiscoveryCache::with_report(|kind, count| {
+            REPORTED.lock().unwrap().push((kind, count));
+        });
+        let start = Instant::now();
+        let directories = ["file:///not/there", "file:///nor/there"].map(str::to_owned);
+        for look in 0..3 {
+            let discovered = cache.get_at(&directories, start + FRESH * look);
+            // Whoever asks gets the details.
+            assert!(discovered.warnings[0].to_string().contains("/not/there"));
+        }
+        assert_eq!(*REPORTED.lock().unwrap(), [(WarningKind::Unreadable, 2)]);
+    }
+
+    #[test]
+    fn only_so_many_sets_of_directories_are_remembered() {
+        let (cache, start) = (DiscoveryCache::default(), Instant::now());
+        for set in 0..SETS_MAX + 3 {
+            let uri = format!("file:///not/there/{set}");
+            cache.get_at(&[uri], start + Duration::from_secs(set as u64));
+        }
+        assert_eq!(cache.lock().len(), SETS_MAX);
+    }
+}

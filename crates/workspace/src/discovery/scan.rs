@@ -1,0 +1,143 @@
+//! One pass over the files of a project, and how much it may read.
+
+use std::time::{Duration, Instant};
+
+use super::warning::{Warning, WarningKind};
+use crate::directory::{Directory, Listing};
+use crate::{Workspace, WorkspacePath};
+
+/// Files that are read.
+const FILES_MAX: usize = 1_000;
+
+/// What is read of them in all.
+const BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
+/// How long it may take: somebody waits for it.
+const TIME_MAX: Duration = Duration::from_millis(1_000);
+
+const WARNINGS_MAX: usize = 64;
+
+pub(super) struct Scan<'a> {
+    pub(super) workspace: &'a Workspace,
+    files_left: usize,
+    bytes_left: usize,
+    deadline: Instant,
+    visited: Vec<WorkspacePath>,
+    warnings: Vec<Warning>,
+    has_warned_of_limit: bool,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(workspace: &'a Workspace) -> Self {
+        Self {
+            workspace,
+            files_left: FILES_MAX,
+            bytes_left: BYTES_MAX,
+            deadline: Instant::now() + TIME_MAX,
+            visited: Vec::new(),
+            warnings: Vec::new(),
+            has_warned_of_limit: false,
+        }
+    }
+
+    pub(super) fn warn(&mut self, warning: Warning) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// A warning about a file.
+    pub(super) fn warn_of(&mut self, kind: WarningKind, path: &WorkspacePath, reason: &str) {
+        let path = self.workspace.absolute_path(path);
+        self.warn(Warning::new(kind, format!("{}: {reason}", path.display())));
+    }
+
+    pub(super) fn into_warnings(self) -> Vec<Warning> {
+        self.warnings
+    }
+
+    /// A directory that a project may have; `None` if it does not, or if it was visited already under another name.
+    pub(super) fn directory(&mut self, path: &WorkspacePath) -> Option<Directory> {
+        match self.workspace.directory_if_exists(path) {
+            Ok(directory) => {
+                let directory = directory?;
+                if self.visited.contains(&directory.path) {
+                    return None;
+                }
+                self.visited.push(directory.path.clone());
+                Some(directory)
+            }
+            Err(error) => {
+                self.warn_of(WarningKind::Unreadable, path, &error.to_string());
+                None
+            }
+        }
+    }
+
+    /// The entries of a directory; `None` after a warning.
+    pub(super) fn list(&mut self, directory: &Directory) -> Option<Listing> {
+        if self.is_spent() {
+            return None;
+        }
+        match self.workspace.list_directory(directory) {
+            Ok(listing) => Some(listing),
+            Err(error) => {
+                let kind = WarningKind::Unreadable;
+                self.warn_of(kind, &directory.path, &error.to_string());
+                None
+            }
+        }
+    }
+
+    /// The beginning of a text file, and whether there is more; `None` if it is not there, or after a warning.
+    pub(super) fn read(
+        &mut self,
+        path: &WorkspacePath,
+        bytes_max: usize,
+    ) -> Option<(String, bool)> {
+        if self.is_spent() {
+            return None;
+        }
+        let prefix = match self.workspace.read_prefix(path, bytes_max) {
+            Ok(prefix) => prefix?,
+            Err(error) => {
+                self.warn_of(WarningKind::Unreadable, path, &error.to_string());
+                return None;
+            }
+        };
+        self.files_left -= 1;
+        self.bytes_left = self.bytes_left.saturating_sub(prefix.bytes.len());
+        let text = decode_text(prefix.bytes, prefix.is_cut);
+        if text.is_none() {
+            self.warn_of(WarningKind::Invalid, path, "it is not UTF-8 text");
+        }
+        text.map(|text| (text, prefix.is_cut))
+    }
+
+    /// Whether nothing more may be read; the first time, with a warning.
+    fn is_spent(&mut self) -> bool {
+        if self.files_left > 0 && self.bytes_left > 0 && Instant::now() < self.deadline {
+            return false;
+        }
+        if !std::mem::replace(&mut self.has_warned_of_limit, true) {
+            self.warnings.truncate(WARNINGS_MAX - 1);
+            let message = "there are too many commands and skills; not all were read".to_owned();
+            self.warn(Warning::new(WarningKind::LimitReached, message));
+        }
+        true
+    }
+}
+
+/// Text, of which the last character may be cut.
+fn decode_text(mut bytes: Vec<u8>, is_cut: bool) -> Option<String> {
+    if bytes.contains(&0) {
+        return None;
+    }
+    if is_cut
+        && let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes).ok()
+}

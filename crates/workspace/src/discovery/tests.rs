@@ -1,0 +1,310 @@
+//! Directories as projects have them, and as they should not be.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use compositor::command::{CommandEffect, Mentions};
+
+use super::*;
+
+struct Project(tempfile::TempDir);
+
+impl Project {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let project = Self(tempfile::tempdir().unwrap());
+        for (path, text) in files {
+            project.write(path, text.as_bytes());
+        }
+        project
+    }
+
+    fn path(&self, path: &str) -> std::path::PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    fn uri(&self) -> String {
+        uri(self.0.path())
+    }
+
+    fn discover(&self) -> Discovered {
+        discover(&[self.uri()])
+    }
+}
+
+fn uri(path: &Path) -> String {
+    wire::file_uri::uri_of(path.as_os_str().as_bytes())
+}
+
+fn template(discovered: &Discovered, id: &str) -> String {
+    match &discovered.catalogue.lookup(id).expect(id).effect {
+        CommandEffect::Template { body, .. } => body.clone(),
+        other => panic!("{id} is {other:?}"),
+    }
+}
+
+fn names(discovered: &Discovered) -> Vec<&str> {
+    discovered
+        .skills
+        .iter()
+        .map(|skill| skill.name.as_str())
+        .collect()
+}
+
+fn assert_warned(discovered: &Discovered, kind: WarningKind, path: &str, reason: &str) {
+    let warnings = &discovered.warnings;
+    let is_wanted = |warning: &Warning| {
+        let message = warning.to_string();
+        warning.kind == kind && message.contains(path) && message.contains(reason)
+    };
+    assert!(
+        warnings.iter().any(is_wanted),
+        "{kind:?}, {path}, {reason}: {warnings:#?}"
+    );
+}
+
+#[test]
+fn g_041_commands_are_found_where_users_have_them() {
+    let project = Project::new(&[
+        (
+            ".greenroom/commands/review.md",
+            "---\ndescription: Reviews a file\nargument-hint: \"[file]\"\n---\n\nReview $1.\n",
+        ),
+        (
+            ".agents/commands/plain.md",
+            "# Run the checklist\n\nAll of it.",
+        ),
+        (".claude/commands/git/commit.md", "Commit: $ARGUMENTS"),
+        (".claude/commands/look.md", "---\nintent: search\n---\n"),
+        (
+            ".claude/commands/find.md",
+            "---\nintent: search\n---\nFind $1.",
+        ),
+        (
+            ".claude/commands/at.md",
+            "---\nmentions: true\n---\nSee @file:a.ts",
+        ),
+        (".claude/commands/notes.txt", "nothing"),
+    ]);
+    let found = project.discover();
+    assert_eq!(found.warnings, Vec::<Warning>::new());
+    let review = found.catalogue.lookup("/review").unwrap();
+    assert_eq!(review.description.as_deref(), Some("Reviews a file"));
+    assert_eq!(review.argument_hint.as_deref(), Some("[file]"));
+    assert_eq!(template(&found, "/review"), "Review $1.");
+    assert_eq!(template(&found, "/git:commit"), "Commit: $ARGUMENTS");
+    let plain = found.catalogue.lookup("/plain").unwrap();
+    assert_eq!(plain.description.as_deref(), Some("Run the checklist"));
+    let look = &found.catalogue.lookup("/look").unwrap().effect;
+    assert_eq!(*look, CommandEffect::Intent("search".to_owned()));
+    let find = CommandEffect::Directed {
+        intent: "search".to_owned(),
+        body: "Find $1.".to_owned(),
+        mentions: Mentions::Literal,
+    };
+    assert_eq!(found.catalogue.lookup("/find").unwrap().effect, find);
+    let at = &found.catalogue.lookup("/at").unwrap().effect;
+    assert!(matches!(
+        at,
+        CommandEffect::Template {
+            mentions: Mentions::Resolved,
+            ..
+        }
+    ));
+    assert!(found.catalogue.lookup("/compact").is_some());
+    assert!(found.catalogue.lookup("/notes").is_none());
+}
+
+#[test]
+fn c_043_the_first_command_wins_and_the_other_is_a_warning() {
+    let project = Project::new(&[
+        (".greenroom/commands/x.md", "ours"),
+        (".agents/commands/x.md", "agents"),
+        (".claude/commands/compact.md", "theirs"),
+    ]);
+    let other = Project::new(&[
+        (".greenroom/commands/x.md", "other"),
+        (".claude/commands/y.md", "y"),
+    ]);
+    let found = discover(&[project.uri(), other.uri()]);
+    assert_eq!(template(&found, "/x"), "ours");
+    assert_eq!(template(&found, "/y"), "y");
+    assert_eq!(template(&found, "/project:compact"), "theirs");
+    assert_eq!(
+        found.catalogue.lookup("/compact").unwrap().effect,
+        CommandEffect::Action
+    );
+    let name = WarningKind::Name;
+    assert_warned(&found, name, ".agents/commands/x.md", "two are named /x");
+    assert_warned(
+        &found,
+        name,
+        ".claude/commands/compact.md",
+        "two are named /compact",
+    );
+}
+
+#[test]
+fn a_bad_file_affects_nothing_else_and_is_named() {
+    let project = Project::new(&[
+        (".greenroom/commands/good.md", "good"),
+        (".greenroom/commands/open.md", "---\ndescription: x\n"),
+        (".greenroom/commands/empty.md", "\n \n"),
+        (".greenroom/commands/two words.md", "x"),
+        (".greenroom/commands/dir.md/inner.md", "x"),
+        (
+            ".agents/skills/bad/SKILL.md",
+            "---\nname: has blanks\n---\n",
+        ),
+        (".agents/skills/none/README.md", "no skill"),
+    ]);
+    project.write(".greenroom/commands/latin.md", b"caf\xe9");
+    project.write(".greenroom/commands/binary.md", b"a\0b");
+    project.write(".greenroom/commands/huge.md", &vec![b'x'; 65 * 1_024]);
+    symlink("/etc/passwd", project.path(".greenroom/commands/away.md")).unwrap();
+    symlink("gone.md", project.path(".greenroom/commands/dangling.md")).unwrap();
+    symlink("loop.md", project.path(".greenroom/commands/loop.md")).unwrap();
+    let found = project.discover();
+    assert_eq!(template(&found, "/good"), "good");
+    for (kind, path, reason) in [
+        (WarningKind::Invalid, "open.md", "not closed"),
+        (WarningKind::Invalid, "empty.md", "it is empty"),
+        (WarningKind::Name, "two words.md", "no name"),
+        (WarningKind::Invalid, "latin.md", "UTF-8"),
+        (WarningKind::Invalid, "binary.md", "UTF-8"),
+        (WarningKind::Invalid, "huge.md", "64 KiB"),
+        (
+            WarningKind::Unreadable,
+            "away.md",
+            "out of the working directories",
+        ),
+        (WarningKind::Unreadable, "loop.md", "circles"),
+        (
+            WarningKind::Invalid,
+            "skills/bad/SKILL.md",
+            "cannot be typed",
+        ),
+    ] {
+        assert_warned(&found, kind, path, reason);
+    }
+    let built_in = Catalogue::built_in().iter().count();
+    let extra: Vec<&str> = found.catalogue.iter().map(|(id, _)| id).collect();
+    assert_eq!(extra.len(), built_in + 2, "{extra:?}");
+    assert!(extra.contains(&"/dir.md:inner"));
+    assert!(found.skills.is_empty());
+}
+
+#[test]
+fn directories_that_cannot_be_used_are_warnings() {
+    let project = Project::new(&[(".greenroom/commands/x.md", "x"), (".claude", "a file")]);
+    let found = discover(&[
+        "file:///not/there".to_owned(),
+        "https://example.org/".to_owned(),
+        project.uri(),
+    ]);
+    assert_eq!(template(&found, "/x"), "x");
+    for (path, reason) in [
+        ("/not/there", "cannot be opened"),
+        ("https://example.org/", "not a `file:` URI"),
+        (".claude/commands", "not a directory"),
+    ] {
+        assert_warned(&found, WarningKind::Unreadable, path, reason);
+    }
+    assert_eq!(discover(&[]).catalogue, Catalogue::built_in());
+}
+
+#[test]
+fn skills_are_found_and_the_first_of_a_name_counts() {
+    let project = Project::new(&[
+        (
+            ".agents/skills/tables/SKILL.md",
+            "---\nname: tables\ndescription: >\n  Makes\n  tables.\n---\nUse rules.",
+        ),
+        (
+            ".agents/skills/by-dir/SKILL.md",
+            "# Named by its directory\n",
+        ),
+        (
+            ".claude/skills/tables/SKILL.md",
+            "---\nname: tables\ndescription: other\n---\n",
+        ),
+        (
+            ".claude/skills/svg/SKILL.md",
+            "---\nname: svg-kit\ndescription: Draws\ncommand: /svg\n---\nDraw.",
+        ),
+        (
+            ".claude/skills/quiet/SKILL.md",
+            "---\nuser-invocable: false\ntrigger: quiet\n---\nx",
+        ),
+        (
+            ".claude/skills/asked/SKILL.md",
+            "---\ndisable-model-invocation: true\n---\nx",
+        ),
+        (".claude/skills/file.md", "no directory"),
+    ]);
+    let found = project.discover();
+    assert_eq!(
+        names(&found),
+        ["by-dir", "tables", "asked", "quiet", "svg-kit"]
+    );
+    assert_eq!(found.skills[0].description, "Named by its directory");
+    assert_eq!(found.skills[1].description, "Makes tables.");
+    assert!(!found.skills[2].is_for_models() && found.skills[2].is_for_users());
+    assert!(!found.skills[3].is_for_users() && found.skills[3].is_for_models());
+    assert_warned(
+        &found,
+        WarningKind::Name,
+        ".claude/skills/tables/SKILL.md",
+        "has the same name",
+    );
+    let svg = found.catalogue.lookup("/svg").unwrap();
+    assert_eq!(
+        svg.effect,
+        CommandEffect::Skill {
+            skill: "svg-kit".to_owned()
+        }
+    );
+    assert!(found.catalogue.lookup("/quiet").is_none());
+}
+
+#[test]
+fn the_same_directory_under_two_names_is_visited_once() {
+    let project = Project::new(&[
+        (".agents/skills/a/SKILL.md", "# A"),
+        ("kept/b/SKILL.md", "# B"),
+    ]);
+    fs::create_dir_all(project.path(".claude")).unwrap();
+    symlink("../.agents/skills", project.path(".claude/skills")).unwrap();
+    symlink("../../kept/b", project.path(".agents/skills/b")).unwrap();
+    let found = project.discover();
+    assert_eq!(names(&found), ["a", "b"]);
+    assert_eq!(found.warnings, Vec::<Warning>::new());
+}
+
+#[test]
+fn what_is_read_has_a_bound() {
+    let project = Project::new(&[]);
+    for number in 0..1_100 {
+        project.write(&format!(".greenroom/commands/c{number}.md"), b"x");
+    }
+    project.write(
+        &format!(".greenroom/commands/{}x.md", "d/".repeat(8)),
+        b"deep",
+    );
+    let found = project.discover();
+    let count = found.catalogue.iter().count() - Catalogue::built_in().iter().count();
+    assert!(count <= 1_000, "{count}");
+    assert!(
+        found
+            .warnings
+            .iter()
+            .any(|warning| warning.kind == WarningKind::LimitReached)
+    );
+}

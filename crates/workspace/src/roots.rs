@@ -1,0 +1,214 @@
+//! A session's working directories: opened once, and what the session remembers of the files in them.
+//!
+//! Promises: the directories stay the ones that were opened, whatever is renamed later. What was read is remembered as
+//! long as the process runs, so that nothing is overwritten that changed since.
+//! Must not know: what files are opened for.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use wire::file_uri;
+
+use crate::confined::{self, Links};
+use crate::discovery::SkillBody;
+use crate::error::io_to_file_error;
+use crate::write::FileHistory;
+use crate::{FileError, OpenError, WorkspacePath};
+
+/// Skills that a session gets again as it got them first.
+const SKILL_BODIES_MAX: usize = 64;
+
+/// The working directories of a session. A handle: clones share what is remembered.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    pub(crate) shared: Arc<Shared>,
+    hidden_variables: Arc<[String]>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) roots: Vec<Root>,
+    history: Mutex<FileHistory>,
+    /// Skills by name, as the session first read them.
+    skill_bodies: Mutex<BTreeMap<String, Arc<SkillBody>>>,
+    /// Held from looking at a file to replacing it: two calls must not replace what neither of them saw.
+    writing: Mutex<()>,
+}
+
+/// A working directory, opened once.
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub(crate) directory: OwnedFd,
+    /// As the session names it.
+    pub(crate) path: PathBuf,
+    /// The same without links: whoever ran `pwd` knows it by that.
+    pub(crate) real_path: PathBuf,
+    pub(crate) access: Access,
+}
+
+/// What may be done in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+/// A directory for a process to start in.
+#[derive(Debug)]
+pub struct CommandDirectory {
+    open: OwnedFd,
+    /// As the session names it.
+    pub name: PathBuf,
+}
+
+impl CommandDirectory {
+    /// Valid for a child of this process, as long as this value lives.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()))
+    }
+}
+
+impl Workspace {
+    /// Opens the directories that `file:` URIs name, the default one first.
+    pub fn open(working_directories: &[String]) -> Result<Self, OpenError> {
+        Self::open_with_readable(working_directories, None)
+    }
+
+    /// The same, with one more directory that may be read but not changed: copies of attachments (C-032).
+    pub fn open_with_readable(
+        working_directories: &[String],
+        readable: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        let roots = working_directories.iter().map(|uri| Root::open(uri));
+        let mut roots = roots.collect::<Result<Vec<Root>, _>>()?;
+        if let Some(path) = readable.filter(|_| !roots.is_empty()) {
+            let mut root = Root::open(&file_uri::uri_of(path.as_os_str().as_bytes()))?;
+            root.access = Access::ReadOnly;
+            roots.push(root);
+        }
+        Ok(Self::new(roots))
+    }
+
+    /// Opens those directories that can be opened, and returns why the others cannot.
+    pub fn open_available(working_directories: &[String]) -> (Self, Vec<OpenError>) {
+        let mut errors = Vec::new();
+        let mut roots = Vec::new();
+        for uri in working_directories {
+            match Root::open(uri) {
+                Ok(root) => roots.push(root),
+                Err(error) => errors.push(error),
+            }
+        }
+        (Self::new(roots), errors)
+    }
+
+    fn new(roots: Vec<Root>) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                roots,
+                history: Mutex::default(),
+                skill_bodies: Mutex::default(),
+                writing: Mutex::default(),
+            }),
+            hidden_variables: Arc::default(),
+        }
+    }
+
+    /// Environment variables that processes must not see, beside those whose names say that they hold a secret.
+    #[must_use]
+    pub fn without_variables(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.hidden_variables = names.into_iter().collect();
+        self
+    }
+
+    pub fn hidden_variables(&self) -> &[String] {
+        &self.hidden_variables
+    }
+
+    /// Where processes start: the first directory, the one that was opened, not whatever has its name by now.
+    pub fn command_directory(&self) -> Result<CommandDirectory, FileError> {
+        let root = self.shared.roots.first();
+        let root = root.ok_or(FileError::NoWorkingDirectory)?;
+        let failed = |error| io_to_file_error(&error, &root.path.display().to_string());
+        Ok(CommandDirectory {
+            open: root.directory.try_clone().map_err(failed)?,
+            name: root.path.clone(),
+        })
+    }
+
+    pub(crate) fn root(&self, path: &WorkspacePath) -> &Root {
+        &self.shared.roots[path.root]
+    }
+
+    pub(crate) fn history(&self) -> MutexGuard<'_, FileHistory> {
+        let history = self.shared.history.lock();
+        history.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps other calls from replacing files until the guard is dropped.
+    pub(crate) fn lock_writes(&self) -> MutexGuard<'_, ()> {
+        let writing = self.shared.writing.lock();
+        writing.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A skill as the session read it before.
+    pub(crate) fn remembered_skill(&self, name: &str) -> Option<Arc<SkillBody>> {
+        self.skill_bodies().get(name).cloned()
+    }
+
+    /// Remembers a skill, unless another call was faster; returns the one that is remembered.
+    pub(crate) fn remember_skill(&self, name: &str, body: SkillBody) -> Arc<SkillBody> {
+        let mut bodies = self.skill_bodies();
+        if let Some(first) = bodies.get(name) {
+            return Arc::clone(first);
+        }
+        let body = Arc::new(body);
+        if bodies.len() < SKILL_BODIES_MAX {
+            bodies.insert(name.to_owned(), Arc::clone(&body));
+        }
+        body
+    }
+
+    fn skill_bodies(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SkillBody>>> {
+        let bodies = self.shared.skill_bodies.lock();
+        bodies.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Root {
+    fn open(uri: &str) -> Result<Self, OpenError> {
+        let path = file_uri::path_of(uri).ok_or_else(|| OpenError::NotLocal(uri.to_owned()))?;
+        let path = PathBuf::from(OsString::from_vec(path));
+        let unopenable = |errno: Errno| OpenError::Unopenable {
+            path: path.display().to_string(),
+            reason: std::io::Error::from(errno).to_string(),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(unopenable)?;
+        match confined::open(&directory, Path::new("."), OFlags::PATH, Links::Refused) {
+            Ok(_) => {}
+            Err(Errno::NOSYS | Errno::PERM) => return Err(OpenError::Unconfined),
+            Err(errno) => return Err(unopenable(errno)),
+        }
+        let real_path = confined::real_path(&directory).unwrap_or_else(|_| path.clone());
+        Ok(Self {
+            directory,
+            path,
+            real_path,
+            access: Access::ReadWrite,
+        })
+    }
+
+    /// The path of an open file beneath this directory, without links.
+    pub(crate) fn real_path_inside(&self, file: &impl AsFd) -> Option<PathBuf> {
+        let real = confined::real_path(file).ok()?;
+        let root = confined::real_path(&self.directory).ok()?;
+        Some(real.strip_prefix(root).ok()?.to_owned())
+    }
+}

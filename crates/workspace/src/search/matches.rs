@@ -1,0 +1,119 @@
+//! The matches of a search, within its limits.
+
+use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
+
+use super::SearchOptions;
+
+/// Characters reported of one line.
+const LINE_CHARS_MAX: usize = 300;
+
+/// The matches so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SearchMatches {
+    /// Each file's path on a line of its own; below it, unless only files are wanted, its lines as `number:text`, those of
+    /// the context as `number-text`.
+    pub text: String,
+    pub lines: usize,
+    pub files: usize,
+    /// Files that are too large to be searched.
+    pub skipped_files: usize,
+    /// The limits were reached: there may be more.
+    pub is_cut: bool,
+}
+
+impl SearchMatches {
+    pub(super) fn add(&mut self, path: &str, in_file: FileMatches, options: &SearchOptions) {
+        if in_file.is_binary || in_file.lines == 0 {
+            return;
+        }
+        // One path must not be able to look like two.
+        let path = path.replace(char::is_control, "\u{fffd}");
+        if options.files_only {
+            self.text.push_str(&format!("{path}\n"));
+        } else {
+            let gap = if self.files == 0 { "" } else { "\n" };
+            self.text
+                .push_str(&format!("{gap}{path}\n{}", in_file.text));
+        }
+        self.files += 1;
+        self.lines += in_file.lines;
+        self.is_cut |= in_file.is_cut
+            || self.text.len() > options.text_bytes_max
+            || options.files_only && self.files == options.files_max;
+    }
+}
+
+/// The matches in one file.
+#[derive(Debug)]
+pub(super) struct FileMatches {
+    files_only: bool,
+    text: String,
+    lines: usize,
+    lines_max: usize,
+    bytes_max: usize,
+    is_binary: bool,
+    is_cut: bool,
+}
+
+impl FileMatches {
+    /// With the room that the files before it left.
+    pub(super) fn new(before: &SearchMatches, options: &SearchOptions) -> Self {
+        Self {
+            files_only: options.files_only,
+            text: String::new(),
+            lines: 0,
+            lines_max: options.lines_max.saturating_sub(before.lines),
+            bytes_max: options.text_bytes_max.saturating_sub(before.text.len()),
+            is_binary: false,
+            is_cut: false,
+        }
+    }
+
+    fn push(&mut self, number: Option<u64>, mark: char, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end_matches(['\n', '\r']);
+        let number = number.unwrap_or(0);
+        self.text.push_str(&format!("{number}{mark}"));
+        match line.char_indices().nth(LINE_CHARS_MAX) {
+            None => self.text.push_str(line),
+            Some((at, _)) => {
+                self.text.push_str(&line[..at]);
+                self.text.push('…');
+            }
+        }
+        self.text.push('\n');
+    }
+}
+
+impl Sink for &mut FileMatches {
+    type Error = std::io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
+        if self.files_only {
+            self.lines = 1;
+            return Ok(false);
+        }
+        if self.lines == self.lines_max || self.text.len() > self.bytes_max {
+            self.is_cut = true;
+            return Ok(false);
+        }
+        self.lines += 1;
+        self.push(found.line_number(), ':', found.bytes());
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, Self::Error> {
+        self.push(context.line_number(), '-', context.bytes());
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
+        self.text.push_str("--\n");
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, Self::Error> {
+        self.is_binary = true;
+        Ok(false)
+    }
+}

@@ -1,0 +1,266 @@
+//! Writing a file so that it appears whole under its name, or not at all.
+//!
+//! Promises: what was under the name is replaced in one step, by a file that is on the disk; if it is not what it was
+//! expected to be, it is left there. A crash leaves at most a temporary file (`.greenroom-*`) beside it. The mode is kept, the
+//! owner where the system lets us; hard links are broken, and access lists and extended attributes are not carried
+//! over.
+//! Must not know: what was expected, and why.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid};
+use rustix::io::Errno;
+
+use crate::Cancellation;
+use crate::confined::{self, Links, Stat};
+
+/// Why nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WriteError {
+    /// Something else is there by now.
+    Changed,
+    Cancelled,
+    System(Errno),
+}
+
+impl From<Errno> for WriteError {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno)
+    }
+}
+
+/// Writes a file where there is none, and creates the directories it needs. The path has no links: what has become one
+/// since it was checked is not followed.
+pub(super) fn create(
+    root: &OwnedFd,
+    path: &Path,
+    bytes: &[u8],
+    cancellation: &Cancellation,
+) -> Result<(), WriteError> {
+    let name = path.file_name().ok_or(Errno::INVAL)?;
+    let parent = create_directories(root, path.parent().unwrap_or(Path::new("")))?;
+    let temp = TempFile::write(&parent, bytes, None, cancellation)?;
+    match rustix::fs::renameat_with(&parent, &temp.name, &parent, name, RenameFlags::NOREPLACE) {
+        Ok(()) => temp.keep(),
+        Err(Errno::EXIST) => return Err(WriteError::Changed),
+        // Some file systems cannot do that; all can refuse to link over something.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            match rustix::fs::linkat(&parent, &temp.name, &parent, name, AtFlags::empty()) {
+                Ok(()) => drop(temp),
+                Err(Errno::EXIST) => return Err(WriteError::Changed),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(errno) => return Err(errno.into()),
+    }
+    Ok(rustix::fs::fsync(&parent)?)
+}
+
+/// Replaces a file that was `expected`.
+pub(super) fn replace(
+    parent: &OwnedFd,
+    name: &OsStr,
+    bytes: &[u8],
+    expected: &Stat,
+    cancellation: &Cancellation,
+) -> Result<(), WriteError> {
+    let temp = TempFile::write(parent, bytes, Some(expected), cancellation)?;
+    if !is_unchanged(parent, name, expected)? {
+        return Err(WriteError::Changed);
+    }
+    exchange(temp, name, expected)?;
+    Ok(rustix::fs::fsync(parent)?)
+}
+
+/// Exchanges the names of both files: what was there can still be checked, and put back if it is not what was expected.
+fn exchange(temp: TempFile<'_>, name: &OsStr, expected: &Stat) -> Result<(), WriteError> {
+    let parent = temp.parent;
+    match temp.exchange_with(name) {
+        Ok(()) => {}
+        // Some file systems cannot do that; then it is replaced because of the check before.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            rustix::fs::renameat(parent, &temp.name, parent, name)?;
+            temp.keep();
+            return Ok(());
+        }
+        Err(Errno::NOENT) => return Err(WriteError::Changed),
+        Err(errno) => return Err(errno.into()),
+    }
+    let failed = match is_unchanged(parent, &temp.name, expected) {
+        Ok(true) => return Ok(()),
+        Ok(false) => WriteError::Changed,
+        Err(errno) => errno.into(),
+    };
+    if let Err(errno) = temp.exchange_with(name) {
+        // What is not ours must not be removed, even under a temporary name.
+        temp.keep();
+        return Err(errno.into());
+    }
+    Err(failed)
+}
+
+fn is_unchanged(parent: &OwnedFd, name: &OsStr, expected: &Stat) -> Result<bool, Errno> {
+    match Stat::of_entry(parent, name) {
+        Ok(there) => Ok(there.identity == expected.identity),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Creates the directories of a path beneath a root, one by one from the first that is missing.
+fn create_directories(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let mut missing: Vec<&OsStr> = Vec::new();
+    let mut there = path;
+    let mut directory = loop {
+        match confined::open_directory(root, there, Links::Refused) {
+            Ok(directory) => break directory,
+            Err(Errno::NOENT) => match there.components().next_back() {
+                Some(Component::Normal(name)) => missing.push(name),
+                _ => return Err(Errno::NOENT),
+            },
+            Err(errno) => return Err(errno),
+        }
+        there = there.parent().unwrap_or(Path::new(""));
+    };
+    for name in missing.into_iter().rev() {
+        match rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
+            // Somebody else was faster; what they made is checked below like any other.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        rustix::fs::fsync(&directory)?;
+        directory = confined::open_directory(&directory, Path::new(name), Links::Refused)?;
+    }
+    Ok(directory)
+}
+
+/// A file under a temporary name; removed when dropped.
+struct TempFile<'a> {
+    parent: &'a OwnedFd,
+    name: OsString,
+}
+
+impl<'a> TempFile<'a> {
+    /// Writes a file and syncs it, with the owner and mode of the one it is to replace.
+    fn write(
+        parent: &'a OwnedFd,
+        bytes: &[u8],
+        replaces: Option<&Stat>,
+        cancellation: &Cancellation,
+    ) -> Result<Self, WriteError> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
+        let name = format!(".greenroom-{:016x}", u64::from_ne_bytes(random));
+        let name = OsString::from(name);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = if replaces.is_some() { 0o600 } else { 0o666 };
+        let file = rustix::fs::openat(parent, &name, flags, Mode::from_raw_mode(mode))?;
+        let temp = Self { parent, name };
+        let mut file = File::from(file);
+        file.write_all(bytes)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if let Some(stat) = replaces {
+            copy_ownership_and_mode(&file, stat)?;
+        }
+        rustix::fs::fsync(&file)?;
+        if cancellation.is_cancelled() {
+            return Err(WriteError::Cancelled);
+        }
+        Ok(temp)
+    }
+
+    /// Exchanges names with another file.
+    fn exchange_with(&self, name: &OsStr) -> Result<(), Errno> {
+        let flags = RenameFlags::EXCHANGE;
+        rustix::fs::renameat_with(self.parent, &self.name, self.parent, name, flags)
+    }
+
+    /// It is not temporary any more, or not ours to remove.
+    fn keep(mut self) {
+        self.name = OsString::new();
+    }
+}
+
+impl Drop for TempFile<'_> {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            // If it cannot be removed, it stays: nothing depends on it, and a drop has no caller to tell.
+            let _ = rustix::fs::unlinkat(self.parent, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+fn copy_ownership_and_mode(file: &impl AsFd, from: &Stat) -> Result<(), Errno> {
+    let now = Stat::of(file)?;
+    if (now.owner, now.group) != (from.owner, from.group) {
+        let (owner, group) = (Uid::from_raw(from.owner), Gid::from_raw(from.group));
+        // Only the superuser may give a file away; a group of one's own can be kept.
+        if rustix::fs::fchown(file, Some(owner), Some(group)).is_err() {
+            let _ = rustix::fs::fchown(file, None, Some(group));
+        }
+    }
+    rustix::fs::fchmod(file, Mode::from_raw_mode(from.mode & 0o777))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn open(directory: &Path) -> OwnedFd {
+        OwnedFd::from(File::open(directory).unwrap())
+    }
+
+    fn names(directory: &Path) -> Vec<OsString> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    }
+
+    #[test]
+    fn a_file_that_came_in_between_is_put_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let (parent, name) = (open(directory.path()), OsStr::new("a"));
+        let path = directory.path().join("a");
+        fs::write(&path, "expected").unwrap();
+        let expected = Stat::of_entry(&parent, name).unwrap();
+        let cancellation = Cancellation::default();
+        let temp = TempFile::write(&parent, b"new", Some(&expected), &cancellation).unwrap();
+
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "of someone else").unwrap();
+        assert_eq!(exchange(temp, name, &expected), Err(WriteError::Changed));
+        assert_eq!(fs::read(&path).unwrap(), b"of someone else");
+        assert_eq!(names(directory.path()), ["a"]);
+
+        let replaced = replace(&parent, name, b"new", &expected, &cancellation);
+        assert_eq!(replaced, Err(WriteError::Changed));
+        let expected = Stat::of_entry(&parent, name).unwrap();
+        assert_eq!(
+            replace(&parent, name, b"new", &expected, &cancellation),
+            Ok(())
+        );
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(directory.path()), ["a"]);
+    }
+
+    #[test]
+    fn nothing_is_created_over_a_file_or_after_a_cancellation() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = open(directory.path());
+        fs::write(directory.path().join("a"), "there").unwrap();
+        let cancellation = Cancellation::default();
+        let created = create(&root, Path::new("a"), b"new", &cancellation);
+        assert_eq!(created, Err(WriteError::Changed));
+        assert_eq!(fs::read(directory.path().join("a")).unwrap(), b"there");
+
+        cancellation.cancel();
+        let created = create(&root, Path::new("b"), b"new", &cancellation);
+        assert_eq!(created, Err(WriteError::Cancelled));
+        assert_eq!(names(directory.path()), ["a"]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Changing files: what is there now, whether it may be replaced, and replacing it.
+//!
+//! Promises: what is written is what was proposed, to the file it was proposed for, or nothing at all. A file that the
+//! session has not read, or that somebody changed since it did, is not overwritten; nor is one that changed since the
+//! change was proposed. A symbolic link is not replaced: its target is, if that lies inside.
+//! Must not know: how the new content comes about.
+
+mod atomic;
+mod history;
+mod target;
+
+use wire::Digest;
+
+pub use history::Extent;
+pub(crate) use history::FileHistory;
+
+use crate::read::FILE_BYTES_MAX;
+use crate::{Cancellation, DiffStats, FileError, Workspace};
+use target::Target;
+
+/// A change to one file that somebody wants.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangeRequest<'a> {
+    /// Names the change: it is applied to what it was proposed for under the same name.
+    pub id: Digest,
+    pub path: &'a str,
+    pub extent: Extent,
+}
+
+/// A change to one file: proposed, or already made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// As models and people read it.
+    pub display_path: String,
+    pub uri: String,
+    /// Absent for a new file.
+    pub before: Option<Vec<u8>>,
+    pub after: Vec<u8>,
+}
+
+impl FileChange {
+    pub fn diff_stats(&self) -> DiffStats {
+        DiffStats::between(self.before.as_deref(), &self.after)
+    }
+}
+
+impl Workspace {
+    /// Computes a change without making it, and remembers what it was computed for. `edit` gets the content, if there is
+    /// a file, and the path as people read it.
+    pub fn propose_change<E: From<FileError>>(
+        &self,
+        request: &ChangeRequest<'_>,
+        edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
+    ) -> Result<FileChange, E> {
+        let target = self.open_target(&self.resolve(request.path)?)?;
+        self.check_overwrite(&target, request.extent)?;
+        let after = self.edited_content(&target, edit)?;
+        let mut history = self.history();
+        history.record_proposal(request.id, &target.path, target.digest());
+        drop(history);
+        Ok(self.file_change(target, after))
+    }
+
+    /// Makes a change. If it was proposed, the file must still be what it was proposed for: exactly, or for a change to
+    /// parts also what this session has made of it meanwhile.
+    pub fn apply_change<E: From<FileError>>(
+        &self,
+        request: &ChangeRequest<'_>,
+        cancellation: &Cancellation,
+        edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
+    ) -> Result<FileChange, E> {
+        let _writing = self.lock_writes();
+        cancellation.check()?;
+        let target = self.open_target(&self.resolve(request.path)?)?;
+        self.check_proposal(&target, request)?;
+        self.check_overwrite(&target, request.extent)?;
+        let after = self.edited_content(&target, edit)?;
+        self.write_target(&target, &after, request.extent, cancellation)?;
+        Ok(self.file_change(target, after))
+    }
+
+    fn edited_content<E: From<FileError>>(
+        &self,
+        target: &Target,
+        edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<u8>, E> {
+        let path = self.display_path(&target.path);
+        let after = edit(target.before(), &path)?;
+        if after.len() as u64 > FILE_BYTES_MAX {
+            return Err(FileError::TooMuchContent { path }.into());
+        }
+        if target.before() == Some(&after) {
+            return Err(FileError::SameContent { path }.into());
+        }
+        Ok(after)
+    }
+
+    fn file_change(&self, target: Target, after: Vec<u8>) -> FileChange {
+        FileChange {
+            display_path: self.display_path(&target.path),
+            uri: self.uri(&target.path),
+            before: target.into_before(),
+            after,
+        }
+    }
+}
