@@ -13,8 +13,6 @@ use crate::rendered::{Asked, Rendering};
 pub(crate) struct Requests {
     out: BTreeMap<u64, Request>,
     last: u64,
-    /// Those that were made since the last commit: if that fails they were never sent.
-    uncommitted: Vec<u64>,
 }
 
 /// A request that is out.
@@ -43,7 +41,6 @@ impl Requests {
     pub fn add(&mut self, request: Request) -> u64 {
         self.last += 1;
         self.out.insert(self.last, request);
-        self.uncommitted.push(self.last);
         self.last
     }
 
@@ -64,13 +61,8 @@ impl Requests {
         out.map(|(number, _)| *number).collect()
     }
 
-    pub fn commit(&mut self) {
-        self.uncommitted.clear();
-    }
-
+    /// Nothing can be recorded: no agent works any more, so nobody waits for an answer. One that comes late is ignored.
     pub fn roll_back(&mut self) {
-        for request in std::mem::take(&mut self.uncommitted) {
-            self.out.remove(&request);
-        }
+        self.out.clear();
     }
 }

@@ -180,7 +180,7 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
     let contents: Vec<&Value> = notices.iter().map(|part| &part["content"]).collect();
     assert_eq!(
         contents,
-        ["Said in between: no, left"],
+        ["You added: no, left"],
         "people find it too"
     );
     let requests = harness.model.requests();

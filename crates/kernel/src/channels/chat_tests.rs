@@ -1,3 +1,5 @@
+//! A chat in memory: numbers of turns, truncation, ids, messages that wait.
+
 use std::sync::Arc;
 
 use serde_json::json;

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(run.call_id(7), Some("c1"));
         assert_eq!(run.find_call("c1"), Some((7, &Executor::Agent)));
         assert_eq!(run.call_of_worker(&worker), Some("c2"));
-        assert_eq!(run.workers(), [worker.clone()]);
+        assert_eq!(run.workers(), std::slice::from_ref(&worker));
         run.remove_call("c2");
         assert_eq!(run.call_of_worker(&worker), None);
         assert_eq!(run.find_call("c2"), None);

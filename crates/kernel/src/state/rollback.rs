@@ -16,7 +16,6 @@ impl Kernel {
         self.channels.commit();
         self.peers.commit();
         self.active_clients.commit();
-        self.requests.commit();
         self.recovery.commit();
     }
 
