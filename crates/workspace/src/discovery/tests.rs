@@ -176,7 +176,7 @@ fn a_bad_file_affects_nothing_else_and_is_named() {
     for (kind, path, reason) in [
         (WarningKind::Invalid, "open.md", "not closed"),
         (WarningKind::Invalid, "empty.md", "it is empty"),
-        (WarningKind::Name, "two words.md", "no name"),
+        (WarningKind::Name, "two words.md", "is not a name"),
         (WarningKind::Invalid, "latin.md", "UTF-8"),
         (WarningKind::Invalid, "binary.md", "UTF-8"),
         (WarningKind::Invalid, "huge.md", "64 KiB"),
