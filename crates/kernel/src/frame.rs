@@ -13,13 +13,35 @@ use crate::ids::{PeerId, Seq};
 /// What a state takes beside what is counted.
 pub(crate) const HEAD_BYTES: usize = 4_096;
 
-/// One frame for one peer.
+/// One frame, and who gets it.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    pub peer: PeerId,
+    pub recipients: Recipients,
     pub frame: Frame,
-    /// How long it may be held back to travel with others; 0 sends it, and all that was held before it, at once.
+}
+
+/// A peer that gets a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipient {
+    pub peer: PeerId,
+    /// How long the frame may be held back to travel with others; 0 sends it, and all that was held before it, at once.
     pub window_ms: u32,
+}
+
+/// Who gets a frame: one peer, or all who watch a channel. The list is shared by all frames until somebody comes or goes.
+#[derive(Debug, Clone)]
+pub enum Recipients {
+    One(Recipient),
+    Many(Arc<[Recipient]>),
+}
+
+impl Recipients {
+    pub fn as_slice(&self) -> &[Recipient] {
+        match self {
+            Self::One(recipient) => std::slice::from_ref(recipient),
+            Self::Many(recipients) => recipients,
+        }
+    }
 }
 
 /// A message, or what it will be made from.
