@@ -21,7 +21,7 @@ pub(crate) use waiting::{Message, Waiting};
 
 use crate::frame::{Recipient, Recipients};
 use crate::io::PeerId;
-use crate::record::{ClientRecord, FloorRecord, Seq};
+use crate::record::{ClientRecord, FloorRecord, Record, Seq};
 
 /// Connections and their clients.
 #[derive(Default)]
@@ -34,6 +34,8 @@ pub(crate) struct Peers {
     remembered: RememberedClients,
     /// Clients whose stored floors are not true any more: they must initialize again.
     forgotten: BTreeSet<String>,
+    /// Records of clients that need no commit of their own: they go with the next one.
+    deferred: Vec<(String, Record)>,
     undo: Undo,
 }
 
@@ -408,6 +410,22 @@ impl Peers {
             }
         }
         taken
+    }
+
+    /// Keeps a record of a client for the next batch: it says when the client was last seen, or that it is known before it was
+    /// served anything. A crash before that costs the client an `initialize` (G-20).
+    pub fn defer_record(&mut self, client_id: &str, record: Record) {
+        self.deferred.push((client_id.to_owned(), record));
+    }
+
+    /// Takes the deferred records along with a batch. If that cannot be written, what is stored of those clients is not true.
+    pub fn take_deferred(&mut self) -> Vec<Record> {
+        let deferred = std::mem::take(&mut self.deferred).into_iter();
+        let deferred = deferred.map(|(client_id, record)| {
+            self.undo.rewritten.push(client_id);
+            record
+        });
+        deferred.collect()
     }
 
     // The end of a step, of a batch.

@@ -1,13 +1,16 @@
 //! Recording and sending: the only place where a seq is given to an action and frames are made of it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use wire::ActionKind;
 use wire::action::{self, EncodedAction};
 use wire::reduce::Reduced;
-use wire::{Action, ChannelUri, Generation, Id, Object, Origin, RpcError, compat, rpc};
+use wire::{Action, ChannelUri, Generation, Id, Origin, RpcError, compat, rpc};
 
 use super::Step;
-use crate::frame::{Frame, Outgoing, Recipient, Recipients};
+use crate::bodies::SentAction;
+use crate::frame::{Frame, Outgoing, Recipient, Recipients, RefusedAction};
 use crate::io::PeerId;
 use crate::record::{ChannelId, Record};
 
@@ -130,10 +133,21 @@ impl Step<'_> {
     }
 
     /// Sends a refused action back to its sender alone; nothing is recorded and no seq used (H-066, H-067).
-    pub fn refuse(&mut self, sender: &Sender, uri: &ChannelUri, action: &Object, reason: &str) {
-        let seq = self.seq().0;
-        let echo = action::encode(uri, action, seq, Some(&sender.origin), Some(reason));
-        self.send(sender.peer, Frame::Text(echo.frame));
+    pub fn refuse(
+        &mut self,
+        sender: &Sender,
+        uri: &ChannelUri,
+        action: SentAction,
+        reason: String,
+    ) {
+        let refused = RefusedAction {
+            channel: uri.clone(),
+            action,
+            seq: self.seq(),
+            origin: sender.origin.clone(),
+            reason,
+        };
+        self.send(sender.peer, Frame::Refused(Arc::new(refused)));
     }
 
     /// A notification to everyone who watches the root channel (H-043), in the form their generation knows.
