@@ -290,6 +290,9 @@ fn chats_are_forked_and_sessions_changed() {
     ann.say("hello");
     ann.sees("Say `help` for more.");
     let first = session_of(&ann);
+    // A command that is typed while the turn still runs is queued.
+    let chat = host.state(&first)["defaultChat"].as_str().unwrap().to_owned();
+    ann.wait_until(|_| host.state(&chat)["activeTurn"].is_null());
     ann.say("/fork");
     let screen = ann.sees("· You are now in a new branch: ahp-chat:/");
     let fork = screen.split("new branch: ").nth(1).unwrap();

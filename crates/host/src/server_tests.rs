@@ -40,7 +40,8 @@ fn with_panicking_hook(config: Config) -> Config {
 async fn send_as_client(url: &str, message: Option<Value>) {
     let (mut socket, _) = connect_async(url).await.unwrap();
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "channel": "ahp-root://", "protocolVersions": ["1.0.0"], "clientId": "ann"}});
+        "channel": "ahp-root://", "protocolVersions": ["1.0.0"], "clientId": "ann",
+        "initialSubscriptions": ["ahp-root://"]}});
     for message in [Some(initialize), message].into_iter().flatten() {
         socket
             .send(Message::text(message.to_string()))
