@@ -36,7 +36,7 @@ fn compose(workspace: &Path, arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn shown(output: &Output) -> Value {
+fn to_json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
 }
 
@@ -137,18 +137,18 @@ fn check(file: &Value, vector: &Value) {
     let input = vector["input"].to_string();
 
     let output = compose(&workspace, &["--json", "--entities", &entities], &input);
-    let all = shown(&output);
+    let all = to_json(&output);
     assert_eq!(all["parts"], vector["persisted"], "{id}: what is kept");
     let is_refused = vector["persisted"].as_array().unwrap().is_empty();
     assert_eq!(output.status.code(), Some(i32::from(is_refused)), "{id}");
-    for told in vector["diagnostics"].as_array().into_iter().flatten() {
+    for expected in vector["diagnostics"].as_array().into_iter().flatten() {
         let diagnostics = all["diagnostics"].as_array().unwrap();
-        assert!(diagnostics.contains(told), "{id}: {diagnostics:?}");
+        assert!(diagnostics.contains(expected), "{id}: {diagnostics:?}");
     }
     for (target, blocks) in vector["lowered"].as_object().unwrap() {
         assert_eq!(&all["lowered"][target], blocks, "{id}: {target}");
         let arguments = ["--json", "--entities", &entities, "--target", target];
-        let one = shown(&compose(&workspace, &arguments, &input));
+        let one = to_json(&compose(&workspace, &arguments, &input));
         assert_eq!(&one["lowered"], blocks, "{id}: only {target}");
     }
 }
@@ -176,9 +176,9 @@ fn a_message_that_says_nothing_is_refused() {
     for input in [only_context.to_string(), "[]".to_owned()] {
         let refused = compose(workspace.path(), &["--json"], &input);
         assert_eq!(refused.status.code(), Some(1), "{input}");
-        let told = shown(&refused);
-        assert_eq!(told["parts"], json!([]));
-        assert!(told["diagnostics"].to_string().contains("empty_message"));
+        let output = to_json(&refused);
+        assert_eq!(output["parts"], json!([]));
+        assert!(output["diagnostics"].to_string().contains("empty_message"));
         assert!(text(&refused.stderr).contains("empty_message"));
     }
 }
@@ -213,10 +213,10 @@ fn what_nobody_can_mean_is_a_mistake_of_usage() {
     let workspace = tempfile::tempdir().unwrap();
     let unknown = compose(workspace.path(), &["--target", "telex"], "hello");
     assert_eq!(unknown.status.code(), Some(2));
-    let told = text(&unknown.stderr);
+    let output = text(&unknown.stderr);
     assert!(
-        told.contains("there are anthropic, openai_responses"),
-        "{told}"
+        output.contains("there are anthropic, openai_responses"),
+        "{output}"
     );
     let nowhere = compose(&workspace.path().join("nowhere"), &[], "hello");
     assert_eq!(nowhere.status.code(), Some(1), "{}", text(&nowhere.stderr));

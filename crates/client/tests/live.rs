@@ -304,16 +304,16 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         let result = json!({"type": "replay", "actions": [], "missing": []});
         let response = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
         write(&mut peer, response).await;
-        let mut said = Vec::new();
+        let mut requests = Vec::new();
         for _ in 0..3 {
-            said.push(read(&mut peer).await);
+            requests.push(read(&mut peer).await);
         }
         // Which of the two goes first is not told; the order of what was dispatched is.
-        let left = said.iter().position(|said| said["method"] == "unsubscribe");
-        let left = said.remove(left.expect("it was left while the reconnect was under way"));
+        let left = requests.iter().position(|request| request["method"] == "unsubscribe");
+        let left = requests.remove(left.expect("it was left while the reconnect was under way"));
         assert_eq!(left["params"]["channel"], CHAT);
-        for (said, expected) in said.iter().zip([1, 2]) {
-            assert_eq!(said["params"]["clientSeq"], expected);
+        for (request, expected) in requests.iter().zip([1, 2]) {
+            assert_eq!(request["params"]["clientSeq"], expected);
         }
         while peer.next().await.is_some() {}
     };
@@ -385,12 +385,12 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
             answer(&mut peer, replay.clone()).await;
             write(&mut peer, ask.clone()).await;
             while let Some(Ok(Message::Text(text))) = peer.next().await {
-                let said: Value = serde_json::from_str(&text).unwrap();
-                if said["method"] != "ping" {
-                    assert_eq!((&said["id"], &said["result"]), (&json!(7), &json!("told")));
+                let message: Value = serde_json::from_str(&text).unwrap();
+                if message["method"] != "ping" {
+                    assert_eq!((&message["id"], &message["result"]), (&json!(7), &json!("told")));
                     return;
                 }
-                let pong = json!({"jsonrpc": "2.0", "id": said["id"], "result": null});
+                let pong = json!({"jsonrpc": "2.0", "id": message["id"], "result": null});
                 write(&mut peer, pong).await;
             }
         }

@@ -38,17 +38,17 @@ pub struct Preview {
 /// What would become of a message if it were sent in this place.
 pub fn preview(
     input: Input,
-    place: &PreviewContext<'_>,
+    context: &PreviewContext<'_>,
     targets: &[Target],
 ) -> Result<Preview, ComposeRefusal> {
-    let directory = std::fs::canonicalize(place.workspace)
-        .unwrap_or_else(|_| place.workspace.to_owned())
+    let directory = std::fs::canonicalize(context.workspace)
+        .unwrap_or_else(|_| context.workspace.to_owned())
         .to_string_lossy()
         .into_owned();
     let directories = [file_uri::uri_of(directory.as_bytes())];
     let found = discover(&directories);
     let skills = found.skills.iter().map(|skill| skill.name.clone());
-    let kinds = place.entities.iter().map(|(kind, _)| kind.clone());
+    let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
         input,
         &Environment {
@@ -58,14 +58,14 @@ pub fn preview(
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
             inline: InlineBudget::default(),
-            now_ms: place.now.0,
+            now_ms: context.now.0,
         },
     )?;
     let mut sources = WorkspaceSources {
         workspace: Workspace::open(&directories).ok(),
         store: PreviewStore {
             bodies: composed.bodies,
-            entities: &place.entities,
+            entities: &context.entities,
         },
     };
     let limits = InlineLimits::default();
@@ -84,16 +84,16 @@ pub fn preview(
     for target in targets {
         let lowered = match composed.reaches_model {
             true => {
-                let capabilities = place.capabilities.of(*target, None);
+                let capabilities = context.capabilities.of(*target, None);
                 let (parts, sources) = (&preview.parts, &mut sources);
                 lower(parts, &resolved, *target, &capabilities, sources)
             }
             // Nobody is asked (C-053).
             false => Lowered::default(),
         };
-        for told in &lowered.diagnostics {
-            if !preview.diagnostics.contains(told) {
-                preview.diagnostics.push(told.clone());
+        for diagnostic in &lowered.diagnostics {
+            if !preview.diagnostics.contains(diagnostic) {
+                preview.diagnostics.push(diagnostic.clone());
             }
         }
         preview.lowered.push((*target, lowered));

@@ -94,9 +94,9 @@ pub fn types_in(json: &[u8]) -> BTreeMap<Digest, String> {
             Value::Object(fields) => {
                 let text = |name: &str| fields.get(name).and_then(Value::as_str);
                 if let Some(digest) = text("uri").and_then(Digest::from_uri)
-                    && let Some(told) = text("contentType")
+                    && let Some(content_type) = text("contentType")
                 {
-                    types.entry(digest).or_insert_with(|| told.to_owned());
+                    types.entry(digest).or_insert_with(|| content_type.to_owned());
                 }
                 fields.values().for_each(|value| collect(value, types));
             }
@@ -162,10 +162,10 @@ mod tests {
         ]});
         let json = json.to_string();
         let types = types_in(json.as_bytes());
-        let told = |digest| types.get(&digest).cloned();
-        assert_eq!(told(digest).as_deref(), Some("image/png"));
-        assert_eq!(told(other).as_deref(), Some("text/html"));
-        assert_eq!(told(Digest::new([3; 32])), None);
+        let content_type = |digest| types.get(&digest).cloned();
+        assert_eq!(content_type(digest).as_deref(), Some("image/png"));
+        assert_eq!(content_type(other).as_deref(), Some("text/html"));
+        assert_eq!(content_type(Digest::new([3; 32])), None);
         assert!(types_in(b"{").is_empty());
     }
 }

@@ -100,7 +100,7 @@ impl NativeHarness {
     /// Ann says something, the model answers with these, one a round; the turn once it is over.
     pub async fn talk(&mut self, text: &str, answers: impl IntoIterator<Item = Answer>) -> Value {
         self.model.answers(answers);
-        self.ann.says(text).await;
+        self.ann.sends_message(text).await;
         self.ann.turn_over().await
     }
 
@@ -243,12 +243,12 @@ impl ChatClient {
     }
 
     /// Starts a turn; its id.
-    pub async fn says(&mut self, text: &str) -> String {
-        self.says_to(text, Value::Null).await
+    pub async fn sends_message(&mut self, text: &str) -> String {
+        self.sends_to_model(text, Value::Null).await
     }
 
     /// Starts a turn with a model of its choice.
-    pub async fn says_to(&mut self, text: &str, model: Value) -> String {
+    pub async fn sends_to_model(&mut self, text: &str, model: Value) -> String {
         let mut message = json!({"text": text, "origin": {"kind": "user"}});
         if !model.is_null() {
             message["model"] = model;
@@ -257,7 +257,7 @@ impl ChatClient {
     }
 
     /// Starts a turn with something attached.
-    pub async fn says_with(&mut self, text: &str, attachments: Value) -> String {
+    pub async fn sends_with_attachments(&mut self, text: &str, attachments: Value) -> String {
         let origin = json!({"kind": "user"});
         self.sends(json!({"text": text, "origin": origin, "attachments": attachments}))
             .await
@@ -365,7 +365,7 @@ impl ChatClient {
             if is_so(&chat) {
                 return chat;
             }
-            self.hears(what, &chat).await;
+            self.wait_for_update(what, &chat).await;
         }
     }
 
@@ -375,7 +375,7 @@ impl ChatClient {
             if is_so(&state) {
                 return state;
             }
-            self.hears("the session changes", &state).await;
+            self.wait_for_update("the session changes", &state).await;
         }
     }
 
@@ -390,7 +390,7 @@ impl ChatClient {
         }
     }
 
-    async fn hears(&mut self, what: &str, now: &Value) {
+    async fn wait_for_update(&mut self, what: &str, now: &Value) {
         let envelope = self.next(what, now).await;
         assert!(envelope.rejection.is_none(), "{:?}", envelope.rejection);
         self.mirror.apply(&envelope);
@@ -398,12 +398,12 @@ impl ChatClient {
 
     async fn next(&mut self, what: &str, now: &Value) -> Envelope {
         loop {
-            let heard = timeout(DEADLINE, self.events.next()).await;
-            let heard =
-                heard.unwrap_or_else(|_| panic!("{what}: nothing more comes, and it is {now:#}"));
-            let heard = heard.expect("the connection lives");
-            if heard.method == "action" {
-                return Envelope::from_value(heard.params).expect("an envelope");
+            let update = timeout(DEADLINE, self.events.next()).await;
+            let update =
+                update.unwrap_or_else(|_| panic!("{what}: nothing more comes, and it is {now:#}"));
+            let update = update.expect("the connection lives");
+            if update.method == "action" {
+                return Envelope::from_value(update.params).expect("an envelope");
             }
         }
     }
@@ -450,11 +450,11 @@ pub fn bash(command: &str) -> Call {
 
 /// An answer without tool calls: the turn ends with it.
 pub fn ends() -> Answer {
-    Answer::says(["done"])
+    Answer::streams(["done"])
 }
 
 /// What was said in the parts of a kind.
-pub fn said_in(turn: &Value, kind: &str) -> Vec<String> {
+pub fn texts_in(turn: &Value, kind: &str) -> Vec<String> {
     let text = |part: &Value| part["content"].as_str().unwrap_or("").to_owned();
     parts_of(turn, kind).iter().map(text).collect()
 }

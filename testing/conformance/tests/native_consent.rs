@@ -34,7 +34,7 @@ async fn unasked(harness: &mut NativeHarness, call: Call) -> Value {
 /// Lets the model make a call that is asked about, and approves it; the turn.
 async fn approved(harness: &mut NativeHarness, call: Call, more: Value) -> Value {
     harness.model.answers([Answer::calls([call]), ends()]);
-    harness.ann.says("asked").await;
+    harness.ann.sends_message("asked").await;
     harness.ann.decides(more).await;
     harness.ann.turn_over().await
 }
@@ -61,7 +61,7 @@ async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
         Answer::calls([edit("a.txt", "two", "2")]),
         ends(),
     ]);
-    harness.ann.says("change it").await;
+    harness.ann.sends_message("change it").await;
     let asked = harness.ann.asked().await;
     let kinds: Vec<[&Value; 2]> = asked["options"]
         .as_array()
@@ -112,7 +112,7 @@ async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
     harness
         .model
         .answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
-    harness.ann.says("again").await;
+    harness.ann.sends_message("again").await;
     harness
         .ann
         .decides(json!({"approved": false, "reason": "denied"}))
@@ -135,7 +135,7 @@ async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_bu
         harness
             .model
             .answers([Answer::calls([bash(other)]), ends()]);
-        harness.ann.says(other).await;
+        harness.ann.sends_message(other).await;
         harness
             .ann
             .decides(json!({"approved": false, "reason": "denied"}))
@@ -152,7 +152,7 @@ async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_bu
     harness
         .model
         .answers([Answer::calls([bash("echo one")]), ends()]);
-    harness.ann.says("elsewhere").await;
+    harness.ann.sends_message("elsewhere").await;
     harness.ann.decides(json!({})).await;
     harness.ann.turn_over().await;
 }
@@ -163,7 +163,7 @@ async fn a_denial_reaches_the_model_with_what_to_do_instead() {
     harness
         .model
         .answers([Answer::calls([bash("rm -r .")]), ends()]);
-    harness.ann.says("tidy up").await;
+    harness.ann.sends_message("tidy up").await;
     let suggestion = json!({"text": "use git clean -n", "origin": {"kind": "user"}});
     let denial = json!({"approved": false, "reason": "denied", "selectedOptionId": "deny", "userSuggestion": suggestion});
     harness.ann.decides(denial).await;
@@ -226,7 +226,7 @@ async fn who_edits_a_command_and_approves_it_for_the_session_approved_the_edited
     harness
         .model
         .answers([Answer::calls([bash("touch harm.txt")]), ends()]);
-    harness.ann.says("the first again").await;
+    harness.ann.sends_message("the first again").await;
     harness
         .ann
         .decides(json!({"approved": false, "reason": "denied"}))
@@ -250,7 +250,7 @@ async fn a_file_that_changed_while_its_edit_was_asked_about_is_not_overwritten()
     harness
         .model
         .answers([Answer::calls([read]), Answer::calls([write]), ends()]);
-    harness.ann.says("write it").await;
+    harness.ann.sends_message("write it").await;
     let asked = harness.ann.asked().await;
     harness.write("a.txt", "mine, meanwhile\n");
     harness.ann.decides_about(&asked, json!({})).await;
@@ -326,7 +326,7 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
         Answer::calls([bash("touch third")]).waits(&gates[1]),
         ends(),
     ]);
-    harness.ann.says("all of them").await;
+    harness.ann.sends_message("all of them").await;
     gates[0].reached().await;
     sets_permissions(&mut harness, "read-only").await;
     gates[0].open();
@@ -358,7 +358,7 @@ async fn what_was_asked_before_a_session_became_read_only_is_not_done_after() {
     harness
         .model
         .answers([Answer::calls([bash("touch made")]), ends()]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     let asked = harness.ann.asked().await;
     sets_permissions(&mut harness, "read-only").await;
     harness.ann.decides_about(&asked, json!({})).await;
@@ -380,7 +380,7 @@ async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time(
         Call::new("y", "bash", &json!({"command": "touch made"})),
     ];
     harness.model.answers([Answer::calls(calls), ends()]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     harness
         .ann
         .until("the first runs", |chat| {
@@ -411,7 +411,7 @@ async fn two_edits_of_one_file_that_were_both_approved_are_both_made() {
         };
         let calls = [edits("x", "one", "1"), edits("y", "two", "2")];
         harness.model.answers([Answer::calls(calls), ends()]);
-        harness.ann.says("both").await;
+        harness.ann.sends_message("both").await;
         let chat = harness.ann.until("both ask", both_ask).await;
         let both = calls_of(&chat["activeTurn"]);
         for index in order {
@@ -439,7 +439,7 @@ async fn edits_that_collide_are_made_once_and_the_model_is_told_why() {
     // The last one is the first once more, word for word.
     let calls = [edits("x", "1"), edits("y", "eins"), edits("z", "1")];
     harness.model.answers([Answer::calls(calls), ends()]);
-    harness.ann.says("all").await;
+    harness.ann.sends_message("all").await;
     let chat = harness.ann.until("all ask", |chat| asking(chat) == 3).await;
     for call in calls_of(&chat["activeTurn"]) {
         harness.ann.decides_about(&call, json!({})).await;
@@ -472,7 +472,7 @@ async fn calls_that_ask_at_the_same_time_are_decided_one_by_one() {
         Call::new("y", "bash", &json!({"command": "touch y"})),
     ];
     harness.model.answers([Answer::calls(calls), ends()]);
-    harness.ann.says("both").await;
+    harness.ann.sends_message("both").await;
     harness.ann.until("both ask", both_ask).await;
     let both = calls_of(&harness.ann.sees()["activeTurn"]);
     harness.ann.decides_about(&both[1], json!({})).await;

@@ -1,6 +1,6 @@
 //! Models and their servers do what they like: unknown tools, broken input, overload, nonsense.
 
-use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, said_in, script_of};
+use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, texts_in, script_of};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
@@ -90,12 +90,12 @@ async fn two_calls_of_one_id_are_two_calls() {
 #[tokio::test]
 async fn an_answer_without_a_reason_to_stop_may_not_be_whole() {
     let mut harness = NativeHarness::start().await;
-    let without = Answer::says(["half"]).without_finish();
+    let without = Answer::streams(["half"]).without_finish();
     let cut = without.clone().without_usage().without_end_mark();
     for answer in [without, cut] {
         let turn = harness.talk("hi", [answer]).await;
         assert_eq!(error_of(&turn)["resumable"], true);
-        assert_eq!(said_in(&turn, "markdown"), ["half"]);
+        assert_eq!(texts_in(&turn, "markdown"), ["half"]);
     }
 }
 
@@ -103,7 +103,7 @@ async fn an_answer_without_a_reason_to_stop_may_not_be_whole() {
 async fn an_overloaded_server_is_asked_again_and_people_are_told() {
     let mut harness = NativeHarness::start().await;
     let busy = Answer::error(429, "slow down").with_header("retry-after", "0");
-    let turn = harness.talk("hi", [busy, Answer::says(["here"])]).await;
+    let turn = harness.talk("hi", [busy, Answer::streams(["here"])]).await;
     assert_eq!(turn["state"], "complete");
     let notices = parts_of(&turn, "systemNotification");
     assert_eq!(notices.len(), 1);
@@ -113,7 +113,7 @@ async fn an_overloaded_server_is_asked_again_and_people_are_told() {
             .contains("is busy (429); trying again"),
         "{notices:?}"
     );
-    assert_eq!(said_in(&turn, "markdown"), ["here"]);
+    assert_eq!(texts_in(&turn, "markdown"), ["here"]);
     let late = Answer::error(429, "come back tomorrow").with_header("retry-after", "86400");
     let turn = harness.talk("hi", [late]).await;
     let error = error_of(&turn);
@@ -146,14 +146,14 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
     ];
     let mut harness = NativeHarness::start().await;
     for (answer, words, resumable) in cases {
-        let told = format!("{answer:?}");
+        let debug_text = format!("{answer:?}");
         let turn = harness.talk("hi", [answer]).await;
         let error = error_of(&turn);
         assert!(error.to_string().contains(words), "{words}: {error:#}");
         assert_eq!(
             error.get("resumable").unwrap_or(&json!(false)),
             resumable,
-            "{told} {error:#}"
+            "{debug_text} {error:#}"
         );
         assert_eq!(harness.model.answers_left(), 0);
     }
@@ -165,7 +165,7 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
 async fn a_refusal_of_the_model_is_what_it_says() {
     let mut harness = NativeHarness::start().await;
     let turn = harness.talk("hi", [Answer::refuses("I will not.")]).await;
-    assert_eq!(said_in(&turn, "markdown"), ["I will not."]);
+    assert_eq!(texts_in(&turn, "markdown"), ["I will not."]);
     assert_eq!(turn["state"], "complete");
 }
 

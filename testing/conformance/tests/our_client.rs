@@ -110,14 +110,14 @@ async fn next(updates: &mut Updates) -> Update {
 }
 
 /// Reads updates until one is as wanted; the reports of all that was given up or refused on the way.
-async fn until(updates: &mut Updates, mut wanted: impl FnMut(&Update) -> bool) -> Vec<Update> {
+async fn until(updates: &mut Updates, mut condition: impl FnMut(&Update) -> bool) -> Vec<Update> {
     let mut reports = Vec::new();
     loop {
         let update = next(updates).await;
         if matches!(update, Update::NotResent { .. } | Update::Refused { .. }) {
             reports.push(update.clone());
         }
-        if wanted(&update) {
+        if condition(&update) {
             return reports;
         }
     }

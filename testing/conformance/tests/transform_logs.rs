@@ -38,12 +38,12 @@ async fn plays(connection: &Connection, events: &mut client::Events, turn: &str)
     let start = json!({"type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "go", "origin": {"kind": "user"}}});
     connection.dispatch(&chat, start).await.unwrap();
-    let mut heard = String::new();
+    let mut log_text = String::new();
     loop {
         let notification = events.next().await.unwrap();
-        heard.push_str(&notification.params.to_string());
+        log_text.push_str(&notification.params.to_string());
         if notification.params["action"]["type"] == "chat/turnComplete" {
-            return heard;
+            return log_text;
         }
     }
 }

@@ -180,7 +180,7 @@ fn one_that_became_active_after_it_left_does_not_haunt_the_session() {
         let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
         let ann = s.client("ann").opens_chat();
         let (session, chat) = (ann.session(), ann.chat());
-        ann.says("so that it stays");
+        ann.sends_message("so that it stays");
         ann.unwatches(&chat);
         ann.unwatches(&session);
         s.advances_in_steps(10_000, 500);

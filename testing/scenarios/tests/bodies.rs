@@ -29,7 +29,7 @@ fn turn_with(client: &ScenarioClient, turn: &str, attachments: &[Value]) -> Valu
 fn attachments(client: &ScenarioClient) -> Vec<(String, usize)> {
     let turn = client.latest_turn();
     let all = turn["message"]["attachments"].as_array().cloned();
-    let told = |attachment: &Value| match attachment["data"].as_str() {
+    let describe = |attachment: &Value| match attachment["data"].as_str() {
         Some(data) => ("embedded".to_owned(), STANDARD.decode(data).unwrap().len()),
         None => {
             let read = client
@@ -44,7 +44,7 @@ fn attachments(client: &ScenarioClient) -> Vec<(String, usize)> {
             (attachment["type"].as_str().unwrap().to_owned(), data.len())
         }
     };
-    all.unwrap_or_default().iter().map(told).collect()
+    all.unwrap_or_default().iter().map(describe).collect()
 }
 
 fn is(kind: &str, bytes: usize) -> (String, usize) {
@@ -194,8 +194,8 @@ fn while_bodies_are_kept_only_their_sender_waits_and_in_order() {
     bob.dispatches(&bob.session(), rename);
     s.settles();
     assert!(ann.refusal(empty).is_none());
-    let heard = bob.heard_actions();
-    let order: Vec<&String> = heard
+    let actions = bob.received_actions();
+    let order: Vec<&String> = actions
         .iter()
         .filter(|name| *name == "session/titleChanged" || *name == "chat/draftChanged")
         .collect();
@@ -273,7 +273,7 @@ fn a_body_that_cannot_be_kept_is_refused_and_later_taken() {
     let reason = ann.tries(&ann.chat(), start.clone()).unwrap_err();
     assert!(reason.contains("full"), "{reason}");
     // What needs no place of its own goes on.
-    ann.says("small");
+    ann.sends_message("small");
     s.look().blobs.mend_disk();
     ann.tries(&ann.chat(), start).unwrap();
     assert_eq!(attachments(&ann), [is("resource", 13)]);
@@ -297,7 +297,7 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
     s.collects_bodies(&ann);
     assert!(!s.has_body(&uri));
     // And once recorded it stays, however the host dies.
-    for (turn, point) in [("t2", Kill::BeforeSpeak), ("t3", Kill::BeforeAct)] {
+    for (turn, point) in [("t2", Kill::BeforeSend), ("t3", Kill::BeforeAct)] {
         s.host_dies_at(point);
         ann.dispatches(&ann.chat(), turn_with(&ann, turn, &[embedded(&body)]));
         s.settles();
@@ -334,7 +334,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
     let active = json!({"type": "session/activeClientSet", "activeClient": entry});
     ann.tries(&ann.session(), active).unwrap();
     s.model().calls_client("look");
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let call = ann.latest_turn()["responseParts"][0]["toolCall"]["toolCallId"].clone();
     let long = "line\n".repeat(40_000);
     let content = json!({
@@ -349,23 +349,23 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
         [],
         "nothing is kept while it runs"
     );
-    let shown = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].to_string();
-    assert!(shown.len() < 65_536 && shown.contains("bytes, kept when the tool is done"));
+    let content = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].to_string();
+    assert!(content.len() < 65_536 && content.contains("bytes, kept when the tool is done"));
     let complete = json!({
         "type": "chat/toolCallComplete", "turnId": turn, "toolCallId": call,
         "result": {"success": true, "pastTenseMessage": "Looked",
             "content": [{"type": "text", "text": long}]},
     });
     ann.tries(&ann.chat(), complete).unwrap();
-    let shown = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].clone();
-    assert_eq!(shown[0]["text"].as_str().unwrap(), &long[..4_096]);
-    assert_eq!(shown[1]["type"], "resource");
+    let content = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].clone();
+    assert_eq!(content[0]["text"].as_str().unwrap(), &long[..4_096]);
+    assert_eq!(content[1]["type"], "resource");
     assert_eq!(
-        (&shown[1]["contentType"], &shown[1]["sizeHint"]),
+        (&content[1]["contentType"], &content[1]["sizeHint"]),
         (&json!("text/plain"), &json!(200_000))
     );
     let read = ann
-        .reads_resource(shown[1]["uri"].as_str().unwrap())
+        .reads_resource(content[1]["uri"].as_str().unwrap())
         .unwrap();
     assert_eq!(
         (read["data"].as_str(), &read["encoding"]),
@@ -389,7 +389,7 @@ fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
             json!({"invocationMessage": "Running", "confirmed": "not-needed"}),
         )
         .reports(1, result);
-    ann.says("go");
+    ann.sends_message("go");
     s.collects_bodies(&ann);
     s.host_restarts();
     ann.reconnects();

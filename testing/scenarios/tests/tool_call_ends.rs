@@ -11,7 +11,7 @@ fn a_confirmation_after_a_stop_runs_nothing() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().asks_tool("shell", "rm -rf").streams(["oops"]);
-        let turn = ann.says("clean");
+        let turn = ann.sends_message("clean");
         let confirm = ann.confirmation(json!({}));
         let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
         ann.dispatches(&ann.chat(), cancel);
@@ -36,7 +36,7 @@ fn a_message_typed_during_a_confirmation_starts_and_the_tool_does_not() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("shell", "rm -rf");
-    let turn = ann.says("clean");
+    let turn = ann.sends_message("clean");
     let confirm = ann.confirmation(json!({}));
     let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
     ann.dispatches(&ann.chat(), cancel);
@@ -44,7 +44,7 @@ fn a_message_typed_during_a_confirmation_starts_and_the_tool_does_not() {
     ann.dispatches(&ann.chat(), ann.pending_set("queued", "q", "rather this"));
     s.settles();
     assert!(s.executed().is_empty());
-    assert_eq!(ann.said(), ["clean", "rather this"]);
+    assert_eq!(ann.sent_messages(), ["clean", "rather this"]);
     assert_eq!(ann.reads(), "ok");
     s.all_agree();
 }
@@ -55,7 +55,7 @@ fn a_stop_right_after_a_confirmation_stops_the_tool() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("shell", "rm -rf").streams(["oops"]);
-    let turn = ann.says("clean");
+    let turn = ann.sends_message("clean");
     let confirm = ann.confirmation(json!({}));
     ann.dispatches(&ann.chat(), confirm);
     let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
@@ -81,7 +81,7 @@ fn the_end_of_a_turn_closes_what_is_open() {
                 let script = ask(script, 101, json!({"invocationMessage": "a"}));
                 let running = json!({"invocationMessage": "b", "confirmed": "not-needed"});
                 let script = ask(script, 102, running.clone());
-                let script = ask(script, 103, running).says(AgentEvent::ToolCompleted {
+                let script = ask(script, 103, running).emits(AgentEvent::ToolCompleted {
                     call: 103,
                     result: ToolResult::new(true, "did"),
                     review: true,
@@ -94,7 +94,7 @@ fn the_end_of_a_turn_closes_what_is_open() {
                 "error" => script.fails(true),
                 _ => script.hangs(),
             });
-        let turn = ann.says("go");
+        let turn = ann.sends_message("go");
         match end {
             "cancel" => ann.cancels(&turn).unwrap(),
             "restart" => {
@@ -148,19 +148,19 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
     let bob = s.client("bob").joins(&ann);
     let result = json!({"success": true, "pastTenseMessage": "did"});
     s.model()
-        .says(AgentEvent::ToolInput {
+        .emits(AgentEvent::ToolInput {
             call: 50,
             text: "nobody".into(),
         })
         .readies(50, json!({"invocationMessage": "x"}))
-        .says(AgentEvent::ToolContent {
+        .emits(AgentEvent::ToolContent {
             call: 50,
             content: vec![],
         })
         .reports(50, result.clone())
         .announces(51, "a")
         .reports(51, result.clone()) // not ready yet
-        .says(AgentEvent::ToolContent {
+        .emits(AgentEvent::ToolContent {
             call: 51,
             content: vec![json!({"type": "text", "text": "t"})],
         })
@@ -168,7 +168,7 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
             51,
             json!({"invocationMessage": "x", "confirmed": "not-needed"}),
         )
-        .says(AgentEvent::ToolInput {
+        .emits(AgentEvent::ToolInput {
             call: 51,
             text: "late".into(),
         })
@@ -176,7 +176,7 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
         .reports(51, result.clone())
         .readies(51, json!({"invocationMessage": "x"}))
         .streams(["still here"]);
-    ann.says("go");
+    ann.sends_message("go");
     assert_eq!(bob.call_that_is("completed")["toolName"], "a");
     assert_eq!(bob.calls().len(), 1);
     assert_eq!(bob.reads(), "still here");
@@ -198,7 +198,7 @@ fn a_result_nobody_could_read_is_not_sent() {
         s.model()
             .calls(Tool::running("shell", "ls").results_in(result.clone()))
             .streams(["end"]);
-        ann.says("go");
+        ann.sends_message("go");
         assert!(ann.latest_turn()["state"].is_string(), "{result}");
         for call in ann.calls() {
             let status = call["status"].as_str().unwrap();
@@ -222,7 +222,7 @@ fn a_ready_nobody_could_read_is_not_sent() {
             .announces(5, "tool")
             .readies(5, fields.clone())
             .streams(["end"]);
-        ann.says("go");
+        ann.sends_message("go");
         assert!(
             ann.sees(&ann.chat()).get("activeTurn").is_none(),
             "{fields}"
@@ -260,7 +260,7 @@ fn a_resumed_turn_does_not_mix_its_calls_up() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("one", "a").fails_resumably();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let stale = ann.confirmation(json!({}));
     s.host_restarts();
     ann.reconnects();
@@ -289,7 +289,7 @@ fn a_confirmation_that_cannot_be_written_runs_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("shell", "ls");
-    ann.says("list");
+    ann.sends_message("list");
     s.faults().break_disk();
     assert!(ann.confirms().is_err());
     assert!(s.executed().is_empty() && s.tool_decisions().is_empty());
@@ -301,11 +301,11 @@ fn a_confirmation_that_cannot_be_written_runs_nothing() {
 // Prepare, write, speak, act: never twice, never without its record
 #[test]
 fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().asks_tool("shell", "ls").streams(["x"]);
-        let turn = ann.says("list");
+        let turn = ann.sends_message("list");
         s.host_dies_at(point);
         ann.dispatches(&ann.chat(), ann.confirmation(json!({})));
         s.settles();
@@ -335,7 +335,7 @@ fn an_agent_cannot_smuggle_another_action_in() {
         )
         .streams(["still running"])
         .hangs();
-    ann.says("go");
+    ann.sends_message("go");
     if ann.sees(&ann.chat()).get("activeTurn").is_some() {
         assert_eq!(
             ann.call_that_is("pending-confirmation")["invocationMessage"],

@@ -29,16 +29,16 @@ impl Simulation {
             entry["systemMessageTransform"] = json!({"sections": self.pick_sections()});
         }
         if self.rng.percent(20) {
-            let said = json!({"sections": self.pick_sections()});
-            entry["_meta"] = json!({"x-systemMessageTransform": said});
+            let opt_in = json!({"sections": self.pick_sections()});
+            entry["_meta"] = json!({"x-systemMessageTransform": opt_in});
         }
     }
 
     /// The default of a connection.
     pub(crate) fn add_default_transform(&mut self, params: &mut Value) {
         if self.rng.percent(30) {
-            let said = json!({"sections": self.pick_sections()});
-            params["_meta"] = json!({"x-systemMessageTransform": said});
+            let opt_in = json!({"sections": self.pick_sections()});
+            params["_meta"] = json!({"x-systemMessageTransform": opt_in});
         }
     }
 

@@ -49,7 +49,7 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
     let runs = [
         ("(turns run)", models.asked.len()),
         ("(tools run)", models.executed.len()),
-        ("(replies)", models.heard.len()),
+        ("(replies)", models.replies.len()),
     ];
     for rendered in &models.rendered {
         let name = format!("(render: {})", rendered.transform.word());

@@ -44,10 +44,10 @@ impl World {
 
 /// Content that a state names has not been collected.
 fn check_content(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
-    let kept: BTreeSet<wire::Digest> = world.blobs.digests().into_iter().collect();
+    let stored: BTreeSet<wire::Digest> = world.blobs.digests().into_iter().collect();
     for (uri, state) in host {
         let named = wire::content::digests_in(state.to_string().as_bytes());
-        for digest in named.difference(&kept) {
+        for digest in named.difference(&stored) {
             wrong.push(format!("{uri} names {digest}, which is not kept"));
         }
     }
@@ -95,7 +95,7 @@ fn check_all_is_answered(world: &World, wrong: &mut Vec<String>) {
         if !client.ready {
             continue;
         }
-        for (seq, (channel, served)) in &client.unheard {
+        for (seq, (channel, served)) in &client.unconfirmed {
             if client.mirrors.contains_key(channel) && !world.ledger.is_gone(channel, *served) {
                 wrong.push(format!(
                     "{}: action {seq} on {channel} was neither echoed nor refused",
@@ -141,22 +141,22 @@ fn read_all_channels(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>)
     let listed = listed.and_then(Result::ok).unwrap_or(Value::Null);
     let listed = listed["items"].as_array().cloned().unwrap_or_default();
     let of = |item: &Value| item["resource"].as_str().unwrap_or("").to_owned();
-    let mut wanted: BTreeSet<String> = listed.iter().map(of).collect();
+    let mut channels: BTreeSet<String> = listed.iter().map(of).collect();
     for client in &world.clients {
-        wanted.extend(client.mirrors.keys().cloned());
+        channels.extend(client.mirrors.keys().cloned());
     }
     let mut watched = BTreeSet::from([ROOT.to_owned()]);
     // Sessions first; they tell which chats there are.
     for _ in 0..2 {
-        for channel in wanted.difference(&watched) {
+        for channel in channels.difference(&watched) {
             let (_, text) = world.clients[index].request("subscribe", json!({"channel": channel}));
             world.send(index, text);
         }
         world.settle();
-        watched.extend(wanted.iter().cloned());
+        watched.extend(channels.iter().cloned());
         for mirror in world.clients[index].mirrors.values() {
             if let Mirror::Session(session) = mirror {
-                wanted.extend(session.chats.iter().map(|chat| chat.resource.clone()));
+                channels.extend(session.chats.iter().map(|chat| chat.resource.clone()));
             }
         }
     }
@@ -274,13 +274,13 @@ fn check_replay(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<S
         };
         state.get("activeTurn").is_some() || chats.into_iter().any(busy)
     };
-    let wanted: Vec<String> = host
+    let channels: Vec<String> = host
         .iter()
         .filter(|(_, state)| !runs(state))
         .map(|(uri, _)| uri.clone())
         .collect();
-    let replay = replay(world, &wanted);
-    for channel in wanted {
+    let replay = replay(world, &channels);
+    for channel in channels {
         let (live, stored) = (
             &host[&channel],
             replay.get(&channel).unwrap_or(&Value::Null),
@@ -328,7 +328,7 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
             .iter()
             .filter(|outgoing| outgoing.peer == peer)
         {
-            client.hears(
+            client.receive(
                 serde_json::from_slice(&outgoing.frame.to_bytes()).expect("frames are JSON"),
             );
         }

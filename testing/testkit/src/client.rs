@@ -43,7 +43,7 @@ pub struct Client {
     pub client_seq: i64,
     /// Actions sent on this connection, on channels it watched then (and since when), that were neither echoed nor
     /// refused yet.
-    pub unheard: BTreeMap<i64, (String, u64)>,
+    pub unconfirmed: BTreeMap<i64, (String, u64)>,
     /// Refused envelopes.
     pub refusals: Vec<Value>,
     /// Envelopes that came, refused ones left out; emptied on request.
@@ -54,7 +54,7 @@ pub struct Client {
     /// What it ever said it would rewrite.
     pub opted: TransformOptIn,
     /// Every frame of the present connection, in order.
-    pub heard: Vec<Value>,
+    pub frames: Vec<Value>,
     /// The highest seq of an envelope on the present connection.
     pub top_seq: u64,
     /// What must never happen, and did.
@@ -76,13 +76,13 @@ impl Client {
             pending: BTreeMap::new(),
             responses: BTreeMap::new(),
             client_seq: 0,
-            unheard: BTreeMap::new(),
+            unconfirmed: BTreeMap::new(),
             refusals: Vec::new(),
             envelopes: Vec::new(),
             notifications: Vec::new(),
             asked: Vec::new(),
             opted: TransformOptIn::default(),
-            heard: Vec::new(),
+            frames: Vec::new(),
             top_seq: 0,
             violations: Vec::new(),
         }
@@ -123,7 +123,7 @@ impl Client {
             action["type"] == "session/titleChanged" && channel.starts_with("ahp-chat:");
         if self.mirrors.contains_key(channel) && !elsewhere {
             let served = self.served.get(channel).copied().unwrap_or(0);
-            self.unheard.insert(seq, (channel.to_owned(), served));
+            self.unconfirmed.insert(seq, (channel.to_owned(), served));
         }
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
         (
@@ -157,20 +157,20 @@ impl Client {
         self.link = None;
         self.ready = false;
         self.pending.clear();
-        self.unheard.clear();
+        self.unconfirmed.clear();
         self.asked.clear();
         self.top_seq = 0;
     }
 
     pub fn connected(&mut self, link: PeerId) {
         self.lost();
-        self.heard.clear();
+        self.frames.clear();
         self.link = Some(link);
     }
 
     /// Takes one frame of the host.
-    pub fn hears(&mut self, frame: Value) {
-        self.heard.push(frame.clone());
+    pub fn receive(&mut self, frame: Value) {
+        self.frames.push(frame.clone());
         match frame["method"].as_str() {
             Some("action") => self.envelope(&frame["params"]),
             Some(_) if frame.get("id").is_some() => self.is_asked(frame),
@@ -197,7 +197,7 @@ impl Client {
         let seq = envelope["serverSeq"].as_u64().unwrap_or(0);
         let own = envelope["origin"]["clientId"] == self.id.as_str();
         if own && let Some(client_seq) = envelope["origin"]["clientSeq"].as_i64() {
-            self.unheard.remove(&client_seq);
+            self.unconfirmed.remove(&client_seq);
         }
         if envelope.get("rejectionReason").is_some() {
             if !own {
@@ -234,7 +234,7 @@ impl Client {
 
     fn forget(&mut self, gone: &str) {
         self.mirrors.remove(gone);
-        self.unheard.retain(|_, (channel, _)| channel != gone);
+        self.unconfirmed.retain(|_, (channel, _)| channel != gone);
     }
 
     fn notified(&mut self, frame: Value) {

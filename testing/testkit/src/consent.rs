@@ -13,7 +13,7 @@ impl Scenario {
         let world = self.look();
         let decided = world
             .models
-            .heard
+            .replies
             .iter()
             .filter_map(|(_, reply)| match reply {
                 AgentReply::ToolDecided { approved, .. } => Some(*approved),
@@ -27,7 +27,7 @@ impl Scenario {
         let world = self.look();
         let ended = world
             .models
-            .heard
+            .replies
             .iter()
             .filter_map(|(_, reply)| match reply {
                 AgentReply::ToolEnded { result, .. } => {
@@ -65,8 +65,8 @@ impl ScenarioClient {
     #[track_caller]
     pub fn call_that_is(&self, status: &str) -> Value {
         let calls = self.calls();
-        let found = calls.iter().find(|call| call["status"] == status);
-        match found {
+        let call = calls.iter().find(|call| call["status"] == status);
+        match call {
             Some(call) => call.clone(),
             None => panic!("no call is {status}: {calls:?}"),
         }

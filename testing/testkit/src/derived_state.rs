@@ -104,7 +104,7 @@ fn session_is_wrong(host: &States, session: &Value) -> Option<String> {
 /// H-123, H-101: activity from the default chat, questions and errors from any; flags of the session.
 fn summary_is_wrong(session: &Value, summary: &Value) -> Option<String> {
     let chats: Vec<&Value> = items(session, "chats").collect();
-    let any = |wanted: u64| chats.iter().any(|chat| activity(chat) == wanted);
+    let any = |bit: u64| chats.iter().any(|chat| activity(chat) == bit);
     let default = chats
         .iter()
         .find(|chat| chat["resource"] == session["defaultChat"]);
@@ -173,7 +173,7 @@ fn links_are_wrong(host: &States, uri: &str, chat: &Value) -> Vec<String> {
         let mut calls = turns
             .flat_map(|turn| items(turn, "responseParts"))
             .map(|part| &part["toolCall"])
-            .filter(|found| &found["toolCallId"] == call);
+            .filter(|entry| &entry["toolCallId"] == call);
         // A truncate or the end of the turn before the worker's takes the link from the parent.
         let unlinked = calls.find(|call| {
             let names_us = |content: &Value| content["resource"] == uri;

@@ -207,9 +207,9 @@ impl Ledger {
             | AgentReply::Rendered { .. } => return,
             AgentReply::Steered { .. } => Decision::Steered,
         };
-        let (recorded, told) = self.decisions.entry((self.id(chat), decision)).or_default();
-        *told += 1;
-        if told > recorded {
+        let (recorded, delivered) = self.decisions.entry((self.id(chat), decision)).or_default();
+        *delivered += 1;
+        if delivered > recorded {
             self.violations
                 .push(format!("{chat}: told without a record: {reply:?}"));
         }

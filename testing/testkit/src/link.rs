@@ -115,7 +115,7 @@ impl World {
             self.log(|| format!("{} <- {text}", self.clients[client].id));
             let value = serde_json::from_str(text).expect("frames are JSON");
             self.windows.entry(client).or_default().push(window);
-            self.clients[client].hears(value);
+            self.clients[client].receive(value);
         }
         true
     }

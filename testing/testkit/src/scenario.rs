@@ -167,12 +167,12 @@ impl ModelTalk<'_> {
         self.with(|script| script.thinks(chunks))
     }
 
-    pub fn says(self, event: agent_api::AgentEvent) -> Self {
-        self.with(|script| script.says(event))
+    pub fn emits(self, event: agent_api::AgentEvent) -> Self {
+        self.with(|script| script.emits(event))
     }
 
-    pub fn keeps(self, checkpoint: &'static str) -> Self {
-        self.with(|script| script.keeps(checkpoint))
+    pub fn stores_checkpoint(self, checkpoint: &'static str) -> Self {
+        self.with(|script| script.stores_checkpoint(checkpoint))
     }
 
     pub fn waits_ms(self, ms: u64) -> Self {
@@ -192,7 +192,7 @@ impl ModelTalk<'_> {
     }
 
     pub fn talks_on_after_stop(self) -> Self {
-        self.with(Script::deaf)
+        self.with(Script::ignores_stop)
     }
 
     pub fn calls(self, tool: Tool) -> Self {

@@ -12,8 +12,8 @@ pub struct TransformOptIn {
     otherwise: BTreeSet<String>,
 }
 
-fn take(into: &mut BTreeSet<String>, said: &Value) {
-    let listed = said["sections"].as_array().into_iter().flatten();
+fn take(into: &mut BTreeSet<String>, opt_in: &Value) {
+    let listed = opt_in["sections"].as_array().into_iter().flatten();
     into.extend(listed.filter_map(Value::as_str).map(str::to_owned));
 }
 

@@ -27,7 +27,7 @@ use crate::rng::SeededRng;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kill {
     BeforeWrite,
-    BeforeSpeak,
+    BeforeSend,
     BeforeAct,
     /// Bodies are kept, and nothing is recorded yet.
     AfterCompose,
@@ -228,7 +228,7 @@ impl World {
         }
         if outputs.iter().all(|output| !output.wrote) {
             kernel.committed();
-            self.speak_and_act(outputs, AfterFrames::Act);
+            self.send_and_act(outputs, AfterFrames::Act);
             return;
         }
         if self.dies_at(Kill::BeforeWrite) {
@@ -241,9 +241,9 @@ impl World {
                     kernel.committed();
                 }
                 self.look_at_blocks();
-                if !self.dies_at(Kill::BeforeSpeak) {
+                if !self.dies_at(Kill::BeforeSend) {
                     let dies = self.kill_at == Some(Kill::BeforeAct);
-                    self.speak_and_act(
+                    self.send_and_act(
                         outputs,
                         if dies {
                             AfterFrames::Die
@@ -264,13 +264,13 @@ impl World {
                             "after a failed write, against a fresh start: {different}"
                         ));
                     }
-                    self.speak_and_act(vec![instead], AfterFrames::Act);
+                    self.send_and_act(vec![instead], AfterFrames::Act);
                 }
             }
         }
     }
 
-    fn speak_and_act(&mut self, outputs: Vec<Output>, then: AfterFrames) {
+    fn send_and_act(&mut self, outputs: Vec<Output>, then: AfterFrames) {
         let mut effects = Vec::new();
         for output in outputs {
             for outgoing in output.frames {
@@ -359,7 +359,7 @@ impl World {
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
             Effect::StoreBodies { ticket, bodies } => {
-                let kept = host::blobs::store_bodies(&self.blobs, bodies, self.now);
+                let stored = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }
@@ -367,7 +367,7 @@ impl World {
                     self.read_ms_max,
                     Input::BodiesStored {
                         ticket,
-                        stored: kept,
+                        stored: stored,
                     },
                 );
             }
@@ -398,7 +398,7 @@ impl World {
                 if let Some(chat) = self.models.chat_of(run) {
                     self.ledger.replied(chat, &reply);
                 }
-                if self.models.hear(run, reply) {
+                if self.models.deliver_reply(run, reply) {
                     self.at(self.now, Due::ModelStep(run));
                 }
             }
@@ -464,11 +464,11 @@ impl World {
                 let bodies = detach_from_event(&mut event, self.limits.inline_result_bytes);
                 if !bodies.is_empty() {
                     let places = bodies.iter().map(|body| body.pointer.clone()).collect();
-                    let kept = host::blobs::store_bodies(&self.blobs, bodies, self.now);
+                    let stored = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                     fill_event(
                         &mut event,
                         places,
-                        kept.map_err(|failed| failed.to_string()),
+                        stored.map_err(|failed| failed.to_string()),
                     );
                 }
                 if let AgentEvent::Render { render, .. } = &event {

@@ -81,8 +81,8 @@ impl ErrorBody {
             "base64",
         ];
         const SIZE: &[&str] = &["too large", "too big", "payload", "request_too_large"];
-        let said = format!("{} {}", self.message.to_lowercase(), self.words);
-        let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let searched_text = format!("{} {}", self.message.to_lowercase(), self.words);
+        let names = |words: &[&str]| words.iter().any(|word| searched_text.contains(word));
         names(BODY) || names(SIZE)
     }
 

@@ -85,8 +85,8 @@ impl Host {
             .unwrap();
         let _ = child.kill();
         let _ = child.wait();
-        let mut told: Value = serde_json::from_str(&line).unwrap();
-        told["state"].take()
+        let mut line_json: Value = serde_json::from_str(&line).unwrap();
+        line_json["state"].take()
     }
 
     /// SIGKILL; the data directory stays.

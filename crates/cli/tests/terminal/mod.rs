@@ -104,14 +104,14 @@ impl Terminal {
     }
 
     /// Types a line and presses Enter.
-    pub fn say(&mut self, line: &str) {
+    pub fn type_line(&mut self, line: &str) {
         self.press(line);
         self.press(ENTER);
     }
 
     /// Waits until the screen is as wanted; what it shows then.
-    pub fn wait_until(&self, wanted: impl Fn(&str) -> bool) -> String {
-        self.wait(|seen| wanted(&shown(&seen.parser)))
+    pub fn wait_until(&self, condition: impl Fn(&str) -> bool) -> String {
+        self.wait(|seen| condition(&screen_text(&seen.parser)))
     }
 
     /// Waits until the screen shows a text.
@@ -138,23 +138,23 @@ impl Terminal {
     }
 
     pub fn screen(&self) -> String {
-        shown(&self.screen.lock().parser)
+        screen_text(&self.screen.lock().parser)
     }
 
-    fn wait(&self, wanted: impl Fn(&Seen) -> bool) -> String {
+    fn wait(&self, condition: impl Fn(&Seen) -> bool) -> String {
         let deadline = Instant::now() + DEADLINE;
         let mut seen = self.screen.lock();
-        while seen.is_half_drawn() || !wanted(&seen) {
+        while seen.is_half_drawn() || !condition(&seen) {
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero(),
                 "{} waited in vain; the screen:\n{}",
                 self.name,
-                shown(&seen.parser)
+                screen_text(&seen.parser)
             );
             seen = self.screen.changed.wait_timeout(seen, left).unwrap().0;
         }
-        shown(&seen.parser)
+        screen_text(&seen.parser)
     }
 }
 
@@ -169,8 +169,8 @@ impl Seen {
     /// Whether a drawing began that has not ended: nobody looks at a terminal then.
     fn is_half_drawn(&self) -> bool {
         let last = |sequence: &[u8]| {
-            let mut places = self.bytes.windows(sequence.len());
-            places.rposition(|window| window == sequence)
+            let mut positions = self.bytes.windows(sequence.len());
+            positions.rposition(|window| window == sequence)
         };
         !self.ended && last(b"\x1b[?2026h") > last(b"\x1b[?2026l")
     }
@@ -198,7 +198,7 @@ impl Screen {
 }
 
 /// The rows of the screen without the spaces behind them.
-fn shown(parser: &vt100::Parser) -> String {
+fn screen_text(parser: &vt100::Parser) -> String {
     let contents = parser.screen().contents();
     let rows: Vec<&str> = contents.lines().map(str::trim_end).collect();
     rows.join("\n")

@@ -69,7 +69,7 @@ fn envelope(channel: &str, seq: u64, action: &Action, own: Option<i64>) -> Envel
     Envelope::from_value(value).unwrap()
 }
 
-fn shown(replica: &Replica) -> Option<&str> {
+fn draft_text(replica: &Replica) -> Option<&str> {
     replica.chat(CHAT)?.draft.as_ref()?["text"].as_str()
 }
 
@@ -91,7 +91,7 @@ fn while_nothing_is_pending_what_is_shown_is_the_confirmed_state_itself() {
     assert!(is_same(&replica));
     replica.dispatch(CHAT, draft("mine")).unwrap();
     assert!(!is_same(&replica));
-    assert_eq!(shown(&replica), Some("mine"));
+    assert_eq!(draft_text(&replica), Some("mine"));
     replica.receive(&envelope(CHAT, 6, &draft("mine"), Some(1)));
     assert!(is_same(&replica));
 }
@@ -121,16 +121,16 @@ fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
     let chat = replica.chat(CHAT).unwrap();
     let turn = chat.active_turn.as_ref().unwrap();
     assert_eq!(turn.parts.get("p").unwrap().0["content"], "x".repeat(12));
-    assert_eq!(shown(&replica), Some("mine"));
+    assert_eq!(draft_text(&replica), Some("mine"));
 }
 
 #[test]
 fn what_others_do_goes_below_what_is_pending() {
     let mut replica = watching();
     replica.dispatch(CHAT, draft("mine")).unwrap();
-    let heard = replica.receive(&envelope(CHAT, 6, &draft("theirs"), None));
-    assert_eq!(heard, EnvelopeEffect::Foreign(Applied::Changed));
-    assert_eq!(shown(&replica), Some("mine"));
+    let effect = replica.receive(&envelope(CHAT, 6, &draft("theirs"), None));
+    assert_eq!(effect, EnvelopeEffect::Foreign(Applied::Changed));
+    assert_eq!(draft_text(&replica), Some("mine"));
     let confirmed = replica.confirmed_chat(CHAT).unwrap();
     assert_eq!(confirmed.draft.as_ref().unwrap()["text"], "theirs");
 }
@@ -140,12 +140,12 @@ fn the_answer_that_nothing_changed_clears_and_changes_nothing() {
     let mut replica = watching();
     let seq = replica.dispatch(CHAT, draft("mine")).unwrap();
     // The current seq, which is that of the snapshot or of something heard since.
-    let heard = replica.receive(&envelope(CHAT, 5, &draft("mine"), Some(seq)));
+    let effect = replica.receive(&envelope(CHAT, 5, &draft("mine"), Some(seq)));
     assert!(
-        matches!(heard, EnvelopeEffect::Own { client_seq: 1, .. }),
-        "{heard:?}"
+        matches!(effect, EnvelopeEffect::Own { client_seq: 1, .. }),
+        "{effect:?}"
     );
-    assert_eq!((replica.pending().count(), shown(&replica)), (0, None));
+    assert_eq!((replica.pending().count(), draft_text(&replica)), (0, None));
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn a_refusal_is_undone_and_anothers_is_nobodys_business() {
     replica.dispatch(CHAT, draft("two")).unwrap();
     let mut refusal = envelope(CHAT, 5, &draft("one"), Some(first));
     refusal.rejection = Some("no".to_owned());
-    let heard = replica.receive(&refusal);
+    let effect = replica.receive(&refusal);
     assert!(
-        matches!(heard, EnvelopeEffect::Refused { client_seq: 1, .. }),
-        "{heard:?}"
+        matches!(effect, EnvelopeEffect::Refused { client_seq: 1, .. }),
+        "{effect:?}"
     );
-    assert_eq!(shown(&replica), Some("two"));
+    assert_eq!(draft_text(&replica), Some("two"));
     refusal.origin.as_mut().unwrap().client_id = "you".to_owned();
     assert_eq!(replica.receive(&refusal), EnvelopeEffect::NotForUs);
     assert_eq!(replica.pending().count(), 1);
@@ -207,7 +207,7 @@ fn what_was_sent_before_a_channel_was_watched_is_in_its_snapshot_and_what_came_l
         .pending()
         .map(|pending| pending.client_seq)
         .collect();
-    assert_eq!((pending, shown(&replica)), (vec![2, 3], Some("unsent")));
+    assert_eq!((pending, draft_text(&replica)), (vec![2, 3], Some("unsent")));
     let resumed = replica.apply_replay(&[envelope(CHAT, 6, &draft("on its way"), Some(2))], &[]);
     assert_eq!(resumed.not_resent, []);
     assert_eq!(send_all(&mut replica), [3]);
@@ -321,7 +321,7 @@ fn snapshots_that_cannot_be_read_change_nothing() {
     let mut broken = chat(&[], 90);
     broken.state["status"] = json!("no number");
     assert!(replica.apply_snapshots(vec![broken]).is_err());
-    assert_eq!((shown(&replica), replica.last_seen()), (Some("mine"), 5));
+    assert_eq!((draft_text(&replica), replica.last_seen()), (Some("mine"), 5));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn an_action_that_ends_every_connection_is_given_up() {
     assert_eq!(send_all(&mut replica), [1]);
     let given_up = replica.apply_replay(&[], &[]).not_resent;
     assert_eq!(given_up[0].why, DropReason::SentTooOften);
-    assert_eq!((replica.pending().count(), shown(&replica)), (0, None));
+    assert_eq!((replica.pending().count(), draft_text(&replica)), (0, None));
 }
 
 #[test]

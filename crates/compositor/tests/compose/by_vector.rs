@@ -62,7 +62,7 @@ fn input(vector: &Value) -> Input {
 }
 
 /// The diagnostics that lowering tells, not we.
-const TOLD_LATER: [&str; 1] = ["V56"];
+const DIAGNOSED_LATER: [&str; 1] = ["V56"];
 
 #[test]
 fn every_vector_is_persisted_as_it_says() {
@@ -103,11 +103,11 @@ fn every_vector_is_persisted_as_it_says() {
         assert_eq!(composed.reaches_model, model_called, "{id}");
         let version = if id == "V61" { 2 } else { 1 };
         assert_eq!(composed.metadata["schema_version"], version, "{id}");
-        if let Value::Array(told) = &vector["diagnostics"]
-            && !TOLD_LATER.contains(&id)
+        if let Value::Array(expected) = &vector["diagnostics"]
+            && !DIAGNOSED_LATER.contains(&id)
         {
-            let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
-            assert_eq!(composed.diagnostics, told, "{id}");
+            let expected: Vec<&str> = expected.iter().filter_map(Value::as_str).collect();
+            assert_eq!(composed.diagnostics, expected, "{id}");
         }
         checked += 1;
     }

@@ -108,17 +108,17 @@ fn c_044_what_moves_is_followed_by_what_was_made_from_it() {
 
 #[test]
 fn c_045_a_slash_is_a_command_only_at_the_beginning() {
-    let said = |text: &str| json!([{"type": "text", "text": text}]);
+    let text_part = |text: &str| json!([{"type": "text", "text": text}]);
     check(
         "please run /compact later",
-        said("please run /compact later"),
+        text_part("please run /compact later"),
     );
-    check(" /compact", said(" /compact"));
-    check("/compact,", said("/compact,"));
-    check("/etc/hosts", said("/etc/hosts"));
-    check("\\/compact is a name", said("/compact is a name"));
-    check("\\/", said("/"));
-    check("a\\/b", said("a\\/b"));
+    check(" /compact", text_part(" /compact"));
+    check("/compact,", text_part("/compact,"));
+    check("/etc/hosts", text_part("/etc/hosts"));
+    check("\\/compact is a name", text_part("/compact is a name"));
+    check("\\/", text_part("/"));
+    check("a\\/b", text_part("a\\/b"));
 }
 
 #[test]

@@ -20,9 +20,9 @@ pub fn text(text: &str) {
     for part in &composed.parts {
         let part = part.object();
         if part["type"] == "text" && !part.contains_key("derived_from") {
-            let said = part["text"].as_str().unwrap();
-            let at = rest.find(said).expect("prose is said as it was typed");
-            rest = &rest[at + said.len()..];
+            let text = part["text"].as_str().unwrap();
+            let at = rest.find(text).expect("prose is said as it was typed");
+            rest = &rest[at + text.len()..];
         }
     }
     composes_to_itself(&world, &composed);

@@ -158,8 +158,8 @@ fn thousands_of_bad_attachments_are_told_in_few_words() {
         "data": "!", "range": {"start": {"line": 99, "character": 0}, "end": {"line": 99, "character": 0}}});
     let attachments: Vec<Value> = (0..5_000).map(|_| bad.clone()).collect();
     let composed = World::new().message(json!({"text": "x", "attachments": attachments}));
-    let told: usize = composed.diagnostics.iter().map(String::len).sum();
-    assert!(told < 20_000, "{told} bytes of diagnostics");
+    let diagnostic_bytes: usize = composed.diagnostics.iter().map(String::len).sum();
+    assert!(diagnostic_bytes < 20_000, "{diagnostic_bytes} bytes of diagnostics");
     assert_eq!(composed.parts.len(), 5_001);
 }
 

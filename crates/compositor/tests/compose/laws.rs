@@ -150,14 +150,14 @@ fn attachment() -> impl Strategy<Value = Value> {
     ];
     let kind = prop_oneof![simple, embedded, resource, other];
     let display = prop::sample::select(vec!["image", "directory", "selection", "skill", "é"]);
-    let told = (
+    let common_fields = (
         text(),
         option::of(range()),
         option::of(display),
         option::of(carried()),
         extra(),
     );
-    (kind, told).prop_map(|(mut it, (label, range, display, carried, extra))| {
+    (kind, common_fields).prop_map(|(mut it, (label, range, display, carried, extra))| {
         it["label"] = json!(label);
         if let Some(range) = range {
             it["range"] = range;
@@ -272,8 +272,8 @@ fn part() -> impl Strategy<Value = Value> {
         3 => text().prop_map(|text| json!({"type": "text", "text": text})),
         1 => file_ref, 1 => attached, 1 => stored, 1 => command, 1 => mention, 1 => context, 1 => odd
     ];
-    let told = (option::of(text()), option::weighted(0.2, 0..9_u64), extra());
-    (kind, told).prop_map(|(mut it, (anchor, derived_from, extra))| {
+    let common_fields = (option::of(text()), option::weighted(0.2, 0..9_u64), extra());
+    (kind, common_fields).prop_map(|(mut it, (anchor, derived_from, extra))| {
         if let (Some(anchor), true) = (anchor, it["type"] != "text") {
             it["anchor"] = json!(anchor);
         }
@@ -295,7 +295,7 @@ fn object(value: Value) -> Object {
 }
 
 /// What G-32 says, said once more: bodies without room, and those that are not what they claim, are references.
-fn externalised(message: &Object, mut room: InlineBudget) -> Object {
+fn externalised(message: &Object, mut budget: InlineBudget) -> Object {
     let mut message = message.clone();
     let attachments = message.get_mut("attachments");
     for it in attachments
@@ -325,8 +325,8 @@ fn externalised(message: &Object, mut room: InlineBudget) -> Object {
         });
         let bytes = decoded.unwrap_or_else(|_| data.as_bytes().to_vec());
         let size = bytes.len() as u64;
-        if is_known && size <= room.each_bytes && size <= room.left_bytes {
-            room.left_bytes -= size;
+        if is_known && size <= budget.each_bytes && size <= budget.left_bytes {
+            budget.left_bytes -= size;
             continue;
         }
         use sha2::{Digest as _, Sha256};

@@ -41,8 +41,8 @@ fn c_061_and_c_064_a_skill_that_nobody_has_is_flagged_and_told() {
         values(&composed)[1],
         json!({"type": "mention", "target": target})
     );
-    let told = ["mention: unknown skill 'nope' (dropped from model view)"];
-    assert_eq!(composed.diagnostics, told);
+    let diagnostics = ["mention: unknown skill 'nope' (dropped from model view)"];
+    assert_eq!(composed.diagnostics, diagnostics);
     // Whoever says that it is there, or not, is not believed.
     let forged = json!([
         {"type": "mention", "target": {"kind": "skill", "name": "known", "unresolved": true}},
@@ -54,7 +54,7 @@ fn c_061_and_c_064_a_skill_that_nobody_has_is_flagged_and_told() {
         json!({"kind": "skill", "name": "known"})
     );
     assert_eq!(values(&composed)[1]["target"], target);
-    assert_eq!(composed.diagnostics, told);
+    assert_eq!(composed.diagnostics, diagnostics);
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn c_065_a_context_is_what_it_is_at_submit() {
         values(&composed)[1],
         json!({"type": "mention", "target": target})
     );
-    let told = ["mention: context 'cursor' does not resolve (dropped)"];
-    assert_eq!(composed.diagnostics, told);
+    let diagnostics = ["mention: context 'cursor' does not resolve (dropped)"];
+    assert_eq!(composed.diagnostics, diagnostics);
 }
 
 #[test]

@@ -9,8 +9,8 @@ fn range(start: (u64, u64), end: (u64, u64)) -> Value {
     json!({"start": position(start), "end": position(end)})
 }
 
-fn simple(label: &str, shown: &str, range: Value) -> Value {
-    let mut it = json!({"type": "simple", "label": label, "modelRepresentation": shown});
+fn simple(label: &str, representation: &str, range: Value) -> Value {
+    let mut it = json!({"type": "simple", "label": label, "modelRepresentation": representation});
     if !range.is_null() {
         it["range"] = range;
     }
@@ -28,12 +28,12 @@ fn only(attachment: Value) -> Value {
 /// What stands where: texts as they are, attachments as what they cover.
 fn order(text: &str, attachments: Value) -> Vec<String> {
     let parts = parts(text, attachments);
-    let told = |part: &Value| match (&part["anchor"], &part["ahp"]["label"]) {
+    let describe = |part: &Value| match (&part["anchor"], &part["ahp"]["label"]) {
         (Value::String(anchor), label) => format!("[{}={anchor}]", label.as_str().unwrap_or("")),
         (_, Value::String(label)) => format!("[{label}]"),
         _ => part["text"].as_str().unwrap_or("?").to_owned(),
     };
-    parts.as_array().unwrap().iter().map(told).collect()
+    parts.as_array().unwrap().iter().map(describe).collect()
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn what_nobody_knows_is_kept_whole_with_its_label() {
         );
     }
     for attachment in [json!(5), json!(null), json!([]), json!({})] {
-        let kept = json!({"type": "ahp-attachment", "attachment": attachment});
-        assert_eq!(only(attachment), kept);
+        let expected = json!({"type": "ahp-attachment", "attachment": attachment});
+        assert_eq!(only(attachment), expected);
     }
 }
 

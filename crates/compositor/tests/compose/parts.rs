@@ -136,8 +136,8 @@ fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
             "{input:?}"
         );
     }
-    let said = ComposeRefusal::EmptyMessage.to_string();
-    assert!(said.starts_with("empty_message"), "{said}");
+    let text = ComposeRefusal::EmptyMessage.to_string();
+    assert!(text.starts_with("empty_message"), "{text}");
     assert!(compose(Input::Text(" ".to_owned()), &environment).is_ok());
 }
 
@@ -205,11 +205,11 @@ fn c_085_every_message_has_a_version_and_a_newer_one_keeps_its_own() {
         compose_plain(&object(message)).metadata["schema_version"],
         1
     );
-    for (told, kept) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
-        let metadata = object(json!({"schema_version": told, "queued_at": 5}));
+    for (version, stored) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
+        let metadata = object(json!({"schema_version": version, "queued_at": 5}));
         let parts = vec![json!({"type": "text", "text": "x"})];
         let composed = compose(Input::Parts { parts, metadata }, &world.environment()).unwrap();
-        assert_eq!(composed.metadata["schema_version"], kept);
+        assert_eq!(composed.metadata["schema_version"], stored);
         assert_eq!(composed.metadata["queued_at"], 5);
     }
 }
@@ -223,8 +223,8 @@ fn c_086_and_c_087_unknown_parts_are_additive() {
     let composed = World::new().parts(parts.clone());
     assert_eq!(values(&composed), parts);
     assert!(composed.reaches_model);
-    let told = ["part: one of type 'file-ref' cannot be read (kept unchanged)"];
-    assert_eq!(composed.diagnostics, told);
+    let diagnostics = ["part: one of type 'file-ref' cannot be read (kept unchanged)"];
+    assert_eq!(composed.diagnostics, diagnostics);
     let view = composed.parts[0].view();
     let text = Some("Which one?");
     assert_eq!(view, View::Unknown { kind: "poll", text });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bodies::{MP4, PDF, PNG, WAV, attached, by_type, described};
 use crate::vectors::{Memory, parts};
-use crate::{chat, shown};
+use crate::{chat, lower_for};
 
 #[test]
 fn c030_each_class_goes_natively_where_it_is_taken_and_is_described_elsewhere() {
@@ -91,7 +91,7 @@ fn documents_in_the_shapes_of_each_target() {
     let url = format!("data:application/pdf;base64,{data}");
     let source = json!({"type": "base64", "media_type": "application/pdf", "data": data});
     let of = |target| {
-        shown(target, &part, &mut Memory::default())
+        lower_for(target, &part, &mut Memory::default())
             .blocks
             .remove(0)
     };
@@ -130,7 +130,7 @@ fn only_what_is_selected_of_a_text_is_shown() {
     let select = |start: u64, end: u64, column: u64| {
         let mut part = attached("a.txt", "text/plain", b"1\n2\n3\n");
         part["selection"] = json!({"range": {"start": {"line": start, "character": 0}, "end": {"line": end, "character": column}}});
-        shown(Target::OpenaiChat, &json!([part]), &mut Memory::default())
+        lower_for(Target::OpenaiChat, &json!([part]), &mut Memory::default())
     };
     assert_eq!(select(1, 1, 1).blocks[0]["text"], "a.txt:2-2\n```\n2\n```");
     assert_eq!(
@@ -153,7 +153,7 @@ fn only_what_is_selected_of_a_text_is_shown() {
 #[test]
 fn c031_bytes_that_a_model_cannot_use_are_described() {
     let psd = json!({"type": "file-attachment", "name": "design.psd", "mime": "image/vnd.adobe.photoshop", "size": 12_000_000});
-    let lowered = shown(Target::Anthropic, &json!([psd]), &mut Memory::default());
+    let lowered = lower_for(Target::Anthropic, &json!([psd]), &mut Memory::default());
     let expected = described("design.psd", "image/vnd.adobe.photoshop", 12_000_000);
     assert_eq!(lowered.blocks[0]["text"], expected);
     assert!(lowered.diagnostics.is_empty(), "nothing was lost");
@@ -178,18 +178,18 @@ fn c032_what_is_described_can_be_reached() {
         .staged
         .insert("z.zip".to_owned(), "attachments/z.zip".to_owned());
     let zip = attached("z.zip", "application/zip", b"PK\x03\x04");
-    let lowered = shown(Target::OpenaiChat, &json!([zip]), &mut sources);
+    let lowered = lower_for(Target::OpenaiChat, &json!([zip]), &mut sources);
     let expected = "<file_attachment name=\"z.zip\" mime=\"application/zip\" size=\"4\" path=\"attachments/z.zip\"/>";
     assert_eq!(lowered.blocks[0]["text"], expected);
-    let told = "attachment: 'z.zip': openai_chat does not accept binary (described instead)";
-    assert_eq!(lowered.diagnostics, [told]);
+    let diagnostic = "attachment: 'z.zip': openai_chat does not accept binary (described instead)";
+    assert_eq!(lowered.diagnostics, [diagnostic]);
 }
 
 #[test]
 fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
     let bad = json!({"type": "file-attachment", "name": "a.png", "mime": "image/png", "data": "iVBO Rw0=", "size": 4});
     let gone = json!({"type": "file-attachment", "name": "b.png", "mime": "image/png", "content_id": "sha256:00", "size": 8});
-    let lowered = shown(
+    let lowered = lower_for(
         Target::OpenaiChat,
         &json!([bad, gone]),
         &mut Memory::default(),
@@ -214,7 +214,7 @@ fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
 #[test]
 fn c036_a_body_is_what_its_bytes_are() {
     let jpeg = attached("a.png", "image/png", b"\xff\xd8\xff\xe0");
-    let block = shown(Target::Anthropic, &json!([jpeg]), &mut Memory::default())
+    let block = lower_for(Target::Anthropic, &json!([jpeg]), &mut Memory::default())
         .blocks
         .remove(0);
     assert_eq!(block["source"]["media_type"], "image/jpeg");
@@ -305,7 +305,7 @@ fn c084_without_native_media_there_are_descriptors_joined_into_one_text() {
 fn sounds_have_names_for_two_formats() {
     let of = |mime: &str, body: &[u8]| {
         let part = json!([attached("a", mime, body)]);
-        shown(Target::OpenaiChat, &part, &mut Memory::default())
+        lower_for(Target::OpenaiChat, &part, &mut Memory::default())
             .blocks
             .remove(0)
     };

@@ -21,7 +21,7 @@ use serde_json::Value;
 use vectors::Memory;
 
 /// What the built-in capability map lets a target get of parts.
-fn shown(target: Target, parts: &Value, sources: &mut Memory) -> Lowered {
+fn lower_for(target: Target, parts: &Value, sources: &mut Memory) -> Lowered {
     let parts: Vec<Part> = vectors::parts(parts);
     let capabilities = Capabilities::built_in(target);
     lower(&parts, &BTreeMap::new(), target, &capabilities, sources)
@@ -29,7 +29,7 @@ fn shown(target: Target, parts: &Value, sources: &mut Memory) -> Lowered {
 
 /// The texts that Chat Completions is shown, other blocks by their type.
 fn chat(parts: &Value, sources: &mut Memory) -> Vec<String> {
-    let blocks = shown(Target::OpenaiChat, parts, sources).blocks;
+    let blocks = lower_for(Target::OpenaiChat, parts, sources).blocks;
     let text = |block: Value| match &block["text"] {
         Value::String(text) => text.clone(),
         _ => format!("({})", block["type"].as_str().unwrap()),

@@ -8,7 +8,7 @@ use compositor::resolve::{InlineLimits, Resolved, WhyOmitted, resolve, resolve_a
 use serde_json::{Value, json};
 
 use crate::vectors::{Lies, Memory, parts};
-use crate::{chat, shown};
+use crate::{chat, lower_for};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
@@ -93,7 +93,7 @@ fn c014_three_ways_to_end_a_line_and_the_last_one_begins_none() {
 fn c015_an_end_past_the_file_is_clamped_and_told() {
     let mut sources = Memory::default().with_file("a", "x\ny\n");
     let part = json!([path_ref("a", Some(lines(2, 99)))]);
-    let lowered = shown(Target::OpenaiChat, &part, &mut sources);
+    let lowered = lower_for(Target::OpenaiChat, &part, &mut sources);
     assert_eq!(lowered.blocks[0]["text"], "a:2-2\n```\ny\n```");
     assert_eq!(
         lowered.diagnostics,
@@ -145,7 +145,7 @@ fn c016_a_whole_file_has_no_range_in_its_name_and_no_at_sign() {
 fn c016_a_range_of_a_picture_is_ignored_and_told() {
     let mut sources = Memory::default().with_file("a", PNG);
     let part = json!([path_ref("a", Some(lines(1, 2)))]);
-    let lowered = shown(Target::Anthropic, &part, &mut sources);
+    let lowered = lower_for(Target::Anthropic, &part, &mut sources);
     assert_eq!(lowered.blocks[0]["type"], "image");
     assert_eq!(
         lowered.diagnostics,
@@ -231,13 +231,13 @@ fn c019_what_cannot_be_reached_is_told_and_the_part_stays() {
             [expected]
         );
     }
-    let told = shown(
+    let diagnostics = lower_for(
         Target::Gemini,
         &json!([path_ref("gone", None)]),
         &mut sources,
     )
     .diagnostics;
-    assert_eq!(told, ["file: 'gone': not_found"]);
+    assert_eq!(diagnostics, ["file: 'gone': not_found"]);
 }
 
 #[test]
@@ -270,16 +270,16 @@ fn c021_what_was_frozen_is_sent_again_whatever_the_file_holds_by_now() {
     let mut sources = Memory::default().with_file("a", "first\n");
     let limits = InlineLimits::default();
     let resolved = resolve(&part, &mut sources, &limits).unwrap();
-    let kept = resolved.to_stored();
-    let about = Value::Object(kept.about.clone()).to_string();
+    let stored = resolved.to_stored();
+    let about = Value::Object(stored.about.clone()).to_string();
     assert!(!about.contains("first"), "the body is kept apart: {about}");
     assert_eq!(
-        Resolved::from_stored(kept.clone()).as_ref(),
+        Resolved::from_stored(stored.clone()).as_ref(),
         Some(&resolved)
     );
 
     let mut sources = Memory::default().with_file("a", "second\n");
-    let stored = BTreeMap::from([(0, Resolved::from_stored(kept).unwrap())]);
+    let stored = BTreeMap::from([(0, Resolved::from_stored(stored).unwrap())]);
     let capabilities = Capabilities::built_in(Target::OpenaiChat);
     let parts = [part];
     let again = lower(
@@ -325,8 +325,8 @@ fn c062_a_mention_of_a_file_is_a_reference_to_it() {
     let reference = json!([path_ref("a", Some(lines(2, 2)))]);
     for target in Target::ALL {
         let mut sources = Memory::default().with_file("a", "x\ny\n");
-        let one = shown(target, &mention, &mut sources);
-        assert_eq!(one, shown(target, &reference, &mut sources));
+        let one = lower_for(target, &mention, &mut sources);
+        assert_eq!(one, lower_for(target, &reference, &mut sources));
     }
 }
 
@@ -417,7 +417,7 @@ fn an_agent_is_given_links_to_whole_files_and_the_lines_of_slices() {
     let link = |uri: &str, name: &str, mime: &str, size: u64| json!({"type": "resource_link", "uri": uri, "name": name, "mimeType": mime, "size": size});
     let lines =
         json!({"uri": "file:///ws/src/a%20b.ts#L2:3", "mimeType": "text/plain", "text": "y\nz\n"});
-    let blocks = shown(Target::Acp, &parts, &mut sources).blocks;
+    let blocks = lower_for(Target::Acp, &parts, &mut sources).blocks;
     assert_eq!(
         blocks,
         [

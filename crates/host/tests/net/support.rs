@@ -76,7 +76,7 @@ impl Host {
     }
 
     /// The method of the next message.
-    pub async fn hears(&mut self) -> String {
+    pub async fn receive(&mut self) -> String {
         match self.input().await {
             Input::Received {
                 message: wire::Incoming::Notification { method, .. },
@@ -86,7 +86,7 @@ impl Host {
         }
     }
 
-    pub async fn hears_gone(&mut self, who: PeerId) {
+    pub async fn receive_gone(&mut self, who: PeerId) {
         match self.input().await {
             Input::Disconnected { peer } => assert_eq!(peer, who),
             other => panic!("expected a farewell, not {other:?}"),
@@ -149,7 +149,7 @@ impl Client {
         self.bytes(&masked(first, payload.as_ref())).await;
     }
 
-    pub async fn says(&mut self, method: &str) {
+    pub async fn notify(&mut self, method: &str) {
         self.frame(0x81, notification(method)).await;
     }
 

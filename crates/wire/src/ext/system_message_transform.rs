@@ -162,14 +162,14 @@ mod tests {
     use super::*;
 
     fn field(sections: &[&str]) -> Option<OptIn> {
-        said(Carrier::Field, sections)
+        opt_in(Carrier::Field, sections)
     }
 
     fn extension(sections: &[&str]) -> Option<OptIn> {
-        said(Carrier::Extension, sections)
+        opt_in(Carrier::Extension, sections)
     }
 
-    fn said(carrier: Carrier, sections: &[&str]) -> Option<OptIn> {
+    fn opt_in(carrier: Carrier, sections: &[&str]) -> Option<OptIn> {
         let sections = sections.iter().map(|id| (*id).to_owned()).collect();
         Some(OptIn { carrier, sections })
     }

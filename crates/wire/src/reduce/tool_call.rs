@@ -113,8 +113,8 @@ fn step(
 /// The call in another state: without what belongs to a state, except what is carried.
 fn enter(call: &Object, status: &str, carried: &[&str]) -> Object {
     let stays = |field: &str| !STATE_FIELDS.contains(&field) || carried.contains(&field);
-    let kept = call.iter().filter(|(field, _)| stays(field));
-    let mut next: Object = kept
+    let common = call.iter().filter(|(field, _)| stays(field));
+    let mut next: Object = common
         .map(|(field, value)| (field.clone(), value.clone()))
         .collect();
     next.insert("status".to_owned(), json!(status));

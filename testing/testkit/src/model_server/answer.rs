@@ -108,8 +108,8 @@ impl Answer {
     }
 
     /// Text, one chunk for each piece.
-    pub fn says<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::stream().then_says(texts)
+    pub fn streams<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::stream().then_streams(texts)
     }
 
     pub fn thinks<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
@@ -129,7 +129,7 @@ impl Answer {
     }
 
     /// Text again and again, until nobody reads any more.
-    pub fn says_forever(text: &str) -> Self {
+    pub fn streams_forever(text: &str) -> Self {
         let mut answer = Self::stream();
         answer.steps.push(Step::WritesForever(event(&chunk(
             &json!({"content": text}),
@@ -192,7 +192,7 @@ impl Answer {
         Self::document(&json!({"object": "list", "data": models}))
     }
 
-    pub fn then_says<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn then_streams<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let delta = |text| json!({"content": text});
         texts
             .into_iter()

@@ -25,9 +25,9 @@ pub(super) struct Capture {
 impl Capture {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        let room = WHOLE_BYTES_MAX - self.whole.len();
-        let (kept, rest) = bytes.split_at(bytes.len().min(room));
-        self.whole.extend_from_slice(kept);
+        let space = WHOLE_BYTES_MAX - self.whole.len();
+        let (fitting, rest) = bytes.split_at(bytes.len().min(space));
+        self.whole.extend_from_slice(fitting);
         if !rest.is_empty() {
             self.tail.extend_from_slice(rest);
             // Cut now and then, not at every push.
@@ -133,9 +133,9 @@ mod tests {
         let text = long.for_model();
         assert!(!text.contains('\u{fffd}'));
         assert!(text.starts_with("äx") && text.ends_with("äx"));
-        let shown: usize = text.lines().step_by(2).map(str::len).sum();
+        let shown_bytes: usize = text.lines().step_by(2).map(str::len).sum();
         let left_out = text.lines().nth(1).unwrap();
-        let expected = format!("[{} bytes left out", group_digits(60_000 - shown as u64));
+        let expected = format!("[{} bytes left out", group_digits(60_000 - shown_bytes as u64));
         assert!(left_out.starts_with(&expected), "{left_out}");
         assert!(long.live().len() < LIVE_BYTES_MAX + 100);
         assert!(!long.live().contains('\u{fffd}'));
