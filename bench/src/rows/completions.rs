@@ -70,14 +70,14 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 
 fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
     let times = if harness.quick { 2 } else { 10 };
-    let (names, paths, found) = subjects();
+    let (names, paths, discovered) = subjects();
     let start = now_ns();
     for _ in 0..times {
         for query in QUERIES {
             match subject {
                 Subject::Completion => {
                     let text = format!("look at @{query}");
-                    let items = items_from_memory(&text, text.len() as u64, found, paths)?;
+                    let items = items_from_memory(&text, text.len() as u64, discovered, paths)?;
                     ensure!(
                         items.is_empty() == (query == "zzyzx"),
                         "{query}: {}",

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_a_host_that_is_gone() {
+    async fn asking_ends_when_the_host_is_gone() {
         let (sink, replies, received) = sink();
         let host = async move { drop(received) };
         let (reply, ()) = tokio::join!(sink.ask(AgentEvent::SteerPoint { steer: 7 }), host);
@@ -274,7 +274,7 @@ mod tests {
 
     #[tokio::test]
     #[should_panic(expected = "nobody answers")]
-    async fn an_event_that_nobody_answers_cannot_be_asked() {
+    async fn asking_with_an_event_that_has_no_reply_panics() {
         let (sink, ..) = sink();
         let _ = sink.ask(AgentEvent::Title("t".to_owned())).await;
     }

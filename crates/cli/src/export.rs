@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_to_do() {
+    fn a_missing_session_is_reported_with_a_hint() {
         let data = tempfile::tempdir().unwrap();
         let uri = ChannelUri::parse("scripted:/none").unwrap();
         let error = find_session(data.path(), &uri).unwrap_err();

@@ -136,7 +136,7 @@ fn a_call_is_confirmed_in_place() {
 }
 
 #[test]
-fn a_question_somebody_else_answers_goes_away() {
+fn a_question_answered_by_another_client_disappears() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     let mut bob = join(&host, "bob", &ann);
@@ -149,7 +149,7 @@ fn a_question_somebody_else_answers_goes_away() {
 }
 
 #[test]
-fn a_denial_says_what_to_do_instead() {
+fn a_denial_can_carry_a_suggestion() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("tool");
@@ -256,7 +256,7 @@ fn the_agent_is_steered_while_it_works() {
 }
 
 #[test]
-fn what_is_half_typed_is_kept_and_gone_once_it_is_sent() {
+fn a_draft_is_stored_and_removed_once_it_is_sent() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("hello");
@@ -328,7 +328,7 @@ fn a_failed_turn_is_resumed() {
 }
 
 #[test]
-fn a_host_that_dies_and_comes_back_is_found_again() {
+fn the_chat_reconnects_after_the_host_restarts() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("hello");
@@ -369,7 +369,7 @@ fn a_question_of_a_worker_is_pointed_out_and_answered_there() {
 }
 
 #[test]
-fn what_an_agent_says_cannot_control_the_terminal() {
+fn agent_text_cannot_control_the_terminal() {
     let host = scripted(&json!([{"steps": [
         {"say": ["\u{1b}]0;own", "ed\u{7}", "\u{1b}[2J\u{1b}[31m", "harmless"]},
         {"tool": {"name": "x", "display": "a\u{1b}[41mb", "input": {"c": "\u{9b}2J\u{202e}d"}, "confirm": "ask"}},

@@ -169,7 +169,7 @@ fn every_vector_comes_out_of_the_binary_as_it_is_written() {
 }
 
 #[test]
-fn a_message_that_says_nothing_is_refused() {
+fn an_empty_message_is_refused() {
     let workspace = tempfile::tempdir().unwrap();
     let only_context =
         json!([{"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1}]);
@@ -184,7 +184,7 @@ fn a_message_that_says_nothing_is_refused() {
 }
 
 #[test]
-fn plain_text_is_shown_in_words_and_nothing_is_written() {
+fn plain_text_is_printed_and_nothing_is_written() {
     let workspace = tempfile::tempdir().unwrap();
     put(&workspace.path().join("a.txt"), "one\ntwo\n");
     let output = compose(

@@ -56,7 +56,9 @@ async fn run_to_json(command: Command) -> Value {
 /// Says three things: a mention, a command and a picture; the turns' ids.
 async fn talks(ann: &mut ChatClient, server: &ModelServer) -> [String; 3] {
     server.answers(["Seen.", "Hello!", "A cat."].map(|answer| Answer::streams([answer])));
-    let mentions = ann.sends_message("see @file:a.txt and @file:gone.txt").await;
+    let mentions = ann
+        .sends_message("see @file:a.txt and @file:gone.txt")
+        .await;
     ann.turn_over().await;
     let commands = ann.sends_message("/greet Bob").await;
     ann.turn_over().await;
@@ -69,7 +71,7 @@ async fn talks(ann: &mut ChatClient, server: &ModelServer) -> [String; 3] {
 }
 
 #[tokio::test]
-async fn what_was_said_and_shown_is_there_with_the_host_and_without() {
+async fn messages_and_lowerings_are_inspected_with_and_without_a_host() {
     let server = ModelServer::start().await;
     let host = start(&server).await;
     let mut ann = arrives(&host).await;
@@ -139,7 +141,7 @@ async fn what_was_said_and_shown_is_there_with_the_host_and_without() {
 
 // C-080: what a user said is on disk before any model is asked
 #[tokio::test]
-async fn a_host_that_is_killed_while_the_model_is_asked_keeps_what_was_said() {
+async fn a_host_killed_during_a_model_request_has_stored_the_message() {
     let server = ModelServer::start().await;
     let host = start(&server).await;
     let mut ann = arrives(&host).await;

@@ -283,7 +283,9 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
     let gate = Gate::new();
     server.answers([
-        Answer::streams(["Looking."]).then_calls([read]).waits(&gate),
+        Answer::streams(["Looking."])
+            .then_calls([read])
+            .waits(&gate),
         Answer::calls([bash(TREE)]),
     ]);
     let data = tempfile::tempdir().unwrap();
@@ -386,7 +388,10 @@ impl Drop for Unserved {
 #[tokio::test]
 async fn a_model_on_the_command_line_is_all_it_takes() {
     let server = ModelServer::start().await;
-    server.answers([Answer::calls([bash("echo ran")]), Answer::streams(["It ran."])]);
+    server.answers([
+        Answer::calls([bash("echo ran")]),
+        Answer::streams(["It ran."]),
+    ]);
     let data = Unserved(tempfile::tempdir().unwrap());
     let mut command = greenroom(data.0.path());
     command.args(["chat", "--plain", "--model", &model_of(&server)]);

@@ -57,7 +57,9 @@ impl Drop for Served {
 }
 
 fn sections(message: &Value) -> Value {
-    let text = message["text"].as_str().unwrap_or_else(|| panic!("{message}"));
+    let text = message["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{message}"));
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -137,7 +139,7 @@ fn a_pack_rewrites_what_it_may_and_the_operator_sees_it() {
 }
 
 #[test]
-fn what_cannot_be_shown_or_served_is_told() {
+fn unusable_arguments_are_reported() {
     let host = Host::start();
     let missing = host.run(&["inspect", "scripted:/none", "--prompt"]);
     assert_eq!(missing.status.code(), Some(1));

@@ -161,7 +161,7 @@ async fn an_application_that_does_not_read_loses_the_connection_not_a_message() 
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_in_words() {
+async fn an_unreachable_host_is_reported_with_a_hint() {
     let (listener, target) = listener().await;
     let refusal = async {
         use tokio::io::AsyncWriteExt;
@@ -186,7 +186,10 @@ async fn what_cannot_be_reached_is_told_in_words() {
     tokio::join!(refusal, app);
     drop(listener);
     let refused = Connection::connect(&target).await.unwrap_err();
-    assert!(refused.to_string().contains("`greenroom serve`"), "{refused}");
+    assert!(
+        refused.to_string().contains("`greenroom serve`"),
+        "{refused}"
+    );
     for url in ["http://127.0.0.1/", "wss://127.0.0.1/", "nonsense"] {
         let target = Target {
             url: url.to_owned(),

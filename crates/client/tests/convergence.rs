@@ -84,7 +84,7 @@ fn story(first: &[u8], steps: &[Vec<u8>]) {
 
 proptest! {
     #[test]
-    fn all_agree_when_everything_has_been_said(
+    fn all_replicas_agree_at_the_end(
         first in vec(any::<u8>(), 0..4),
         steps in vec(vec(any::<u8>(), 0..14), 0..160),
     ) {

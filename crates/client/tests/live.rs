@@ -233,7 +233,7 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
 }
 
 #[tokio::test]
-async fn the_answer_to_a_subscription_is_taken_in_its_place_among_the_actions() {
+async fn the_answer_to_a_subscription_is_processed_in_order_with_the_actions() {
     const ACTIONS: u64 = 300;
     let (listener, target) = listener().await;
     let activity = |seq: u64| json!({"type": "chat/activityChanged", "activity": seq.to_string()});
@@ -309,7 +309,9 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
             requests.push(read(&mut peer).await);
         }
         // Which of the two goes first is not told; the order of what was dispatched is.
-        let left = requests.iter().position(|request| request["method"] == "unsubscribe");
+        let left = requests
+            .iter()
+            .position(|request| request["method"] == "unsubscribe");
         let left = requests.remove(left.expect("it was left while the reconnect was under way"));
         assert_eq!(left["params"]["channel"], CHAT);
         for (request, expected) in requests.iter().zip([1, 2]) {
@@ -387,7 +389,10 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
             while let Some(Ok(Message::Text(text))) = peer.next().await {
                 let message: Value = serde_json::from_str(&text).unwrap();
                 if message["method"] != "ping" {
-                    assert_eq!((&message["id"], &message["result"]), (&json!(7), &json!("told")));
+                    assert_eq!(
+                        (&message["id"], &message["result"]),
+                        (&json!(7), &json!("told"))
+                    );
                     return;
                 }
                 let pong = json!({"jsonrpc": "2.0", "id": message["id"], "result": null});

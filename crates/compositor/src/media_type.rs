@@ -86,7 +86,7 @@ pub fn classify(mime: &str, bytes: &[u8]) -> MediaType {
         (Class::Text, _) => kind(Class::Unknown, OCTET_STREAM),
         // A container that we do not know from the outside may be another's format: a film may be called a sound.
         (Class::Audio, Some("video/mp4" | "video/webm")) => kind(Class::Audio, &claimed),
-        (_, Some(found)) => kind(Class::of_mime(found), found),
+        (_, Some(actual)) => kind(Class::of_mime(actual), actual),
         (Class::Unknown, None) if claimed == OCTET_STREAM && text.is_some_and(is_prose) => {
             kind(Class::Text, "text/plain")
         }

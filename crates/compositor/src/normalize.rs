@@ -335,15 +335,15 @@ impl Normalizer<'_, '_> {
         if self.sampled.contains(&name) {
             return;
         }
-        let found = self.environment.contexts.get(&name);
-        let found = found.filter(|parts| !parts.is_empty());
-        let Some(found) = found else {
+        let context_parts = self.environment.contexts.get(&name);
+        let context_parts = context_parts.filter(|parts| !parts.is_empty());
+        let Some(context_parts) = context_parts else {
             let name = quoted(&name);
             return self
                 .diagnostics
                 .report(|| format!("mention: context {name} does not resolve (dropped)"));
         };
-        for context in found {
+        for context in context_parts {
             let mut context = context.object().clone();
             context.insert("derived_from".to_owned(), json!({"part": origin}));
             self.add_editor_context(context);

@@ -46,13 +46,13 @@ pub fn preview(
         .to_string_lossy()
         .into_owned();
     let directories = [file_uri::uri_of(directory.as_bytes())];
-    let found = discover(&directories);
-    let skills = found.skills.iter().map(|skill| skill.name.clone());
+    let discovered = discover(&directories);
+    let skills = discovered.skills.iter().map(|skill| skill.name.clone());
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
         input,
         &Environment {
-            catalogue: &found.catalogue,
+            catalogue: &discovered.catalogue,
             skills: &skills.collect(),
             contexts: &BTreeMap::new(),
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
@@ -71,13 +71,17 @@ pub fn preview(
     let limits = InlineLimits::default();
     let mut resolved = BTreeMap::new();
     for (index, part) in composed.parts.iter().enumerate() {
-        if let Some(found) = resolve(part, &mut sources, &limits) {
-            resolved.insert(index, found);
+        if let Some(discovered) = resolve(part, &mut sources, &limits) {
+            resolved.insert(index, discovered);
         }
     }
     let mut preview = Preview {
         parts: composed.parts,
-        diagnostics: found.warnings.iter().map(ToString::to_string).collect(),
+        diagnostics: discovered
+            .warnings
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         lowered: Vec::new(),
     };
     preview.diagnostics.extend(composed.diagnostics);
@@ -110,8 +114,8 @@ struct PreviewStore<'a> {
 impl ContentStore for PreviewStore<'_> {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let mut bodies = self.bodies.iter();
-        let found = bodies.find(|body| body.content_id == content_id)?;
-        Some(found.bytes.clone())
+        let discovered = bodies.find(|body| body.content_id == content_id)?;
+        Some(discovered.bytes.clone())
     }
 
     fn staged(&mut self, _: &Part) -> Option<String> {

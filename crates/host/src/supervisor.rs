@@ -46,7 +46,7 @@ impl Supervisor {
             let _readiness = readiness;
             task.finish_boot(boot).await;
             // Nobody waits for this if the host was told to stop meanwhile.
-            let _nobody_waits = report_booted.send(());
+            let _receiver_gone = report_booted.send(());
             task.run(stopped).await;
         });
         Self {

@@ -364,7 +364,7 @@ fn what_a_tool_call_has_beyond_the_types_survives_every_step() {
 }
 
 #[test]
-fn a_turn_keeps_its_message_and_parts_through_error_and_resume() {
+fn a_turn_has_its_message_and_parts_after_error_and_resume() {
     let error =
         json!({"kind": "error", "error": {"errorType": "e", "message": "m"}, "resumable": true});
     let actions = [

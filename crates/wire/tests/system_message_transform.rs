@@ -53,7 +53,7 @@ fn an_entry_without_one_has_none() {
 }
 
 #[test]
-fn a_later_entry_replaces_or_withdraws_it_and_keeps_its_place() {
+fn a_later_entry_replaces_or_withdraws_it_in_the_same_position() {
     let mut state = session(json!([entry("a", Some(json!(["tone"]))), entry("b", None)]));
     set(&mut state, &entry("a", Some(json!(["safety", "unknown"]))));
     assert_eq!(opted_in(&state, 0), wants(&["safety", "unknown"]));

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn fitted_pictures_are_cached_as_long_as_there_is_room() {
+    fn fitted_pictures_are_cached_up_to_a_bound() {
         let mut cache = FittedCache::new();
         let third = CACHE_BYTES_MAX / 3;
         for name in 0..3 {

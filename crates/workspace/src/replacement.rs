@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_is_there_instead() {
+    fn an_error_quotes_the_nearest_match() {
         let text = "fn a() {\n    one();\n}\nfn b() {\n    two();\n}\n";
         let not_found = ReplacementError::NotFound;
         let ambiguous = |occurrences, lines: &[usize]| ReplacementError::Ambiguous {

@@ -132,7 +132,8 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
         json!(attachment.meta),
         json!({"compositor/part": {"type": "command", "id": "/review"}})
     );
-    fixture.until("👍 @main", |inserted| inserted == ["@file:src/main.rs "])
+    fixture
+        .until("👍 @main", |inserted| inserted == ["@file:src/main.rs "])
         .await;
     let items = fixture.ask("👍 @main").await.unwrap();
     assert_eq!(
@@ -152,7 +153,8 @@ async fn an_edited_command_is_there_soon() {
         ".claude/commands/deploy.md",
         "Deploy.",
     );
-    fixture.until("/deplo", |inserted| inserted == ["/deploy "])
+    fixture
+        .until("/deplo", |inserted| inserted == ["/deploy "])
         .await;
     // While the host runs nobody is told of a directory that went away.
     std::fs::remove_dir_all(fixture.directory.path().join(".claude")).unwrap();
@@ -173,22 +175,27 @@ async fn h_241_what_makes_no_sense_is_refused_and_what_is_unknown_has_no_items()
         json!(u64::MAX),
     ] {
         assert_eq!(
-            fixture.refused(asked(chat, "userMessage", "/", offset)).await,
+            fixture
+                .refused(asked(chat, "userMessage", "/", offset))
+                .await,
             -32602
         );
     }
     assert_eq!(
-        fixture.refused(asked(ROOT, "userMessage", "/", json!(1)))
+        fixture
+            .refused(asked(ROOT, "userMessage", "/", json!(1)))
             .await,
         -32602
     );
     assert_eq!(
-        fixture.refused(asked("ahp-session:/none", "userMessage", "/", json!(1)))
+        fixture
+            .refused(asked("ahp-session:/none", "userMessage", "/", json!(1)))
             .await,
         -32001
     );
     assert_eq!(
-        fixture.refused(asked("ahp-chat:/none", "userMessage", "/", json!(1)))
+        fixture
+            .refused(asked("ahp-chat:/none", "userMessage", "/", json!(1)))
             .await,
         -32008
     );

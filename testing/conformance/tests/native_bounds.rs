@@ -1,15 +1,15 @@
 //! The native agent at its edges: long outputs, endless circles, several chats at once, strange places.
 
 use conformance::native::{
-    ChatClient, NativeHarness, SESSION, bash, calls_of, ends, error_of, messages, texts_in,
-    script_of,
+    ChatClient, NativeHarness, SESSION, bash, calls_of, ends, error_of, messages, script_of,
+    texts_in,
 };
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
 #[tokio::test]
-async fn a_long_output_is_told_in_part_and_kept_whole() {
+async fn a_long_output_is_sent_in_part_and_stored_whole() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let answers = [Answer::calls([bash("seq 1 100000")]), ends()];
     let turn = harness.talk("count", answers).await;

@@ -299,7 +299,7 @@ async fn read_only_reads_and_refuses_the_rest_without_asking() {
 }
 
 #[tokio::test]
-async fn the_mode_can_be_changed_in_mid_session_and_is_kept() {
+async fn the_mode_can_be_changed_during_a_session_and_is_stored() {
     let mut harness = NativeHarness::start().await;
     sets_permissions(&mut harness, "full-access").await;
     let turn = unasked(&mut harness, bash("touch free.txt")).await;
@@ -429,7 +429,7 @@ async fn two_edits_of_one_file_that_were_both_approved_are_both_made() {
 }
 
 #[tokio::test]
-async fn edits_that_collide_are_made_once_and_the_model_is_told_why() {
+async fn colliding_edits_are_made_once_and_the_model_gets_the_reason() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     let edits = |id: &str, new: &str| {

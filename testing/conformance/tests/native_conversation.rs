@@ -1,7 +1,7 @@
 //! A whole conversation with the native agent: what the model is sent, and what people see of its answers.
 
 use conformance::native::{
-    NativeHarness, SESSION, calls_of, messages, parts_of, texts_in, script_of,
+    NativeHarness, SESSION, calls_of, messages, parts_of, script_of, texts_in,
 };
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -50,7 +50,10 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
     gate.open();
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete");
-    assert_eq!(texts_in(&turn, "markdown"), ["Let me look.", "One and two."]);
+    assert_eq!(
+        texts_in(&turn, "markdown"),
+        ["Let me look.", "One and two."]
+    );
     let kinds: Vec<&Value> = turn["responseParts"]
         .as_array()
         .unwrap()
@@ -178,11 +181,7 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
     );
     let notices = parts_of(&chat["turns"][0], "systemNotification");
     let contents: Vec<&Value> = notices.iter().map(|part| &part["content"]).collect();
-    assert_eq!(
-        contents,
-        ["You added: no, left"],
-        "people find it too"
-    );
+    assert_eq!(contents, ["You added: no, left"], "people find it too");
     let requests = harness.model.requests();
     let script = |number: usize| script_of(&messages(&requests[number].json()));
     expect![[r#"
@@ -214,12 +213,18 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
 #[tokio::test]
 async fn a_message_may_name_its_model_but_no_strange_one() {
     let mut harness = NativeHarness::start().await;
-    harness.ann.sends_to_model("hi", json!({"id": "gpt-9"})).await;
+    harness
+        .ann
+        .sends_to_model("hi", json!({"id": "gpt-9"}))
+        .await;
     let reason = harness.ann.refused().await;
     assert!(reason.contains("no model with this id"), "{reason}");
     assert_eq!(harness.model.requests().len(), 0);
     harness.model.answers([Answer::streams(["hello"])]);
-    harness.ann.sends_to_model("hi", json!({"id": "echo"})).await;
+    harness
+        .ann
+        .sends_to_model("hi", json!({"id": "echo"}))
+        .await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(texts_in(&turn, "markdown"), ["hello"]);
     assert_eq!(turn["message"]["model"]["id"], "echo");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use conformance::native::{NativeHarness, bash, calls_of, error_of, texts_in, script_of};
+use conformance::native::{NativeHarness, bash, calls_of, error_of, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
@@ -45,7 +45,7 @@ async fn all_die(pids: &[String]) {
 }
 
 /// What a call shows while it runs.
-fn shown(chat: &Value) -> String {
+fn texts(chat: &Value) -> String {
     let calls = calls_of(&chat["activeTurn"]);
     let content = calls.first().map(|call| call["content"].clone());
     let text = content.unwrap_or_default()[0]["text"].clone();
@@ -60,11 +60,11 @@ async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
     let chat = harness
         .ann
         .until("the command runs", |chat| {
-            let text = shown(chat);
+            let text = texts(chat);
             text.contains("ready") && pids(&text).len() == 3
         })
         .await;
-    let pids = pids(&shown(&chat));
+    let pids = pids(&texts(&chat));
     assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
     harness.ann.cancels().await;
     let turn = harness.ann.turn_over().await;
@@ -141,9 +141,9 @@ async fn a_truncate_of_a_running_turn_stops_it_like_a_cancel() {
     harness.ann.sends_message("run").await;
     let chat = harness
         .ann
-        .until("the command runs", |chat| pids(&shown(chat)).len() == 3)
+        .until("the command runs", |chat| pids(&texts(chat)).len() == 3)
         .await;
-    let pids = pids(&shown(&chat));
+    let pids = pids(&texts(&chat));
     harness.ann.does(json!({"type": "chat/truncated"})).await;
     harness
         .ann

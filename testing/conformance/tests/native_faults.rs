@@ -1,6 +1,6 @@
 //! Models and their servers do what they like: unknown tools, broken input, overload, nonsense.
 
-use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, texts_in, script_of};
+use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
@@ -162,7 +162,7 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_model_is_what_it_says() {
+async fn a_refusal_of_the_model_is_its_answer() {
     let mut harness = NativeHarness::start().await;
     let turn = harness.talk("hi", [Answer::refuses("I will not.")]).await;
     assert_eq!(texts_in(&turn, "markdown"), ["I will not."]);
@@ -229,7 +229,7 @@ async fn nothing_outside_of_the_working_directory_is_written() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_server_repeats_is_shown_to_nobody() {
+async fn a_key_repeated_by_a_server_is_redacted() {
     const KEY: &str = "sk-very-secret-0123456789";
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("key");

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use conformance::native::{NativeHarness, calls_of, messages, texts_in, script_of};
+use conformance::native::{NativeHarness, calls_of, messages, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
@@ -98,7 +98,7 @@ async fn a_server_that_refuses_for_another_reason_is_asked_once() {
 
 // C-021: frozen when it is first followed
 #[tokio::test]
-async fn a_file_is_shown_as_it_was_when_it_was_mentioned() {
+async fn a_file_is_sent_as_it_was_when_it_was_mentioned() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     harness
@@ -182,7 +182,10 @@ async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_sai
         .await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let notices = texts_in(&turn, "systemNotification");
-    assert_eq!(notices, ["The 2 turns before are summarised for the model."]);
+    assert_eq!(
+        notices,
+        ["The 2 turns before are summarised for the model."]
+    );
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 3, "one request summarises");
     let asked = script_of(&messages(&requests[2].json()));
@@ -287,7 +290,13 @@ async fn editor_context_stays_out_of_the_system_prompt() {
     let context = json!({"type": "editor-context", "kind": "selection", "payload": {"node": "n-4711"}, "emitted_at": 1});
     let chip = json!([{"type": "simple", "label": "selection", "displayKind": "selection",
         "modelRepresentation": "", "_meta": {"compositor/part": context}}]);
-    let turn = shows(&mut harness, "make it red", chip, [Answer::streams(["Done."])]).await;
+    let turn = shows(
+        &mut harness,
+        "make it red",
+        chip,
+        [Answer::streams(["Done."])],
+    )
+    .await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let text = harness.last_messages()[0]["content"].to_string();
     assert!(

@@ -132,7 +132,7 @@ fn is_back(update: &Update) -> bool {
 }
 
 /// The chat as a stranger is shown it.
-async fn shown_to_a_stranger(host: &TestHost, chat: &ChannelUri) -> ChatState {
+async fn sent_to_an_unknown_client(host: &TestHost, chat: &ChannelUri) -> ChatState {
     let target = Target {
         url: host.url.clone(),
         token: None,
@@ -220,7 +220,7 @@ async fn a_line_cut_in_mid_stream_loses_and_doubles_nothing() {
     }
     assert_eq!(reports, []);
     let mine = live.chat(&chat).unwrap();
-    let theirs = shown_to_a_stranger(&host, &chat).await;
+    let theirs = sent_to_an_unknown_client(&host, &chat).await;
     assert_eq!(turns(&mine), turns(&theirs));
     assert_eq!(mine.queued_messages, theirs.queued_messages);
     assert_eq!(
@@ -267,7 +267,7 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     .await;
 
     let mine = live.chat(&chat).unwrap();
-    let theirs = shown_to_a_stranger(&host, &chat).await;
+    let theirs = sent_to_an_unknown_client(&host, &chat).await;
     assert_eq!(turns(&mine), turns(&theirs));
     assert_eq!(mine.turns.len(), 2);
 

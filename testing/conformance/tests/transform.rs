@@ -125,7 +125,7 @@ impl TransformHandler for Counts {
 }
 
 #[tokio::test]
-async fn a_model_is_told_what_the_client_made_of_each_render() {
+async fn a_model_gets_what_the_client_made_of_each_render() {
     let mut harness = NativeHarness::start().await;
     harness.write("AGENTS.md", "Prefer tabs.");
     harness.write("a.txt", "one\n");
@@ -183,7 +183,11 @@ async fn a_model_is_told_what_the_client_made_of_each_render() {
         prompts[0].ends_with("render 1") && prompts[1].ends_with("render 2"),
         "{prompts:#?}"
     );
-    assert!(prompts[0].contains("# AGENTS.md\nPrefer tabs."), "{}", prompts[0]);
+    assert!(
+        prompts[0].contains("# AGENTS.md\nPrefer tabs."),
+        "{}",
+        prompts[0]
+    );
 }
 
 #[tokio::test]

@@ -123,7 +123,7 @@ fn a_restart_starts_the_grace_afresh() {
 
 // H-125
 #[test]
-fn an_entry_is_replaced_in_place_and_removed_by_its_owner() {
+fn an_entry_is_replaced_at_its_position_and_removed_by_its_owner() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);

@@ -181,7 +181,7 @@ fn the_first_message_of_a_chat_is_moved_out_likewise() {
 }
 
 #[test]
-fn while_bodies_are_kept_only_their_sender_waits_and_in_order() {
+fn while_bodies_are_stored_only_their_sender_waits_and_in_order() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -211,7 +211,7 @@ fn while_bodies_are_kept_only_their_sender_waits_and_in_order() {
 }
 
 #[test]
-fn what_would_be_refused_anyway_is_not_kept_and_comes_back_as_it_was() {
+fn bodies_of_a_refused_action_are_not_stored_and_come_back_unchanged() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     s.model().hangs();
     let ann = s.client("ann").opens_chat();
@@ -226,7 +226,7 @@ fn what_would_be_refused_anyway_is_not_kept_and_comes_back_as_it_was() {
 
 // A turn that another client started while the bodies were kept: checked again, refused, an orphan is left.
 #[test]
-fn an_action_is_checked_again_when_its_bodies_are_kept() {
+fn an_action_is_checked_again_when_its_bodies_are_stored() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     s.model().hangs();
     let ann = s.client("ann").opens_chat();
@@ -265,7 +265,7 @@ fn what_is_no_base64_is_refused_with_words() {
 
 // G-15
 #[test]
-fn a_body_that_cannot_be_kept_is_refused_and_later_taken() {
+fn a_body_that_cannot_be_stored_is_refused_and_accepted_later() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
     s.look().blobs.break_disk();
@@ -311,7 +311,7 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
 
 // G-15
 #[test]
-fn a_batch_that_fails_after_bodies_were_kept_is_a_refusal_with_the_action_as_it_came() {
+fn a_batch_that_fails_after_bodies_were_stored_returns_the_action_unchanged() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
     s.faults().then(host::journal::Fault::Refuse);
@@ -376,7 +376,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
 
 // G-32
 #[test]
-fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
+fn a_large_result_of_an_agent_is_stored_outside_of_state_and_is_readable() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let long = "line\n".repeat(40_000);

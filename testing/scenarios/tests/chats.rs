@@ -30,7 +30,10 @@ fn a_new_chat_is_announced_before_its_creator_is_answered() {
     there.sends_message("hello there");
     bob.watches(B);
     assert_eq!(bob.in_chat(B).reads(), "ok");
-    assert!(bob.sent_messages().is_empty(), "the first chat heard nothing of it");
+    assert!(
+        bob.sent_messages().is_empty(),
+        "the first chat heard nothing of it"
+    );
     s.all_agree();
 }
 
@@ -262,7 +265,7 @@ fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
 
 // G-26: the first name keeps meaning the first chat, and can be used again when it is gone
 #[test]
-fn the_first_name_keeps_meaning_the_first_chat() {
+fn the_first_uri_still_names_the_first_chat() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let first = ann.chat();

@@ -46,7 +46,7 @@ fn a_client_is_asked_to_run_its_tool_and_its_result_reaches_the_agent() {
 
 // H-197, H-191
 #[test]
-fn nobody_but_its_owner_reports_for_a_clients_tool() {
+fn only_the_executing_client_may_complete_its_tool_call() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -57,8 +57,8 @@ fn nobody_but_its_owner_reports_for_a_clients_tool() {
     assert!(bob.completes_tool("forged").is_err());
     assert!(bob.fails_tool("forged").is_err());
     let call = bob.call_that_is("running");
-    let shown = json!({"content": [{"type": "text", "text": "forged"}]});
-    let content = bob.about(&call, "chat/toolCallContentChanged", shown.clone());
+    let content = json!({"content": [{"type": "text", "text": "forged"}]});
+    let content = bob.about(&call, "chat/toolCallContentChanged", content.clone());
     assert!(bob.tries(&ann.chat(), content).is_err());
     let denied = json!({"approved": false, "reason": "denied"});
     for client in [&ann, &bob] {
@@ -68,7 +68,7 @@ fn nobody_but_its_owner_reports_for_a_clients_tool() {
             "H-199: it runs already"
         );
     }
-    let content = ann.about(&call, "chat/toolCallContentChanged", shown);
+    let content = ann.about(&call, "chat/toolCallContentChanged", content);
     ann.tries(&ann.chat(), content).unwrap();
     assert_eq!(bob.call_that_is("running")["content"][0]["text"], "forged");
     for (field, value) in [
@@ -134,7 +134,7 @@ fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
 
 // H-199, H-207: a failed completion is how a client says no
 #[test]
-fn a_client_that_cannot_do_it_says_so() {
+fn a_client_may_fail_its_tool_call() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
@@ -207,7 +207,7 @@ fn a_silent_owner_is_given_up() {
 
 // G-07: a timer that is not needed any more does nothing, to this call or the next
 #[test]
-fn a_deadline_of_a_call_that_is_over_hits_nobody() {
+fn a_deadline_of_a_completed_call_has_no_effect() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();

@@ -30,19 +30,19 @@ fn rows(s: &Scenario, chat: &str, turns: &[&str]) -> Vec<StoredMessage> {
     let world = s.look();
     let mut reader = world.memory.reader().unwrap();
     let uri = wire::ChannelUri::parse(chat).unwrap();
-    let found = reader.read(&Query::Channel {
+    let answer = reader.read(&Query::Channel {
         uri,
         turns_max: 1,
         bytes_max: 1,
     });
-    let Ok(Answer::Channel(Some(channel))) = found else {
+    let Ok(Answer::Channel(Some(channel))) = answer else {
         panic!("{chat} is not there");
     };
-    let found = reader.read(&Query::Messages {
+    let answer = reader.read(&Query::Messages {
         chat: channel.id,
         turn_ids: turns.iter().map(|id| (*id).to_owned()).collect(),
     });
-    match found {
+    match answer {
         Ok(Answer::Messages(messages)) => messages,
         other => panic!("{other:?}"),
     }
@@ -97,7 +97,7 @@ fn a_message_has_its_rows_before_its_agent_runs() {
 
 // C-064: told to the user, and the turn goes on
 #[test]
-fn an_unknown_skill_is_told_and_the_turn_goes_on() {
+fn an_unknown_skill_is_reported_and_the_turn_continues() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["ok"]);
@@ -179,7 +179,7 @@ fn rewind_takes_turns_back_and_stays_as_the_record_of_it() {
 }
 
 #[test]
-fn a_rewind_below_a_small_window_is_heard_by_everyone() {
+fn a_rewind_below_a_small_window_reaches_all_clients() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     for n in 0..6 {
@@ -220,7 +220,10 @@ fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
         asked.history.compacted
     };
     let compaction = compacted(&s).unwrap();
-    assert_eq!((compaction.from_n, compaction.summary.as_deref()), (2, Some("short")));
+    assert_eq!(
+        (compaction.from_n, compaction.summary.as_deref()),
+        (2, Some("short"))
+    );
     ann.sends_message("/rewind 4");
     s.model().streams(["ok"]);
     ann.sends_message("five");

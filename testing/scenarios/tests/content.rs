@@ -15,7 +15,10 @@ fn find_stored(s: &Scenario, body: &[u8]) -> String {
 fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
-    let (text, bytes) = (find_stored(&s, b"some \"text\""), find_stored(&s, b"\xff\x00"));
+    let (text, bytes) = (
+        find_stored(&s, b"some \"text\""),
+        find_stored(&s, b"\xff\x00"),
+    );
     let read = ann.reads_resource(&text).unwrap();
     assert_eq!(read, json!({"encoding": "utf-8", "data": "some \"text\""}));
     let read = ann.reads_resource(&bytes).unwrap();
@@ -33,7 +36,7 @@ fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
 
 // H-250, H-252
 #[test]
-fn what_is_not_there_or_not_ours_is_told_apart() {
+fn missing_content_and_foreign_schemes_have_different_errors() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     let unknown = wire::Digest::new([7; 32]).uri();
@@ -159,7 +162,7 @@ fn what_a_dead_host_had_not_recorded_yet_goes_too() {
 
 // G-32
 #[test]
-fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
+fn turns_drafts_and_pending_messages_hold_their_content() {
     let mut s = Scenario::that_collects_soon();
     s.model().hangs();
     let ann = s.client("ann").opens_chat();
@@ -190,7 +193,7 @@ fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
 
 // G-28, G-32
 #[test]
-fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
+fn content_of_a_disposed_session_lives_as_long_as_its_turns() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
@@ -213,7 +216,7 @@ fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
 
 // G-32
 #[test]
-fn a_fork_keeps_the_content_of_the_turns_it_shows() {
+fn a_fork_holds_the_content_of_its_turns() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let (seen, unseen) = (find_stored(&s, b"seen"), find_stored(&s, b"unseen"));
@@ -236,7 +239,7 @@ fn a_fork_keeps_the_content_of_the_turns_it_shows() {
 }
 
 #[test]
-fn a_batch_that_could_not_be_written_keeps_nothing() {
+fn a_failed_batch_holds_no_content() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let uri = find_stored(&s, b"body");

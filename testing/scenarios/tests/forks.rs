@@ -145,7 +145,10 @@ fn neither_side_of_a_fork_changes_the_other() {
     ann.with(|client| client.known = false);
     let bob = s.client("bob").arrives();
     bob.watches(G);
-    assert_eq!(bob.in_chat(G).sent_messages(), ["m0", "m1", "the last of its line"]);
+    assert_eq!(
+        bob.in_chat(G).sent_messages(),
+        ["m0", "m1", "the last of its line"]
+    );
     s.all_agree();
 }
 
@@ -155,7 +158,10 @@ fn resuming_in_a_fork_leaves_the_source_as_it_is() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.sends_message("first");
-    s.model().streams(["x"]).stores_checkpoint("mark").fails_resumably();
+    s.model()
+        .streams(["x"])
+        .stores_checkpoint("mark")
+        .fails_resumably();
     let failed = ann.sends_message("second");
     let fork = ann.forks(F, &failed);
     s.model().streams(["forked"]);
@@ -322,7 +328,7 @@ fn a_side_chat_can_be_opened_to_a_running_turn() {
 
 // H-145
 #[test]
-fn a_selection_is_kept_to_the_letter() {
+fn a_model_selection_is_stored_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let turns = ann.sends_messages(1);

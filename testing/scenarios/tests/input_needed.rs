@@ -75,7 +75,7 @@ fn every_kind_of_block_is_mirrored() {
 
 // G-24: the chat's action, the catalogue, the block, the read flag, then the root
 #[test]
-fn one_step_is_told_in_one_order() {
+fn changes_of_one_step_are_sent_in_one_order() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().waits_ms(500).asks_for_text("name?").waits_ms(500);
@@ -198,7 +198,7 @@ fn blocked(script: Script) -> Script {
 
 // H-220: whatever ends the blocks, the session hears it
 #[test]
-fn every_end_of_a_turn_clears_what_its_session_says() {
+fn every_end_of_a_turn_clears_input_needed() {
     for end in [
         "complete",
         "error",
@@ -264,7 +264,7 @@ fn every_end_of_a_turn_clears_what_its_session_says() {
 
 // H-220 over a restart: what a session-only client was told before is taken back in the replay
 #[test]
-fn a_client_that_slept_through_the_end_of_a_block_hears_of_it() {
+fn a_reconnecting_client_gets_the_removal_of_input_needed() {
     for restart in [false, true] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
@@ -311,7 +311,7 @@ fn drafts_of_answers_are_seen_by_those_who_watch_only_the_session() {
 
 // H-123, H-101: and the list knows
 #[test]
-fn the_list_of_sessions_says_who_waits_for_input() {
+fn the_session_list_shows_sessions_waiting_for_input() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let cem = s.client("cem").arrives();

@@ -377,7 +377,7 @@ fn a_question_makes_chat_and_session_unread() {
 
 // H-078: what nobody could read is not asked
 #[test]
-fn a_question_nobody_could_read_is_not_asked() {
+fn an_unreadable_question_is_not_asked() {
     for request in [
         json!({"message": 7}),
         json!({"questions": "none"}),
@@ -400,7 +400,7 @@ fn a_question_nobody_could_read_is_not_asked() {
 
 // G-15, and the points of write, speak, act
 #[test]
-fn an_answer_is_recorded_before_the_agent_hears_it() {
+fn an_answer_is_recorded_before_the_agent_gets_it() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_for_text("name?");

@@ -171,7 +171,7 @@ fn one_who_sends_too_much_while_waiting_is_read_no_more_until_it_is_served() {
 
 // Trimming: a turn that streams on is whole after its oldest actions were forgotten
 #[test]
-fn trimming_does_not_lose_what_a_running_turn_said() {
+fn trimming_does_not_lose_text_of_a_running_turn() {
     let mut s = Scenario::with(|limits| limits.retention_actions = 3);
     let ann = s.client("ann").opens_chat();
     let words: Vec<String> = (0..30).map(|n| format!("w{n} ")).collect();

@@ -44,7 +44,7 @@ fn turn_with(client: &ScenarioClient, message: Value) -> Value {
 
 // H-077, H-365: in the echo, in the state, after a restart, for the agent
 #[test]
-fn a_message_is_kept_to_the_letter() {
+fn a_message_is_stored_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -68,7 +68,7 @@ fn a_message_is_kept_to_the_letter() {
 
 // The same wherever a message can wait
 #[test]
-fn a_message_that_waits_is_kept_to_the_letter() {
+fn a_pending_message_is_stored_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().hangs();
@@ -112,7 +112,7 @@ fn a_message_that_waits_is_kept_to_the_letter() {
 
 // H-147 and a denial: two more doors that a message comes through
 #[test]
-fn initial_messages_and_suggestions_are_kept_to_the_letter() {
+fn initial_messages_and_suggestions_are_stored_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat_with(B, json!({"initialMessage": rich("first")}));
@@ -186,7 +186,9 @@ fn an_attached_chat_is_pinned_at_its_latest_completed_turn() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat(); // another session: that is fine
-    let turns: Vec<String> = (0..3).map(|n| bob.sends_message(&format!("m{n}"))).collect();
+    let turns: Vec<String> = (0..3)
+        .map(|n| bob.sends_message(&format!("m{n}")))
+        .collect();
     s.model().hangs();
     bob.sends_message("busy");
     let at = |turn: &Value| turn["message"]["attachments"][0]["endTurn"].clone();
@@ -211,7 +213,9 @@ fn a_chat_is_attached_through_a_completed_turn_that_is_there() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let turns: Vec<String> = (0..3).map(|n| bob.sends_message(&format!("m{n}"))).collect();
+    let turns: Vec<String> = (0..3)
+        .map(|n| bob.sends_message(&format!("m{n}")))
+        .collect();
     bob.truncates(&turns[1]).unwrap();
     s.model().hangs();
     let active = bob.sends_message("busy");
@@ -262,7 +266,9 @@ fn a_chat_at_rest_can_be_attached() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let turns: Vec<String> = (0..4).map(|n| bob.sends_message(&format!("m{n}"))).collect();
+    let turns: Vec<String> = (0..4)
+        .map(|n| bob.sends_message(&format!("m{n}")))
+        .collect();
     s.host_restarts();
     s.reads_take_ms(30);
     ann.reconnects();
@@ -291,14 +297,14 @@ fn a_draft_survives_and_moves_nothing() {
     s.advances_ms(5_000);
     let before = (
         ann.sees(&ann.chat())["modifiedAt"].clone(),
-        cem.with(|client| client.reply.len()),
+        cem.with(|client| client.frames.len()),
     );
     let draft = json!({"type": "chat/draftChanged", "draft": rich("dra")});
     ann.tries(&ann.chat(), draft).unwrap();
     assert_eq!(bob.sees(&ann.chat())["draft"], rich("dra"));
     let after = (
         ann.sees(&ann.chat())["modifiedAt"].clone(),
-        cem.with(|client| client.reply.len()),
+        cem.with(|client| client.frames.len()),
     );
     assert_eq!(before, after);
     s.host_restarts();

@@ -107,7 +107,10 @@ fn a_cancel_holds_the_queue_until_a_turn_ends_by_itself() {
     s.advances_in_steps(100_000, 10_000);
     assert_eq!(s.asked(), ["busy"]);
     ann.sends_message("go on");
-    assert_eq!(ann.sent_messages(), ["busy", "go on", "text of q1", "text of q2"]);
+    assert_eq!(
+        ann.sent_messages(),
+        ["busy", "go on", "text of q1", "text of q2"]
+    );
     s.all_agree();
 }
 
@@ -127,7 +130,7 @@ fn a_cancel_and_a_new_message_start_the_head_of_the_queue() {
 
 // G-08: updating, even to the same value, while idle
 #[test]
-fn saying_the_same_again_starts_what_was_held() {
+fn setting_the_same_message_again_starts_a_held_queue() {
     for text in ["text of q2", "other words"] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
@@ -242,7 +245,7 @@ fn a_message_queued_while_the_session_is_created_starts_when_it_is_ready() {
 
 // G-08, G-09: behind a turn that waits for the session, and when there never is one
 #[test]
-fn a_queue_behind_a_turn_that_waits_for_its_session_keeps_its_place() {
+fn a_queue_behind_a_turn_that_waits_for_its_session_stays_behind_it() {
     for fails in [false, true] {
         let mut s = Scenario::new();
         s.sessions_take_ms(500);
@@ -359,7 +362,13 @@ fn a_host_that_dies_while_it_takes_a_message_neither_loses_nor_repeats_it() {
         s.host_restarts();
         ann.reconnects();
         let all = ann.sent_messages().len() + ann.queue().len();
-        assert_eq!(all, 3, "{point:?}: {:?} {:?}", ann.sent_messages(), ann.queue());
+        assert_eq!(
+            all,
+            3,
+            "{point:?}: {:?} {:?}",
+            ann.sent_messages(),
+            ann.queue()
+        );
         s.all_agree();
     }
 }
@@ -387,7 +396,7 @@ fn a_full_disk_holds_the_queue() {
 
 // H-230: upsert in place, else at the end
 #[test]
-fn a_queued_message_is_replaced_in_its_place() {
+fn a_queued_message_is_replaced_at_its_position() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -478,7 +487,7 @@ fn only_messages_that_could_be_sent_are_queued() {
 
 // G-12, H-181: the model that is used is recorded with the turn
 #[test]
-fn a_queued_message_keeps_its_model_and_gets_one_if_it_has_none() {
+fn a_queued_message_has_its_own_model_or_the_default() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);

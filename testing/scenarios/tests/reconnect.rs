@@ -53,7 +53,10 @@ fn what_a_snapshot_held_is_not_replayed() {
 fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model().streams(["half "]).stores_checkpoint("here").hangs();
+    s.model()
+        .streams(["half "])
+        .stores_checkpoint("here")
+        .hangs();
     let turn = ann.sends_message("work");
     let seq = s.look().kernel().seq();
     s.host_restarts();
@@ -274,7 +277,7 @@ fn a_client_that_saw_more_than_there_is_gets_snapshots() {
 
 // H-088, G-20
 #[test]
-fn an_unknown_client_is_told_and_may_initialize_on_the_same_connection() {
+fn an_unknown_client_gets_an_error_and_may_initialize_on_the_same_connection() {
     let mut s = Scenario::new();
     let ann = s.client("ann").connects();
     let params = ann.with(|client| client.reconnect_params());
@@ -316,7 +319,7 @@ fn a_client_that_is_connected_is_not_forgotten() {
 
 // H-036, G-20
 #[test]
-fn a_newer_connection_takes_the_place_of_the_older() {
+fn a_newer_connection_replaces_the_older() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -357,7 +360,7 @@ fn notifications_and_refusals_are_not_replayed() {
 
 // H-089
 #[test]
-fn an_older_client_is_replayed_what_it_would_have_heard() {
+fn an_older_client_is_replayed_what_it_would_have_received() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);

@@ -5,7 +5,7 @@ use testkit::{ROOT, Scenario};
 
 // H-095, H-096, H-106
 #[test]
-fn the_root_says_what_the_host_can_do() {
+fn the_root_lists_what_the_host_supports() {
     let mut s = Scenario::new();
     let root = s.state(ROOT);
     assert_eq!(root["agents"][0]["provider"], "scripted");
@@ -22,7 +22,7 @@ fn the_root_says_what_the_host_can_do() {
 fn sessions_come_and_go_for_everyone_who_watches_the_root() {
     let mut s = Scenario::new();
     let bob = s.client("bob").arrives();
-    let deaf = s.client("deaf").arrives_watching(&[]);
+    let stalled = s.client("deaf").arrives_watching(&[]);
     let ann = s.client("ann").arrives().creates("ahp-session:/one");
     let added = bob.notifications("root/sessionAdded");
     assert_eq!(added.len(), 1);
@@ -45,7 +45,7 @@ fn sessions_come_and_go_for_everyone_who_watches_the_root() {
         [json!({"channel": ROOT, "session": "ahp-session:/one"})]
     );
     assert_eq!(bob.sees(ROOT)["activeSessions"], 0);
-    assert_eq!(deaf.received_frames(), ["="]);
+    assert_eq!(stalled.received_frames(), ["="]);
     s.all_agree();
 }
 

@@ -47,7 +47,7 @@ fn flags(client: &ScenarioClient, channel: &str, read: bool, archived: bool) {
 
 // H-178: 1, 8, 24, 8, 1, 2
 #[test]
-fn a_chat_says_what_its_turn_does() {
+fn a_chats_status_follows_its_turn() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let chat = ann.chat();
@@ -185,7 +185,7 @@ fn flags_of_a_chat_are_not_those_of_its_session_or_its_siblings() {
 
 // H-123: who speaks for the session
 #[test]
-fn a_session_is_what_its_default_chat_is_unless_another_needs_somebody() {
+fn a_sessions_status_is_that_of_its_default_chat_unless_another_needs_input() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat(B);
@@ -228,7 +228,7 @@ fn a_session_is_what_its_default_chat_is_unless_another_needs_somebody() {
 
 // H-099: only what changed, and nothing that identifies
 #[test]
-fn the_list_is_told_only_what_changed() {
+fn the_list_gets_only_what_changed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let cem = s.client("cem").arrives();
@@ -249,7 +249,7 @@ fn the_list_is_told_only_what_changed() {
 
 // G-05, H-102, H-149: what a second chat is at
 #[test]
-fn activity_of_a_chat_is_set_and_cleared_in_all_places() {
+fn activity_of_a_chat_is_set_and_cleared_in_chat_catalogue_and_session() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat(B);
@@ -269,7 +269,7 @@ fn activity_of_a_chat_is_set_and_cleared_in_all_places() {
 
 // G-23: clients of 0.9 hear nothing of a chat's flags, and see the rest
 #[test]
-fn an_older_client_sees_activity_bits_and_is_not_told_flags() {
+fn an_older_client_gets_activity_bits_but_no_flags() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client_of("bob", "0.9.0").joins(&ann);

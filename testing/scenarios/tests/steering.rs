@@ -7,7 +7,7 @@ fn steering_replies(s: &Scenario) -> Vec<Option<String>> {
     let world = s.look();
     let steering_replies = world
         .models
-        .steering_replies
+        .replies
         .iter()
         .filter_map(|(_, reply)| match reply {
             AgentReply::Steered { message, .. } => Some(message.as_ref()),
@@ -104,7 +104,7 @@ fn steering_survives_every_end_of_a_turn() {
 }
 
 #[test]
-fn a_steering_message_that_was_taken_back_steers_nobody() {
+fn a_removed_steering_message_is_not_delivered() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.steers("s1", "left").unwrap();

@@ -111,7 +111,7 @@ fn unsubscribing_stops_delivery_without_an_answer() {
 
 // H-043
 #[test]
-fn only_subscribers_hear() {
+fn only_subscribers_receive_actions() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").arrives_watching(&[]);

@@ -88,7 +88,7 @@ fn every_render_asks_once() {
 }
 
 #[test]
-fn nobody_who_did_not_opt_in_is_asked() {
+fn clients_that_did_not_opt_in_are_not_asked() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -222,7 +222,7 @@ fn one_that_is_not_connected_is_passed_over_and_asked_again_when_it_is_back() {
 }
 
 #[test]
-fn a_disconnect_in_mid_flight_passes_everything_through_and_asks_nobody_else() {
+fn a_disconnect_during_a_render_passes_sections_unchanged_and_asks_no_other_client() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -394,7 +394,7 @@ fn an_answer_passes_while_its_sender_waits_for_something_else() {
 }
 
 #[test]
-fn a_turn_that_is_cancelled_meanwhile_hears_nothing() {
+fn a_turn_cancelled_during_a_render_gets_no_reply() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["tone"]).unwrap();
@@ -553,7 +553,7 @@ mod carriers {
     }
 
     #[test]
-    fn a_later_entry_withdraws_what_the_action_said() {
+    fn a_later_entry_withdraws_the_opt_in_of_the_action() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         ann.becomes_active().unwrap();
@@ -601,7 +601,7 @@ mod carriers {
 }
 
 #[test]
-fn the_catalogue_is_where_clients_look_and_says_what_is_restricted() {
+fn the_catalogue_lists_sections_and_which_are_restricted() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     let root = ann.sees(ROOT);

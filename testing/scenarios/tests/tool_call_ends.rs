@@ -186,7 +186,7 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
 
 // H-208, H-078: what lacks what it must have is not sent as it is
 #[test]
-fn a_result_nobody_could_read_is_not_sent() {
+fn an_unreadable_result_is_not_sent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     for result in [
@@ -210,7 +210,7 @@ fn a_result_nobody_could_read_is_not_sent() {
 
 // H-078: the same for what a call asks
 #[test]
-fn a_ready_nobody_could_read_is_not_sent() {
+fn an_unreadable_ready_event_is_not_sent() {
     for fields in [
         json!({}),
         json!({"invocationMessage": 7}),

@@ -327,7 +327,7 @@ fn edited_input_survives_being_asked_again() {
 
 // H-205: told more while it waits; one decision all the same
 #[test]
-fn what_is_known_better_while_a_call_waits_is_told_and_it_goes_on_waiting() {
+fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let judged = json!({"invocationMessage": "runs", "riskAssessment":
@@ -438,7 +438,7 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
     ann.denies().unwrap();
     assert_eq!((ann.chat_status(), ann.needs().len()), (8, 0));
     let world = s.look();
-    let reply: Vec<(u64, bool, Option<String>)> = world
+    let replies: Vec<(u64, bool, Option<String>)> = world
         .models
         .replies
         .iter()
@@ -453,10 +453,10 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
         })
         .collect();
     assert_eq!(
-        (reply[0].0, reply[0].1, reply[0].2.as_deref()),
+        (replies[0].0, replies[0].1, replies[0].2.as_deref()),
         (6, true, Some("six"))
     );
-    assert_eq!((reply[1].0, reply[1].1), (5, false));
+    assert_eq!((replies[1].0, replies[1].1), (5, false));
     drop(world);
     s.all_agree();
 }

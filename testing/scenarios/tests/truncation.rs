@@ -15,7 +15,7 @@ fn chat_envelopes(client: &ScenarioClient) -> Vec<Value> {
 
 // H-237
 #[test]
-fn a_truncate_keeps_the_turns_through_the_named_one() {
+fn a_truncate_removes_the_turns_after_the_named_one() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -45,7 +45,10 @@ fn a_truncate_without_a_turn_leaves_nothing() {
     assert_eq!(seen["turns"], json!([]));
     assert!(seen.get("turnsNextCursor").is_none());
     let envelopes: Vec<String> = bob.received_actions();
-    assert!(!envelopes.contains(&"chat/turnsLoaded".to_owned()), "{envelopes:?}");
+    assert!(
+        !envelopes.contains(&"chat/turnsLoaded".to_owned()),
+        "{envelopes:?}"
+    );
     s.host_restarts();
     assert_eq!(s.state(&ann.chat())["turns"], json!([]));
     ann.reconnects();
@@ -244,7 +247,7 @@ fn one_who_truncates_below_its_own_window_is_sent_the_page_before_the_echo() {
 
 // G-18: the page's seq is used up, for good
 #[test]
-fn a_page_uses_a_seq_that_nobody_else_gets() {
+fn a_page_uses_a_seq_of_its_own() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let turns = ann.sends_messages(6);
@@ -393,9 +396,15 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
 fn only_what_is_left_can_be_resumed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model().streams(["x"]).stores_checkpoint("first").fails_resumably();
+    s.model()
+        .streams(["x"])
+        .stores_checkpoint("first")
+        .fails_resumably();
     let first = ann.sends_message("one");
-    s.model().streams(["y"]).stores_checkpoint("second").fails_resumably();
+    s.model()
+        .streams(["y"])
+        .stores_checkpoint("second")
+        .fails_resumably();
     let second = ann.sends_message("two");
     ann.truncates(&first).unwrap();
     assert!(ann.resumes(&second).is_err());
@@ -471,10 +480,10 @@ fn two_truncates_at_once_are_taken_one_after_the_other() {
     let first = ann.dispatches(&ann.chat(), cut(&turns[2]));
     let second = bob.dispatches(&ann.chat(), cut(&turns[5]));
     s.settles();
-    let kept = s.state(&ann.chat())["turns"].as_array().unwrap().len();
+    let turn_count = s.state(&ann.chat())["turns"].as_array().unwrap().len();
     // Whoever came first: t5 cannot be cut to once it is gone.
     assert_eq!(ann.refusal(first), None);
-    assert_eq!(kept, 3);
+    assert_eq!(turn_count, 3);
     let _ = bob.refusal(second);
     s.all_agree();
 }

@@ -186,7 +186,7 @@ fn late_events_of_a_cancelled_turn_change_nothing() {
 
 // H-179, G-05, H-182, H-149
 #[test]
-fn usage_notices_titles_and_activity_find_their_places() {
+fn usage_notices_titles_and_activity_are_recorded() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()
@@ -229,7 +229,10 @@ fn only_the_latest_turn_that_can_be_resumed_is_resumed() {
     s.model().fails();
     let dead = ann.sends_message("one");
     assert!(ann.resumes(&dead).is_err());
-    s.model().streams(["x"]).stores_checkpoint("mark").fails_resumably();
+    s.model()
+        .streams(["x"])
+        .stores_checkpoint("mark")
+        .fails_resumably();
     let turn = ann.sends_message("two");
     assert_eq!(ann.sees(&ann.chat())["status"].as_u64().unwrap() & 31, 2);
     assert!(ann.resumes(&dead).is_err());

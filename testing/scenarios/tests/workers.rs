@@ -80,7 +80,7 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
 
 // H-151
 #[test]
-fn nobody_talks_to_a_worker() {
+fn messages_to_a_worker_are_refused() {
     for interactivity in [None, Some("read-only"), Some("hidden")] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
@@ -418,7 +418,7 @@ fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
 
 // H-078: `ChatInteractivity` is closed
 #[test]
-fn an_interactivity_nobody_knows_is_not_told() {
+fn an_unknown_interactivity_is_not_sent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let worker = Worker {

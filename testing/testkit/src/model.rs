@@ -34,7 +34,7 @@ pub struct Execution {
 /// What becomes of a beat.
 #[derive(Debug)]
 pub enum Played {
-    Says(AgentEvent),
+    Emits(AgentEvent),
     Waits(u64),
     Executes(Execution),
     /// Silent until it is told something, or for good.
@@ -253,7 +253,7 @@ impl Models {
         if over && !ignores_stop {
             self.playing.remove(&run);
         }
-        Played::Says(event)
+        Played::Emits(event)
     }
 
     fn await_reply(

@@ -60,7 +60,9 @@ impl ScenarioClient {
 
     /// Starts so many turns, one after the other; their ids.
     pub fn sends_messages(&self, count: usize) -> Vec<String> {
-        (0..count).map(|n| self.sends_message(&format!("m{n}"))).collect()
+        (0..count)
+            .map(|n| self.sends_message(&format!("m{n}")))
+            .collect()
     }
 
     /// Ids of the turns that this client sees in its chat, the running one left out.

@@ -337,7 +337,8 @@ impl Script {
         let ends = |beat: &ScriptStep| {
             matches!(
                 beat,
-                ScriptStep::Hangs | ScriptStep::Emits(AgentEvent::Completed | AgentEvent::Failed(_))
+                ScriptStep::Hangs
+                    | ScriptStep::Emits(AgentEvent::Completed | AgentEvent::Failed(_))
             )
         };
         self.steps.iter().any(ends)

@@ -363,13 +363,7 @@ impl World {
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }
-                self.within(
-                    self.read_ms_max,
-                    Input::BodiesStored {
-                        ticket,
-                        stored: stored,
-                    },
-                );
+                self.within(self.read_ms_max, Input::BodiesStored { ticket, stored });
             }
             Effect::Compose { ticket, compose } => {
                 let composed = host::compose::compose_message(
@@ -460,14 +454,14 @@ impl World {
 
     fn play_model_step(&mut self, run: RunId) {
         match self.models.play(run) {
-            Played::Says(mut event) => {
+            Played::Emits(mut event) => {
                 let bodies = detach_from_event(&mut event, self.limits.inline_result_bytes);
                 if !bodies.is_empty() {
-                    let places = bodies.iter().map(|body| body.pointer.clone()).collect();
+                    let pointers = bodies.iter().map(|body| body.pointer.clone()).collect();
                     let stored = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                     fill_event(
                         &mut event,
-                        places,
+                        pointers,
                         stored.map_err(|failed| failed.to_string()),
                     );
                 }

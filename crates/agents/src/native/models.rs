@@ -102,9 +102,9 @@ impl Model {
 
     /// Names the first thing that cannot work in a list of models.
     pub fn check_all(models: &[Self]) -> Result<(), ModelError> {
-        for (place, model) in models.iter().enumerate() {
+        for (index, model) in models.iter().enumerate() {
             model.check()?;
-            if models[..place].iter().any(|other| other.id == model.id) {
+            if models[..index].iter().any(|other| other.id == model.id) {
                 return Err(ModelError::Twice(model.id.clone()));
             }
         }

@@ -296,9 +296,9 @@ mod tests {
             .and_then(|endpoint| endpoint.with_header("authorization", "Bearer third"))
             .unwrap();
         let credentials = endpoint.credentials().await.unwrap();
-        let shown = format!("{endpoint:?} {:?}", credentials.headers);
+        let debug_text = format!("{endpoint:?} {:?}", credentials.headers);
         for secret in ["first", "second", "third"] {
-            assert!(!shown.contains(secret), "{shown}");
+            assert!(!debug_text.contains(secret), "{debug_text}");
         }
         assert_eq!(credentials.secrets.len(), 3);
     }

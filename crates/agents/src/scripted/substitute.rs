@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_stand_for_what_the_contract_says() {
+    fn placeholders_are_substituted_as_documented() {
         let scope = Scope::new("the text", vec!["one".to_owned(), String::new()]);
         for (template, expected) in [
             ("$1", "one"),

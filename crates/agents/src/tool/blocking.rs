@@ -35,7 +35,7 @@ mod tests {
     use workspace::FileError;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn work_is_cancelled_when_nobody_waits() {
+    async fn work_is_cancelled_when_its_future_is_dropped() {
         let (started, has_started) = tokio::sync::oneshot::channel();
         let (stopped, has_stopped) = tokio::sync::oneshot::channel();
         let work = run_blocking(move |cancellation| {

@@ -50,7 +50,7 @@ async fn a_new_file_is_previewed_created_and_reported() {
 }
 
 #[tokio::test]
-async fn an_edit_is_previewed_and_keeps_the_mode() {
+async fn an_edit_is_previewed_and_preserves_the_file_mode() {
     let session = Session::with(&[("run.sh", "echo a\necho b\n")]);
     fs::set_permissions(session.path("run.sh"), fs::Permissions::from_mode(0o751)).unwrap();
     let input = json!({"path": "run.sh", "edits": [

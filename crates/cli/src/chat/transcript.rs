@@ -303,18 +303,18 @@ mod tests {
         fn check(&mut self, expected: Expect) -> &mut Self {
             let settled = self.transcript.settle(&self.chat, self.width);
             let moving = self.transcript.moving(&self.chat, self.width);
-            let mut shown = String::new();
+            let mut text_so_far = String::new();
             for (bar, lines) in [("", &settled), ("| ", &moving)] {
                 for line in lines {
                     let encoded = line.encode(Colors::On);
                     let text = line.text();
                     let dim = encoded.contains("\u{1b}[2m");
                     let text = if dim { format!("{{{text}}}") } else { text };
-                    shown.push_str(format!("{bar}{text}").trim_end());
-                    shown.push('\n');
+                    text_so_far.push_str(format!("{bar}{text}").trim_end());
+                    text_so_far.push('\n');
                 }
             }
-            expected.assert_eq(&shown);
+            expected.assert_eq(&text_so_far);
             self
         }
     }

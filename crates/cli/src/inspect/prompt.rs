@@ -21,23 +21,23 @@ pub(crate) fn renders_of(
     session: &ArchivedSession,
     last: usize,
 ) -> Result<Vec<ChatRender>, JournalError> {
-    let mut shown = Vec::new();
+    let mut all = Vec::new();
     for chat in &session.chats {
         let renders = archive.renders(chat)?;
         let skipped = renders.len().saturating_sub(last);
-        shown.extend(renders.into_iter().skip(skipped).map(|render| ChatRender {
+        all.extend(renders.into_iter().skip(skipped).map(|render| ChatRender {
             chat: chat.state.resource.clone(),
             render,
         }));
     }
-    Ok(shown)
+    Ok(all)
 }
 
 /// What a section was rewritten to; nothing if it was not.
 fn find_rewritten<'a>(render: &'a ArchivedRender, id: &str) -> Option<&'a str> {
     let mut rewritten = render.rewritten.iter();
-    let found = rewritten.find(|(rewritten, _)| rewritten == id);
-    found.map(|(_, content)| content.as_str())
+    let rewrite = rewritten.find(|(rewritten, _)| rewritten == id);
+    rewrite.map(|(_, content)| content.as_str())
 }
 
 pub(crate) fn to_json(renders: &[ChatRender]) -> Value {

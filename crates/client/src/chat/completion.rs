@@ -140,10 +140,10 @@ impl AcceptedCompletions {
 
     /// The attachments of what is still in a text, in its order, each with its range; all are forgotten here.
     pub fn take_attachments(&mut self, text: &str) -> Vec<Attachment> {
-        let mut found: Vec<(Range<usize>, Attachment)> = Vec::new();
+        let mut accepted: Vec<(Range<usize>, Attachment)> = Vec::new();
         for (inserted, attachment) in self.0.drain(..) {
             let is_free = |range: &Range<usize>| {
-                found
+                accepted
                     .iter()
                     .all(|(other, _)| range.end <= other.start || other.end <= range.start)
             };
@@ -152,11 +152,11 @@ impl AcceptedCompletions {
                 .map(|(at, _)| at..at + inserted.len());
             let mut matches = matches.filter(|range| is_whole(text, range) && is_free(range));
             if let Some(range) = matches.next() {
-                found.push((range, attachment));
+                accepted.push((range, attachment));
             }
         }
-        found.sort_by_key(|(range, _)| range.start);
-        let ranged = found
+        accepted.sort_by_key(|(range, _)| range.start);
+        let ranged = accepted
             .into_iter()
             .map(|(range, Attachment(mut attachment))| {
                 attachment["range"] = json!({
@@ -259,7 +259,7 @@ mod tests {
         };
         let ranges = |typed: &[&str], text: &str| {
             let attachments = accepted(typed).take_attachments(text);
-            let shown = |Attachment(attachment): &Attachment| {
+            let describe = |Attachment(attachment): &Attachment| {
                 let (start, end) = (&attachment["range"]["start"], &attachment["range"]["end"]);
                 assert_eq!(attachment["_meta"]["k"], attachment["label"]);
                 format!(
@@ -271,7 +271,11 @@ mod tests {
                     end["character"],
                 )
             };
-            attachments.iter().map(shown).collect::<Vec<_>>().join(", ")
+            attachments
+                .iter()
+                .map(describe)
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         assert_eq!(ranges(&["/review "], "/review x"), "/review 0:0-0:7");
         assert_eq!(ranges(&["/review "], "so /review x"), "");

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_lasts_until_somebody_answers_it() {
+    fn a_question_is_pending_until_it_is_answered() {
         let mut chat = chat();
         assert_eq!(PendingInput::first_of(&chat), None);
         let questions = json!([

@@ -80,7 +80,7 @@ fn send_all(replica: &mut Replica) -> Vec<i64> {
 }
 
 #[test]
-fn while_nothing_is_pending_what_is_shown_is_the_confirmed_state_itself() {
+fn without_pending_actions_the_visible_state_is_the_confirmed_one() {
     let mut replica = watching();
     let is_same = |replica: &Replica| {
         Arc::ptr_eq(
@@ -97,7 +97,7 @@ fn while_nothing_is_pending_what_is_shown_is_the_confirmed_state_itself() {
 }
 
 #[test]
-fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
+fn streaming_beside_pending_actions_copies_nothing_until_the_state_is_read() {
     let mut replica = watching();
     let part = Action::host(
         ActionKind::ChatResponsePart,
@@ -177,7 +177,7 @@ fn a_title_sent_to_a_chat_is_echoed_on_its_session() {
 }
 
 #[test]
-fn what_is_never_heard_of_is_settled_by_what_comes_after_it() {
+fn an_unechoed_action_is_settled_by_a_later_answer() {
     let mut replica = watching();
     let unwatched = "ahp-chat:/elsewhere";
     replica.dispatch(unwatched, draft("there")).unwrap();
@@ -207,7 +207,10 @@ fn what_was_sent_before_a_channel_was_watched_is_in_its_snapshot_and_what_came_l
         .pending()
         .map(|pending| pending.client_seq)
         .collect();
-    assert_eq!((pending, draft_text(&replica)), (vec![2, 3], Some("unsent")));
+    assert_eq!(
+        (pending, draft_text(&replica)),
+        (vec![2, 3], Some("unsent"))
+    );
     let resumed = replica.apply_replay(&[envelope(CHAT, 6, &draft("on its way"), Some(2))], &[]);
     assert_eq!(resumed.not_resent, []);
     assert_eq!(send_all(&mut replica), [3]);
@@ -283,7 +286,7 @@ fn what_was_replayed_is_not_sent_again() {
 }
 
 #[test]
-fn after_snapshots_only_a_turn_nobody_knows_is_sent_again() {
+fn after_snapshots_only_an_unknown_turn_is_sent_again() {
     let mut replica = watching();
     for (action, _) in of_every_sort() {
         replica.dispatch(CHAT, action).unwrap();
@@ -321,7 +324,10 @@ fn snapshots_that_cannot_be_read_change_nothing() {
     let mut broken = chat(&[], 90);
     broken.state["status"] = json!("no number");
     assert!(replica.apply_snapshots(vec![broken]).is_err());
-    assert_eq!((draft_text(&replica), replica.last_seen()), (Some("mine"), 5));
+    assert_eq!(
+        (draft_text(&replica), replica.last_seen()),
+        (Some("mine"), 5)
+    );
 }
 
 #[test]
@@ -339,7 +345,7 @@ fn an_action_that_ends_every_connection_is_given_up() {
 }
 
 #[test]
-fn no_more_is_pending_than_can_be_kept() {
+fn the_number_of_pending_actions_is_bounded() {
     let mut replica = watching();
     for _ in 0..PENDING_MAX {
         replica.dispatch(CHAT, draft("x")).unwrap();

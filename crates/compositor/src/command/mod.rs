@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn c_051_actions_are_found_with_and_without_arguments() {
+    fn c_051_host_actions_are_recognised_with_and_without_arguments() {
         let part = |value| Part::from_value(value).unwrap();
         let parts = [
             part(json!({"type": "command", "id": "/compact", "args": {}})),

@@ -50,10 +50,10 @@ pub(crate) fn spans(
     let mut tokens = 0;
     let mut prose = within.start;
     let mut from = within.start;
-    while let Some(found) = text[from..within.end].find('@')
+    while let Some(offset) = text[from..within.end].find('@')
         && tokens < tokens_max
     {
-        let at = from + found;
+        let at = from + offset;
         from = at + 1;
         if !may_begin(&text[..at]) {
             continue;

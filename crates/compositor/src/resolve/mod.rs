@@ -147,13 +147,13 @@ pub fn resolve_all(
     let mut limits = *limits;
     for (at, part) in parts.iter().enumerate() {
         limits.media_bytes = limits.media_bytes.min(limits.message_media_bytes);
-        let Some(found) = resolve(part, sources, &limits) else {
+        let Some(resolution) = resolve(part, sources, &limits) else {
             continue;
         };
-        if let Resolved::Media { size, .. } = &found {
+        if let Resolved::Media { size, .. } = &resolution {
             limits.message_media_bytes = limits.message_media_bytes.saturating_sub(*size);
         }
-        resolved.insert(at, found);
+        resolved.insert(at, resolution);
     }
     resolved
 }

@@ -174,7 +174,10 @@ impl Slicer {
             0
         };
         let in_mark = mark.saturating_sub(start).min(self.slice.len() as u64);
-        let cut_off = self.slice.iter().skip(usize::try_from(in_mark).unwrap_or(0));
+        let cut_off = self
+            .slice
+            .iter()
+            .skip(usize::try_from(in_mark).unwrap_or(0));
         let continued = cut_off.take_while(|byte| **byte & 0xc0 == 0x80).count() as u64;
         let inward = usize::try_from(in_mark + continued).unwrap_or(0);
         self.slice.drain(..inward);

@@ -40,7 +40,10 @@ fn c_033_what_is_strictly_larger_goes_and_so_does_what_would_overflow() {
         assert_eq!(composed.inline_bytes, stay as u64);
         inline
     };
-    assert_eq!(is_inline(&world_with_budget(10, 100), &[10, 11, 0]), [true, false, true]);
+    assert_eq!(
+        is_inline(&world_with_budget(10, 100), &[10, 11, 0]),
+        [true, false, true]
+    );
     // Only what would overflow is split: what comes after it and fits stays.
     assert_eq!(
         is_inline(&world_with_budget(10, 20), &[8, 8, 8, 4, 1]),
@@ -126,7 +129,7 @@ fn c_035_base64_is_strict_and_sizes_are_counted() {
 }
 
 #[test]
-fn c_036_a_body_that_is_not_what_it_claims_is_flagged_and_told() {
+fn c_036_a_mislabelled_body_is_flagged_and_reported() {
     let composed = World::new().parts(json!([
         attached("text/plain", b"\0\x01\x02\xff"),
         attached("application/pdf", b"PK\x03\x04\0"),

@@ -65,7 +65,7 @@ fn input(vector: &Value) -> Input {
 const DIAGNOSED_LATER: [&str; 1] = ["V56"];
 
 #[test]
-fn every_vector_is_persisted_as_it_says() {
+fn every_vector_is_persisted_as_expected() {
     let file = vectors::file();
     let catalogue = catalogue(&file);
     let skills = file["skills"].as_array().unwrap().iter();

@@ -52,7 +52,7 @@ fn c_041_the_literal_of_a_known_command_is_in_no_text() {
 }
 
 #[test]
-fn c_044_the_command_is_kept_and_its_expansion_never_made_again() {
+fn c_044_the_command_is_stored_and_expanded_only_once() {
     let mut world = World::new();
     let composed = world.typed("/review src/foo.ts critical");
     let expanded = json!([
@@ -172,7 +172,7 @@ fn c_051_a_command_without_body_and_arguments_is_resolved_all_the_same() {
 }
 
 #[test]
-fn c_052_tokens_in_an_expansion_mean_something_only_if_the_entry_says_so() {
+fn c_052_tokens_in_an_expansion_count_only_if_the_entry_allows_it() {
     let composed = World::new().typed("/echo @file:a.ts @selection !`ls`");
     assert_eq!(composed.parts.len(), 2);
     assert_eq!(
@@ -242,7 +242,7 @@ fn skill_bound_commands_suggest_their_skill() {
 }
 
 #[test]
-fn a_command_nobody_knows_is_kept_and_passed_on_as_text() {
+fn an_unknown_command_is_stored_and_passed_on_as_text() {
     let composed = World::new().parts(json!([
         {"type": "command", "id": "/nope", "args": {"raw": "a  b"}, "own": 1}
     ]));

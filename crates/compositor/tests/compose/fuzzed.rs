@@ -45,7 +45,7 @@ pub fn template(template: &str, raw: &str) {
 pub fn message(message: Object) {
     let mut world = World::new();
     let (parts, _) = from_ahp(message.clone(), &world.environment());
-    found_again(&world, &parts);
+    reread(&world, &parts);
     world.inline = InlineBudget {
         each_bytes: 16,
         left_bytes: 40,
@@ -70,7 +70,7 @@ pub fn parts(values: Vec<Value>) {
         .iter()
         .cloned()
         .filter_map(|it| Part::from_value(it).ok());
-    found_again(&world, &parts.collect::<Vec<_>>());
+    reread(&world, &parts.collect::<Vec<_>>());
     let metadata = Object::new();
     let input = Input::Parts {
         parts: values,
@@ -81,7 +81,7 @@ pub fn parts(values: Vec<Value>) {
     }
 }
 
-fn found_again(world: &World, parts: &[Part]) {
+fn reread(world: &World, parts: &[Part]) {
     let message = to_ahp(parts, &Object::new(), &world.roots);
     let (again, _) = from_ahp(message, &world.environment());
     assert_eq!(all_written(&again), all_written(parts));

@@ -110,7 +110,7 @@ fn a_skeleton_that_does_not_fit_is_not_read() {
 }
 
 #[test]
-fn a_body_that_is_said_to_lie_in_a_part_is_given_back_once() {
+fn a_body_that_parts_claim_to_hold_is_returned_once() {
     let body = "QUFB".repeat(10_000);
     let parts = [Part::from_value(
         json!({"type": "file-attachment", "name": "n", "mime": "text/plain",
@@ -141,7 +141,7 @@ fn thousands_of_attachments_are_thousands_of_parts() {
 }
 
 #[test]
-fn thousands_of_attachments_at_one_place_read_the_text_once() {
+fn thousands_of_attachments_at_one_position_read_the_text_once() {
     let text = format!("/{}", "a".repeat(1_000_000));
     let nowhere = json!({"line": 0, "character": 0});
     let attachment = json!({"type": "simple", "label": "x", "modelRepresentation": "x",
@@ -153,13 +153,16 @@ fn thousands_of_attachments_at_one_place_read_the_text_once() {
 }
 
 #[test]
-fn thousands_of_bad_attachments_are_told_in_few_words() {
+fn diagnostics_of_thousands_of_bad_attachments_are_short() {
     let bad = json!({"type": "embeddedResource", "label": "x".repeat(10_000), "contentType": "text/plain",
         "data": "!", "range": {"start": {"line": 99, "character": 0}, "end": {"line": 99, "character": 0}}});
     let attachments: Vec<Value> = (0..5_000).map(|_| bad.clone()).collect();
     let composed = World::new().message(json!({"text": "x", "attachments": attachments}));
     let diagnostic_bytes: usize = composed.diagnostics.iter().map(String::len).sum();
-    assert!(diagnostic_bytes < 20_000, "{diagnostic_bytes} bytes of diagnostics");
+    assert!(
+        diagnostic_bytes < 20_000,
+        "{diagnostic_bytes} bytes of diagnostics"
+    );
     assert_eq!(composed.parts.len(), 5_001);
 }
 
@@ -180,7 +183,7 @@ fn a_text_of_a_million_tokens_is_not_a_million_parts() {
 }
 
 #[test]
-fn chips_without_a_place_in_a_large_text_do_not_cost_their_product() {
+fn unanchored_chips_in_a_large_text_take_linear_time() {
     let chip = json!({"type": "simple", "label": "/review",
         "_meta": {"compositor/part": {"type": "command", "id": "/review"}}});
     let attachments: Vec<Value> = (0..5_000).map(|_| chip.clone()).collect();
@@ -190,7 +193,7 @@ fn chips_without_a_place_in_a_large_text_do_not_cost_their_product() {
 }
 
 #[test]
-fn what_is_nested_deeply_is_kept_as_it_is() {
+fn deeply_nested_values_are_stored_unchanged() {
     let mut payload = json!({});
     for _ in 0..120 {
         payload = json!({ "p": [payload] });
@@ -214,7 +217,7 @@ fn what_is_no_part_does_not_take_its_siblings_along() {
 }
 
 #[test]
-fn an_expansion_without_end_is_cut_and_told() {
+fn an_endless_expansion_is_cut_and_reported() {
     let mut world = World::new();
     let body = "$@".repeat(50_000);
     let mentions = compositor::command::Mentions::Literal;
@@ -286,7 +289,7 @@ proptest! {
 
     /// The fuzz target `compose_text`.
     #[test]
-    fn any_text_is_composed_and_said_as_it_was(
+    fn any_text_is_composed_and_written_back_unchanged(
         text in "(\\PC|/[a-z]{1,6}|/review |/look |@(skill|file|node):?|@selection|\"|:1-2|[ \n.\\\\]){0,40}",
     ) {
         fuzzed::text(&text);

@@ -120,8 +120,8 @@ fn carried() -> impl Strategy<Value = Value> {
 }
 
 fn attachment() -> impl Strategy<Value = Value> {
-    let simple = option::of(text()).prop_map(|shown| match shown {
-        Some(shown) => json!({"type": "simple", "modelRepresentation": shown}),
+    let simple = option::of(text()).prop_map(|representation| match representation {
+        Some(representation) => json!({"type": "simple", "modelRepresentation": representation}),
         None => json!({"type": "simple"}),
     });
     let embedded = (mime(), body(), option::of(selection())).prop_map(|(mime, data, selection)| {
@@ -372,7 +372,7 @@ proptest! {
 
     /// `from_ahp(to_ahp(p)) == p`
     #[test]
-    fn parts_are_found_again_in_the_message_that_is_made_from_them(values in vec(part(), 0..6)) {
+    fn parts_survive_a_round_trip_through_a_message(values in vec(part(), 0..6)) {
         let world = World::new();
         let environment = world.environment();
         let parts: Vec<Part> = values.into_iter().map(|it| Part::from_value(it).unwrap()).collect();

@@ -33,7 +33,7 @@ fn c_060_and_c_066_tokens_become_mentions() {
 }
 
 #[test]
-fn c_061_and_c_064_a_skill_that_nobody_has_is_flagged_and_told() {
+fn c_061_and_c_064_an_unknown_skill_is_flagged_and_reported() {
     let world = World::new();
     let composed = world.typed("use @skill:nope");
     let target = json!({"kind": "skill", "name": "nope", "unresolved": true});
@@ -125,7 +125,7 @@ fn c_065_a_context_that_came_with_the_message_is_not_missed() {
 }
 
 #[test]
-fn c_070_to_c_073_context_is_kept_apart_whole_and_in_order() {
+fn c_070_to_c_073_context_is_separate_whole_and_in_order() {
     let parts = json!([
         {"type": "editor-context", "kind": "anything at all", "source": "panel", "emitted_at": 1,
             "payload": {"deep": [[[{"a": null}]]], "text": 5}},
@@ -137,7 +137,7 @@ fn c_070_to_c_073_context_is_kept_apart_whole_and_in_order() {
 }
 
 #[test]
-fn c_072_the_time_is_stamped_if_nobody_did() {
+fn c_072_a_missing_time_is_filled_in() {
     let composed = World::new().parts(json!([
         {"type": "text", "text": "x"},
         {"type": "editor-context", "kind": "selection", "payload": {}},

@@ -37,7 +37,7 @@ fn order(text: &str, attachments: Value) -> Vec<String> {
 }
 
 #[test]
-fn attachments_stand_where_they_say_and_cover_text() {
+fn attachments_are_placed_by_their_range_and_cover_text() {
     let attachments = json!([
         simple("b", "x", range((1, 0), (1, 2))),
         simple("loose", "x", Value::Null),
@@ -50,7 +50,7 @@ fn attachments_stand_where_they_say_and_cover_text() {
 }
 
 #[test]
-fn overlapping_and_impossible_ranges_are_unanchored_and_told() {
+fn overlapping_and_impossible_ranges_are_unanchored_and_reported() {
     let composed = World::new().message(json!({"text": "abcdef", "attachments": [
         simple("late", "x", range((0, 2), (0, 5))),
         simple("first", "x", range((0, 0), (0, 3))),
@@ -77,7 +77,7 @@ fn overlapping_and_impossible_ranges_are_unanchored_and_told() {
 }
 
 #[test]
-fn ranges_are_sorted_by_start_end_and_place_in_the_list() {
+fn ranges_are_sorted_by_start_end_and_index() {
     let attachments = json!([
         simple("wide", "x", range((0, 1), (0, 2))),
         simple("two", "x", range((0, 1), (0, 1))),
@@ -90,7 +90,7 @@ fn ranges_are_sorted_by_start_end_and_place_in_the_list() {
 }
 
 #[test]
-fn g_39_the_empty_line_after_a_final_newline_is_a_place() {
+fn g_39_the_empty_line_after_a_final_newline_is_a_valid_position() {
     let composed = World::new().message(json!({"text": "a\n", "attachments": [
         simple("end", "x", range((1, 0), (1, 0)))]}));
     assert_eq!(values(&composed)[1]["anchor"], "");
@@ -104,7 +104,7 @@ fn a_range_inside_of_a_surrogate_pair_snaps_outward() {
 }
 
 #[test]
-fn simple_attachments_are_shown_as_they_say() {
+fn simple_attachments_use_their_model_representation() {
     assert_eq!(
         only(
             json!({"type": "simple", "label": "l", "displayKind": "symbol", "modelRepresentation": "shown"})
@@ -132,7 +132,7 @@ fn simple_attachments_are_shown_as_they_say() {
 }
 
 #[test]
-fn embedded_resources_are_attachments_and_keep_their_selection() {
+fn embedded_resources_are_attachments_with_their_selection() {
     let selection = json!({"range": range((0, 0), (1, 0))});
     assert_eq!(
         only(
@@ -209,7 +209,7 @@ fn annotations_are_editor_context() {
 }
 
 #[test]
-fn what_nobody_knows_is_kept_whole_with_its_label() {
+fn unknown_attachments_are_stored_whole_with_their_label() {
     for attachment in [
         json!({"type": "chat", "label": "Yesterday", "resource": "ahp-chat:/c", "endTurn": "t1"}),
         json!({"type": "hologram", "label": "Yesterday", "range": {"start": 1}}),
@@ -345,7 +345,7 @@ fn chips_are_checked_against_what_there_is() {
 }
 
 #[test]
-fn metadata_says_who_and_with_what() {
+fn metadata_holds_origin_and_model() {
     let message = json!({"text": "x", "origin": {"kind": "user"}, "agent": {"uri": "agent:/a"},
         "model": {"id": "p/m", "config": {"n": 1}}, "_meta": {"theirs": {"b": 1, "a": 2}}, "new": []});
     let composed = World::new().message(message.clone());

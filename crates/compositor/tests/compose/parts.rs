@@ -80,7 +80,7 @@ fn c_004_c_005_and_c_083_types_are_spelled_so_and_stay_what_they_are() {
 }
 
 #[test]
-fn c_006_what_nobody_knows_survives_with_the_order_of_its_keys() {
+fn c_006_unknown_fields_survive_with_the_order_of_their_keys() {
     let parts = r#"[{"z":1,"type":"text","a":{"y":[1.50,-0.0,1e400],"b":null},"text":"t","é":"\u0000"},
         {"n":18446744073709551615,"type":"hologram","uri":"x:1"},
         {"type":"file-attachment","x":1,"data":"YQ==","mime":"text/plain","w":2,"name":"n","size":1,"v":3},

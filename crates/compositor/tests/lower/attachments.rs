@@ -111,7 +111,7 @@ fn documents_in_the_shapes_of_each_target() {
 }
 
 #[test]
-fn c030_a_small_text_is_shown_and_a_long_one_described() {
+fn c030_a_small_text_is_sent_and_a_long_one_described() {
     let small = attached("n.md", "text/markdown", "a `b`\n".as_bytes());
     let code = attached("c.json", "application/json", b"{}");
     let long = attached("l.txt", "text/plain", &vec![b'x'; 64 * 1_024 + 1]);
@@ -126,7 +126,7 @@ fn c030_a_small_text_is_shown_and_a_long_one_described() {
 }
 
 #[test]
-fn only_what_is_selected_of_a_text_is_shown() {
+fn only_the_selection_of_a_text_is_sent() {
     let select = |start: u64, end: u64, column: u64| {
         let mut part = attached("a.txt", "text/plain", b"1\n2\n3\n");
         part["selection"] = json!({"range": {"start": {"line": start, "character": 0}, "end": {"line": end, "character": column}}});
@@ -246,7 +246,7 @@ fn c036_a_body_is_what_its_bytes_are() {
 }
 
 #[test]
-fn c037_the_same_part_is_shown_to_each_model_as_it_takes_it() {
+fn c037_the_same_part_is_lowered_for_each_model_as_it_accepts_it() {
     let over = json!({"openai_chat": {"models": {"blind-*": {"image": null}}}});
     let map = CapabilityMap::built_in().with(&over).unwrap();
     let parts = parts(&json!([attached("i.png", "image/png", PNG)]));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::vectors::{self, Memory, parts};
 
 #[test]
-fn every_vector_is_lowered_as_it_says() {
+fn every_vector_is_lowered_as_expected() {
     let mut checked = 0;
     for vector in vectors::vectors() {
         let id = vector["id"].as_str().unwrap();
@@ -37,7 +37,7 @@ fn every_vector_is_lowered_as_it_says() {
 }
 
 #[test]
-fn the_diagnostics_of_a_vector_are_told() {
+fn every_vector_has_its_diagnostics() {
     // Those of other stages are told there.
     let ours = ["V56"];
     for vector in vectors::vectors() {

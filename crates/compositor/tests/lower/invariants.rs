@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn c002_c003_any_parts_in_any_number_keep_their_order(parts in prop::collection::vec(numbered_part(), 1..20)) {
+    fn c002_c003_parts_are_lowered_in_order(parts in prop::collection::vec(numbered_part(), 1..20)) {
         let mut expected = Vec::new();
         let mut numbered = Vec::new();
         for (at, mut part) in parts.into_iter().enumerate() {

@@ -112,7 +112,7 @@ fn a_gif_is_transcoded_where_none_is_taken_and_stilled_where_none_may_move() {
 }
 
 #[test]
-fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
+fn limits_on_pictures_and_bytes_apply_to_the_whole_request() {
     let capabilities = Capabilities::built_in(Target::Anthropic);
     let mut budget = RequestBudget::new(&capabilities);
     budget.images_left = Some(3);
@@ -156,7 +156,7 @@ fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
 }
 
 #[test]
-fn of_a_whole_request_the_newest_message_has_its_room_first() {
+fn the_newest_message_draws_on_the_budget_first() {
     let over = json!({"anthropic": {"default": {"image": {"count": 3, "crowded": {"above": 3, "side_px": 50}}}}});
     let map = CapabilityMap::built_in().with(&over).unwrap();
     let capabilities = map.of(Target::Anthropic, None);
@@ -198,7 +198,7 @@ fn of_a_whole_request_the_newest_message_has_its_room_first() {
 }
 
 #[test]
-fn texts_that_have_no_room_left_are_described_but_not_what_the_user_said() {
+fn texts_beyond_the_budget_are_described_except_user_text() {
     let capabilities = Capabilities::built_in(Target::OpenaiChat);
     let mut budget = RequestBudget::new(&capabilities);
     budget.bytes_left = Some(10);
@@ -234,7 +234,7 @@ fn texts_that_have_no_room_left_are_described_but_not_what_the_user_said() {
 }
 
 #[test]
-fn the_user_is_told_little_whatever_was_sent() {
+fn diagnostics_are_short_whatever_was_sent() {
     let bad = json!({"type": "file-attachment", "name": "n".repeat(10_000), "mime": "image/png", "data": "?"});
     let lowered = lower_for(
         Target::Anthropic,
@@ -291,7 +291,7 @@ fn what_a_provider_refused_is_described_the_next_time() {
 }
 
 #[test]
-fn a_stored_body_that_has_no_room_is_not_read() {
+fn a_stored_body_beyond_the_budget_is_not_read() {
     let stored = |mime: &str| json!([{"type": "file-attachment", "name": "n", "mime": mime, "content_id": "sha256:00", "size": 90_000_000}]);
     for (target, mime, omitted, why) in [
         (

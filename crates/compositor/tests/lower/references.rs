@@ -90,7 +90,7 @@ fn c014_three_ways_to_end_a_line_and_the_last_one_begins_none() {
 }
 
 #[test]
-fn c015_an_end_past_the_file_is_clamped_and_told() {
+fn c015_an_end_past_the_file_is_clamped_and_reported() {
     let mut sources = Memory::default().with_file("a", "x\ny\n");
     let part = json!([path_ref("a", Some(lines(2, 99)))]);
     let lowered = lower_for(Target::OpenaiChat, &part, &mut sources);
@@ -142,7 +142,7 @@ fn c016_a_whole_file_has_no_range_in_its_name_and_no_at_sign() {
 }
 
 #[test]
-fn c016_a_range_of_a_picture_is_ignored_and_told() {
+fn c016_a_range_of_a_picture_is_ignored_and_reported() {
     let mut sources = Memory::default().with_file("a", PNG);
     let part = json!([path_ref("a", Some(lines(1, 2)))]);
     let lowered = lower_for(Target::Anthropic, &part, &mut sources);
@@ -173,7 +173,7 @@ fn c017_whole_files_up_to_64_kib_and_ranges_up_to_200_kb() {
 }
 
 #[test]
-fn c018_text_is_told_by_its_bytes() {
+fn c018_text_is_recognised_by_its_bytes() {
     assert_eq!(of_file(b"\xef\xbb\xbfx", Value::Null), "a\n```\nx\n```");
     assert_eq!(
         of_file(b"\xef\xbb\xbfx\ny", lines(1, 1)),
@@ -212,7 +212,7 @@ fn c018_a_picture_is_known_whatever_it_is_called() {
 }
 
 #[test]
-fn c019_what_cannot_be_reached_is_told_and_the_part_stays() {
+fn c019_an_unreachable_file_is_reported_and_its_part_stays() {
     let mut sources = Memory::default();
     sources
         .files
@@ -265,7 +265,7 @@ fn c020_urls_are_not_fetched_and_content_ids_are_looked_up() {
 }
 
 #[test]
-fn c021_what_was_frozen_is_sent_again_whatever_the_file_holds_by_now() {
+fn c021_a_frozen_reference_is_sent_again_whatever_the_file_holds() {
     let part = Part::from_value(path_ref("a", Some(lines(1, 1)))).unwrap();
     let mut sources = Memory::default().with_file("a", "first\n");
     let limits = InlineLimits::default();

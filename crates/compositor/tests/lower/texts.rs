@@ -37,7 +37,7 @@ fn text_is_sent_as_it_is_and_blanks_are_not_sent() {
 }
 
 #[test]
-fn c040_c041_commands_are_not_shown_and_what_they_became_is() {
+fn c040_c041_commands_are_not_sent_but_their_expansion_is() {
     let parts = json!([
         {"type": "command", "id": "/review", "args": {"raw": "a", "argv": ["a"]}},
         {"type": "text", "text": "Review a.", "derived_from": {"part": 0}},
@@ -47,13 +47,16 @@ fn c040_c041_commands_are_not_shown_and_what_they_became_is() {
         {"type": "command", "id": "/search", "args": {"raw": "icons", "argv": ["icons"]}},
         {"type": "text", "text": "icons", "intent": "search", "derived_from": {"part": 0}},
     ]);
-    assert_eq!(lower_to_texts(parts), ["<user_intent kind=\"search\"/>", "icons"]);
+    assert_eq!(
+        lower_to_texts(parts),
+        ["<user_intent kind=\"search\"/>", "icons"]
+    );
     let bare = json!([{"type": "text", "text": "", "intent": "search"}]);
     assert_eq!(lower_to_texts(bare), ["<user_intent kind=\"search\"/>"]);
 }
 
 #[test]
-fn c053_host_actions_alone_are_shown_nothing() {
+fn c053_host_actions_alone_send_nothing() {
     let action = json!({"type": "command", "id": "/compact", "args": {}});
     assert!(lower_to_texts(json!([action])).is_empty());
     assert!(lower_to_texts(json!([action, {"type": "text", "text": "\n"}])).is_empty());
@@ -73,7 +76,7 @@ fn c061_c064_skills_leave_no_trace() {
 }
 
 #[test]
-fn c063_an_entity_that_is_there_is_a_reference_and_another_is_dropped_and_told() {
+fn c063_a_known_entity_is_a_reference_and_an_unknown_one_is_dropped_and_reported() {
     let mut sources = Memory {
         entities: vec![("node".to_owned(), "n1".to_owned())],
         ..Memory::default()
@@ -100,7 +103,7 @@ fn c063_an_entity_that_is_there_is_a_reference_and_another_is_dropped_and_told()
 }
 
 #[test]
-fn c065_a_context_mention_is_shown_as_what_follows_it() {
+fn c065_a_context_mention_is_lowered_to_its_content() {
     let parts = json!([
         {"type": "mention", "target": {"kind": "context", "name": "selection"}},
         {"type": "editor-context", "kind": "selection", "payload": {"text": "x"}, "emitted_at": 1, "derived_from": {"part": 0}},
@@ -112,12 +115,15 @@ fn c065_a_context_mention_is_shown_as_what_follows_it() {
 }
 
 #[test]
-fn c067_a_message_without_words_says_so() {
+fn c067_a_message_without_content_is_marked() {
     let skill = json!({"type": "mention", "target": {"kind": "skill", "name": "s"}});
     let command = json!({"type": "command", "id": "/svg", "args": {}});
     let nothing = "(The user sent no text.)";
     assert_eq!(lower_to_texts(json!([skill])), [nothing]);
-    assert_eq!(lower_to_texts(json!([{"type": "text", "text": " "}])), [nothing]);
+    assert_eq!(
+        lower_to_texts(json!([{"type": "text", "text": " "}])),
+        [nothing]
+    );
     assert_eq!(lower_to_texts(json!([command, skill])), [nothing]);
     let empty = json!({"type": "text", "text": "", "derived_from": {"part": 0}});
     assert_eq!(lower_to_texts(json!([command, empty])), [nothing]);
@@ -145,7 +151,7 @@ fn c070_c073_contexts_are_blocks_of_their_own_in_order() {
 }
 
 #[test]
-fn c071_c076_any_kind_and_any_payload_is_shown_as_it_is() {
+fn c071_c076_any_kind_and_payload_is_sent_unchanged() {
     let odd = json!({"type": "editor-context", "kind": "ref", "payload": {"id": "n1", "deep": [{"a": null}]}});
     let text =
         "<editor_context kind=\"ref\">{\"id\":\"n1\",\"deep\":[{\"a\":null}]}</editor_context>";
@@ -178,7 +184,10 @@ fn c074_no_payload_closes_its_marker() {
         ),
     ] {
         let expected = format!("<editor_context kind=\"k\">{body}</editor_context>");
-        assert_eq!(lower_to_texts(json!([context(payload.clone())])), [expected]);
+        assert_eq!(
+            lower_to_texts(json!([context(payload.clone())])),
+            [expected]
+        );
     }
     // What is escaped in JSON is the same payload.
     let payload = json!({"html": "</editor_context>"});
@@ -218,7 +227,7 @@ fn c082_stages_leave_the_parts_as_they_are() {
 }
 
 #[test]
-fn c086_what_is_not_known_is_shown_by_its_text_or_its_name() {
+fn c086_an_unknown_part_is_sent_as_its_text_or_its_name() {
     let parts = json!([
         {"type": "poll", "text": "Which?", "options": [1]},
         {"type": "hologram"},
@@ -274,8 +283,13 @@ fn c089_every_part_has_a_decision() {
 
 #[test]
 fn one_text_is_a_plain_string_for_old_servers() {
-    let of =
-        |parts: Value| chat_content(&lower_for(Target::OpenaiChat, &parts, &mut Memory::default()));
+    let of = |parts: Value| {
+        chat_content(&lower_for(
+            Target::OpenaiChat,
+            &parts,
+            &mut Memory::default(),
+        ))
+    };
     assert_eq!(of(json!([{"type": "text", "text": "a"}])), json!("a"));
     let two = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     assert_eq!(of(two.clone()), two);
@@ -293,7 +307,11 @@ fn g06_the_text_of_a_message_is_its_text_blocks() {
     assert_eq!(text_of(&lowered), "a\nn\n```\nx\n```");
     let action = json!([{"type": "command", "id": "/compact", "args": {}}]);
     assert_eq!(
-        text_of(&lower_for(Target::OpenaiChat, &action, &mut Memory::default())),
+        text_of(&lower_for(
+            Target::OpenaiChat,
+            &action,
+            &mut Memory::default()
+        )),
         ""
     );
 }

@@ -233,13 +233,13 @@ fn check_origin(
         return Ok(());
     };
     let listed = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin);
-    if admission.allowed_origins.iter().any(listed) || is_same_place(origin, host) {
+    if admission.allowed_origins.iter().any(listed) || is_same_origin(origin, host) {
         return Ok(());
     }
     Err(forbidden)
 }
 
-fn is_same_place(origin: &str, host: Authority<'_>) -> bool {
+fn is_same_origin(origin: &str, host: Authority<'_>) -> bool {
     let Some((scheme, authority)) = origin.split_once("://") else {
         return false;
     };

@@ -53,7 +53,7 @@ async fn the_earliest_of_the_held_decides_and_the_clock_starts_at_the_push() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeping_writer_hears_of_an_earlier_deadline() {
+async fn a_sleeping_writer_is_woken_for_an_earlier_deadline() {
     let (link, outbox) = Link::detached(100, 1_000);
     link.push(text("slow"), 10_000);
     let start = Instant::now();

@@ -78,7 +78,11 @@ fn notification_line(method: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn one_line_is_one_message_in_both_directions() {
     let mut world = start(1_000).await;
-    let lines = format!("{}\r\n\n  \n{}\nnot json\n\n", notification_line("one"), notification_line("two"));
+    let lines = format!(
+        "{}\r\n\n  \n{}\nnot json\n\n",
+        notification_line("one"),
+        notification_line("two")
+    );
     let bytes = notification_line("one").len();
     world.stdin.write_all(lines.as_bytes()).await.unwrap();
     assert_eq!(world.receive().await, format!("one {}", bytes + 1));

@@ -102,13 +102,13 @@ impl Writer<'_> {
                 // The send buffer has room again, so the other side took bytes: it is there, however slow.
                 Woke::Writable => self.liveness.record_activity(),
                 Woke::TooLate => return Err(io::ErrorKind::TimedOut.into()),
-                Woke::Ending(found) => {
-                    if found.urgency == Urgency::AtOnce {
+                Woke::Ending(close) => {
+                    if close.urgency == Urgency::AtOnce {
                         batch.drop_unstarted_frames();
-                        batch.put_close(found.code, &found.reason);
+                        batch.put_close(close.code, &close.reason);
                         flushed = Flushed::Cut;
                     }
-                    ending = Some(found);
+                    ending = Some(close);
                 }
             }
         }

@@ -61,7 +61,7 @@ async fn tungstenite_talks_with_the_host() {
 }
 
 #[tokio::test]
-async fn tungstenite_hears_why_it_is_closed() {
+async fn tungstenite_gets_the_close_reason() {
     let mut host = Host::start(ServerLimits::default()).await;
     let (mut client, _) = connect_async(host.url()).await.unwrap();
     let (peer, link) = host.joined().await;
@@ -76,7 +76,7 @@ async fn tungstenite_hears_why_it_is_closed() {
 }
 
 #[tokio::test]
-async fn tungstenite_authenticates_by_header_and_hears_refusals() {
+async fn tungstenite_authenticates_by_header_and_gets_refusals() {
     let mut host = Host::start(ServerLimits::default()).await;
     let bare = format!("ws://{}/", host.addr);
     let mut request = bare.as_str().into_client_request().unwrap();

@@ -39,7 +39,7 @@ async fn texts_binaries_and_fragments_are_messages() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_reported_and_the_socket_kept() {
+async fn an_invalid_message_is_answered_and_the_socket_stays_open() {
     let mut host = Host::start(small()).await;
     let (mut client, _, _link) = host.client().await;
     client.frame(0x81, "{").await;
@@ -55,7 +55,7 @@ async fn what_is_no_message_is_reported_and_the_socket_kept() {
 }
 
 #[tokio::test]
-async fn faults_are_told_by_their_close_code() {
+async fn faults_have_their_close_codes() {
     let mut host = Host::start(small()).await;
     for (bytes, code) in [
         (vec![0x81, 0x02, b'{', b'}'], 1002),

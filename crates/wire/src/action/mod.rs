@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_keeps_its_name_and_what_has_none_is_no_action() {
+    fn an_unknown_type_has_its_name_and_a_value_without_type_is_no_action() {
         let action = Action::decode(json!({"type": "x-later/thing", "n": 1})).unwrap();
         assert_eq!(
             (action.kind, action.name()),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_it_in_the_field_or_in_its_meta() {
+    fn an_entry_opts_in_by_field_or_by_meta() {
         let meta = json!({X_METHOD: {"sections": ["tone"]}});
         for (entry, expected) in [
             (json!({"clientId": "c"}), None),

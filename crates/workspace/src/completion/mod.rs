@@ -135,8 +135,8 @@ fn suggest_for<T>(
             TokenKind::File => {}
         }
     }
-    let room = SUGGESTIONS_MAX.saturating_sub(suggestions.len());
-    let best = paths.best(token.query, room);
+    let remaining = SUGGESTIONS_MAX.saturating_sub(suggestions.len());
+    let best = paths.best(token.query, remaining);
     suggestions.extend(best.into_iter().map(Suggestion::Path));
     debug_assert!(suggestions.len() <= SUGGESTIONS_MAX);
     let span = Span {

@@ -91,9 +91,9 @@ impl PathIndexes {
         }
         indexes.retain(|_, index| {
             let unused = now.saturating_duration_since(lock(&index.state).used);
-            let is_kept = unused < UNUSED_MAX;
-            index.is_dropped.store(!is_kept, Ordering::Relaxed);
-            is_kept
+            let is_in_use = unused < UNUSED_MAX;
+            index.is_dropped.store(!is_in_use, Ordering::Relaxed);
+            is_in_use
         });
         if indexes.len() >= INDEXES_MAX {
             let oldest = indexes.iter();

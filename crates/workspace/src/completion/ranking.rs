@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_are_kept_best_first() {
+    fn the_best_matches_come_first() {
         let mut top = TopK::new(3);
         for key in [4, 9, 1, 7, 8, 2] {
             top.push(key);

@@ -88,7 +88,7 @@ impl FileMatches {
 impl Sink for &mut FileMatches {
     type Error = std::io::Error;
 
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
+    fn matched(&mut self, _: &Searcher, line_match: &SinkMatch<'_>) -> Result<bool, Self::Error> {
         if self.files_only {
             self.lines = 1;
             return Ok(false);
@@ -98,7 +98,7 @@ impl Sink for &mut FileMatches {
             return Ok(false);
         }
         self.lines += 1;
-        self.push(found.line_number(), ':', found.bytes());
+        self.push(line_match.line_number(), ':', line_match.bytes());
         Ok(true)
     }
 

@@ -45,7 +45,7 @@ pub(super) fn create(
     let parent = create_directories(root, path.parent().unwrap_or(Path::new("")))?;
     let temp = TempFile::write(&parent, bytes, None, cancellation)?;
     match rustix::fs::renameat_with(&parent, &temp.name, &parent, name, RenameFlags::NOREPLACE) {
-        Ok(()) => temp.keep(),
+        Ok(()) => temp.persist(),
         Err(Errno::EXIST) => return Err(WriteError::Changed),
         // Some file systems cannot do that; all can refuse to link over something.
         Err(Errno::INVAL | Errno::NOSYS) => {
@@ -84,7 +84,7 @@ fn exchange(temp: TempFile<'_>, name: &OsStr, expected: &Stat) -> Result<(), Wri
         // Some file systems cannot do that; then it is replaced because of the check before.
         Err(Errno::INVAL | Errno::NOSYS) => {
             rustix::fs::renameat(parent, &temp.name, parent, name)?;
-            temp.keep();
+            temp.persist();
             return Ok(());
         }
         Err(Errno::NOENT) => return Err(WriteError::Changed),
@@ -97,7 +97,7 @@ fn exchange(temp: TempFile<'_>, name: &OsStr, expected: &Stat) -> Result<(), Wri
     };
     if let Err(errno) = temp.exchange_with(name) {
         // What is not ours must not be removed, even under a temporary name.
-        temp.keep();
+        temp.persist();
         return Err(errno.into());
     }
     Err(failed)
@@ -181,7 +181,7 @@ impl<'a> TempFile<'a> {
     }
 
     /// It is not temporary any more, or not ours to remove.
-    fn keep(mut self) {
+    fn persist(mut self) {
         self.name = OsString::new();
     }
 }

@@ -277,7 +277,7 @@ fn a_picture_of_a_hundred_megabytes_is_not_read() {
 }
 
 #[test]
-fn c021_a_frozen_file_is_the_same_after_it_changed_or_went() {
+fn c021_a_frozen_file_is_the_same_after_it_changed_or_was_removed() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("a"), "first").unwrap();
     let files = open(&[root.path()]);

@@ -224,7 +224,7 @@ fn a_picture_of_more_than_a_target_takes_reaches_it_smaller() {
 }
 
 #[test]
-fn a_gif_reaches_gemini_as_png_and_a_bomb_reaches_nobody() {
+fn a_gif_reaches_gemini_as_png_and_a_decompression_bomb_is_not_sent() {
     let block = lowered(Target::Gemini, "g.gif", "image/gif", &moving_gif())
         .blocks
         .remove(0);

@@ -78,7 +78,7 @@ async fn a_request_goes_out_whole_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn text_is_heard_as_it_is_said() {
+async fn text_is_received_as_it_is_streamed() {
     let server = ModelServer::start().await;
     let gate = Gate::new();
     server.answers([Answer::streams(["Hel"]).waits(&gate).then_streams(["lo"])]);
@@ -95,7 +95,7 @@ async fn text_is_heard_as_it_is_said() {
 }
 
 #[tokio::test]
-async fn parallel_calls_are_told_apart() {
+async fn parallel_calls_are_distinguished() {
     let server = ModelServer::start().await;
     server.answers([Answer::streams(["Looking."]).then_calls([
         Call::new("a", "read", &json!({"path": "x"})),

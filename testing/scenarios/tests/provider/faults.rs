@@ -21,7 +21,7 @@ async fn ask_one_with(answer: Answer) -> (Received, usize) {
 }
 
 #[tokio::test]
-async fn a_busy_server_is_tried_again_and_people_are_told() {
+async fn a_busy_server_is_tried_again_with_a_notice() {
     let server = ModelServer::start().await;
     server.answers([
         Answer::error(429, "slow down"),
@@ -150,13 +150,16 @@ async fn what_another_try_would_not_change_is_tried_once() {
     ] {
         let (received, tries) = ask_one_with(answer).await;
         assert_eq!((received.kind(), tries), (kind, 1), "{}", received.error());
-        assert_eq!(received.error().message, format!("the model server {message}"));
+        assert_eq!(
+            received.error().message,
+            format!("the model server {message}")
+        );
         assert!(received.events.is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_server_may_say_when_to_come_back() {
+async fn a_server_may_set_the_retry_time() {
     let server = ModelServer::start().await;
     let busy = || Answer::error(429, "busy");
     server.answers([
@@ -192,7 +195,12 @@ async fn an_answer_that_breaks_off_is_not_asked_for_again() {
             .until_close(),
     ] {
         let (received, tries) = ask_one_with(answer).await;
-        assert_eq!((received.kind(), tries), (Interrupted, 1), "{}", received.error());
+        assert_eq!(
+            (received.kind(), tries),
+            (Interrupted, 1),
+            "{}",
+            received.error()
+        );
         assert_eq!(received.text(), "Hel");
         assert!(
             !received
@@ -217,7 +225,10 @@ async fn an_answer_that_breaks_off_before_its_first_word_is_asked_for_again() {
         server.answers([answer, Answer::streams(["Hello"])]);
         let received = ask(&endpoint(&server)).await;
         received.ended.as_ref().unwrap();
-        assert_eq!((received.text().as_str(), received.waits().len()), ("Hello", 1));
+        assert_eq!(
+            (received.text().as_str(), received.waits().len()),
+            ("Hello", 1)
+        );
     }
     let (received, tries) = ask_one_with(Answer::streams([]).cuts()).await;
     assert_eq!((received.kind(), tries), (Unavailable, 5));
@@ -250,7 +261,7 @@ async fn a_server_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_no_tls_is_not_tried_again() {
+async fn a_server_without_tls_is_not_tried_again() {
     let plain = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = plain.local_addr().unwrap();
     tokio::spawn(async move {
@@ -290,7 +301,10 @@ async fn silence_has_an_end() {
 
     server.answers([Answer::streams(["Hel"]).waits(&never)]);
     let received = ask(&impatient(long, short)).await;
-    assert_eq!((received.kind(), received.text().as_str()), (Interrupted, "Hel"));
+    assert_eq!(
+        (received.kind(), received.text().as_str()),
+        (Interrupted, "Hel")
+    );
     assert_eq!(
         received.error().message,
         "the answer of the model server broke off (silent for 0.02 s)"
@@ -315,7 +329,10 @@ async fn silence_has_an_end() {
 #[tokio::test]
 async fn whoever_stops_listening_hangs_up() {
     let server = ModelServer::start().await;
-    server.answers([Answer::streams_forever("la "), Answer::streams_forever("la ")]);
+    server.answers([
+        Answer::streams_forever("la "),
+        Answer::streams_forever("la "),
+    ]);
 
     // The future is dropped, as a cancel does.
     let (sender, mut receiver) = mpsc::channel(1);

@@ -79,7 +79,7 @@ impl Call {
     /// Beginning, first half and second half.
     fn deltas(&self, index: usize) -> [Value; 3] {
         let middle = self.input.len() / 2;
-        let middle = (middle..).find(|place| self.input.is_char_boundary(*place));
+        let middle = (middle..).find(|offset| self.input.is_char_boundary(*offset));
         let (first, second) = self.input.split_at(middle.unwrap_or_default());
         let begins = json!({"index": index, "id": self.id, "type": "function",
             "function": {"name": self.name, "arguments": ""}});

@@ -202,7 +202,7 @@ impl Plan {
                     .iter()
                     .position(|(text, _)| body.contains(text));
                 let answer = match particular {
-                    Some(place) => Some(self.particular.remove(place).1),
+                    Some(index) => Some(self.particular.remove(index).1),
                     None => self.answers.pop_front(),
                 };
                 answer.unwrap_or_else(|| {

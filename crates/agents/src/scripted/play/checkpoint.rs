@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_forgotten_and_the_rest_kept() {
+    fn values_that_do_not_fit_are_dropped_and_the_others_stored() {
         let long = "x".repeat(CHECKPOINT_BYTES_MAX);
         let long_last = json!({"content": long}).to_string();
         let (_, after) = resumed(&scope(&long_last, "left"));

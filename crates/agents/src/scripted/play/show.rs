@@ -68,9 +68,10 @@ impl ScenePlayer<'_> {
             ..Prompt::default()
         };
         let sections = self.events.render(prompt.render()).await?;
-        let shown = sections.iter();
-        let shown = shown.map(|section| json!({"id": section.id, "content": section.content}));
-        let text = shown.collect::<Value>().to_string();
+        let rendered = sections.iter();
+        let rendered =
+            rendered.map(|section| json!({"id": section.id, "content": section.content}));
+        let text = rendered.collect::<Value>().to_string();
         let part = self.part_number(0);
         let kind = TextKind::Markdown;
         self.send(AgentEvent::PartOpened { part, kind }).await?;

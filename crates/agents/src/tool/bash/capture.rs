@@ -135,7 +135,10 @@ mod tests {
         assert!(text.starts_with("äx") && text.ends_with("äx"));
         let shown_bytes: usize = text.lines().step_by(2).map(str::len).sum();
         let left_out = text.lines().nth(1).unwrap();
-        let expected = format!("[{} bytes left out", group_digits(60_000 - shown_bytes as u64));
+        let expected = format!(
+            "[{} bytes left out",
+            group_digits(60_000 - shown_bytes as u64)
+        );
         assert!(left_out.starts_with(&expected), "{left_out}");
         assert!(long.live().len() < LIVE_BYTES_MAX + 100);
         assert!(!long.live().contains('\u{fffd}'));

@@ -258,10 +258,10 @@ impl Decoder {
         } else {
             Fin::Last
         };
-        let room = self.message_bytes_max.saturating_sub(self.message.len());
+        let space = self.message_bytes_max.saturating_sub(self.message.len());
         let left = usize::try_from(length).unwrap_or(usize::MAX);
         if !opcode.is_control() {
-            if left > room {
+            if left > space {
                 let reason = "the message is larger than frame_in_bytes allows";
                 return Err(Fault {
                     code: close::TOO_BIG,

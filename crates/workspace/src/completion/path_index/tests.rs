@@ -79,19 +79,19 @@ fn what_cannot_be_read_or_typed_is_skipped() {
     fs::write(odd, "x").unwrap();
     let closed = root.join("closed");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    let found = walked(root);
+    let paths = walked(root);
     // Whoever may read everything reads that too.
     let is_closed = fs::read_dir(&closed).is_err();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
     match is_closed {
-        true => assert_eq!(found, ["a", "closed/"]),
-        false => assert_eq!(found, ["a", "closed/", "closed/b"]),
+        true => assert_eq!(paths, ["a", "closed/"]),
+        false => assert_eq!(paths, ["a", "closed/", "closed/b"]),
     }
     assert_eq!(walked(&root.join("not-there")), Vec::<String>::new());
 }
 
 #[test]
-fn a_walk_that_nobody_needs_any_more_ends() {
+fn a_walk_ends_when_its_caller_is_gone() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), "a");
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -135,8 +135,8 @@ fn only_so_many_indexes_are_in_memory() {
 fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        if let Some(found) = look() {
-            return found;
+        if let Some(paths) = look() {
+            return paths;
         }
         assert!(Instant::now() < deadline, "it never came");
         std::thread::yield_now();

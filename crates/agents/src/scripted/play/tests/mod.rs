@@ -339,7 +339,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_without_a_matching_scene_says_so() {
+async fn a_script_without_a_matching_scene_fails_with_a_message() {
     let script = Script::parse(r#"{"scenes": []}"#).unwrap();
     let (sender, mut receiver) = mpsc::channel(8);
     let mut session =
