@@ -57,8 +57,8 @@ fn only_the_executing_client_may_complete_its_tool_call() {
     assert!(bob.completes_tool("forged").is_err());
     assert!(bob.fails_tool("forged").is_err());
     let call = bob.call_that_is("running");
-    let content = json!({"content": [{"type": "text", "text": "forged"}]});
-    let content = bob.about(&call, "chat/toolCallContentChanged", content.clone());
+    let fields = json!({"content": [{"type": "text", "text": "forged"}]});
+    let content = bob.about(&call, "chat/toolCallContentChanged", fields.clone());
     assert!(bob.tries(&ann.chat(), content).is_err());
     let denied = json!({"approved": false, "reason": "denied"});
     for client in [&ann, &bob] {
@@ -68,7 +68,7 @@ fn only_the_executing_client_may_complete_its_tool_call() {
             "H-199: it runs already"
         );
     }
-    let content = ann.about(&call, "chat/toolCallContentChanged", content);
+    let content = ann.about(&call, "chat/toolCallContentChanged", fields);
     ann.tries(&ann.chat(), content).unwrap();
     assert_eq!(bob.call_that_is("running")["content"][0]["text"], "forged");
     for (field, value) in [

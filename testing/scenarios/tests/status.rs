@@ -221,7 +221,7 @@ fn a_sessions_status_is_that_of_its_default_chat_unless_another_needs_input() {
     let last = notifications
         .iter()
         .rev()
-        .find_map(|notifications| notifications["changes"].get("status").cloned());
+        .find_map(|params| params["changes"].get("status").cloned());
     assert_eq!(last, Some(json!(8)));
     s.all_agree();
 }
