@@ -1,4 +1,4 @@
-//! Finds the messages in a server's WebSocket bytes without copying what nobody wants to look at.
+//! Finds the messages in a server's WebSocket bytes without copying what is not looked at.
 //!
 //! Promises: counts are exact over any way of cutting the bytes; of each message at most `head_max` bytes are held.
 //! Must not know: sockets, what messages mean.

@@ -3,7 +3,7 @@
 //! Standard input takes `mark N` (count anew, and take the time when each watcher has N frames), `sample`, `wait`
 //! (until all have N), `stamps`; each is answered by one line of JSON. The end of standard input is the end of the
 //! process. Where frames carry a [`Stamp`], the moment at which the last watcher
-//! had it is kept; time is then taken when a frame is found in the bytes, so that waiting behind the other watchers
+//! had it is recorded; time is then taken when a frame is found in the bytes, so that waiting behind the other watchers
 //! of this process counts, for every server alike.
 
 use std::cell::{Cell, RefCell};

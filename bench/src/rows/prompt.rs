@@ -2,7 +2,7 @@
 //! that goes through a client.
 //!
 //! A render is seen from outside as the time between two `show_prompt` steps of one turn; what the client adds is the
-//! difference to the same turn while nobody opted in. Its floor is a request and its answer on the same socket. The
+//! difference to the same turn without a client that opted in. Its floor is a request and its answer on the same socket. The
 //! journal is in memory, so that no commit hides either.
 
 use std::hint::black_box;

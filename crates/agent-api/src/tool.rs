@@ -28,7 +28,7 @@ pub struct ToolReady {
     /// Set if the call runs without anybody being asked.
     pub confirmed: Option<ToolCallConfirmationReason>,
     pub confirmation_title: Option<StringOrMarkdown>,
-    /// `FileEdit`s to be shown before somebody decides.
+    /// `FileEdit`s to be shown before the decision.
     pub edits: Vec<Value>,
     /// Whether who decides may edit the input.
     pub editable: bool,

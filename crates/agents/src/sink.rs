@@ -21,7 +21,7 @@ use wire::published::state::ContentRef;
 /// more wake-up for every piece of text.
 #[async_trait]
 pub trait EventReceiver: HostServices {
-    /// Takes events one after the other; waits while it has no room.
+    /// Takes events one after the other; waits while the queue is full.
     async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver>;
 
     /// Waits until no more events are accepted.
@@ -36,7 +36,7 @@ pub struct TurnSink<R> {
     numbers: AtomicU64,
 }
 
-/// A reply came for something that nobody waits for, or not any more.
+/// A reply came that no call waits for, or not any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("nobody waits for this reply")]
 pub struct NobodyWaits;

@@ -131,7 +131,7 @@ fn read_input(file: Option<&PathBuf>) -> anyhow::Result<String> {
     String::from_utf8(bytes).context("the input is not UTF-8")
 }
 
-/// Parts, a message of the protocol, or what somebody typed.
+/// Parts, a message of the protocol, or typed text.
 fn parse_input(text: &str) -> anyhow::Result<Input> {
     let parsed = match text.trim_start().starts_with(['{', '[']) {
         true => serde_json::from_str::<Value>(text).ok(),
@@ -157,7 +157,7 @@ fn parse_input(text: &str) -> anyhow::Result<Input> {
         {
             Input::Ahp(message)
         }
-        // Lines end in a newline that nobody typed as part of the message.
+        // Lines end in a newline that is not part of the message.
         _ => Input::Text(text.strip_suffix('\n').unwrap_or(text).to_owned()),
     })
 }

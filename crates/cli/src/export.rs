@@ -1,7 +1,7 @@
 //! `greenroom export`: a session as JSON Lines, read from the data directory; no host is needed, and one may run.
 //!
 //! Promises: every line is `{"type": "session" | "message" | "part", "data": {...}}`: the session first, then each message
-//! in order, each followed by its parts. What was recorded comes out as it is, fields nobody here knows included.
+//! in order, each followed by its parts. What was recorded comes out as it is, unknown fields included.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

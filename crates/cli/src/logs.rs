@@ -1,6 +1,6 @@
 //! Logs: on standard error, at a level that can change while the host runs.
 //!
-//! Promises: standard output is never touched. Content and tokens are kept out by those who log, not filtered here.
+//! Promises: standard output is never touched. Content and tokens are left out by those who log, not filtered here.
 
 use std::io::IsTerminal;
 

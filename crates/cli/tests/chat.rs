@@ -45,7 +45,7 @@ fn scripted(scenes: &Value) -> Host {
     Host::start_with(data, &["--script", "script.json"])
 }
 
-/// What was said, without the lines above and below it.
+/// The chat's text, without the lines above and below it.
 fn conversation(screen: &str) -> String {
     let start = screen.find("› ").expect("something was said");
     let end = screen.rfind("\n›").expect("the prompt is there");
@@ -299,7 +299,7 @@ fn chats_are_forked_and_sessions_changed() {
     let turns = |chat: &str| host.state(chat)["turns"].as_array().map(Vec::len);
     assert_eq!(turns(&fork), Some(2));
     let original = lines(&host.run(&["export", &first]).stdout)[0]["data"]["defaultChat"].clone();
-    // What asked for the copy is said where it was asked.
+    // The request for the branch is in the old chat.
     assert_eq!(turns(original.as_str().unwrap()), Some(2));
 
     ann.type_line("/new");

@@ -78,7 +78,7 @@ fn declare(workspace: &Path, file: &Value) {
     }
 }
 
-/// The files that a vector speaks of.
+/// The files that a vector uses.
 fn lay_out(workspace: &Path, vector: &Value) {
     for (path, lies) in vector["workspace"].as_object().into_iter().flatten() {
         let path = workspace.join(path);

@@ -1,4 +1,4 @@
-//! `greenroom inspect`: what was said, what the model was shown of it and what did not go as it was meant; beside a
+//! `greenroom inspect`: what was said, what the model got of it and what did not go as it was meant; beside a
 //! running host and after it is gone.
 
 mod running;
@@ -139,7 +139,7 @@ async fn messages_and_lowerings_are_inspected_with_and_without_a_host() {
     assert_eq!(after, only);
 }
 
-// C-080: what a user said is on disk before any model is asked
+// C-080: a user's message is on disk before any model is asked
 #[tokio::test]
 async fn a_host_killed_during_a_model_request_has_stored_the_message() {
     let server = ModelServer::start().await;

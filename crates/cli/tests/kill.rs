@@ -1,4 +1,4 @@
-//! The real binary is killed in the middle of a stream, again and again: nobody who saw something loses it.
+//! The real binary is killed in the middle of a stream, again and again: no client loses what it saw.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! The real binary with a model behind it: found, listed, talked to, killed; and its key seen by nobody.
+//! The real binary with a model behind it: found, listed, talked to, killed; and its key never printed.
 
 mod running;
 

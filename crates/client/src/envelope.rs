@@ -21,7 +21,7 @@ pub struct Envelope {
     pub server_seq: u64,
     /// Set if a client dispatched it.
     pub origin: Option<Origin>,
-    /// Set if the host refused it; only its sender hears that.
+    /// Set if the host refused it; only its sender gets that.
     pub rejection: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Clients that run ahead of their host, with connections that are cut at any moment: when everything has been said, all
+//! Clients that run ahead of their host, with connections that are cut at any moment: at the end, all
 //! agree, every action took effect at most once, and nothing was sent again that must not be (G-30).
 //!
 //! The host of this test is a model of its own on the reducers; `PROPTEST_CASES` makes it look harder.

@@ -308,7 +308,7 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         for _ in 0..3 {
             requests.push(read(&mut peer).await);
         }
-        // Which of the two goes first is not told; the order of what was dispatched is.
+        // Which of the two goes first is open; the order of dispatched actions is not.
         let left = requests
             .iter()
             .position(|request| request["method"] == "unsubscribe");
@@ -416,7 +416,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
             how: Recovery::Replay,
         });
         assert_eq!(next(&mut updates).await, back);
-        // Kept until the host has heard the answer.
+        // Open until the host has the answer.
         while updates.next().await.is_some() {}
     };
     tokio::select! {

@@ -73,7 +73,7 @@ pub struct MediaType {
 }
 
 /// What a body is: by its bytes where they tell, by what it is called where they do not (C-036). What calls itself a
-/// format that we know and is not it is never shown as one: a provider would refuse the whole request.
+/// format that we know and is not it is never sent as one: a provider would refuse the whole request.
 pub fn classify(mime: &str, bytes: &[u8]) -> MediaType {
     let claimed = essence(mime);
     let kind = |class, mime: &str| MediaType {

@@ -257,7 +257,7 @@ impl Normalizer<'_, '_> {
         }
     }
 
-    /// The expansion of a command. Skills in it are never shown to a model; other tokens mean something only if the entry says
+    /// The expansion of a command. Skills in it are never sent to a model; other tokens mean something only if the entry says
     /// so (C-052, C-061).
     fn add_derived(&mut self, origin: usize, text: &str, intent: Option<&str>, mentions: Mentions) {
         let contexts = |name: &str| self.environment.contexts.contains_key(name);

@@ -1,4 +1,4 @@
-//! A look ahead: what a message would become here, and what each target would be shown of it. Nothing is kept, staged or
+//! A look ahead: what a message would become here, and what each target would get of it. Nothing is stored, staged or
 //! sent (`greenroom compose`).
 //!
 //! Must not know: sessions, the journal.
@@ -30,12 +30,12 @@ pub struct PreviewContext<'a> {
 pub struct Preview {
     /// As they would be persisted.
     pub parts: Vec<Part>,
-    /// What the user would be told.
+    /// Diagnostics for the user.
     pub diagnostics: Vec<String>,
     pub lowered: Vec<(Target, Lowered)>,
 }
 
-/// What would become of a message if it were sent in this place.
+/// What would become of a message if it were sent here.
 pub fn preview(
     input: Input,
     context: &PreviewContext<'_>,
@@ -92,7 +92,7 @@ pub fn preview(
                 let (parts, sources) = (&preview.parts, &mut sources);
                 lower(parts, &resolved, *target, &capabilities, sources)
             }
-            // Nobody is asked (C-053).
+            // No model is called (C-053).
             false => Lowered::default(),
         };
         for diagnostic in &lowered.diagnostics {

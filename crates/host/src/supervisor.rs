@@ -45,7 +45,7 @@ impl Supervisor {
         let task = tokio::spawn(async move {
             let _readiness = readiness;
             task.finish_boot(boot).await;
-            // Nobody waits for this if the host was told to stop meanwhile.
+            // The receiver is gone if the host was stopped meanwhile.
             let _receiver_gone = report_booted.send(());
             task.run(stopped).await;
         });

@@ -21,7 +21,7 @@ pub struct Line {
 /// How a pass over lines went.
 #[derive(Debug)]
 pub struct LinesRead {
-    /// Lines before the first that was wanted; fewer than asked for if the file ends before it.
+    /// Lines before the first requested one; fewer than asked for if the file ends before it.
     pub skipped: usize,
     /// Absent if the file is too large to be read whole.
     pub receipt: Option<ReadReceipt>,

@@ -84,7 +84,7 @@ impl NativeHarness {
         work_of(self.directory.path())
     }
 
-    /// Where the host keeps its things.
+    /// The host's data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
@@ -110,7 +110,7 @@ impl NativeHarness {
         messages(&requests.last().expect("the model was asked").json())
     }
 
-    /// What the model was told of its calls in the last request, in order.
+    /// What the model got as results of its calls in the last request, in order.
     pub fn last_results(&self) -> Vec<String> {
         let messages = self.last_messages();
         let results = messages.iter().filter(|message| message["role"] == "tool");
@@ -161,7 +161,7 @@ async fn start(directory: &Path, models: &[host::Model]) -> TestHost {
     .await
 }
 
-/// A client that keeps what it is told, and nothing else.
+/// A client that reduces what it receives, and nothing else.
 pub struct ChatClient {
     pub connection: Connection,
     pub chat: ChannelUri,
@@ -323,7 +323,7 @@ impl ChatClient {
         .await;
     }
 
-    /// The call that waits for somebody's word.
+    /// The call that waits for a decision.
     pub async fn asked(&mut self) -> Value {
         let chat = self
             .until("a call asks", |chat| {
@@ -358,7 +358,7 @@ impl ChatClient {
         turns.last().expect("a turn").clone()
     }
 
-    /// Takes what comes until the chat is as wanted.
+    /// Takes what comes until the chat is as expected.
     pub async fn until(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         loop {
             let chat = self.sees();
@@ -453,7 +453,7 @@ pub fn ends() -> Answer {
     Answer::streams(["done"])
 }
 
-/// What was said in the parts of a kind.
+/// The texts of the parts of a kind.
 pub fn texts_in(turn: &Value, kind: &str) -> Vec<String> {
     let text = |part: &Value| part["content"].as_str().unwrap_or("").to_owned();
     parts_of(turn, kind).iter().map(text).collect()

@@ -77,7 +77,7 @@ impl Fixture {
         items.into_iter().map(|item| item.insert_text).collect()
     }
 
-    /// Asks until what is wanted is there: files and commands are looked for beside the answers.
+    /// Asks until the expected items are there: files and commands are looked for beside the answers.
     async fn until(&self, text: &str, condition: impl Fn(&[String]) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -156,7 +156,7 @@ async fn an_edited_command_is_there_soon() {
     fixture
         .until("/deplo", |inserted| inserted == ["/deploy "])
         .await;
-    // While the host runs nobody is told of a directory that went away.
+    // While the host runs, a removed directory is not reported.
     std::fs::remove_dir_all(fixture.directory.path().join(".claude")).unwrap();
     fixture.until("/deplo", <[String]>::is_empty).await;
 }

@@ -171,7 +171,7 @@ impl Follower {
         fresh.client.shutdown().await;
         let comparable = |mut chat: ChatState| {
             chat.title.clear(); // H-150
-            chat.status &= 31; // a chat's flags are not told to this generation (G-23)
+            chat.status &= 31; // a chat's flags are not sent to this generation (G-23)
             chat
         };
         let same = |me: &Self| {

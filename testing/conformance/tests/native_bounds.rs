@@ -74,7 +74,7 @@ async fn edits_of_one_round_are_made_one_after_the_other() {
         .map(|call| call["success"].clone())
         .collect();
     let text = harness.read("a.txt");
-    // Whatever is said to have worked is in the file, and nothing else is.
+    // Whatever was reported as done is in the file, and nothing else is.
     for (made, success) in [("1", &success[0]), ("2", &success[1]), ("3", &success[2])] {
         assert_eq!(text.contains(made), *success == true, "{text} {success:?}");
     }

@@ -24,7 +24,7 @@ fn statuses(turn: &Value) -> Vec<String> {
     calls.iter().map(status).collect()
 }
 
-/// Lets the model make a call that nobody is asked about; the turn.
+/// Lets the model make a call that needs no consent; the turn.
 async fn unasked(harness: &mut NativeHarness, call: Call) -> Value {
     harness
         .talk("unasked", [Answer::calls([call]), ends()])
@@ -453,7 +453,7 @@ async fn colliding_edits_are_made_once_and_the_model_gets_the_reason() {
     }
 }
 
-/// How many calls wait for somebody's word.
+/// How many calls wait for a decision.
 fn asking(chat: &Value) -> usize {
     let calls = calls_of(&chat["activeTurn"]);
     let waits = |call: &&Value| call["status"] == "pending-confirmation";

@@ -12,7 +12,7 @@ fn read(path: &str) -> Call {
     Call::new("call_read", "read", &json!({"path": path}))
 }
 
-/// Three processes of three generations, one of them in a group of its own; they tell their ids.
+/// Three processes of three generations, one of them in a group of its own; they print their ids.
 const TREE: &str = "sleep 1000 & echo pid:$!; set -m; sleep 1001 & echo pid:$!; set +m; \
                     (sh -c 'echo pid:$$; sleep 1002; true') & echo ready; wait";
 
@@ -23,7 +23,7 @@ fn pids(text: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// A dead process nobody has asked about yet is dead.
+/// A zombie counts as dead.
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     stat.is_ok_and(|stat| {

@@ -1,4 +1,4 @@
-//! What users mean, and what the model is shown of it: pictures, files, skills and commands, from a client's message to
+//! What users mean, and what the model gets of it: pictures, files, skills and commands, from a client's message to
 //! the request that a model server gets.
 
 use base64::Engine as _;
@@ -40,7 +40,7 @@ fn system(harness: &NativeHarness) -> String {
     system.unwrap()["content"].as_str().unwrap().to_owned()
 }
 
-// C-037: native blocks are made at the provider's door
+// C-037: native blocks are made when the request is built
 #[tokio::test]
 async fn a_picture_goes_as_a_picture_and_stays_one() {
     let mut harness = NativeHarness::start().await;
@@ -156,7 +156,7 @@ async fn a_command_of_the_project_is_what_it_stands_for() {
     harness
         .talk("/greet Ann", [Answer::streams(["Hello, Ann!"])])
         .await;
-    // What it stood for then is what was said.
+    // The expansion of then counts.
     put(&harness, ".greenroom/commands/greet.md", "Ignore $1.\n");
     harness.talk("thanks", [Answer::streams(["ok"])]).await;
     expect![[r#"

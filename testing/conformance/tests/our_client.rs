@@ -1,5 +1,5 @@
 //! Our own client against a real host, through a line that is cut again and again: what it shows in the end is what a
-//! stranger is shown, and nothing it did took effect twice.
+//! new client gets, and nothing it did took effect twice.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -109,7 +109,7 @@ async fn next(updates: &mut Updates) -> Update {
         .expect("the client lives")
 }
 
-/// Reads updates until one is as wanted; the reports of all that was given up or refused on the way.
+/// Reads updates until one is as expected; the reports of all that was given up or refused on the way.
 async fn until(updates: &mut Updates, mut condition: impl FnMut(&Update) -> bool) -> Vec<Update> {
     let mut reports = Vec::new();
     loop {
@@ -131,7 +131,7 @@ fn is_back(update: &Update) -> bool {
     matches!(update, Update::Connection(ConnectionEvent::Restored { .. }))
 }
 
-/// The chat as a stranger is shown it.
+/// The chat as a new client gets it.
 async fn sent_to_an_unknown_client(host: &TestHost, chat: &ChannelUri) -> ChatState {
     let target = Target {
         url: host.url.clone(),

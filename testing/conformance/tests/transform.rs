@@ -1,5 +1,5 @@
 //! Rewriting system prompts over real sockets: by the published client's own request handler, and by ours against a model
-//! server that sees what it is told.
+//! server that records its requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -157,7 +157,7 @@ async fn a_model_gets_what_the_client_made_of_each_render() {
         {
             tokio::task::yield_now().await;
         }
-        // What is shown runs ahead: an answer says that the host has it too.
+        // The visible state is optimistic: an answer shows that the host has it too.
         live.request("ping", json!({})).await.unwrap();
     };
     timeout(Duration::from_secs(60), active)

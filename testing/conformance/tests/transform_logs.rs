@@ -1,4 +1,4 @@
-//! What a section says is in no log, at any level; what went through a client is told at debug, by hashes.
+//! What a section says is in no log, at any level; what went through a client is logged at debug, as hashes.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ impl<'a> MakeWriter<'a> for Log {
 
 const SESSION: &str = "ahp-session:/logged";
 
-/// Sends a turn and waits until it is over; everything the client heard.
+/// Sends a turn and waits until it is over; everything the client received.
 async fn plays(connection: &Connection, events: &mut client::Events, turn: &str) -> String {
     let chat = wire::ChannelUri::parse(&testkit::default_chat(SESSION)).unwrap();
     let start = json!({"type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00.000Z",

@@ -35,7 +35,7 @@ fn script() -> Value {
     ]})
 }
 
-/// One window of the editor: a socket, and what came that nobody asked for yet.
+/// One window of the editor: a socket, and frames that were not read yet.
 struct Code {
     name: &'static str,
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -103,7 +103,7 @@ impl Code {
             .await;
     }
 
-    /// The next frame that is the one; others are kept for later.
+    /// The next frame that is the one; others stay for later.
     async fn receive(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         if let Some(index) = self.inbox.iter().position(&is_it) {
             return self.inbox.remove(index).expect("it is there");
@@ -237,7 +237,7 @@ async fn first_message(code: &mut Code, host: &TestHost) -> String {
     let directory = format!("file://{}", host.data().display());
     let result = code.initializes(&[ROOT]).await;
     assert_eq!(result["snapshots"].as_array().map(Vec::len), Some(1));
-    // 3: settings, many of them numbered 0 and with keys nobody knows
+    // 3: settings, many of them numbered 0 and with unknown keys
     for n in 0..8_u64 {
         let config = json!({"vscode.setting": n, "telemetry": {"level": "off"}});
         let action = json!({"type": "root/configChanged", "config": config});

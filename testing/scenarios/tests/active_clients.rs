@@ -1,4 +1,4 @@
-//! Active clients: set by themselves, kept through short absences, gone after long ones.
+//! Active clients: set by themselves, active through short absences, gone after long ones.
 
 use serde_json::json;
 use testkit::{ROOT, Scenario, ScenarioClient};

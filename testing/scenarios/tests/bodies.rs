@@ -224,7 +224,7 @@ fn bodies_of_a_refused_action_are_not_stored_and_come_back_unchanged() {
     assert_eq!(refused, start);
 }
 
-// A turn that another client started while the bodies were kept: checked again, refused, an orphan is left.
+// A turn that another client started while the bodies were stored: checked again, refused, an orphan is left.
 #[test]
 fn an_action_is_checked_again_when_its_bodies_are_stored() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
@@ -272,7 +272,7 @@ fn a_body_that_cannot_be_stored_is_refused_and_accepted_later() {
     let start = turn_with(&ann, "t1", &[embedded(b"more than ten")]);
     let reason = ann.tries(&ann.chat(), start.clone()).unwrap_err();
     assert!(reason.contains("full"), "{reason}");
-    // What needs no place of its own goes on.
+    // What need not be stored continues.
     ann.sends_message("small");
     s.look().blobs.mend_disk();
     ann.tries(&ann.chat(), start).unwrap();

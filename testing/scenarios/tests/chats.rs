@@ -417,7 +417,7 @@ fn a_chat_at_rest_can_be_disposed_of_and_joined_by_another() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act
+// Prepare, write, send, act
 #[test]
 fn a_host_that_dies_while_chats_come_and_go_has_done_it_or_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
@@ -507,7 +507,7 @@ fn a_chat_without_directories_works_in_none() {
     assert!(run.working_directories.is_empty(), "empty means none");
 }
 
-// H-146, H-128: without the capability nobody changes directories
+// H-146, H-128: without the capability directories cannot change
 #[test]
 fn directories_of_a_chat_are_not_changed_without_the_capability() {
     let mut s = Scenario::new();

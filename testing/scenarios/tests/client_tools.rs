@@ -1,4 +1,4 @@
-//! Tools that clients offer: who is called, who may answer, and what happens if nobody does (G-07).
+//! Tools that clients offer: who is called, who may answer, and what happens without an answer (G-07).
 
 use serde_json::{Value, json};
 use testkit::pending_messages::message;
@@ -111,7 +111,7 @@ fn a_tool_is_completed_once() {
     s.all_agree();
 }
 
-// G-07: nobody offers it
+// G-07: no client offers it
 #[test]
 fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
     let mut s = Scenario::new();
@@ -163,7 +163,7 @@ fn the_client_that_started_the_turn_is_preferred() {
         let owner = if owner == "bob" { &bob } else { &ann };
         owner.completes_tool("done").unwrap();
     }
-    // One who offers nothing started it: somebody else does it.
+    // The client that started it offers nothing: another executes it.
     s.model().calls_client("open");
     cem.sends_message("open it");
     let owner = if owner_of(&ann) == "ann" { &ann } else { &bob };

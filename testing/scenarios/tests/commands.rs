@@ -5,7 +5,7 @@ use kernel::{Answer, Query, StoredMessage};
 use serde_json::{Value, json};
 use testkit::{Kill, Scenario, ScenarioClient};
 
-/// What the host said in the latest turn.
+/// The host's notices in the latest turn.
 fn notices(client: &ScenarioClient) -> Vec<String> {
     let turn = client.latest_turn();
     let parts = turn["responseParts"].as_array().cloned();
@@ -55,7 +55,7 @@ fn parts_of(message: &StoredMessage) -> Vec<Value> {
         .collect()
 }
 
-// C-053, V23: persisted, carried out, complete, and no agent hears of it
+// C-053, V23: persisted, carried out, complete, and no agent runs
 #[test]
 fn archive_archives_the_session_and_asks_no_agent() {
     let mut s = Scenario::new();
@@ -95,7 +95,7 @@ fn a_message_has_its_rows_before_its_agent_runs() {
     assert_eq!(metadata["schema_version"], 1);
 }
 
-// C-064: told to the user, and the turn goes on
+// C-064: reported to the user, and the turn goes on
 #[test]
 fn an_unknown_skill_is_reported_and_the_turn_continues() {
     let mut s = Scenario::new();
@@ -128,7 +128,7 @@ fn branch_forks_the_chat_where_it_stands() {
     assert_eq!(added[0]["origin"]["kind"], "fork");
     ann.watches(&branch);
     assert_eq!(turn_texts(&ann, &branch), ["first", "second"]);
-    // A branch of a chat in which nothing was said cannot be.
+    // A branch of an empty chat is impossible.
     let bob = s.client("bob").opens_chat();
     bob.sends_message("/branch");
     assert_eq!(bob.latest_turn()["state"], "error");

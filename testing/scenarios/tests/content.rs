@@ -1,4 +1,4 @@
-//! Content that lies outside of state: how clients read it, and how long it is kept (G-32, H-252).
+//! Content that lies outside of state: how clients read it, and how long it is stored (G-32, H-252).
 
 use host::blobs::Blobs;
 use serde_json::{Value, json};

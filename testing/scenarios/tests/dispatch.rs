@@ -1,4 +1,4 @@
-//! Dispatch: who may do what, what everyone hears of it, and what only the sender does.
+//! Dispatch: who may do what, what everyone receives of it, and what only the sender does.
 
 use serde_json::json;
 use testkit::{ROOT, Scenario};

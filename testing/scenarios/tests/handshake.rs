@@ -193,7 +193,7 @@ fn string_fraction_and_null_ids_are_answered_as_they_came() {
     }
 }
 
-// H-026, G-23: an older client hears nothing newer, except the echo of its own
+// H-026, G-23: an older client receives nothing newer, except the echo of its own
 #[test]
 fn a_client_of_0_9_hears_only_what_it_knows() {
     let mut s = Scenario::new();

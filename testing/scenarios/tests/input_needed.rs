@@ -196,7 +196,7 @@ fn blocked(script: Script) -> Script {
         .waits_ms(1_000)
 }
 
-// H-220: whatever ends the blocks, the session hears it
+// H-220: whatever ends the blocks, the session is updated
 #[test]
 fn every_end_of_a_turn_clears_input_needed() {
     for end in [
@@ -262,7 +262,7 @@ fn every_end_of_a_turn_clears_input_needed() {
     }
 }
 
-// H-220 over a restart: what a session-only client was told before is taken back in the replay
+// H-220 over a restart: what a session-only client was sent before is removed in the replay
 #[test]
 fn a_reconnecting_client_gets_the_removal_of_input_needed() {
     for restart in [false, true] {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::consent::text_answer;
 use testkit::{Kill, Scenario, ScenarioClient};
 
-/// What agents were told: response and answers.
+/// Replies that agents got: response and answers.
 fn answered(s: &Scenario) -> Vec<(String, Value)> {
     let world = s.look();
     let replies = world
@@ -318,7 +318,7 @@ fn a_question_may_have_only_a_message_or_a_link() {
     }
 }
 
-// H-219, H-174: what nobody answered stays without an answer
+// H-219, H-174: an unanswered request stays unanswered
 #[test]
 fn a_turn_that_ends_leaves_its_question_unanswered() {
     for end in ["cancel", "restart", "error"] {
@@ -375,7 +375,7 @@ fn a_question_makes_chat_and_session_unread() {
     s.all_agree();
 }
 
-// H-078: what nobody could read is not asked
+// H-078: an unreadable request is not sent
 #[test]
 fn an_unreadable_question_is_not_asked() {
     for request in [
@@ -398,7 +398,7 @@ fn an_unreadable_question_is_not_asked() {
     }
 }
 
-// G-15, and the points of write, speak, act
+// G-15, and the points of write, send, act
 #[test]
 fn an_answer_is_recorded_before_the_agent_gets_it() {
     let mut s = Scenario::new();

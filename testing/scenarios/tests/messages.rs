@@ -1,4 +1,4 @@
-//! Messages: kept to the letter wherever they stand, with the model that was really used.
+//! Messages: stored unchanged, pending or sent, with the model that was really used.
 
 use serde_json::{Value, json};
 use testkit::facts::DEFAULT_MODEL;
@@ -7,7 +7,7 @@ use testkit::{Scenario, ScenarioClient};
 
 const B: &str = "ahp-chat:/b";
 
-/// One attachment of each kind, with everything it can have and something nobody knows.
+/// One attachment of each kind, with everything it can have and an unknown one.
 fn attachments() -> Value {
     let range = json!({"start": {"line": 0, "character": 3}, "end": {"line": 1, "character": 0}});
     json!([
@@ -110,7 +110,7 @@ fn a_pending_message_is_stored_unchanged() {
     s.all_agree();
 }
 
-// H-147 and a denial: two more doors that a message comes through
+// H-147 and a denial: two more ways for a message to arrive
 #[test]
 fn initial_messages_and_suggestions_are_stored_unchanged() {
     let mut s = Scenario::new();
@@ -287,7 +287,7 @@ fn a_chat_at_rest_can_be_attached() {
     s.all_agree();
 }
 
-// H-235: durable, and nobody's business but the chat's
+// H-235: durable, and only on the chat
 #[test]
 fn a_draft_survives_and_moves_nothing() {
     let mut s = Scenario::new();

@@ -347,7 +347,7 @@ fn a_host_that_stops_does_not_start_the_queue() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act: nothing is lost, nothing is sent twice
+// Prepare, write, send, act: nothing is lost, nothing is sent twice
 #[test]
 fn a_host_that_dies_while_it_takes_a_message_neither_loses_nor_repeats_it() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
@@ -612,7 +612,7 @@ fn a_message_queued_in_a_chat_at_rest_wakes_it() {
     s.all_agree();
 }
 
-// G-08: it starts when the session is ready, also if nobody looked at the chat meanwhile
+// G-08: it starts when the session is ready, also if the chat was not loaded meanwhile
 #[test]
 fn a_queue_set_while_creating_starts_though_its_chat_rests() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);

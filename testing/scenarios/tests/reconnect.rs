@@ -81,7 +81,7 @@ fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act: a crash between any two is safe
+// Prepare, write, send, act: a crash between any two is safe
 #[test]
 fn a_host_that_dies_at_any_point_loses_nothing_that_was_seen() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
@@ -456,7 +456,7 @@ fn a_lost_snapshot_of_a_reused_uri_is_sent_again() {
     bob.unwatches(&ann.session());
     ann.sends_message("the old life");
     let peer = bob.with(|client| client.link).unwrap();
-    // From here on bob hears nothing, but is heard.
+    // From here on bob receives nothing, but can send.
     ann.requests("disposeSession", json!({"channel": ann.session()}));
     ann.requests("createSession", json!({"channel": ann.session()}));
     let ann_peer = ann.with(|client| client.link).unwrap();

@@ -1,4 +1,4 @@
-//! The root channel: the list of sessions, kept true by notifications; order within a step.
+//! The root channel: the list of sessions, updated by notifications; order within a step.
 
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario};
@@ -49,7 +49,7 @@ fn sessions_come_and_go_for_everyone_who_watches_the_root() {
     s.all_agree();
 }
 
-// H-099, H-101, H-123: the list that notifications make is the list that is told
+// H-099, H-101, H-123: the list built from notifications is the list that is served
 #[test]
 fn summaries_put_together_from_notifications_are_the_ones_that_are_listed() {
     let mut s = Scenario::new();

@@ -396,7 +396,7 @@ fn a_session_with_a_turn_a_draft_or_a_watcher_is_not_swept() {
     s.all_agree();
 }
 
-// Write, speak, act: a crash between any two
+// Write, send, act: a crash between any two
 #[test]
 fn a_session_created_as_the_host_dies_is_there_or_it_is_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {

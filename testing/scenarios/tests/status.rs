@@ -183,7 +183,7 @@ fn flags_of_a_chat_are_not_those_of_its_session_or_its_siblings() {
     s.all_agree();
 }
 
-// H-123: who speaks for the session
+// H-123: whose status the session has
 #[test]
 fn a_sessions_status_is_that_of_its_default_chat_unless_another_needs_input() {
     let mut s = Scenario::new();
@@ -267,7 +267,7 @@ fn activity_of_a_chat_is_set_and_cleared_in_chat_catalogue_and_session() {
     s.all_agree();
 }
 
-// G-23: clients of 0.9 hear nothing of a chat's flags, and see the rest
+// G-23: clients of 0.9 receive nothing of a chat's flags, and see the rest
 #[test]
 fn an_older_client_gets_activity_bits_but_no_flags() {
     let mut s = Scenario::new();

@@ -18,7 +18,7 @@ fn steering_replies(s: &Scenario) -> Vec<Option<String>> {
         .collect()
 }
 
-// H-232: consumed at a point of the agent's choice, told to all before
+// H-232: consumed at a point of the agent's choice, and announced before
 #[test]
 fn a_steering_message_reaches_the_agent_at_its_next_steer_point() {
     let mut s = Scenario::new();
@@ -115,7 +115,7 @@ fn a_removed_steering_message_is_not_delivered() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act: it steers once, or waits
+// Prepare, write, send, act: it steers once, or waits
 #[test]
 fn a_host_that_dies_at_a_steer_point_does_not_lose_the_message_before_it_was_taken() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {

@@ -1,4 +1,4 @@
-//! Subscriptions: a snapshot and a place among the watchers, in one step; history page by page.
+//! Subscriptions: a snapshot and a subscription, in one step; history page by page.
 
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};

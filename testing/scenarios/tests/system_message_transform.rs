@@ -17,7 +17,7 @@ fn renders(s: &mut Scenario) {
     s.model().renders(SECTIONS);
 }
 
-/// What the model was told, and why.
+/// What the model got, and why.
 fn rendered_as(words: &str, why: &str) -> String {
     format!("{words} {why}")
 }
@@ -246,7 +246,7 @@ fn a_reconnect_during_a_render_ends_the_old_question_and_brings_no_new_one() {
     renders(&mut s);
     ann.sends_message("go");
     let old = only_request(&ann);
-    // The new connection takes the place of the old one, which is still up.
+    // The new connection replaces the old one, which is still up.
     let response = ann.reconnects();
     assert_eq!(response["type"], "replay");
     assert!(ann.is_asked().is_empty());
@@ -540,7 +540,7 @@ mod carriers {
             "_meta": {"x-systemMessageTransform": {"sections": ["environment_context"]}}});
         assert_eq!(bob.sees(&ann.session())["activeClients"], json!([entry]));
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
-        // Said again it changes nothing, and only she hears of it (G-17).
+        // Sent again it changes nothing, and only she is answered (G-17).
         let seq = s.look().kernel().seq();
         bob.received_actions();
         ann.tries(&ann.session(), set(json!(["environment_context"])))

@@ -140,7 +140,7 @@ fn late_words_about_a_tool_change_nothing() {
     s.all_agree();
 }
 
-// Nothing an agent says out of order breaks anything, or is told in a way nobody can read (H-078)
+// No event out of order breaks anything, or is sent in a form that clients cannot read (H-078)
 #[test]
 fn nonsense_about_calls_leaves_the_turn_in_order() {
     let mut s = Scenario::new();
@@ -298,7 +298,7 @@ fn a_confirmation_that_cannot_be_written_runs_nothing() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act: never twice, never without its record
+// Prepare, write, send, act: never twice, never without its record
 #[test]
 fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {

@@ -325,7 +325,7 @@ fn edited_input_survives_being_asked_again() {
     s.all_agree();
 }
 
-// H-205: told more while it waits; one decision all the same
+// H-205: updated while it waits; still one decision
 #[test]
 fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {
     let mut s = Scenario::new();
@@ -461,7 +461,7 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
     s.all_agree();
 }
 
-// H-197: nobody completes the host's own tools but the host
+// H-197: only the host completes its own tools
 #[test]
 fn a_client_cannot_report_for_a_tool_of_the_host() {
     let mut s = Scenario::new();
@@ -518,7 +518,7 @@ fn a_confirmation_can_be_given_by_one_who_came_later() {
     s.all_agree();
 }
 
-// H-077: what a client adds to its decision is kept
+// H-077: what a client adds to its decision is stored
 #[test]
 fn metadata_of_a_decision_survives() {
     let mut s = Scenario::new();

@@ -506,7 +506,7 @@ fn a_truncate_that_cannot_be_written_changes_nothing() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act
+// Prepare, write, send, act
 #[test]
 fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {

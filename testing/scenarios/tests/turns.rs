@@ -304,7 +304,7 @@ fn a_checkpoint_that_is_too_large_ends_the_turn() {
     s.all_agree();
 }
 
-// H-172: text for a part nobody opened goes nowhere
+// H-172: text for an unopened part is dropped
 #[test]
 fn text_without_a_part_is_dropped() {
     let mut s = Scenario::new();

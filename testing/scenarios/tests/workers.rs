@@ -1,4 +1,4 @@
-//! Workers: chats that a tool call starts, watched by people, talked to by nobody.
+//! Workers: chats that a tool call starts, which clients watch and cannot send to.
 
 use agent_api::{AgentEvent, Worker};
 use bytes::Bytes;
@@ -157,7 +157,7 @@ fn a_worker_asks_through_its_session() {
     s.all_agree();
 }
 
-// How it ends is what its caller is told
+// Its caller gets the outcome
 #[test]
 fn a_worker_that_fails_fails_its_call_and_no_more() {
     for resumable in [false, true] {
@@ -176,7 +176,7 @@ fn a_worker_that_fails_fails_its_call_and_no_more() {
     }
 }
 
-// Somebody stops the worker
+// A client cancels the worker
 #[test]
 fn a_worker_that_is_stopped_fails_its_call() {
     for way in ["cancel", "dispose"] {
@@ -202,7 +202,7 @@ fn a_worker_that_is_stopped_fails_its_call() {
     }
 }
 
-// Somebody stops the caller: nothing works on for a turn that is over
+// A client cancels the caller: nothing works on for a turn that is over
 #[test]
 fn a_worker_does_not_outlive_the_turn_it_works_for() {
     for way in [
@@ -392,7 +392,7 @@ fn a_brief_that_is_too_large_starts_no_worker() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act
+// Prepare, write, send, act
 #[test]
 fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {

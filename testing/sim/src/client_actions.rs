@@ -32,7 +32,7 @@ impl Simulation {
     fn introduce_client(&mut self, client: usize) {
         let state = &self.world.clients[client];
         // One that sees a part of a chat does not forget that it did: whether the whole that it asks for anew ever
-        // arrived, nobody could tell.
+        // arrived is unknown.
         let windowed = |mirror: &Mirror| {
             mirror
                 .chat()

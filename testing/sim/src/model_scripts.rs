@@ -109,7 +109,7 @@ impl Simulation {
         }
     }
 
-    /// Words about calls in no order at all; nobody waits for them.
+    /// Events of calls in random order; none is awaited.
     fn nonsense(&mut self, mut script: Script) -> Script {
         for _ in 0..1 + self.rng.below(5) {
             let call = 900 + self.rng.below(2);

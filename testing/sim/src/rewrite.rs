@@ -13,7 +13,7 @@ const IDS: [&str; 5] = [
 ];
 
 impl Simulation {
-    /// Ids of sections, some of which nobody gets.
+    /// Ids of sections, some of which are restricted.
     fn pick_sections(&mut self) -> Value {
         let chosen = IDS.iter().filter(|_| self.rng.percent(50));
         chosen

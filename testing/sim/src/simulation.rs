@@ -10,7 +10,7 @@ use testkit::rng::SeededRng;
 /// How a simulation ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Stands for every byte the host spoke.
+    /// Stands for every byte the host sent.
     pub hash: u64,
     pub wrong: Vec<String>,
     /// How often each kind of action was recorded, and what agents did.

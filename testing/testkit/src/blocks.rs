@@ -1,4 +1,4 @@
-//! What a session tells of who waits for whom: `inputNeeded` holds exactly the blocks of all its chats (H-220).
+//! What a session publishes of what its chats wait for: `inputNeeded` holds exactly the blocks of all its chats (H-220).
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn active_parts(chat: &Value) -> impl Iterator<Item = &Value> {
     parts.into_iter().flatten()
 }
 
-/// The entry that must stand for a part, without its opaque id; none if the part blocks nobody.
+/// The entry that must stand for a part, without its opaque id; none if the part waits for nothing.
 fn entry_of(uri: &str, turn: &Value, part: &Value) -> Option<Value> {
     if part["kind"] == "inputRequest" {
         let open = part.get("response").is_none();
@@ -33,7 +33,7 @@ fn entry_of(uri: &str, turn: &Value, part: &Value) -> Option<Value> {
     }
 }
 
-/// What makes an entry comparable: its id is the host's own, and output so far need not be told twice.
+/// What makes an entry comparable: its id is the host's own, and output so far is not compared.
 fn comparable(entry: &Value) -> Value {
     let mut entry = entry.clone();
     if let Some(fields) = entry.as_object_mut() {
@@ -117,17 +117,17 @@ pub fn mirrored<'a>(
     })
 }
 
-/// Whether a chat waits for what an agent asked: a run must not wait for what nobody is asked.
+/// Whether a chat waits for what an agent asked: a run must not wait for something that was never asked.
 pub fn waits_for(chat: &Value, question: crate::script::Question) -> bool {
     use crate::script::Question;
     let status = |part: &Value| part["toolCall"]["status"].as_str().unwrap_or("").to_owned();
     active_parts(chat).any(|part| match question {
         Question::Decision(_) => status(part) == "pending-confirmation",
         Question::Review(_) => status(part) == "pending-result-confirmation",
-        // A client may want its result reviewed before the agent hears of it.
+        // A client may want its result reviewed before the agent gets it.
         Question::End(_) => ["running", "pending-result-confirmation"].contains(&&*status(part)),
         Question::Answer(_) => part["kind"] == "inputRequest" && part.get("response").is_none(),
-        // The deadline is the kernel's own: somebody is asked, or nobody waits any more.
+        // The deadline is the kernel's own: a client is asked, or the run has ended.
         Question::Render(_) => true,
         Question::Steering(_) | Question::Settings(_) => false,
     })

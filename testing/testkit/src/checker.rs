@@ -31,7 +31,7 @@ pub fn violations(world: &mut World) -> Vec<String> {
 }
 
 impl World {
-    /// Mirrors of channels that are gone: who does not watch their session is told nothing (H-054).
+    /// Mirrors of channels that are gone: clients that do not watch their session are not notified (H-054).
     fn drop_mirrors_of_gone_channels(&mut self) {
         let ledger = &self.ledger;
         for client in &mut self.clients {
@@ -53,7 +53,7 @@ fn check_content(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
     }
 }
 
-/// An agent that waits to be told something waits for what somebody is asked.
+/// An agent waits only for a reply that some client or user can cause.
 fn check_waiting_agents(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     for (run, question) in world.models.waiting() {
         if world.models.is_halted(run) {
@@ -121,7 +121,7 @@ fn collect_violations(world: &World, wrong: &mut Vec<String>) {
     }
 }
 
-/// Every channel there is, as a client that joins now is told.
+/// Every channel there is, as a client that joins now gets it.
 pub fn host_states(world: &mut World) -> BTreeMap<String, Value> {
     read_all_channels(world).0
 }
@@ -146,7 +146,7 @@ fn read_all_channels(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>)
         channels.extend(client.mirrors.keys().cloned());
     }
     let mut watched = BTreeSet::from([ROOT.to_owned()]);
-    // Sessions first; they tell which chats there are.
+    // Sessions first: they list their chats.
     for _ in 0..2 {
         for channel in channels.difference(&watched) {
             let (_, text) = world.clients[index].request("subscribe", json!({"channel": channel}));
@@ -189,7 +189,7 @@ fn comparable(state: &Value, old_client: bool) -> Value {
             fields.shift_remove(field);
         }
         if old_client && let Some(status) = fields.get("status").and_then(Value::as_u64) {
-            // Clients of 0.9 hear nothing of a chat's read and archived flags (G-23).
+            // Clients of 0.9 receive nothing of a chat's read and archived flags (G-23).
             fields.insert("status".to_owned(), json!(status & 0b1_1111));
         }
     }
@@ -223,7 +223,7 @@ fn check_mirrors(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
             }
             if let (Some(all), Some(some)) = (state["turns"].as_array(), mirror["turns"].as_array())
             {
-                // A snapshot for which there was no room holds the newest turns only: then the mirror may hold more of them.
+                // A snapshot that did not fit holds the newest turns only: then the mirror may hold more of them.
                 let cut = state.get("turnsNextCursor").is_some();
                 if !(all.ends_with(some) || cut && some.ends_with(all)) {
                     wrong.push(format!(
@@ -248,7 +248,7 @@ fn check_mirrors(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
     }
 }
 
-/// What the kernel holds in memory is what it tells.
+/// What the kernel holds in memory is what it sends.
 fn check_memory(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     for (channel, state) in host {
         let uri = wire::ChannelUri::parse(channel).expect("a channel URI");
@@ -262,7 +262,7 @@ fn check_memory(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<S
     }
 }
 
-/// `replay(journal) == live`: a host that boots now tells the same.
+/// `replay(journal) == live`: a host that boots now has the same state.
 fn check_replay(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     // A turn that runs now ends in an error when a host boots: its chat and session are left out.
     let runs = |state: &Value| {
@@ -293,7 +293,7 @@ fn check_replay(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<S
     }
 }
 
-/// Channels as a host tells them that boots on the same journal and writes nothing.
+/// Channels of a host that boots on the same journal and writes nothing.
 fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     let mut memory = world.memory.clone();
     let boot = Journal::boot(&mut memory).expect("memory boots");

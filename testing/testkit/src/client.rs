@@ -1,4 +1,4 @@
-//! A simulated AHP client: speaks JSON, mirrors what it watches, and keeps its place like the published runtime.
+//! A simulated AHP client: speaks JSON, mirrors what it watches, and reconnects like the published runtime.
 //!
 //! `last_seen` is raised by action envelopes, by `initialize`, and by what a reconnect brings; not by a subscribe in
 //! the middle of a connection (H-085).
@@ -13,7 +13,7 @@ use crate::transform_opt_in::TransformOptIn;
 
 pub const ROOT: &str = "ahp-root://";
 
-/// What a response said.
+/// The result of a response.
 pub type Response = Result<Value, Value>;
 
 /// A request that is out.
@@ -51,7 +51,7 @@ pub struct Client {
     pub notifications: Vec<Value>,
     /// Requests of the host that were not answered yet, in order.
     pub asked: Vec<Value>,
-    /// What it ever said it would rewrite.
+    /// What it ever opted in to rewrite.
     pub opted: TransformOptIn,
     /// Every frame of the present connection, in order.
     pub frames: Vec<Value>,

@@ -8,7 +8,7 @@ use crate::scenario::Scenario;
 use crate::scenario_client::ScenarioClient;
 
 impl Scenario {
-    /// What agents were told of their questions whether a tool may run: approved or not, in order.
+    /// The decisions agents got about their tool calls: approved or not, in order.
     pub fn tool_decisions(&self) -> Vec<bool> {
         let world = self.look();
         let decided = world
@@ -22,7 +22,7 @@ impl Scenario {
         decided.collect()
     }
 
-    /// Results of tools that agents were told, in order.
+    /// Results of tools that agents got, in order.
     pub fn tool_results(&self) -> Vec<Value> {
         let world = self.look();
         let ended = world

@@ -18,7 +18,7 @@ pub struct Link {
     pub paused: bool,
     /// Nothing moves in either direction.
     pub stalled: bool,
-    /// The host closes it once what was said is delivered.
+    /// The host closes it once everything sent is delivered.
     pub closing: Option<CloseReason>,
 }
 

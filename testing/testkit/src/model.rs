@@ -19,7 +19,7 @@ struct Playing {
     awaits_reply: bool,
     /// Inputs as they were allowed.
     inputs: BTreeMap<u64, String>,
-    /// What it was told last.
+    /// The last reply it got.
     last_reply: Option<AgentReply>,
 }
 
@@ -37,7 +37,7 @@ pub enum Played {
     Emits(AgentEvent),
     Waits(u64),
     Executes(Execution),
-    /// Silent until it is told something, or for good.
+    /// Silent until it gets a reply, or for good.
     Silent,
 }
 
@@ -51,7 +51,7 @@ pub struct Models {
     /// Every turn the host ever asked for, in order.
     pub asked: Vec<TurnRun>,
     pub stopped: Vec<RunId>,
-    /// What runs were told while they waited.
+    /// Replies that waiting runs got.
     pub replies: Vec<(RunId, AgentReply)>,
     /// Every tool that ran, in order.
     pub executed: Vec<Execution>,
@@ -166,7 +166,7 @@ impl Models {
         self.halted.contains(&run)
     }
 
-    /// Runs that wait to be told something, and what.
+    /// Runs that wait for a reply, and for which.
     pub fn waiting(&self) -> impl Iterator<Item = (RunId, Question)> {
         self.playing
             .iter()
@@ -294,7 +294,7 @@ impl Models {
     }
 }
 
-/// A result that tells what the tool ran with.
+/// A result with the input the tool ran with.
 fn ran_with(input: &str) -> Value {
     json!({"success": true, "pastTenseMessage": "ran", "content": [{"type": "text", "text": input}]})
 }

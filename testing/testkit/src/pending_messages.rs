@@ -72,7 +72,7 @@ impl ScenarioClient {
         turns.unwrap_or_default().iter().map(id).collect()
     }
 
-    /// Keeps the turns through this one.
+    /// Removes the turns after this one.
     pub fn truncates(&self, turn: &str) -> Result<(), String> {
         let action = json!({"type": "chat/truncated", "turnId": turn});
         self.tries(&self.chat(), action)

@@ -130,7 +130,7 @@ impl Scenario {
         self.world().start_ms_max = ms;
     }
 
-    /// The host's state of a channel, as a newcomer is told.
+    /// The host's state of a channel, as a new client gets it.
     pub fn state(&mut self, channel: &str) -> Value {
         let mut world = self.world();
         checker::host_states(&mut world)
@@ -233,7 +233,7 @@ impl ModelTalk<'_> {
         self.with(|script| script.renders(sections))
     }
 
-    /// Says what it was told last.
+    /// Sends the last reply it got as text.
     pub fn repeats(self) -> Self {
         self.with(Script::repeats)
     }

@@ -51,7 +51,7 @@ impl ScenarioClient {
 
     // Connections.
 
-    /// A bare connection: nothing was said on it yet.
+    /// A bare connection: nothing was sent on it yet.
     pub fn connects(self) -> Self {
         self.world.borrow_mut().connect(self.index);
         self
@@ -82,7 +82,7 @@ impl ScenarioClient {
         }
     }
 
-    /// The network is silent: nothing arrives, nobody notices.
+    /// The network is silent: nothing arrives, and it is not noticed.
     pub fn stalls(&self) {
         self.set_stalled(true);
     }
@@ -297,7 +297,7 @@ impl ScenarioClient {
 
     // The system prompt.
 
-    /// Becomes active, wanting to rewrite these sections, said in the field of the proposal.
+    /// Becomes active, wanting to rewrite these sections, declared in the field of the proposal.
     pub fn opts_in(&self, sections: &[&str]) -> Result<(), String> {
         let client = self.with(|client| client.id.clone());
         let opt_in = json!({"sections": sections});

@@ -12,7 +12,7 @@ use wire::published::state::ChatInputResponseKind;
 
 use crate::tool::Tool;
 
-/// What a run waits to be told, named by the agent's own numbers.
+/// The reply a run waits for, named by the agent's own numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// May this call run?
@@ -89,7 +89,7 @@ pub enum ScriptStep {
         call: u64,
         input: String,
     },
-    /// Tells what the tool did; without a result, that it ran with its input.
+    /// Completes the call; without a result, that it ran with its input.
     Reports {
         call: u64,
         result: Option<Value>,
@@ -101,7 +101,7 @@ pub enum ScriptStep {
         worker: Worker,
         script: Box<Script>,
     },
-    /// Says the text of what it was told last.
+    /// Sends the last reply it got as text.
     Repeats {
         part: u64,
     },
@@ -113,7 +113,7 @@ pub enum ScriptStep {
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     pub steps: VecDeque<ScriptStep>,
-    /// Goes on talking after it was stopped: nobody may hear it.
+    /// Emits events after it was stopped: they must be ignored.
     pub ignores_stop: bool,
     /// Parts, calls and questions are numbered together.
     numbers: u64,
@@ -215,7 +215,7 @@ impl Script {
         })
     }
 
-    /// Says as text what it was told last: what a test wants to see arrive.
+    /// Sends the last reply it got as text, so that a test can read it.
     pub fn repeats(mut self) -> Self {
         let part = self.number();
         let kind = TextKind::Markdown;
@@ -228,7 +228,7 @@ impl Script {
         tool.played_by(self)
     }
 
-    /// Calls a tool that nobody is asked about.
+    /// Calls a tool that needs no consent.
     pub fn runs_tool(self, name: &str, input: &str) -> Self {
         self.calls(Tool::running(name, input))
     }
@@ -238,7 +238,7 @@ impl Script {
         self.calls(Tool::asking(name, input))
     }
 
-    // Single words about a call, for agents that say them out of order.
+    // Single events of a call, for agents that send them out of order.
 
     pub fn announces(self, call: u64, name: &str) -> Self {
         let start = Box::new(ToolStart {
@@ -292,7 +292,7 @@ impl Script {
             .awaits(Question::Steering(steer))
     }
 
-    /// Renders its prompt of these sections, and says what it was told: the model reads that.
+    /// Renders its prompt of these sections, and sends the result as text.
     pub fn renders<'a>(mut self, sections: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let render = self.number();
         let section = |(id, content): (&str, &str)| Section::new(id.to_owned(), content.to_owned());
@@ -378,7 +378,7 @@ pub(crate) fn completed_event(call: u64, result: Value, review: bool) -> AgentEv
     }
 }
 
-/// An agent that relays what it cannot read gives up: an event cannot say it.
+/// An agent that gets something unreadable fails: no event can hold it.
 fn unreadable(error: Unreadable) -> AgentEvent {
     AgentEvent::Failed(AgentError {
         error_type: "agentUnreadable".to_owned(),

@@ -1,5 +1,5 @@
-//! What a client said it would rewrite, and what the host may therefore ask of it. Knows the wire only: what a client
-//! never named must never reach it, and what is restricted reaches nobody.
+//! What a client opted in to rewrite, and what the host may therefore ask of it. Knows the wire only: what a client
+//! never named must never reach it, and restricted sections reach no client.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! The world around the kernel: plays the host's kernel task, step by step, in virtual time.
 //!
-//! Promises: write, speak, act, in this order; the same calls with the same seed give the same bytes.
+//! Promises: write, send, act, in this order; the same calls with the same seed give the same bytes.
 //! Must not know: what a test wants to prove.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -29,7 +29,7 @@ pub enum Kill {
     BeforeWrite,
     BeforeSend,
     BeforeAct,
-    /// Bodies are kept, and nothing is recorded yet.
+    /// Bodies are stored, and nothing is recorded yet.
     AfterCompose,
 }
 
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// A number that stands for every byte the host ever spoke.
+    /// A number that stands for every byte the host ever sent.
     pub fn hash(&self) -> u64 {
         self.hash
     }
@@ -336,7 +336,7 @@ impl World {
         self.log(|| format!("effect {effect:?}").chars().take(200).collect());
         match effect {
             Effect::Read { ticket, query } => {
-                // Read at once, heard later: an answer may be old when it arrives.
+                // Read at once, delivered later: an answer may be old when it arrives.
                 let answer = self
                     .reader
                     .read(&query)

@@ -1,7 +1,7 @@
 //! The history of a chat as entries for the model: completed turns, and the response of a resumed turn so far.
 //!
-//! Promises: what a model said and what its tools returned stays as it was, in order; every call has a result, for
-//! servers refuse a conversation in which one is missing; the oldest turns go first when there is no room.
+//! Promises: a model's text and its tools' results stay as they were, in order; every call has a result, for
+//! servers refuse a conversation in which one is missing; the oldest turns go first when there is no space left.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const TOKEN_BYTES: usize = 4;
 /// What a picture counts for, in bytes of text.
 const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
 
-/// Said of a call whose end nobody saw.
+/// The result of a call whose end is unknown.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
 
 /// The entries of the turns, oldest first, as many of the newest turns as fit.

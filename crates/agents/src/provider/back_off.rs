@@ -1,6 +1,6 @@
 //! How long to wait before a server is asked again.
 //!
-//! Promises: waits grow and are never all the same; nobody waits longer than a minute for one try.
+//! Promises: waits grow and are never all the same; no wait is longer than a minute.
 //! Must not know: why it failed.
 
 use std::time::Duration;

@@ -27,7 +27,7 @@ const LIST_BYTES_MAX: usize = 8 << 20;
 /// One answer, with all that surrounds its text on the wire: against a server that never stops.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// How long the body of an error or a list may take: nobody waits longer for it.
+/// How long the body of an error or a list may take.
 const SHORT_BODY: Duration = Duration::from_secs(10);
 /// How long a server that has stopped may take for usage and the end mark.
 const AFTER_STOP: Duration = Duration::from_secs(10);

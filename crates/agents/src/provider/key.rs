@@ -14,7 +14,7 @@ use super::{ProviderError, error_body};
 
 /// No key is longer; a larger file is another one.
 const KEY_BYTES_MAX: u64 = 16 << 10;
-/// Shorter ones are place holders for servers that want any key at all: redact them would only garble messages.
+/// Shorter ones are placeholders for servers that want any key at all: redact them would only garble messages.
 const HIDDEN_CHARS_MIN: usize = 4;
 
 /// Where the key of a server is to be found.
@@ -93,7 +93,7 @@ fn unusable(message: String) -> ProviderError {
     ProviderError::new(Unauthorized, message)
 }
 
-/// Something that nobody may read: a key, or the value of a header that serves as one.
+/// A secret: a key, or the value of a header that serves as one.
 pub(super) struct Secret(String);
 
 impl Secret {

@@ -18,7 +18,7 @@ mod tests {
     use super::super::step::Step;
     use super::*;
 
-    /// Content that a scene names must be content that the scene keeps: it is named by its digest.
+    /// Content that a scene names must be content that the scene stores: it is named by its digest.
     #[test]
     fn content_that_is_named_is_there() {
         let script = script();

@@ -1,4 +1,4 @@
-//! Work that waits for a disk, on threads where waiting harms nobody, and cancelled when nobody waits for it.
+//! Work that waits for a disk, on threads that may block, and cancelled when the caller is gone.
 
 use workspace::Cancellation;
 

@@ -10,7 +10,7 @@ use super::tool::{body, input_text};
 use super::wrap::wrap;
 use crate::terminal::clean_line;
 
-/// What somebody chose to do.
+/// What the user chose to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Choice {
     Decided(ToolDecision),

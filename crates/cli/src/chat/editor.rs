@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::keys::Key;
 
-/// Entries of the history that are kept.
+/// Entries of the history that are stored.
 const HISTORY_MAX: usize = 500;
 const JOINER: char = '\u{200d}';
 

@@ -13,7 +13,7 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 pub(crate) enum Key {
     Char(char),
     Enter,
-    /// Enter with Alt or Shift where the terminal tells: a new line in the text.
+    /// Enter with Alt or Shift where the terminal reports it: a new line in the text.
     NewLine,
     Tab,
     Escape,

@@ -98,7 +98,7 @@ impl Painter {
         erase
     }
 
-    /// Forgets what was drawn: somebody else has written since.
+    /// Forgets what was drawn: another program has written since.
     pub(crate) fn forget(&mut self) {
         self.drawn = None;
     }

@@ -187,7 +187,7 @@ fn block_text(block: &Value) -> String {
     }
 }
 
-/// A reference to content that is kept elsewhere.
+/// A reference to content that is stored elsewhere.
 pub(crate) fn reference_text(reference: &Value) -> String {
     let kind = reference["contentType"].as_str().unwrap_or("content");
     let size = reference["sizeHint"].as_u64();

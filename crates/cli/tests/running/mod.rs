@@ -1,4 +1,4 @@
-//! A host in a process of its own, and the verbs run against it, for the tests of the door.
+//! A host in a process of its own, and the verbs run against it, for tests of the command line.
 
 // Every test binary uses a part of it.
 #![allow(dead_code)]
@@ -128,7 +128,7 @@ pub fn greenroom(data: &Path) -> Command {
     command
 }
 
-/// Where the host keeps its things.
+/// The host's data directory.
 pub fn data_directory(data: &Path) -> PathBuf {
     data.join("greenroom")
 }

@@ -166,7 +166,7 @@ impl Drop for Terminal {
 }
 
 impl Seen {
-    /// Whether a drawing began that has not ended: nobody looks at a terminal then.
+    /// Whether a drawing began that has not ended: the screen is not read then.
     fn is_half_drawn(&self) -> bool {
         let last = |sequence: &[u8]| {
             let mut positions = self.bytes.windows(sequence.len());
@@ -178,11 +178,11 @@ impl Seen {
 
 impl Screen {
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Whoever waited in vain told so while looking.
+        // A failed wait has panicked already.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what is written until nobody can write any more.
+    /// Shows what is written until all writers are closed.
     fn watch(&self, mut output: File) {
         let mut bytes = [0; 4_096];
         // A terminal whose other end is closed answers with an error.

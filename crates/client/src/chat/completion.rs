@@ -13,7 +13,7 @@ use super::{ChatError, OpenChat};
 
 /// Suggestions that are read.
 const ITEMS_MAX: usize = 50;
-/// How long somebody waits for a word to be completed.
+/// How long a user waits for a completion.
 const COMPLETIONS_TIMEOUT: Duration = Duration::from_secs(3);
 /// What marks the end of a sentence, not of a name.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}'];
@@ -26,7 +26,7 @@ pub struct Attachment(pub(super) Value);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
     pub insert_text: String,
-    /// The bytes of the text it takes the place of.
+    /// The bytes of the text it replaces.
     pub replaces: Range<usize>,
     /// What goes along with the message once it is accepted.
     pub attachment: Option<Attachment>,

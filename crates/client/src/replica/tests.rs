@@ -139,7 +139,7 @@ fn what_others_do_goes_below_what_is_pending() {
 fn the_answer_that_nothing_changed_clears_and_changes_nothing() {
     let mut replica = watching();
     let seq = replica.dispatch(CHAT, draft("mine")).unwrap();
-    // The current seq, which is that of the snapshot or of something heard since.
+    // The current seq, which is that of the snapshot or of an action received since.
     let effect = replica.receive(&envelope(CHAT, 5, &draft("mine"), Some(seq)));
     assert!(
         matches!(effect, EnvelopeEffect::Own { client_seq: 1, .. }),

@@ -148,7 +148,7 @@ impl Host {
         );
     }
 
-    /// A chat is disposed of; those who watch the session are told.
+    /// A chat is disposed of; watchers of the session are notified.
     pub fn dispose(&mut self, channel: &str) {
         if self.states.remove(channel).is_none() {
             return;

@@ -26,7 +26,7 @@ enum Link {
     Up,
 }
 
-/// What the application heard of an action.
+/// What the application learned about an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Confirmed,
@@ -49,7 +49,7 @@ pub struct Person {
     /// How often each action was sent.
     sends: BTreeMap<i64, usize>,
     pub fates: BTreeMap<i64, Fate>,
-    /// Actions whose fate need not be heard: sent where the person does not watch, or does not watch any more.
+    /// Actions whose outcome need not be reported: sent where the person does not watch, or does not watch any more.
     unheard: BTreeSet<i64>,
     /// What was dispatched, and where.
     dispatched: BTreeMap<i64, (String, String)>,
@@ -204,7 +204,7 @@ impl Person {
         }
     }
 
-    /// Hears up to so many messages.
+    /// Receives up to so many messages.
     pub fn listen(&mut self, host: &mut Host, most: usize) {
         for _ in 0..most {
             let Some(message) = host.peers[self.number].outbox.pop_front() else {
@@ -282,7 +282,7 @@ impl Person {
                 continue;
             }
             if !is_echoed && sends > 0 && newest_own > Some(pending.client_seq) {
-                continue; // arrived before something that arrived, and nothing is ever heard of it
+                continue; // arrived before something that arrived, and is never answered
             }
             let only_if_quiet = [
                 "chat/truncated",
@@ -373,7 +373,7 @@ impl Person {
         }
     }
 
-    /// What is shown is what is confirmed with everything pending on top.
+    /// The visible state is the confirmed one with all pending actions applied.
     pub fn check_ahead(&self) {
         for channel in self.replica.channels() {
             let Some(mut expected) = self.confirmed(channel) else {

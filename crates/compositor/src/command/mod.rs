@@ -188,7 +188,7 @@ pub fn is_action(id: &str) -> bool {
     BUILT_IN.iter().any(|(known, ..)| *known == id)
 }
 
-/// How many things one message may have the host do. Nobody means to branch a thousand times.
+/// How many things one message may have the host do. More is never meant.
 pub const ACTIONS_MAX: usize = 16;
 
 /// What the host is to do itself, in the order of the parts; what is beyond [`ACTIONS_MAX`] is not done.

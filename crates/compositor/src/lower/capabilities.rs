@@ -19,7 +19,7 @@ const BUILT_IN: &str = include_str!("capabilities.json");
 #[derive(Debug, Clone, PartialEq)]
 pub struct CapabilityMap(Object);
 
-/// A map that cannot be used; the operator hears it.
+/// A map that cannot be used; for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("capabilities: {location}: {why}")]
 pub struct BadCapabilities {

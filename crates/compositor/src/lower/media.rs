@@ -18,7 +18,7 @@ use crate::resolve::{Animation, ImageLimits, WhyOmitted};
 pub(super) struct NotSent {
     pub(super) why: String,
     pub(super) omitted: Option<WhyOmitted>,
-    /// Whether the user hears of it.
+    /// Whether the user gets a diagnostic.
     pub(super) is_reported: bool,
 }
 

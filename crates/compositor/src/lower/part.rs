@@ -1,4 +1,4 @@
-//! Lowers each part, in order, whatever the target: texts, attachments, contexts, and what is not shown.
+//! Lowers each part, in order, whatever the target: texts, attachments, contexts, and what is not sent.
 
 use std::collections::BTreeMap;
 

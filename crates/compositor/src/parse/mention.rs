@@ -16,7 +16,7 @@ const PROSE_AFTER: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}'];
 
 /// Which tokens mean something.
 pub(crate) enum Kinds<'a> {
-    /// Only skills: they are never shown to a model, wherever they are (C-061).
+    /// Only skills: they are never sent to a model, wherever they are (C-061).
     Skills,
     All {
         /// Names beyond those that are always known.

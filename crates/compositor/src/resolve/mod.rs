@@ -292,7 +292,7 @@ fn omitted(why: WhyOmitted, size: u64, head: &[u8]) -> Resolved {
     Resolved::Omitted { why, size, mime }
 }
 
-/// A name with the slice that is shown of it.
+/// A name with the slice that is sent of it.
 pub(crate) fn label_with_range(title: &str, range: &Range) -> String {
     let Range { start, end, .. } = range;
     match range.unit {

@@ -39,7 +39,7 @@ pub(crate) fn cut(bytes: &[u8], range: Range, bytes_max: u64) -> Cut {
     slicer.finish()
 }
 
-/// Takes a text piece by piece and keeps the slice.
+/// Takes a text piece by piece and collects the slice.
 pub(crate) struct Slicer {
     requested: Range,
     bytes_max: u64,
@@ -102,7 +102,7 @@ impl Slicer {
             }
             rest = &rest[bytes..];
         }
-        // Whether there is a line after the wanted ones no longer matters.
+        // Whether there is a line after the requested ones no longer matters.
     }
 
     fn take_bytes(&mut self, piece: &[u8]) {

@@ -122,7 +122,7 @@ fn c_035_base64_is_strict_and_sizes_are_counted() {
         );
         assert!(composed.bodies.is_empty() && composed.reaches_model);
     }
-    // Without a body, what is told is all there is.
+    // Without a body, the claimed type is all there is.
     let descriptor =
         json!([{"type": "file-attachment", "name": "n", "mime": "m", "size": 12_000_000}]);
     assert_eq!(values(&world.parts(descriptor.clone())), descriptor);

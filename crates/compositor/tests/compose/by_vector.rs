@@ -1,4 +1,4 @@
-//! What every vector says that is persisted, told, and whether a model is called.
+//! What is persisted and reported for every vector, and whether a model is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use wire::Object;
 
 use crate::vectors;
 
-/// The commands that the file speaks of.
+/// The commands that the file uses.
 fn catalogue(file: &Value) -> Catalogue {
     let mut catalogue = Catalogue::built_in();
     for (id, what) in file["commands"].as_object().unwrap() {
@@ -61,7 +61,7 @@ fn input(vector: &Value) -> Input {
     }
 }
 
-/// The diagnostics that lowering tells, not we.
+/// Diagnostics that come from lowering, not from composing.
 const DIAGNOSED_LATER: [&str; 1] = ["V56"];
 
 #[test]

@@ -61,7 +61,7 @@ fn c_044_the_command_is_stored_and_expanded_only_once() {
         {"type": "text", "text": "Review src/foo.ts with severity critical.", "derived_from": {"part": 0}},
     ]);
     assert_eq!(values(&composed), expanded);
-    // Another template today: what was said yesterday is said again as it was.
+    // Another template today: yesterday's expansion is used again.
     world.catalogue = compositor::Catalogue::built_in();
     let body = "Changed".to_owned();
     let mentions = Mentions::Literal;
@@ -194,7 +194,7 @@ fn c_052_tokens_in_an_expansion_count_only_if_the_entry_allows_it() {
                 "derived_from": {"part": 4}, "emitted_at": 1_760_000_000_000_i64}),
         ]
     );
-    // A skill is never shown to a model, wherever it is named.
+    // A skill is never sent to a model, wherever it is named.
     let composed = World::new().typed("/echo use @skill:known now");
     let kinds: Vec<&str> = composed.parts.iter().map(|part| part.kind()).collect();
     assert_eq!(kinds, ["command", "text", "mention", "text"]);

@@ -9,7 +9,7 @@ use wire::Object;
 
 use crate::environment::World;
 
-/// Somebody typed this.
+/// Typed text.
 pub fn text(text: &str) {
     let world = World::new();
     let Ok(composed) = compose(Input::Text(text.to_owned()), &world.environment()) else {

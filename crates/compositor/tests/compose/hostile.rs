@@ -1,4 +1,4 @@
-//! Input of somebody who means harm ends in a diagnostic and a turn that goes on (G-38), and costs no more than its size.
+//! Hostile input ends in a diagnostic and a turn that goes on (G-38), and costs no more than its size.
 
 use compositor::Part;
 use compositor::ahp::{MESSAGE_KEY, to_ahp};

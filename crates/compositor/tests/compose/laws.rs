@@ -47,7 +47,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Fields nobody knows.
+/// Unknown fields.
 fn extra() -> impl Strategy<Value = Vec<(String, Value)>> {
     prop_oneof![3 => Just(vec![]), 1 => vec(("x-[a-z]{0,3}", json_value()), 0..3)]
 }
@@ -107,7 +107,7 @@ fn uri() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What somebody puts under our own key of an attachment.
+/// Values that a client puts under our own key of an attachment.
 fn carried() -> impl Strategy<Value = Value> {
     prop_oneof![
         part(),
@@ -294,7 +294,7 @@ fn object(value: Value) -> Object {
     }
 }
 
-/// What G-32 says, said once more: bodies without room, and those that are not what they claim, are references.
+/// G-32 once more: bodies over the budget, and those that are not what they claim, are references.
 fn externalised(message: &Object, mut budget: InlineBudget) -> Object {
     let mut message = message.clone();
     let attachments = message.get_mut("attachments");

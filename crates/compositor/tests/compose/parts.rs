@@ -1,4 +1,4 @@
-//! Parts as they are persisted: their names, their order, and what nobody knows of them (C-001 to C-013, C-082 to C-088).
+//! Parts as they are persisted: their names, their order, and unknown ones (C-001 to C-013, C-082 to C-088).
 
 use compositor::ahp::to_ahp;
 use compositor::{ComposeRefusal, Input, Part, View, compose, compose_plain, is_plain, version};

@@ -31,7 +31,7 @@ pub fn described(name: &str, mime: &str, size: usize) -> String {
     format!("<file_attachment name=\"{name}\" mime=\"{mime}\" size=\"{size}\"/>")
 }
 
-/// The types of the blocks that a target is shown, descriptors as they are.
+/// The types of the blocks for a target, descriptors as they are.
 pub fn by_type(target: Target, part: &Value) -> String {
     let block = lower_for(target, &json!([part]), &mut Memory::default())
         .blocks

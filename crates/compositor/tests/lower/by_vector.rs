@@ -1,4 +1,4 @@
-//! What every vector says that targets are shown.
+//! What is sent to targets for every vector.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn every_vector_is_lowered_as_expected() {
 
 #[test]
 fn every_vector_has_its_diagnostics() {
-    // Those of other stages are told there.
+    // Diagnostics of other stages are checked there.
     let ours = ["V56"];
     for vector in vectors::vectors() {
         let id = vector["id"].as_str().unwrap();

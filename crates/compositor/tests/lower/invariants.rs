@@ -136,7 +136,7 @@ fn any_part() -> impl Strategy<Value = Part> {
     })
 }
 
-/// Parts that can be read, each with its number in what is shown of it.
+/// Parts that can be read, each with its number in the lowered text.
 fn numbered_part() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!({"type": "text"})),

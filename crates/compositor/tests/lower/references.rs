@@ -20,7 +20,7 @@ fn path_ref(path: &str, range: Option<Value>) -> Value {
     part
 }
 
-/// What Chat Completions is shown of one file.
+/// What is sent to Chat Completions of one file.
 fn of_file(content: &[u8], range: Value) -> String {
     let mut sources = Memory::default().with_file("a", content);
     let range = Some(range).filter(|range| !range.is_null());

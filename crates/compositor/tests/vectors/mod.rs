@@ -78,7 +78,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The workspace, the entities and the bodies that a vector speaks of.
+    /// The workspace, the entities and the bodies that a vector uses.
     pub fn of(vector: &Value) -> Self {
         let mut memory = Self::default();
         for (path, lies) in vector["workspace"].as_object().into_iter().flatten() {

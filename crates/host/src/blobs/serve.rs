@@ -11,7 +11,7 @@ use wire::published::commands::ContentEncoding;
 
 use super::{BlobError, Blobs, Found};
 
-/// Reads and encodes content. It takes at least as much room encoded, so larger ones are not even read.
+/// Reads and encodes content. It takes at least as much space encoded, so larger ones are not even read.
 pub fn fetch(
     blobs: &dyn Blobs,
     fetch: &Fetch,

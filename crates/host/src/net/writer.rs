@@ -99,7 +99,7 @@ impl Writer<'_> {
                 }
             });
             match woke.await? {
-                // The send buffer has room again, so the other side took bytes: it is there, however slow.
+                // The send buffer has space again, so the other side took bytes: it is there, however slow.
                 Woke::Writable => self.liveness.record_activity(),
                 Woke::TooLate => return Err(io::ErrorKind::TimedOut.into()),
                 Woke::Ending(close) => {

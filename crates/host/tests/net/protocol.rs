@@ -1,4 +1,4 @@
-//! The WebSocket protocol as clients hear it.
+//! The WebSocket protocol as clients see it.
 
 use host::ServerLimits;
 use kernel::Input;

@@ -1,4 +1,4 @@
-//! A host without a kernel, and a client that says exactly the bytes it is told to.
+//! A host without a kernel, and a client that sends exactly the given bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

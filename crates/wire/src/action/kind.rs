@@ -245,7 +245,7 @@ impl ActionKind {
         self.row().map(|row| row.channel)
     }
 
-    /// Who may send it. Nobody else than a host may send what is unknown: it is refused to clients (H-070).
+    /// Who may send it. Unknown kinds are refused to clients (H-070).
     pub fn sender(self) -> Sender {
         self.row().map_or(Sender::Host, |row| row.sender)
     }

@@ -188,7 +188,7 @@ pub fn encode(
         unreachable!("an envelope always encodes: {error}");
     }
     buffer.push(b'}');
-    // Exactly as large as it is: the tail keeps thousands of these.
+    // Exactly as large as it is: the tail holds thousands of these.
     let frame = Bytes::from(buffer.into_boxed_slice());
     let envelope = frame.slice(FRAME_HEAD.len()..frame.len() - 1);
     EncodedAction { frame, envelope }

@@ -1,7 +1,7 @@
 //! Tool calls: the state machine of docs/rules/protocol.md, Tool calls.
 //!
 //! A call is its JSON object; its `status` says the state. A step carries what belongs to the call, drops what belongs
-//! to the state it leaves, and keeps unknown fields. A step that its state does not allow does nothing.
+//! to the state it leaves, and preserves unknown fields. A step that its state does not allow does nothing.
 
 use serde_json::{Value, json};
 

@@ -23,7 +23,7 @@ use token::{Token, TokenKind};
 /// Suggestions of one answer.
 pub const SUGGESTIONS_MAX: usize = 50;
 
-/// Skills among files: nobody should have to scroll past them.
+/// Skills among files: there are not so many that one must scroll.
 const SKILLS_AMONG_FILES_MAX: usize = 10;
 
 /// Contexts every host knows (C-065).

@@ -58,7 +58,7 @@ impl Paths {
         }
     }
 
-    /// Adds a path; `false` if there is no room for more.
+    /// Adds a path; `false` if there is no space for more.
     pub fn push(&mut self, root: usize, relative: &str, kind: PathKind) -> bool {
         let fits = self.entries.len() < PATHS_MAX && self.text.len() + relative.len() <= BYTES_MAX;
         let (Ok(root), true) = (u16::try_from(root), fits) else {

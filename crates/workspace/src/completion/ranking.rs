@@ -29,7 +29,7 @@ impl QueryMatcher {
     }
 }
 
-/// Keeps the best of what is pushed.
+/// Holds the best of what is pushed.
 pub(super) struct TopK<K: Ord> {
     max: usize,
     /// The worst is on top.

@@ -10,7 +10,7 @@ const LINE_CHARS_MAX: usize = 300;
 /// The matches so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchMatches {
-    /// Each file's path on a line of its own; below it, unless only files are wanted, its lines as `number:text`, those of
+    /// Each file's path on a line of its own; below it, unless only files are requested, its lines as `number:text`, those of
     /// the context as `number-text`.
     pub text: String,
     pub lines: usize,
@@ -56,7 +56,7 @@ pub(super) struct FileMatches {
 }
 
 impl FileMatches {
-    /// With the room that the files before it left.
+    /// With the space that the files before it left.
     pub(super) fn new(before: &SearchMatches, options: &SearchOptions) -> Self {
         Self {
             files_only: options.files_only,

@@ -1,7 +1,7 @@
 //! Writing a file so that it appears whole under its name, or not at all.
 //!
 //! Promises: what was under the name is replaced in one step, by a file that is on the disk; if it is not what it was
-//! expected to be, it is left there. A crash leaves at most a temporary file (`.greenroom-*`) beside it. The mode is kept, the
+//! expected to be, it is left there. A crash leaves at most a temporary file (`.greenroom-*`) beside it. The mode is preserved, the
 //! owner where the system lets us; hard links are broken, and access lists and extended attributes are not carried
 //! over.
 //! Must not know: what was expected, and why.
@@ -128,7 +128,7 @@ fn create_directories(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     };
     for name in missing.into_iter().rev() {
         match rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
-            // Somebody else was faster; what they made is checked below like any other.
+            // Another process was faster; what it made is checked below like any other.
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
@@ -199,7 +199,7 @@ fn copy_ownership_and_mode(file: &impl AsFd, from: &Stat) -> Result<(), Errno> {
     let now = Stat::of(file)?;
     if (now.owner, now.group) != (from.owner, from.group) {
         let (owner, group) = (Uid::from_raw(from.owner), Gid::from_raw(from.group));
-        // Only the superuser may give a file away; a group of one's own can be kept.
+        // Only the superuser may give a file away; a group of one's own can be preserved.
         if rustix::fs::fchown(file, Some(owner), Some(group)).is_err() {
             let _ = rustix::fs::fchown(file, None, Some(group));
         }

@@ -114,7 +114,7 @@ impl FileHistory {
             })
     }
 
-    /// The lineage of a file as it is now: a new one if somebody else changed it.
+    /// The lineage of a file as it is now: a new one if it was changed from outside.
     fn lineage(&mut self, path: &WorkspacePath, digest: Digest) -> u64 {
         match self.files.get(path) {
             Some(known) if known.digest == digest => known.lineage,

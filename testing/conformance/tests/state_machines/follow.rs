@@ -18,7 +18,7 @@ const ROOT: &str = "ahp-root://";
 /// Generous: the machine may be busy. Nothing waits this long unless it waits for ever.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A client and what it made of what it heard.
+/// A client and the state it made of the actions it received.
 pub struct Follower {
     pub client: Client,
     events: ClientEventStream,
@@ -196,7 +196,7 @@ impl Follower {
         self.waiting(chat, status).expect("it waits")
     }
 
-    /// What it reduced becomes what a newcomer is told. Actions may still be on their way; what never agrees is wrong.
+    /// What it reduced becomes what a new client gets. Actions may still be on their way; what never agrees is wrong.
     pub async fn agrees_with_a_newcomer(&mut self, host: &TestHost, after: &str) {
         let mut fresh = Self::joins(host, "newcomer").await;
         for chat in self.chats.keys().cloned().collect::<Vec<_>>() {

@@ -270,7 +270,7 @@ async fn a_server_without_tls_is_not_tried_again() {
             .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             .await
             .unwrap();
-        // Whoever comes again finds nobody.
+        // The next attempt finds no server.
         drop(plain);
         let _ = socket.read_to_end(&mut Vec::new()).await;
     });
@@ -344,7 +344,7 @@ async fn whoever_stops_listening_hangs_up() {
     }
     server.abandoned(1).await;
 
-    // Nobody takes the events any more.
+    // The receiver is gone.
     drop(receiver);
     let ended = provider::ask(&endpoint, &request, &sender).await;
     assert_eq!(ended.unwrap_err().kind, Interrupted);

@@ -1,4 +1,4 @@
-//! Models are asked over real sockets: what is sent, what is heard, and what becomes of every fault.
+//! Models are asked over real sockets: what is sent, what is received, and what becomes of every fault.
 
 mod answers;
 mod faults;
@@ -36,7 +36,7 @@ impl Received {
         texts.collect()
     }
 
-    /// What people were told while they waited.
+    /// Notices sent while waiting.
     fn waits(&self) -> Vec<&str> {
         let waits = self.events.iter().filter_map(|event| match event {
             ModelEvent::Waiting(text) => Some(text.as_str()),

@@ -1,6 +1,6 @@
 //! A model server with a script: real HTTP on a real socket, real event streams, and every mishap a server can have.
 //!
-//! Promises: answers go out in the order they were queued, one a request; every request is kept whole; nothing waits for
+//! Promises: answers go out in the order they were queued, one a request; every request is recorded whole; nothing waits for
 //! time to pass, only for a [`Gate`].
 //! Must not know: who asks.
 
@@ -143,7 +143,7 @@ impl ModelServer {
             .await;
     }
 
-    /// Answers that nobody asked for yet.
+    /// Answers that were not requested yet.
     pub fn answers_left(&self) -> usize {
         let plan = self.plan();
         plan.answers.len() + plan.particular.len()
@@ -174,7 +174,7 @@ impl Drop for ModelServer {
 }
 
 impl Script {
-    /// Keeps a request and finds its answer.
+    /// Records a request and finds its answer.
     fn take(&self, request: CapturedRequest) -> Answer {
         let answer = self
             .plan

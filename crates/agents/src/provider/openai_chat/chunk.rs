@@ -158,7 +158,7 @@ fn piece(function: Option<WireFunction>) -> CallPiece {
 fn parts(content: Raw) -> Vec<ModelEvent> {
     let Some(Value::Array(parts)) = content.and_then(|raw| serde_json::from_str(raw.get()).ok())
     else {
-        return Vec::new(); // no parts either: nothing is said here
+        return Vec::new(); // no parts either: no text
     };
     let mut events = Vec::new();
     for part in &parts {

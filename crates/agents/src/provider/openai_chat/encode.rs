@@ -57,7 +57,7 @@ fn message(message: &ModelMessage) -> Option<Value> {
         // What was for the host alone says nothing, and servers refuse a message without content.
         ModelMessage::User(content) if content.as_array().is_some_and(Vec::is_empty) => None,
         ModelMessage::User(content) => Some(json!({"role": "user", "content": content})),
-        // Servers refuse an assistant that said nothing.
+        // Servers refuse an empty assistant message.
         ModelMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
         ModelMessage::Assistant { text, calls } => {
             let content = Some(text).filter(|text| !text.is_empty());

@@ -132,7 +132,7 @@ impl Decoder {
         }
     }
 
-    /// Tells an event stream from a document by its first byte, for what servers say in `Content-Type` is not to be
+    /// Distinguishes an event stream from a document by its first byte, for what servers say in `Content-Type` is not to be
     /// trusted; gives back what is left to read.
     fn recognise<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], ProviderError> {
         let Body::Unknown(mark) = &mut self.body else {
@@ -241,7 +241,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The server has said all it will: figures, then the end. Without a reason to stop the answer is not whole.
+    /// The stream has ended: usage, then the end. Without a reason to stop the answer is not whole.
     fn conclude(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         self.done = true;
         if self.finish.is_some() {
@@ -279,7 +279,7 @@ fn broken_off() -> ProviderError {
     ProviderError::new(Interrupted, "the answer of the model server broke off")
 }
 
-/// What a server complained of in the place of an answer.
+/// What a server complained of instead of an answer.
 fn reported(error_body: &ErrorBody) -> ProviderError {
     let message = match error_body.message.as_str() {
         "" => "the model server reports an error".to_owned(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::substitute::Scope;
 
-/// What the host keeps of a turn at most (G-04).
+/// The largest checkpoint the host stores (G-04).
 pub(super) const CHECKPOINT_BYTES_MAX: usize = 64 * 1_024;
 
 /// Where a turn goes on.

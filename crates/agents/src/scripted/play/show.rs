@@ -28,7 +28,7 @@ impl ScenePlayer<'_> {
         .await
     }
 
-    /// Sends the blocks that a target is shown, as JSON text.
+    /// Sends the blocks for a target, as JSON text.
     pub(super) async fn show_lowered(&mut self, target: &str) -> Result<(), Stop> {
         let name = self.scope.substitute(target);
         let Some(target) = Target::from_name(&name) else {

@@ -10,7 +10,7 @@ const SIDE_BYTES_MAX: usize = super::super::TEXT_BYTES_MAX / 4;
 /// Shown of the end while it runs.
 const LIVE_BYTES_MAX: usize = 8 * 1_024;
 
-/// Kept for the record.
+/// Stored whole.
 const WHOLE_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl Capture {
         )
     }
 
-    /// All of it, if the model is shown only parts.
+    /// All of it, if the model gets only parts of it.
     pub(super) fn into_whole(mut self) -> Option<Vec<u8>> {
         if self.fits() {
             return None;

@@ -304,7 +304,7 @@ impl Decoder {
         }
     }
 
-    /// Room for `count` bytes of a frame that still has `left`: doubling, but never past the frame's own end.
+    /// Space for `count` bytes of a frame that still has `left`: doubling, but never past the frame's own end.
     fn reserve(&mut self, count: usize, left: usize) {
         let needed = self.message.len() + count;
         if needed > self.message.capacity() {

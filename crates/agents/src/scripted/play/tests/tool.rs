@@ -1,4 +1,4 @@
-//! Tool calls, from their start to what `{{last}}` tells of them.
+//! Tool calls, from their start to what `{{last}}` holds of them.
 
 use agent_api::ToolResult;
 
