@@ -66,7 +66,7 @@ impl Process {
             Err(_) => {
                 let words = std::fs::read_to_string(&self.log).unwrap_or_default();
                 bail!(
-                    "a process of the measurement said nothing: {}",
+                    "a process of the measurement printed nothing: {}",
                     words.trim()
                 )
             }

@@ -121,7 +121,7 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
         let names: Vec<String> = (0..PATHS).map(name).collect();
         let mut paths = Paths::new(vec!["/project".to_owned()]);
         for name in &names {
-            assert!(paths.push(0, name, PathKind::File), "there is room for all");
+            assert!(paths.push(0, name, PathKind::File), "all fit");
         }
         (names, paths, discover(&[]))
     })

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_could_read_is_refused() {
+    fn values_that_clients_could_not_read_are_refused() {
         for (fields, name) in [
             (json!({}), "invocationMessage"),
             (json!({"invocationMessage": 7}), "invocationMessage"),

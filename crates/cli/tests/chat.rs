@@ -47,7 +47,7 @@ fn scripted(scenes: &Value) -> Host {
 
 /// The chat's text, without the lines above and below it.
 fn conversation(screen: &str) -> String {
-    let start = screen.find("› ").expect("something was said");
+    let start = screen.find("› ").expect("there is a message");
     let end = screen.rfind("\n›").expect("the prompt is there");
     screen[start..end].trim_end().to_owned()
 }

@@ -50,7 +50,7 @@ fn first_message(host: &Host) -> Value {
 }
 
 #[test]
-fn what_is_completed_goes_along_with_the_message() {
+fn accepted_completions_are_sent_with_the_message() {
     let host = host();
     let mut ann = chat(&host);
     ann.press("/rev");

@@ -17,7 +17,7 @@ const FILE: &str = include_str!("../../compositor/tests/vectors.json");
 /// Vectors that say something about a session; this verb has none.
 const OF_A_SESSION: [(&str, &str); 1] = [(
     "V19",
-    "what the session already holds inline cannot be told to the verb",
+    "the verb does not know what the session already holds inline",
 )];
 
 /// Runs the verb over a message, in a workspace.
@@ -138,7 +138,7 @@ fn check(file: &Value, vector: &Value) {
 
     let output = compose(&workspace, &["--json", "--entities", &entities], &input);
     let all = to_json(&output);
-    assert_eq!(all["parts"], vector["persisted"], "{id}: what is kept");
+    assert_eq!(all["parts"], vector["persisted"], "{id}: persisted parts");
     let is_refused = vector["persisted"].as_array().unwrap().is_empty();
     assert_eq!(output.status.code(), Some(i32::from(is_refused)), "{id}");
     for expected in vector["diagnostics"].as_array().into_iter().flatten() {
@@ -209,7 +209,7 @@ fn plain_text_is_printed_and_nothing_is_written() {
 }
 
 #[test]
-fn what_nobody_can_mean_is_a_mistake_of_usage() {
+fn impossible_arguments_are_usage_errors() {
     let workspace = tempfile::tempdir().unwrap();
     let unknown = compose(workspace.path(), &["--target", "telex"], "hello");
     assert_eq!(unknown.status.code(), Some(2));

@@ -216,7 +216,7 @@ fn set_format(journal: &Path, format: u32) {
 }
 
 #[test]
-fn a_journal_of_a_later_release_is_refused_with_words_and_left_as_it_is() {
+fn a_journal_of_a_later_release_is_refused_with_a_message_and_not_changed() {
     let home = copied();
     let journal = data_directory(home.path()).join("journal.sqlite");
     // The log beside it would show the header as it was.

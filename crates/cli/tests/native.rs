@@ -124,7 +124,7 @@ async fn models_are_listed_with_whether_they_answer() {
 }
 
 #[test]
-fn a_model_that_cannot_be_is_refused_with_words() {
+fn an_invalid_model_is_refused_with_a_message() {
     let data = tempfile::tempdir().unwrap();
     let serve = |model: &str| {
         let mut command = greenroom(data.path());

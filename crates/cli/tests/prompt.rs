@@ -78,7 +78,7 @@ fn send_prompt(host: &Host, more: &[&str]) -> Value {
 }
 
 #[test]
-fn a_pack_rewrites_what_it_may_and_the_operator_sees_it() {
+fn a_pack_rewrites_permitted_sections_and_inspect_shows_it() {
     let host = Host::start();
     let pack = pack(host.data.path());
     std::fs::write(host.data.path().join("AGENTS.md"), "Use tabs.").unwrap();

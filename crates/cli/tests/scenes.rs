@@ -216,7 +216,7 @@ async fn a_worker_works_in_a_chat_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_died_while_it_waited_goes_on_with_the_next_step() {
+async fn a_turn_interrupted_while_waiting_is_resumed_at_the_next_step() {
     let data = tempfile::tempdir().unwrap();
     let script = json!({"scenes": [{"when": "^(\\w+)", "steps": [
         {"spawn": {"title": "W", "steps": [{"tool": {"name": "inner"}}, {"ask": {"message": "?"}}, {"say": ["$1 {{last}}"]}]}},

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_file_says_where_the_host_is_and_hides_its_token() {
+    fn a_valid_file_gives_the_address_and_debug_hides_the_token() {
         let data = tempfile::tempdir().unwrap();
         let text =
             r#"{"url": "ws://127.0.0.1:1/", "token": "secret", "pid": 7, "version": "0.1.0"}"#;

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_envelope_is_an_error() {
+    fn an_invalid_envelope_is_an_error() {
         for bad in [
             json!(null),
             json!({}),

@@ -79,7 +79,7 @@ async fn next(updates: &mut Updates) -> Update {
 }
 
 #[tokio::test]
-async fn what_is_dispatched_shows_at_once_and_the_echo_wins() {
+async fn dispatched_actions_are_visible_at_once_and_the_echo_wins() {
     let (listener, target) = listener().await;
     let host = async {
         let mut peer = accept(&listener).await;
@@ -391,7 +391,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
                 if message["method"] != "ping" {
                     assert_eq!(
                         (&message["id"], &message["result"]),
-                        (&json!(7), &json!("told"))
+                        (&json!(7), &json!("done"))
                     );
                     return;
                 }
@@ -403,7 +403,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
     let app = async {
         let options = Options {
             ping_after: Duration::from_millis(200),
-            handler: Some(Arc::new(|_| Box::pin(async { Ok(json!("told")) }))),
+            handler: Some(Arc::new(|_| Box::pin(async { Ok(json!("done")) }))),
             ..only_the_chat()
         };
         let (_live, mut updates) = Live::connect(target, "me", options).await.unwrap();
@@ -426,7 +426,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
 }
 
 #[tokio::test]
-async fn what_is_disposed_of_is_gone() {
+async fn a_disposed_channel_is_gone() {
     const SESSION: &str = "x:/s";
     let (listener, target) = listener().await;
     let session = ChannelUri::parse(SESSION).unwrap();

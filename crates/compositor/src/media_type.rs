@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_what_has_no_nul_and_is_utf_8() {
+    fn text_is_utf_8_without_nul() {
         assert_eq!(as_text(b"\xef\xbb\xbfa\xc3\xa9"), Some("aé"));
         assert_eq!(as_text(b"a\0b"), None);
         assert_eq!(as_text(b"\xff\xfe"), None);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_itself_a_format_and_is_not_it_is_none() {
+    fn a_body_with_a_wrong_media_type_has_no_format() {
         let class = |mime: &str, bytes: &[u8]| classify(mime, bytes).class;
         assert_eq!(
             class("application/pdf", b"PK\x03\x04\x14\0"),

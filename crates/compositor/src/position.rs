@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_position() {
+    fn an_invalid_number_is_no_position() {
         for bad in [
             json!(null),
             json!({"line": -1, "character": 0}),

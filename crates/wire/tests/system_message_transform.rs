@@ -71,7 +71,7 @@ fn it_goes_with_the_client_that_is_released() {
 }
 
 #[test]
-fn what_was_sent_is_what_others_see() {
+fn an_entry_is_seen_as_it_was_sent() {
     let mut state = session(json!([]));
     let mut sent = entry("a", Some(json!(["tone", "no-such-section"])));
     sent["_meta"] =

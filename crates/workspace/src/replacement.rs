@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_quotes_the_nearest_match() {
+    fn an_error_names_the_cause_and_the_lines() {
         let text = "fn a() {\n    one();\n}\nfn b() {\n    two();\n}\n";
         let not_found = ReplacementError::NotFound;
         let ambiguous = |occurrences, lines: &[usize]| ReplacementError::Ambiguous {

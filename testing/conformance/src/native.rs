@@ -121,10 +121,10 @@ impl NativeHarness {
 /// The messages of a request but the system's.
 pub fn messages(body: &Value) -> Vec<Value> {
     let messages = body["messages"].as_array().expect("messages");
-    let said = messages
+    let others = messages
         .iter()
         .filter(|message| message["role"] != "system");
-    said.cloned().collect()
+    others.cloned().collect()
 }
 
 fn text_of(message: &Value) -> String {
@@ -315,7 +315,7 @@ impl ChatClient {
         }
         self.does(action).await;
         let id = call["toolCallId"].clone();
-        self.until("the decision is heard", move |chat| {
+        self.until("the decision arrives", move |chat| {
             let calls = calls_of(&chat["activeTurn"]);
             let mut calls = calls.iter();
             !calls.any(|call| call["toolCallId"] == id && waits(call))

@@ -162,7 +162,7 @@ async fn an_edited_command_is_there_soon() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn h_241_what_makes_no_sense_is_refused_and_what_is_unknown_has_no_items() {
+async fn h_241_invalid_requests_are_refused_and_unknown_kinds_have_no_items() {
     let fixture = Fixture::set().await;
     let asked = |channel: &str, kind: &str, text: &str, offset: Value| json!({"channel": channel, "kind": kind, "text": text, "offset": offset});
     let chat = fixture.chat.as_str();

@@ -52,7 +52,7 @@ async fn turn(client: &Client, chat: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_published_client_reads_what_was_moved_out_before_and_after_a_restart() {
+async fn the_published_client_reads_detached_content_before_and_after_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let long = "0123456789".repeat(20_000);
     let content = json!([{"type": "text", "text": long}]);

@@ -31,7 +31,7 @@ async fn a_long_output_is_sent_in_part_and_stored_whole() {
     let again = harness.last_results().remove(0);
     assert_eq!(
         again, output,
-        "later turns hold what the model was told, no more"
+        "later turns hold what the model got, no more"
     );
 }
 
@@ -82,7 +82,7 @@ async fn edits_of_one_round_are_made_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn what_is_approved_in_two_chats_at_once_is_approved_in_both() {
+async fn approvals_in_two_chats_at_once_count_in_both() {
     let mut harness = NativeHarness::start().await;
     let mut bob = ChatClient::arrives(harness.host(), "bob").await;
     let params = json!({"channel": SESSION, "chat": "ahp-chat:/second"});
@@ -172,7 +172,7 @@ async fn settings_of_a_message_reach_the_model_and_strange_ones_do_not() {
 }
 
 #[tokio::test]
-async fn a_working_directory_that_is_gone_is_an_error_with_words() {
+async fn a_missing_working_directory_is_an_error_with_a_message() {
     let mut harness = NativeHarness::start().await;
     std::fs::remove_dir_all(harness.work()).unwrap();
     let list = Call::new("l", "list", &json!({}));
@@ -208,7 +208,7 @@ async fn a_second_person_decides_for_the_first_and_both_see_the_same() {
 }
 
 #[tokio::test]
-async fn input_is_told_while_it_streams_also_if_it_is_long_and_split_badly() {
+async fn tool_input_is_streamed_also_if_it_is_long_and_split_badly() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let content = "äöü€🦀\"\\\n".repeat(500);
     let gate = Gate::new();

@@ -52,7 +52,7 @@ async fn sets_permissions(harness: &mut NativeHarness, mode: &str) {
 }
 
 #[tokio::test]
-async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
+async fn an_edit_is_previewed_and_made_when_approved() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\ntwo\n");
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
@@ -158,7 +158,7 @@ async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_bu
 }
 
 #[tokio::test]
-async fn a_denial_reaches_the_model_with_what_to_do_instead() {
+async fn a_denial_reaches_the_model_with_its_suggestion() {
     let mut harness = NativeHarness::start().await;
     harness
         .model
@@ -186,7 +186,7 @@ async fn a_denial_reaches_the_model_with_what_to_do_instead() {
 }
 
 #[tokio::test]
-async fn what_was_edited_is_what_runs() {
+async fn the_edited_input_is_what_runs() {
     let mut harness = NativeHarness::start().await;
     let edited = json!({"command": "echo mine > made.txt; cat made.txt"}).to_string();
     let turn = approved(
@@ -332,7 +332,7 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
     gates[0].open();
     gates[1].reached().await;
     let system = harness.model.requests()[2].json()["messages"][0].to_string();
-    assert!(system.contains("read only"), "the model is told: {system}");
+    assert!(system.contains("read only"), "the prompt says so: {system}");
     sets_permissions(&mut harness, "ask").await;
     gates[1].open();
     harness.ann.decides(json!({})).await;
@@ -353,7 +353,7 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_a_session_became_read_only_is_not_done_after() {
+async fn a_call_asked_before_a_session_became_read_only_is_not_run() {
     let mut harness = NativeHarness::start().await;
     harness
         .model

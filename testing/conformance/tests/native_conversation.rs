@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
 #[tokio::test]
-async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() {
+async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     harness.write("b.txt", "two\n");
@@ -146,7 +146,7 @@ async fn a_session_is_named_after_its_first_message() {
 }
 
 #[tokio::test]
-async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
+async fn steering_is_taken_between_rounds_and_queued_messages_come_after() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     let gate = Gate::new();
@@ -231,7 +231,7 @@ async fn a_message_may_name_its_model_but_no_strange_one() {
 }
 
 #[tokio::test]
-async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_recorded() {
+async fn settings_of_a_message_are_checked_and_only_used_ones_are_recorded() {
     let mut harness = NativeHarness::start_with_model(json!({}), |model| {
         model.settings = Some(json!({
             "temperature": {"type": "number", "minimum": 0, "maximum": 2},
@@ -268,7 +268,7 @@ async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_reco
 }
 
 #[tokio::test]
-async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
+async fn a_model_without_tools_is_offered_none() {
     let mut harness = NativeHarness::start_with_model(json!({}), |model| {
         model.tools = Some(false);
         model.output_tokens = Some(77);

@@ -71,7 +71,7 @@ async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
     assert_eq!(turn["state"], "cancelled");
     assert_eq!(calls_of(&turn)[0]["status"], "cancelled");
     all_die(&pids).await;
-    assert_eq!(harness.model.requests().len(), 1, "nobody asks on");
+    assert_eq!(harness.model.requests().len(), 1, "no further request");
     harness.talk("and now?", [Answer::streams(["ok"])]).await;
     let sent = script_of(&harness.last_messages()).replace(TREE, "TREE");
     expect![[r#"

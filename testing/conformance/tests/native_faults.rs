@@ -18,7 +18,7 @@ fn results_of(turn: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn calls_that_make_no_sense_fail_with_words_and_the_turn_goes_on() {
+async fn invalid_calls_fail_with_a_message_and_the_turn_continues() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let calls = [
         Call::new("1", "format_disk", &json!({"now": true})),
@@ -80,7 +80,7 @@ async fn two_calls_of_one_id_are_two_calls() {
         .iter()
         .map(|call| &call["id"])
         .collect();
-    assert_ne!(ids[0], ids[1], "results are told apart by id");
+    assert_ne!(ids[0], ids[1], "results are distinguished by id");
     assert_eq!(messages[2]["tool_call_id"], *ids[0]);
     assert_eq!(messages[3]["tool_call_id"], *ids[1]);
     assert!(messages[2]["content"].as_str().unwrap().contains("one"));
@@ -100,7 +100,7 @@ async fn an_answer_without_a_reason_to_stop_may_not_be_whole() {
 }
 
 #[tokio::test]
-async fn an_overloaded_server_is_asked_again_and_people_are_told() {
+async fn an_overloaded_server_is_asked_again_with_a_notice() {
     let mut harness = NativeHarness::start().await;
     let busy = Answer::error(429, "slow down").with_header("retry-after", "0");
     let turn = harness.talk("hi", [busy, Answer::streams(["here"])]).await;
@@ -122,11 +122,11 @@ async fn an_overloaded_server_is_asked_again_and_people_are_told() {
         "{error:#}"
     );
     let asked = harness.model.requests().len();
-    assert_eq!(asked, 3, "nobody waits for tomorrow");
+    assert_eq!(asked, 3, "a wait until tomorrow is not made");
 }
 
 #[tokio::test]
-async fn refusals_of_the_server_end_the_turn_with_its_words() {
+async fn refusals_of_the_server_end_the_turn_with_its_message() {
     let cases = [
         (
             Answer::error(401, "bad key"),

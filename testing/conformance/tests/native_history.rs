@@ -34,7 +34,7 @@ fn turn_ids(harness: &NativeHarness) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_next_turn_holds_the_last_ones_words_and_results_also_after_a_restart() {
+async fn the_next_turn_has_the_history_also_after_a_restart() {
     let mut harness = begun().await;
     let second = expect![[r#"
         user: first
@@ -74,7 +74,7 @@ async fn the_next_turn_holds_the_last_ones_words_and_results_also_after_a_restar
 }
 
 #[tokio::test]
-async fn truncation_rewinds_what_the_model_sees() {
+async fn truncation_rewinds_the_models_history() {
     let mut harness = begun().await;
     harness.talk("second", [Answer::streams(["two"])]).await;
     let first = turn_ids(&harness)[0].clone();
@@ -116,7 +116,7 @@ async fn truncation_rewinds_what_the_model_sees() {
 }
 
 #[tokio::test]
-async fn a_fork_knows_what_was_said_until_then_and_goes_its_own_way() {
+async fn a_fork_has_the_history_until_its_turn_and_is_separate_after_it() {
     let mut harness = begun().await;
     harness.talk("second", [Answer::streams(["two"])]).await;
     let main = harness.ann.chat.clone();
@@ -172,7 +172,7 @@ async fn a_fork_knows_what_was_said_until_then_and_goes_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_side_chat_knows_what_is_being_said_and_says_nothing_back() {
+async fn a_side_chat_has_the_running_turn_as_context_and_does_not_change_it() {
     let mut harness = begun().await;
     let main = harness.ann.chat.clone();
     let gate = Gate::new();

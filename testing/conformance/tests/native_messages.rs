@@ -146,7 +146,7 @@ async fn a_skill_is_hinted_at_in_the_prompt_and_read_by_its_tool() {
 
 // C-041, C-044: the expansion, and never the literal
 #[tokio::test]
-async fn a_command_of_the_project_is_what_it_stands_for() {
+async fn a_project_command_is_sent_expanded() {
     let mut harness = NativeHarness::start().await;
     put(
         &harness,
@@ -173,7 +173,7 @@ async fn a_command_of_the_project_is_what_it_stands_for() {
 }
 
 #[tokio::test]
-async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_said() {
+async fn compacting_asks_for_a_summary_and_sends_it_instead_of_the_turns() {
     let mut harness = NativeHarness::start().await;
     harness.talk("first", [Answer::streams(["one"])]).await;
     harness.talk("second", [Answer::streams(["two"])]).await;
@@ -213,7 +213,7 @@ async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_sai
 }
 
 #[tokio::test]
-async fn what_the_host_did_itself_is_nothing_to_the_model() {
+async fn host_commands_are_not_sent_to_the_model() {
     let mut harness = NativeHarness::start().await;
     harness.talk("first", [Answer::streams(["one"])]).await;
     harness.talk("second", [Answer::streams(["two"])]).await;

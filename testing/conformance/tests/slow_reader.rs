@@ -98,7 +98,7 @@ async fn a_stalled_reader_is_closed_while_another_gets_every_delta() {
     assert_eq!(
         timeout(Duration::from_secs(60), all)
             .await
-            .expect("nobody waits for the deaf"),
+            .expect("the stalled reader delays no other"),
         CHUNKS
     );
     // The deaf one was cut: reading now finds what the kernel still held, and then the end.

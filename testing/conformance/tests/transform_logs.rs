@@ -84,7 +84,7 @@ async fn no_section_is_in_the_log() {
     let first = plays(&connection, &mut events, "t1").await;
     assert!(
         first.contains("SECRET-AFTER"),
-        "the agent says what it was told"
+        "the agent sends the rendered sections"
     );
     let second = plays(&connection, &mut events, "t2").await;
     assert!(

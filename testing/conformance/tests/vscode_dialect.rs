@@ -470,7 +470,7 @@ async fn a_window_comes_back_without_naming_a_channel() {
     let forgotten = other
         .asks("reconnect", back("window-0"))
         .await
-        .expect_err("nobody knows it");
+        .expect_err("it is unknown");
     assert_eq!(forgotten["code"], -32008);
     let result = other.initializes(&[ROOT, SESSION, &chat]).await;
     assert_eq!(result["snapshots"].as_array().map(Vec::len), Some(3));

@@ -246,7 +246,7 @@ fn an_action_is_checked_again_when_its_bodies_are_stored() {
 
 // C-035
 #[test]
-fn what_is_no_base64_is_refused_with_words() {
+fn invalid_base64_is_refused_with_a_message() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
     for data in [
@@ -347,7 +347,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
     assert_eq!(
         s.look().blobs.digests(),
         [],
-        "nothing is kept while it runs"
+        "nothing is stored while it runs"
     );
     let content = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].to_string();
     assert!(content.len() < 65_536 && content.contains("bytes, kept when the tool is done"));

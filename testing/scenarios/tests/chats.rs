@@ -32,7 +32,7 @@ fn a_new_chat_is_announced_before_its_creator_is_answered() {
     assert_eq!(bob.in_chat(B).reads(), "ok");
     assert!(
         bob.sent_messages().is_empty(),
-        "the first chat heard nothing of it"
+        "the first chat is not affected"
     );
     s.all_agree();
 }

@@ -265,7 +265,7 @@ fn a_command_cannot_steer() {
 
 // compositor 3.5: understood when it is set, carried out when its turn comes; rows move with it
 #[test]
-fn what_waits_is_understood_when_it_is_set_and_gone_when_it_is_removed() {
+fn a_pending_message_is_composed_when_set_and_deleted_when_removed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["..."]).hangs();

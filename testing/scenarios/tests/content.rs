@@ -60,7 +60,7 @@ fn missing_content_and_foreign_schemes_have_different_errors() {
 }
 
 #[test]
-fn content_over_one_message_is_refused_with_words() {
+fn content_over_one_message_is_refused_with_a_message() {
     let mut s = Scenario::with(|limits| limits.message_out_bytes = 66_560);
     let ann = s.client("ann").arrives();
     let fits = find_stored(&s, &vec![b'x'; 65_000]);
@@ -137,7 +137,7 @@ fn turn_about(client: &ScenarioClient, turn: &str, uri: &str) -> Value {
 
 // G-32
 #[test]
-fn what_nothing_refers_to_goes_after_its_grace() {
+fn unreferenced_content_is_removed_after_its_grace() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let orphan = find_stored(&s, b"orphan");
@@ -149,7 +149,7 @@ fn what_nothing_refers_to_goes_after_its_grace() {
 }
 
 #[test]
-fn what_a_dead_host_had_not_recorded_yet_goes_too() {
+fn content_that_a_killed_host_had_not_recorded_is_removed() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let orphan = find_stored(&s, b"orphan");

@@ -89,7 +89,7 @@ fn an_action_for_a_channel_that_is_not_there_is_ignored() {
 
 // H-069, H-070, H-078
 #[test]
-fn what_clients_may_not_dispatch_is_refused() {
+fn actions_that_clients_may_not_dispatch_are_refused() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let (session, chat) = (ann.session(), ann.chat());
@@ -233,7 +233,7 @@ fn host_settings_lose_unknown_keys_and_refuse_bad_values() {
 
 // H-117, H-131, H-125
 #[test]
-fn a_session_takes_what_its_schema_and_catalogue_allow() {
+fn a_session_accepts_what_its_schema_and_catalogue_allow() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let session = ann.session();

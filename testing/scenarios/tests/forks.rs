@@ -18,13 +18,13 @@ fn aside_of(chat: &str, turn: &str) -> Value {
 
 // H-143, G-13
 #[test]
-fn a_fork_shows_the_history_through_its_turn_and_goes_its_own_way() {
+fn a_fork_has_the_history_through_its_turn_and_is_separate_after_it() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     let turns = ann.sends_messages(4);
     let fork = ann.forks(F, &turns[1]);
-    assert_eq!(fork.turns(), turns[..2], "turn ids are kept");
+    assert_eq!(fork.turns(), turns[..2], "turn ids stay the same");
     let origin = json!({"kind": "fork", "chat": ann.chat(), "turnId": turns[1]});
     assert_eq!(fork.sees(F)["origin"], origin);
     assert_eq!(bob.listed(F)["origin"], origin);
@@ -42,7 +42,7 @@ fn a_fork_shows_the_history_through_its_turn_and_goes_its_own_way() {
 
 // H-142, G-13: completed turns only
 #[test]
-fn a_fork_of_a_busy_chat_takes_what_is_completed() {
+fn a_fork_of_a_busy_chat_has_its_completed_turns() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let turns = ann.sends_messages(2);
@@ -381,7 +381,7 @@ fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
 
 // ADR 0004: the source is not loaded, and changes while it is read
 #[test]
-fn a_fork_of_a_chat_at_rest_is_what_the_chat_was_when_it_was_made() {
+fn a_fork_of_an_unloaded_chat_is_the_chat_at_that_moment() {
     let mut s = Scenario::with(|limits| {
         limits.open_turns = 1;
         limits.channel_idle_ms = 1_000;

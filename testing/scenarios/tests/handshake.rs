@@ -150,7 +150,7 @@ fn too_many_first_subscriptions_are_refused() {
 
 // H-004, H-006, H-009, H-016
 #[test]
-fn what_is_no_message_is_answered_and_the_connection_stays() {
+fn invalid_messages_are_answered_and_the_connection_stays_open() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     for (text, code) in [
@@ -195,7 +195,7 @@ fn string_fraction_and_null_ids_are_answered_as_they_came() {
 
 // H-026, G-23: an older client receives nothing newer, except the echo of its own
 #[test]
-fn a_client_of_0_9_hears_only_what_it_knows() {
+fn a_client_of_0_9_receives_only_what_it_knows() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);

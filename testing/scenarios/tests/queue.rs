@@ -162,7 +162,7 @@ fn reordering_and_removing_start_nothing() {
 
 // G-08: neither do drafts, steering, flags
 #[test]
-fn nothing_else_starts_what_is_held() {
+fn nothing_else_starts_a_held_queue() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
@@ -410,7 +410,7 @@ fn a_queued_message_is_replaced_at_its_position() {
 
 // H-233
 #[test]
-fn what_does_not_wait_cannot_be_removed() {
+fn only_pending_messages_can_be_removed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     busy_with_queue(&mut s, &ann, &["q1"]);

@@ -26,7 +26,7 @@ fn a_client_that_lost_its_connection_in_mid_stream_catches_up() {
 
 // H-085: the floor of a subscribe in mid-connection counts
 #[test]
-fn what_a_snapshot_held_is_not_replayed() {
+fn actions_in_a_snapshot_are_not_replayed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.sends_message("one");

@@ -48,7 +48,7 @@ fn a_session_is_there_at_once_and_ready_when_its_agent_is() {
 
 // H-110, H-111, G-23, H-115, H-116
 #[test]
-fn what_cannot_be_created_is_refused_and_changes_nothing() {
+fn invalid_sessions_are_refused_and_change_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives().creates("ahp-session:/one");
     let seq = s.look().kernel().seq();

@@ -214,7 +214,11 @@ fn a_sessions_status_is_that_of_its_default_chat_unless_another_needs_input() {
     there.sends_message("busy");
     assert_eq!(summary_status(&ann), 1);
     ann.tries(&ann.session(), action).unwrap();
-    assert_eq!(summary_status(&ann), 8, "the new default speaks");
+    assert_eq!(
+        summary_status(&ann),
+        8,
+        "the status is that of the new default"
+    );
     ann.disposes_of(&ann.chat()).unwrap();
     assert_eq!(summary_status(&ann), 8);
     let notifications = cem.notifications("root/sessionSummaryChanged");
@@ -289,7 +293,7 @@ fn an_older_client_gets_activity_bits_but_no_flags() {
 
 // G-11: the list is ordered by the host's clock, whatever a client says
 #[test]
-fn the_list_is_ordered_by_what_really_happened_last() {
+fn the_list_is_ordered_by_the_last_real_change() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();

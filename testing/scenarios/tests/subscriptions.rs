@@ -71,7 +71,7 @@ fn resubscribing_gives_a_fresh_snapshot_and_each_action_still_once() {
 
 // H-045, G-23
 #[test]
-fn what_is_not_there_cannot_be_watched() {
+fn missing_channels_cannot_be_subscribed_to() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     for (channel, code) in [

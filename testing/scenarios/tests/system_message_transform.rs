@@ -29,7 +29,7 @@ fn only_request(client: &ScenarioClient) -> Value {
 }
 
 #[test]
-fn what_comes_back_replaces_what_was_sent_and_the_rest_passes_through() {
+fn returned_sections_replace_the_sent_ones_and_others_pass_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["tone", "environment_context", "nobody-knows"])
@@ -101,7 +101,7 @@ fn clients_that_did_not_opt_in_are_not_asked() {
 }
 
 #[test]
-fn what_is_restricted_or_unlisted_never_leaves_whoever_demands_it() {
+fn restricted_and_unlisted_sections_are_never_sent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["safety", "unlisted"]).unwrap();
@@ -306,7 +306,7 @@ fn after_the_deadline_everything_passes_through_and_a_late_reply_changes_nothing
 }
 
 #[test]
-fn what_is_no_result_passes_everything_through() {
+fn an_invalid_result_passes_all_sections_unchanged() {
     for (member, answer, why) in [
         (
             "error",
@@ -387,8 +387,8 @@ fn an_answer_passes_while_its_sender_waits_for_something_else() {
     s.settles();
     assert!(ann.reads().contains("tone=now"), "{}", ann.reads());
     let rendered = s.look().models.rendered.clone();
-    let rendered = rendered.last().expect("the agent was told");
-    let asked = rendered.transform.asked().expect("somebody was asked");
+    let rendered = rendered.last().expect("the agent got a reply");
+    let asked = rendered.transform.asked().expect("a client was asked");
     assert_eq!((asked.client_id.as_str(), asked.ms), ("ann", 0));
     assert!(s.look().now > before, "the read took its time all the same");
 }

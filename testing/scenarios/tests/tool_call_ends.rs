@@ -68,7 +68,7 @@ fn a_stop_right_after_a_confirmation_stops_the_tool() {
 
 // H-174: a turn that ends closes its calls, whatever their state
 #[test]
-fn the_end_of_a_turn_closes_what_is_open() {
+fn the_end_of_a_turn_closes_open_calls() {
     for end in ["complete", "cancel", "error", "restart"] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
@@ -120,7 +120,7 @@ fn the_end_of_a_turn_closes_what_is_open() {
 
 // ADR 0005: events of a stopped run are dropped
 #[test]
-fn late_words_about_a_tool_change_nothing() {
+fn late_events_of_a_tool_change_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()
@@ -312,7 +312,10 @@ fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
         assert!(!s.look().is_up());
         s.host_restarts();
         ann.reconnects();
-        assert!(s.executed().is_empty(), "{point:?}: it was not told yet");
+        assert!(
+            s.executed().is_empty(),
+            "{point:?}: the agent has no reply yet"
+        );
         assert_eq!(ann.latest_turn()["state"], "error");
         assert_eq!(ann.calls()[0]["status"], "cancelled");
         s.model().streams(["resumed"]);

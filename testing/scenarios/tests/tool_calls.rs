@@ -241,7 +241,7 @@ fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
 
 // H-195
 #[test]
-fn edited_input_is_what_runs_if_it_may_be_edited() {
+fn edited_input_runs_if_it_is_editable() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -351,7 +351,7 @@ fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {
     assert_eq!(
         ann.needs()[0]["toolCall"],
         call,
-        "the session tells it as well"
+        "the session has it as well"
     );
     assert_eq!(ann.needs().len(), 1);
     ann.confirms().unwrap();

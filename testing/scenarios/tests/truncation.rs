@@ -393,7 +393,7 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
 
 // H-176: what was cut cannot be resumed; what is latest now, can
 #[test]
-fn only_what_is_left_can_be_resumed() {
+fn only_a_remaining_turn_can_be_resumed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()

@@ -133,7 +133,7 @@ fn a_worker_that_is_full_can_be_talked_to_when_it_is_done() {
     assert_eq!(
         s.tool_results().len(),
         1,
-        "its later turns are nobody's tool call"
+        "no tool call waits for its later turns"
     );
     s.all_agree();
 }

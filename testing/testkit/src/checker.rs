@@ -48,7 +48,7 @@ fn check_content(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
     for (uri, state) in host {
         let named = wire::content::digests_in(state.to_string().as_bytes());
         for digest in named.difference(&stored) {
-            wrong.push(format!("{uri} names {digest}, which is not kept"));
+            wrong.push(format!("{uri} names {digest}, which is not stored"));
         }
     }
 }
@@ -77,7 +77,7 @@ fn check_waiting_agents(world: &World, host: &BTreeMap<String, Value>, wrong: &m
             .is_some_and(|chat| blocks::waits_for(chat, question));
         if !asked {
             wrong.push(format!(
-                "{run:?} in {uri} waits for {question:?}, which nobody is asked"
+                "{run:?} in {uri} waits for {question:?}, which no client is asked"
             ));
         }
     }

@@ -201,8 +201,10 @@ impl Client {
         }
         if envelope.get("rejectionReason").is_some() {
             if !own {
-                self.violations
-                    .push(format!("{} heard another's refusal: {envelope}", self.id)); // H-067
+                self.violations.push(format!(
+                    "{} received a refusal of another client: {envelope}",
+                    self.id
+                )); // H-067
             }
             self.refusals.push(envelope.clone());
             return;
@@ -262,8 +264,10 @@ impl Client {
             return;
         };
         let Some(pending) = self.pending.remove(&id) else {
-            self.violations
-                .push(format!("{}: a response nobody waits for: {frame}", self.id)); // H-004
+            self.violations.push(format!(
+                "{}: a response that no request waits for: {frame}",
+                self.id
+            )); // H-004
             return;
         };
         match (frame.get("result"), frame.get("error")) {

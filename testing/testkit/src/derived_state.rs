@@ -160,7 +160,7 @@ fn links_are_wrong(host: &States, uri: &str, chat: &Value) -> Vec<String> {
             // A fork shows the same call; the worker belongs to the chat it was spawned in.
             let ours = origin["chat"] == uri || chat["origin"]["kind"] == "fork";
             if origin["kind"] != "tool" || origin["toolCallId"] != call["toolCallId"] || !ours {
-                wrong.push(format!("{uri} says {call}, the worker says {origin}"));
+                wrong.push(format!("{uri} has {call}, the worker has {origin}"));
             }
         }
     }

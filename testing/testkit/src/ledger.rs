@@ -211,7 +211,7 @@ impl Ledger {
         *delivered += 1;
         if delivered > recorded {
             self.violations
-                .push(format!("{chat}: told without a record: {reply:?}"));
+                .push(format!("{chat}: replied without a record: {reply:?}"));
         }
     }
 

@@ -125,10 +125,11 @@ impl Models {
         );
         if self.halted.contains(&run) && !empty {
             self.violations
-                .push(format!("{run:?} was stopped and is told {reply:?}"));
+                .push(format!("{run:?} was stopped and gets {reply:?}"));
         } else if !self.open.remove(&(run, question)) && !self.halted.contains(&run) {
-            self.violations
-                .push(format!("{run:?} is told what it did not ask: {reply:?}"));
+            self.violations.push(format!(
+                "{run:?} gets a reply it did not ask for: {reply:?}"
+            ));
         }
         if let AgentReply::Rendered { sections, .. } = &reply {
             self.record_render(run, sections);

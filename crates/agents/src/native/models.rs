@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_named() {
+    fn a_model_that_cannot_work_is_named() {
         let model = Model::parse("http://h/v1#m").unwrap();
         assert_eq!(
             Model::check_all(&[model.clone(), model.clone()]),

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf_8_is_replaced() {
+    fn invalid_utf_8_is_replaced() {
         check(b"data: a\xFFb\n\n", &["a\u{FFFD}b"]);
         check("data: ä😀\n\n".as_bytes(), &["ä😀"]);
     }

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_text_is_announced() {
+    fn files_that_are_not_plain_text_are_described() {
         check(
             b"a\xff\r\nb\r\n",
             None,

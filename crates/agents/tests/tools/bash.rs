@@ -234,7 +234,7 @@ async fn a_call_dropped_at_any_moment_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_is_left_in_the_background_ends_with_the_command() {
+async fn background_processes_end_with_the_command() {
     let session = Session::new();
     let left = "sleep 1000 & echo $!; setsid bash -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; cat pid";
     let outcome = session.run("bash", command(left)).await.unwrap();

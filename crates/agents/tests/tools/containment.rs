@@ -256,7 +256,7 @@ async fn magic_links_are_not_followed() {
 }
 
 #[tokio::test]
-async fn what_is_no_regular_file_is_not_waited_for() {
+async fn pipes_and_devices_are_not_waited_for() {
     let session = Session::new();
     let made = std::process::Command::new("mkfifo")
         .arg(session.path("pipe"))

@@ -113,7 +113,7 @@ fn every_tool_has_an_input_schema() {
 }
 
 #[tokio::test]
-async fn an_input_that_does_not_fit_is_answered_with_what_does() {
+async fn an_invalid_input_is_answered_with_the_valid_shape() {
     let session = Session::new();
     for (tool, input, expected) in [
         ("read", json!({}), "missing field `path`"),

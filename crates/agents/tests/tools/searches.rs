@@ -32,7 +32,7 @@ fn project() -> Session {
 }
 
 #[tokio::test]
-async fn a_directory_is_listed_without_what_is_ignored() {
+async fn a_directory_is_listed_without_ignored_files() {
     let session = project();
     check(
         &session,
@@ -90,7 +90,7 @@ async fn a_directory_is_listed_without_what_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_long_list_loses_what_lies_deepest() {
+async fn a_long_list_loses_its_deepest_entries() {
     let session = Session::new();
     for number in 0..600 {
         session.put(&format!("a/deep/{number}"), "");
@@ -212,7 +212,7 @@ async fn matches_are_found_where_they_should_be() {
 }
 
 #[tokio::test]
-async fn what_is_found_is_bounded_and_binaries_are_passed_over() {
+async fn matches_are_bounded_and_binaries_are_skipped() {
     let session = Session::new();
     session.put("binary", b"match\n\0match\n");
     session.put("lines", "match\n".repeat(500));

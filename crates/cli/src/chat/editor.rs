@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn history_comes_back_and_what_was_half_typed_too() {
+    fn history_and_the_unfinished_line_can_be_recalled() {
         let mut editor = Editor::default();
         editor.remember("first");
         editor.remember("second");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_is_text_and_cannot_control_anything() {
+    fn pasted_text_cannot_control_the_editor() {
         let mut editor = Editor::default();
         press(&mut editor, &[Key::Paste("a\nb\u{1b}[31m\u{7}".to_owned())]);
         assert_eq!(draw(&editor), "a\nb[31m|");

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_left_out() {
+    fn unknown_sequences_are_ignored() {
         assert_eq!(keys(b"\x1b[99;99Qa"), [Key::Char('a')]);
         assert_eq!(
             keys(b"\xffa\xc3(b"),

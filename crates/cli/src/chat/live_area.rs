@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_gives_way_to_what_is_typed() {
+    fn the_live_part_shrinks_before_the_editor() {
         let editor = editor("");
         let mut tall = content(None, &editor);
         tall.moving = (0..20)
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_screen_has_room_for_what_is_typed() {
+    fn the_smallest_screen_still_shows_the_editor() {
         let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
         chat.queued_messages = vec![PendingMessage {
             id: "q".to_owned(),

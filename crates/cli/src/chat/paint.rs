@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bottom_is_drawn_again_below_what_settles() {
+    fn the_live_area_is_redrawn_below_finished_lines() {
         let mut screen = Screen::new();
         assert_eq!(
             screen.draw(&["one"], bottom(&["part", "> "], (1, 2))),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_settles_scrolls_into_the_history_of_the_terminal() {
+    fn finished_lines_scroll_into_the_terminals_history() {
         let mut screen = Screen::new();
         for n in 0..20 {
             screen.draw(&[&format!("line {n}")], bottom(&["", "> "], (1, 2)));

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_move_until_they_are_over_and_hold_back_what_follows() {
+    fn running_calls_are_redrawn_and_hold_back_later_parts() {
         let mut page = Page::new();
         page.begin("go");
         let call = |more: Value| {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_width_breaks_only_what_is_to_come() {
+    fn a_change_of_width_affects_later_lines_only() {
         let mut page = Page::new();
         page.begin("go")
             .part(json!({"kind": "markdown", "id": "p", "content": "one two three four"}));

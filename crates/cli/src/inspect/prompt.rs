@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_who_changed_what_and_how() {
+    fn the_rewriting_client_and_its_changes_are_printed() {
         let renders = [
             render("rewritten", &[("tone", "Be brief.\nBe polite.")]),
             render("timeout", &[]),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_keeps_what_stayed() {
+    fn a_diff_contains_unchanged_lines() {
         assert_eq!(diff("a\nb\nc", "a\nc"), "  a\n- b\n  c\n");
         assert_eq!(diff("", "x"), "+ x\n");
         assert_eq!(diff("a\na", "a"), "  a\n- a\n");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_hosts_complete_are_known() {
+    fn completable_words_are_recognised() {
         for text in [
             "/",
             "/rev",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_not_suggested() {
+    fn invalid_items_are_not_suggested() {
         for bad in [
             json!({}),
             json!({"items": []}),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_in_the_text_goes_along() {
+    fn completions_still_in_the_text_are_sent() {
         let accepted = |typed: &[&str]| {
             let mut accepted = AcceptedCompletions::default();
             for typed in typed {

@@ -125,7 +125,7 @@ fn streaming_beside_pending_actions_copies_nothing_until_the_state_is_read() {
 }
 
 #[test]
-fn what_others_do_goes_below_what_is_pending() {
+fn pending_actions_are_applied_after_foreign_ones() {
     let mut replica = watching();
     replica.dispatch(CHAT, draft("mine")).unwrap();
     let effect = replica.receive(&envelope(CHAT, 6, &draft("theirs"), None));
@@ -193,7 +193,7 @@ fn an_unechoed_action_is_settled_by_a_later_answer() {
 }
 
 #[test]
-fn what_was_sent_before_a_channel_was_watched_is_in_its_snapshot_and_what_came_later_is_not() {
+fn a_snapshot_holds_what_was_sent_before_the_subscription_only() {
     let mut replica = Replica::new("me");
     replica.dispatch(CHAT, draft("in it")).unwrap();
     assert_eq!(send_all(&mut replica), [1]);
@@ -244,7 +244,7 @@ fn of_every_sort() -> Vec<(Action, bool)> {
 }
 
 #[test]
-fn after_a_replay_all_is_sent_again_but_what_was_meant_for_another_moment() {
+fn after_a_replay_outdated_actions_are_not_sent_again() {
     for is_quiet in [true, false] {
         for (pending, is_careful) in of_every_sort() {
             let mut replica = watching();
@@ -273,7 +273,7 @@ fn after_a_replay_all_is_sent_again_but_what_was_meant_for_another_moment() {
 }
 
 #[test]
-fn what_was_replayed_is_not_sent_again() {
+fn replayed_actions_are_not_sent_again() {
     let mut replica = watching();
     for text in ["one", "two", "three"] {
         replica.dispatch(CHAT, draft(text)).unwrap();

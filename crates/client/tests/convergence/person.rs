@@ -113,7 +113,10 @@ impl Person {
         let is_chats = action.name().starts_with("chat/");
         let is_echoed = self.is_echoed(&channel, &action) || (is_coming && is_chats);
         let name = action.name().to_owned();
-        let client_seq = self.replica.dispatch(&channel, action).expect("room");
+        let client_seq = self
+            .replica
+            .dispatch(&channel, action)
+            .expect("fewer pending actions than the bound");
         self.dispatched.insert(client_seq, (name, channel));
         if !is_echoed {
             self.unheard.insert(client_seq);
@@ -426,7 +429,7 @@ impl Person {
                 Some(Fate::Dropped) => {}
                 None => assert!(
                     self.unheard.contains(client_seq),
-                    "nobody told what became of {client_seq}"
+                    "the outcome of {client_seq} was never reported"
                 ),
             }
         }

@@ -24,7 +24,7 @@ fn world_with_budget(each_bytes: u64, left_bytes: u64) -> World {
 }
 
 #[test]
-fn c_033_what_is_strictly_larger_goes_and_so_does_what_would_overflow() {
+fn c_033_bodies_over_the_limit_or_the_budget_are_detached() {
     let is_inline = |world: &World, sizes: &[usize]| -> Vec<bool> {
         let parts = sizes
             .iter()
@@ -60,7 +60,7 @@ fn c_033_what_is_strictly_larger_goes_and_so_does_what_would_overflow() {
 }
 
 #[test]
-fn c_033_what_no_model_reads_always_goes() {
+fn c_033_bodies_that_no_model_reads_are_always_detached() {
     let world = World::new();
     for (mime, bytes) in [
         ("application/zip", &b"PK\x03\x04\0"[..]),

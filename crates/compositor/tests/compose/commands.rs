@@ -89,7 +89,7 @@ fn c_040_an_expansion_may_have_an_intent() {
 }
 
 #[test]
-fn c_044_what_moves_is_followed_by_what_was_made_from_it() {
+fn c_044_expansions_refer_to_the_new_index_of_their_command() {
     let composed = World::new().parts(json!([
         {"type": "command", "id": "/plain", "args": {}},
         {"type": "command", "id": "/review", "args": {"raw": "a b"}},
@@ -209,7 +209,7 @@ fn c_053_only_host_actions_call_no_model() {
     assert!(world.typed("hello").reaches_model);
     assert!(
         world.typed(" ").reaches_model,
-        "nobody acts, so somebody must answer"
+        "without a host action a model must answer"
     );
     let action = json!({"type": "command", "id": "/compact", "args": {}});
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}});

@@ -21,7 +21,7 @@ pub fn text(text: &str) {
         let part = part.object();
         if part["type"] == "text" && !part.contains_key("derived_from") {
             let text = part["text"].as_str().unwrap();
-            let at = rest.find(text).expect("prose is said as it was typed");
+            let at = rest.find(text).expect("text is sent as it was typed");
             rest = &rest[at + text.len()..];
         }
     }

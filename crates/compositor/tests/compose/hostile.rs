@@ -208,7 +208,7 @@ fn deeply_nested_values_are_stored_unchanged() {
 }
 
 #[test]
-fn what_is_no_part_does_not_take_its_siblings_along() {
+fn an_invalid_part_does_not_affect_its_siblings() {
     let composed = World::new().parts(json!([5, {"type": "text", "text": "x"}, {"type": 7}, null]));
     let kinds: Vec<&str> = composed.parts.iter().map(Part::kind).collect();
     assert_eq!(kinds, ["unreadable", "text", "unreadable", "unreadable"]);
@@ -234,7 +234,7 @@ fn an_endless_expansion_is_cut_and_reported() {
 }
 
 #[test]
-fn what_small_chips_ask_for_is_bounded_all_together() {
+fn the_total_cost_of_small_chips_is_bounded() {
     let mut world = World::new();
     let body = "x".repeat(100_000);
     let mentions = compositor::command::Mentions::Literal;
@@ -260,14 +260,14 @@ fn what_small_chips_ask_for_is_bounded_all_together() {
         let text = part.object().get("text").and_then(Value::as_str);
         text.is_some_and(|text| text.len() == 100_000)
     });
-    assert_eq!(expanded.count(), 41, "as many as there is room for, whole");
+    assert_eq!(expanded.count(), 41, "as many as fit, whole");
 
     let composed = world.typed(&"@open ".repeat(900));
     let contexts = composed
         .parts
         .iter()
         .filter(|part| part.kind() == "editor-context");
-    assert_eq!(contexts.count(), 1, "nobody needs it twice");
+    assert_eq!(contexts.count(), 1, "it is included once");
     assert!(composed.diagnostics.is_empty());
     let again = world.parts(values(&composed));
     assert_eq!(again.parts, composed.parts);

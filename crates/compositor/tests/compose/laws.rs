@@ -362,7 +362,7 @@ proptest! {
         }
         let kept = composed.bodies.iter().map(|body| body.content_id.clone());
         let kept: std::collections::BTreeSet<_> = kept.collect();
-        prop_assert_eq!(kept.len(), composed.bodies.len(), "kept twice");
+        prop_assert_eq!(kept.len(), composed.bodies.len(), "stored twice");
         let inline = composed.parts.iter().filter(|part| part.kind() == "file-attachment");
         let inline = inline.filter_map(|part| part.object().get("data")?.as_str());
         let inline: usize = inline.map(|data| STANDARD.decode(data).map_or(0, |it| it.len())).sum();

@@ -70,7 +70,7 @@ fn c_063_an_entity_stays_a_mention() {
 }
 
 #[test]
-fn c_065_a_context_is_what_it_is_at_submit() {
+fn c_065_a_context_is_captured_at_submission() {
     let mut world = World::new();
     let tab = json!({"type": "editor-context", "kind": "open", "payload": {"path": "a"}, "emitted_at": 5});
     let tabs = vec![
@@ -164,7 +164,7 @@ fn c_071_only_the_presence_of_a_payload_is_checked() {
             {"type": "editor-context", "kind": "k", "payload": bad, "emitted_at": 1},
         ]);
         let composed = World::new().parts(parts.clone());
-        assert_eq!(values(&composed), parts, "kept as it is");
+        assert_eq!(values(&composed), parts, "stored unchanged");
         assert_eq!(composed.diagnostics.len(), 1);
     }
 }
@@ -174,7 +174,7 @@ proptest! {
 
     /// What a completion inserts is read as what it was completed to.
     #[test]
-    fn what_is_inserted_for_a_path_names_that_path(path in "([a-z]|[./ :#L0-9-]|\\PC){1,12}") {
+    fn the_inserted_text_of_a_path_names_that_path(path in "([a-z]|[./ :#L0-9-]|\\PC){1,12}") {
         prop_assume!(!path.contains('"'));
         let target = json!({"kind": "file", "path": path});
         let part = Part::from_value(json!({"type": "mention", "target": target})).unwrap();

@@ -285,7 +285,7 @@ fn an_anchor_inside_of_a_command_makes_it_prose() {
 }
 
 #[test]
-fn completed_attachments_without_a_range_are_located_by_what_was_inserted() {
+fn completed_attachments_without_a_range_are_located_by_their_inserted_text() {
     let located = |text: &str, attachment: Value| parts(text, json!([attachment]));
     let part = located(
         "/review a.ts low",
@@ -320,7 +320,7 @@ fn completed_attachments_without_a_range_are_located_by_what_was_inserted() {
 }
 
 #[test]
-fn chips_are_checked_against_what_there_is() {
+fn chips_are_checked_against_the_catalogue() {
     let composed = World::new().message(json!({"text": "/nope a", "attachments": [
         chip("/nope", command("/nope"), range((0, 0), (0, 5))),
         chip("s", json!({"type": "mention", "target": {"kind": "skill", "name": "gone"}}), Value::Null),

@@ -56,7 +56,7 @@ fn c_002_and_c_003_any_parts_any_number_in_their_order() {
 }
 
 #[test]
-fn c_004_c_005_and_c_083_types_are_spelled_so_and_stay_what_they_are() {
+fn c_004_c_005_and_c_083_type_names_are_stable() {
     let composed = World::new().parts(all_kinds());
     let kinds: Vec<&str> = composed.parts.iter().map(Part::kind).collect();
     let expected = [
@@ -110,7 +110,7 @@ fn c_006_unknown_fields_survive_with_the_order_of_their_keys() {
 }
 
 #[test]
-fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
+fn c_007_a_message_without_content_is_refused() {
     let world = World::new();
     let environment = world.environment();
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1});
@@ -142,7 +142,7 @@ fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
 }
 
 #[test]
-fn c_010_and_c_011_a_reference_keeps_its_range_and_gets_no_body() {
+fn c_010_and_c_011_a_reference_has_its_range_and_no_body() {
     let world = World::new();
     let parts = json!([
         {"type": "file-ref", "ref": {"kind": "path", "path": "a", "range": {"start": 10, "end": 25}}},
@@ -182,7 +182,7 @@ fn c_037_parts_do_not_depend_on_the_model() {
 }
 
 #[test]
-fn c_082_composing_does_not_touch_what_it_was_not_asked_about() {
+fn c_082_composing_leaves_other_fields_unchanged() {
     let composed = World::new().parts(all_kinds());
     let parts = composed.parts.clone();
     let actions = compositor::host_actions(&composed.parts);
@@ -192,7 +192,7 @@ fn c_082_composing_does_not_touch_what_it_was_not_asked_about() {
 }
 
 #[test]
-fn c_085_every_message_has_a_version_and_a_newer_one_keeps_its_own() {
+fn c_085_every_message_has_a_version_and_newer_ones_are_preserved() {
     let world = World::new();
     assert_eq!(world.typed("x").metadata["schema_version"], 1);
     assert_eq!(
@@ -231,14 +231,14 @@ fn c_086_and_c_087_unknown_parts_are_additive() {
 }
 
 #[test]
-fn c_088_what_the_model_never_sees_is_in_the_record() {
+fn c_088_parts_that_are_not_sent_are_recorded() {
     let composed = World::new().typed("/svg cat @skill:known");
     let kinds: Vec<&str> = composed.parts.iter().map(Part::kind).collect();
     assert_eq!(kinds, ["command", "mention", "text", "mention"]);
 }
 
 #[test]
-fn a_plain_message_is_what_composing_would_make_of_it() {
+fn a_plain_message_equals_its_composed_form() {
     let world = World::new();
     let environment = world.environment();
     for message in [

@@ -172,7 +172,7 @@ fn c031_bytes_that_a_model_cannot_use_are_described() {
 }
 
 #[test]
-fn c032_what_is_described_can_be_reached() {
+fn c032_described_attachments_can_be_read() {
     let mut sources = Memory::default();
     sources
         .staged
@@ -212,7 +212,7 @@ fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
 }
 
 #[test]
-fn c036_a_body_is_what_its_bytes_are() {
+fn c036_the_type_of_a_body_is_decided_by_its_bytes() {
     let jpeg = attached("a.png", "image/png", b"\xff\xd8\xff\xe0");
     let block = lower_for(Target::Anthropic, &json!([jpeg]), &mut Memory::default())
         .blocks

@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn a_slice_is_what_lies_between_its_lines(text in "[ab\r\né]{0,40}", start in 1_u64..8, length in 0_u64..8, piece in 1_usize..5) {
+    fn a_slice_holds_the_lines_of_its_range(text in "[ab\r\né]{0,40}", start in 1_u64..8, length in 0_u64..8, piece in 1_usize..5) {
         use compositor::resolve::{FileRead, Scanned, Sources};
         // A source that hands out small pieces, against one that hands out all at once.
         struct Pieces(Memory, usize);

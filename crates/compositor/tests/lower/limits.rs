@@ -252,7 +252,7 @@ fn diagnostics_are_short_whatever_was_sent() {
 }
 
 #[test]
-fn what_a_provider_refused_is_described_the_next_time() {
+fn rejected_media_are_described_in_the_next_request() {
     let capabilities = Capabilities::built_in(Target::Gemini);
     let mut budget = RequestBudget::new(&capabilities);
     let parts = parts(&json!([

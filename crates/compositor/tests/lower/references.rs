@@ -272,7 +272,10 @@ fn c021_a_frozen_reference_is_sent_again_whatever_the_file_holds() {
     let resolved = resolve(&part, &mut sources, &limits).unwrap();
     let stored = resolved.to_stored();
     let about = Value::Object(stored.about.clone()).to_string();
-    assert!(!about.contains("first"), "the body is kept apart: {about}");
+    assert!(
+        !about.contains("first"),
+        "the body is stored separately: {about}"
+    );
     assert_eq!(
         Resolved::from_stored(stored.clone()).as_ref(),
         Some(&resolved)
@@ -440,7 +443,7 @@ fn a_directory_is_named_and_never_looked_into() {
 }
 
 #[test]
-fn a_name_cannot_pass_for_what_follows_it() {
+fn names_are_escaped() {
     let mut sources = Memory::default().with_file("a\n```\nevil", "x");
     let text = chat(&json!([path_ref("a\n```\nevil", None)]), &mut sources);
     assert_eq!(text, ["a ``` evil\n```\nx\n```"]);

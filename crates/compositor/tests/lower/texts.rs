@@ -71,7 +71,7 @@ fn c061_c064_skills_leave_no_trace() {
     assert_eq!(text_of(&lowered), "use ");
     assert!(
         lowered.diagnostics.is_empty(),
-        "they were told at submission"
+        "they were reported at submission"
     );
 }
 

@@ -21,10 +21,10 @@ macro_rules! contract {
 contract! {
     memory, files;
     {
-        what_was_put_is_read_back_and_survives, a_body_lies_there_once,
-        what_was_never_put_is_missing, no_more_is_read_than_was_asked_for, damage_is_reported,
-        a_body_ages_from_when_it_was_last_put, what_was_put_again_is_not_removed,
-        what_is_removed_is_gone_and_can_be_put_again, buckets_divide_all_bodies,
+        a_stored_body_is_read_back_after_reopening, a_body_lies_there_once,
+        a_body_that_was_never_stored_is_missing, no_more_is_read_than_was_asked_for, damage_is_reported,
+        a_body_ages_from_when_it_was_last_put, a_body_stored_again_is_not_removed,
+        a_removed_body_is_gone_and_can_be_stored_again, buckets_divide_all_bodies,
         one_body_can_be_put_by_many_at_once
     }
 }
@@ -98,7 +98,7 @@ fn at(ms: i64) -> Timestamp {
     Timestamp(1_790_000_000_000 + ms)
 }
 
-fn what_was_put_is_read_back_and_survives(fixture: &mut Fixture) {
+fn a_stored_body_is_read_back_after_reopening(fixture: &mut Fixture) {
     let long = "long ".repeat(100_000);
     let bodies = ["", "short", long.as_str()];
     let digests = bodies.map(|body| fixture.put(body, 0));
@@ -115,7 +115,7 @@ fn a_body_lies_there_once(fixture: &mut Fixture) {
     assert_eq!(fixture.list_older_than(9), [first]);
 }
 
-fn what_was_never_put_is_missing(fixture: &mut Fixture) {
+fn a_body_that_was_never_stored_is_missing(fixture: &mut Fixture) {
     fixture.put("one", 0);
     assert_eq!(fixture.read(&digest_of(b"another")), None);
 }
@@ -153,7 +153,7 @@ fn a_body_ages_from_when_it_was_last_put(fixture: &mut Fixture) {
     assert_eq!(fixture.list_older_than(5_001), both);
 }
 
-fn what_was_put_again_is_not_removed(fixture: &mut Fixture) {
+fn a_body_stored_again_is_not_removed(fixture: &mut Fixture) {
     let digest = fixture.put("body", 1_000);
     assert_eq!(fixture.list_older_than(2_000), [digest]);
     fixture.put("body", 3_000);
@@ -161,7 +161,7 @@ fn what_was_put_again_is_not_removed(fixture: &mut Fixture) {
     assert_eq!(fixture.read(&digest).as_deref(), Some("body"));
 }
 
-fn what_is_removed_is_gone_and_can_be_put_again(fixture: &mut Fixture) {
+fn a_removed_body_is_gone_and_can_be_stored_again(fixture: &mut Fixture) {
     let (digest, other) = (fixture.put("body", 1_000), fixture.put("other", 1_000));
     fixture.store.remove(&digest, at(2_000)).unwrap();
     fixture.store.remove(&digest, at(2_000)).unwrap();

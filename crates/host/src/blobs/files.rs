@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_without_a_name_goes_and_names_stay() {
+    fn temporary_files_of_a_crash_are_removed_and_bodies_stay() {
         let data = tempfile::tempdir().unwrap();
         let store = FileBlobs::open(data.path()).unwrap();
         let digest = store.put(b"whole", NOW).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_alone() {
+    fn foreign_files_are_left_alone() {
         let data = tempfile::tempdir().unwrap();
         let store = FileBlobs::open(data.path()).unwrap();
         let digest = store.put(b"body", NOW).unwrap();

@@ -208,7 +208,7 @@ fn skills_and_contexts_are_mentions_that_come_back() {
 }
 
 #[test]
-fn what_is_no_token_has_no_completions() {
+fn text_without_a_token_has_no_completions() {
     let (root, completer) = (project(), Completer::default());
     for text in ["", "hello", "me@home", "see /re", "/review x", "@main x"] {
         assert_eq!(

@@ -131,7 +131,7 @@ async fn a_line_over_the_bound_and_one_that_is_not_text_are_answered_and_skipped
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_before_the_end_of_the_input_is_still_answered() {
+async fn requests_before_the_end_of_input_are_still_answered() {
     let mut world = start(1_000).await;
     world
         .stdin
@@ -164,7 +164,7 @@ async fn what_was_asked_before_the_end_of_the_input_is_still_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_writes_what_was_pushed_and_returns() {
+async fn a_stop_writes_pushed_frames_and_returns() {
     let mut world = start(1_000).await;
     world
         .link

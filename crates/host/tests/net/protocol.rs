@@ -97,7 +97,7 @@ async fn a_close_is_answered_with_its_code() {
 }
 
 #[tokio::test]
-async fn the_host_closes_after_what_it_pushed() {
+async fn the_host_closes_after_its_pushed_frames() {
     let mut host = Host::start(small()).await;
     let (mut client, peer, link) = host.client().await;
     link.push(text("the refusal"), 60_000);
@@ -147,7 +147,7 @@ async fn every_way_out_is_reported_once() {
 }
 
 #[tokio::test]
-async fn a_stop_closes_with_1001_after_what_was_pushed() {
+async fn a_stop_closes_with_1001_after_pushed_frames() {
     let mut host = Host::start(small()).await;
     let (mut client, peer, link) = host.client().await;
     link.push(text("last"), 60_000);

@@ -63,7 +63,7 @@ impl Host {
         match self.inbox.recv().await {
             Some(QueuedInput::Connected { peer, link }) => (peer, link),
             Some(QueuedInput::Input(input)) => panic!("expected a peer to join, not {input:?}"),
-            None => panic!("nobody can join any more"),
+            None => panic!("no peer can connect any more"),
         }
     }
 

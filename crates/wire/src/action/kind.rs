@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_the_hosts_and_streams_nowhere() {
+    fn unknown_actions_are_for_the_host_only_and_do_not_stream() {
         let unknown = ActionKind::Unknown;
         assert_eq!((unknown.name(), unknown.channel()), ("", None));
         assert_eq!(

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_served_is_named() {
+    fn methods_that_are_not_served_are_named() {
         assert_eq!(
             refusal("nope", json!({})),
             (-32601, "unknown method `nope`".to_owned())

@@ -294,7 +294,7 @@ fn the_same_directory_under_two_names_is_visited_once() {
 }
 
 #[test]
-fn what_is_read_has_a_bound() {
+fn reading_is_bounded() {
     let project = Project::new(&[]);
     for number in 0..1_100 {
         project.write(&format!(".greenroom/commands/c{number}.md"), b"x");

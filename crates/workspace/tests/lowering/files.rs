@@ -79,7 +79,7 @@ fn paths_are_relative_to_the_first_root_or_absolute_in_any() {
 }
 
 #[test]
-fn what_lies_outside_is_not_read_whichever_way_it_is_named() {
+fn files_outside_are_not_read_however_they_are_named() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "secret").unwrap();
     let secret = outside.path().join("secret");

@@ -134,7 +134,7 @@ async fn tool_calls_are_confirmed_denied_and_edited() {
         let asked = call["toolCall"]["invocationMessage"].clone();
         ann.does(&chat, about("chat/toolCallConfirmed", "t4", &call, yes))
             .await;
-        ann.until("the decision is heard", |ann| {
+        ann.until("the decision arrives", |ann| {
             let now = ann.waiting(&chat, "pending-confirmation");
             now.is_none_or(|now| now["toolCall"]["invocationMessage"] != asked)
         })
@@ -525,8 +525,10 @@ async fn a_worker_is_watched_and_asked() {
     let start = json!({"type": "chat/turnStarted", "turnId": "mine", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "hello", "origin": {"kind": "user"}}});
     ann.does(&worker, start).await;
-    ann.until("nobody talks to a worker", |ann| ann.refused.len() == 1)
-        .await; // H-151
+    ann.until("a message to a worker is refused", |ann| {
+        ann.refused.len() == 1
+    })
+    .await; // H-151
     let (result, _) = ann.client.subscribe(worker).await.expect("subscribe");
     assert!(matches!(
         result.snapshot.expect("a snapshot").state,

@@ -69,7 +69,7 @@ async fn after_five_tries_it_is_enough() {
 }
 
 #[tokio::test]
-async fn what_another_try_would_not_change_is_tried_once() {
+async fn permanent_errors_are_not_tried_again() {
     let quota = r#"{"error":{"message":"pay first","code":"insufficient_quota"}}"#;
     for (answer, kind, message) in [
         (
@@ -327,7 +327,7 @@ async fn silence_has_an_end() {
 }
 
 #[tokio::test]
-async fn whoever_stops_listening_hangs_up() {
+async fn dropping_the_receiver_closes_the_connection() {
     let server = ModelServer::start().await;
     server.answers([
         Answer::streams_forever("la "),

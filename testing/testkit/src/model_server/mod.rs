@@ -163,7 +163,7 @@ impl ModelServer {
         self.script
             .plan
             .lock()
-            .expect("nobody panics while planning")
+            .expect("no holder of the lock panics")
     }
 }
 
@@ -179,7 +179,7 @@ impl Script {
         let answer = self
             .plan
             .lock()
-            .expect("nobody panics while planning")
+            .expect("no holder of the lock panics")
             .answer(&request);
         self.seen.send_modify(|seen| seen.requests.push(request));
         answer

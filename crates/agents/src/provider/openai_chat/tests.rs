@@ -270,7 +270,7 @@ fn a_server_may_give_up_by_its_reason_to_stop() {
 }
 
 #[test]
-fn complaints_in_the_place_of_an_answer() {
+fn errors_instead_of_an_answer() {
     check(
         "data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n",
         expect![[r#"
@@ -311,7 +311,7 @@ fn complaints_in_the_place_of_an_answer() {
 }
 
 #[test]
-fn what_is_no_answer() {
+fn responses_that_are_no_answer() {
     check(
         "<!doctype html><p>Welcome",
         expect![[r#"
@@ -357,7 +357,7 @@ fn what_is_no_answer() {
 }
 
 #[test]
-fn nobody_makes_too_many_calls() {
+fn the_number_of_calls_is_bounded() {
     let call = |index: usize| {
         format!(
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"function\":{{\"name\":\"f\"}}}}]}}}}]}}\n\n"

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_for_something_still_does() {
+    fn placeholders_have_the_same_values_after_a_resume() {
         let before = scope(
             r#"{"response":"accept","answers":{"b":1.50,"a":"\""}}"#,
             "left \"a\"",

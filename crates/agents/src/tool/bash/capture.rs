@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_all_there() {
+    fn short_output_is_whole() {
         let short = capture("äb\n", 2);
         assert_eq!(short.for_model(), "äb\näb\n");
         assert_eq!(short.live(), "äb\näb\n");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_loses_its_middle() {
+    fn long_output_loses_its_middle() {
         // Three bytes each: no bound falls between two characters.
         let long = capture("äx", 20_000);
         let text = long.for_model();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_endless_is_bounded() {
+    fn endless_output_is_bounded() {
         let chunk = "x".repeat(65_536);
         let mut endless = capture(&chunk, 300);
         endless.push(b"the end");

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_begun_is_dropped_and_what_has_is_finished() {
+    fn unstarted_frames_are_dropped_and_started_ones_finished() {
         let messages = [
             "first".repeat(100),
             "second".to_owned(),

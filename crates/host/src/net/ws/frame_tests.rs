@@ -146,7 +146,7 @@ fn a_close_frame_ends_the_stream() {
 }
 
 #[test]
-fn what_breaks_the_protocol_is_named() {
+fn protocol_violations_are_named() {
     check(
         vec![0x81, 0x01, b'x'],
         expect![[r#"

@@ -56,7 +56,7 @@ fn ignored_files_are_left_out_and_the_top_comes_first() {
 }
 
 #[test]
-fn links_are_not_walked_and_what_leads_out_is_not_there() {
+fn links_are_not_followed_and_outside_ones_are_left_out() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(root, "src/a.rs");
@@ -69,7 +69,7 @@ fn links_are_not_walked_and_what_leads_out_is_not_there() {
 }
 
 #[test]
-fn what_cannot_be_read_or_typed_is_skipped() {
+fn unreadable_and_untypable_names_are_skipped() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(root, "a");
@@ -91,7 +91,7 @@ fn what_cannot_be_read_or_typed_is_skipped() {
 }
 
 #[test]
-fn a_walk_ends_when_its_caller_is_gone() {
+fn a_walk_ends_when_its_index_is_dropped_or_time_is_up() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), "a");
     let deadline = Instant::now() + Duration::from_secs(60);

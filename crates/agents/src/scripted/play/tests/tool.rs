@@ -60,7 +60,7 @@ async fn input_is_streamed_and_output_grows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approved_call_runs_with_what_the_user_made_of_its_input() {
+async fn an_approved_call_runs_with_the_edited_input() {
     let steps = json!([{"tool": {"name": "rm", "input": {"path": "a"}, "confirm": "ask", "title": "Remove $2",
         "editable": true, "edits": [{"before": {"uri": "file:///a", "content": {"uri": "file:///a", "sizeHint": "$2"}}}]}}, last()]);
     let approved = AgentReply::ToolDecided {

@@ -59,7 +59,7 @@ async fn a_worker_gets_its_steps_and_returns_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_plays_its_steps_with_its_parents_words() {
+async fn a_worker_plays_its_steps_with_its_parents_placeholders() {
     let brief = brief_of(spawning(), input("do it")).await;
     let (lines, result) =
         transcript_with_replies(json!([]), worker(brief), vec![ended(1 << 32)]).await;
@@ -77,7 +77,7 @@ async fn a_worker_plays_its_steps_with_its_parents_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_of_a_worker_names_the_place_where_it_cannot_go_on() {
+async fn a_nested_worker_reports_the_position_of_a_failing_step() {
     let outer = brief_of(spawning(), input("do it")).await;
     let inner = brief_of(json!([]), worker(outer)).await;
     let error = transcript(json!([]), worker(inner)).await.1.unwrap_err();
