@@ -69,7 +69,8 @@ mod worker;
 
 pub use bodies::{Body, Data};
 pub use frame::{
-    Content, Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState,
+    Content, Frame, LateBody, LateResponse, Outgoing, Recipient, Recipients, RefusedAction,
+    Replayed, Snapshot, SnapshotState,
 };
 pub use io::*;
 pub use limits::{Limits, check_limit};

@@ -78,7 +78,11 @@ impl Peers {
     }
 
     /// The current message is done. Returns the next one, and whether the peer is to be read again.
-    pub fn end_current(&mut self, peer: PeerId, limits: &Limits) -> (Option<Incoming>, bool) {
+    pub fn end_current(
+        &mut self,
+        peer: PeerId,
+        limits: &Limits,
+    ) -> (Option<(Incoming, usize)>, bool) {
         let Some(state) = self.peers.get_mut(&peer) else {
             return (None, false); // its connection was removed with it
         };
@@ -91,7 +95,7 @@ impl Peers {
         inbox.handling = next.is_some();
         let resume = inbox.paused && inbox.parked.len() < limits.requests_in_flight_max / 2;
         inbox.paused &= !resume;
-        (next.map(|(message, _)| message), resume)
+        (next, resume)
     }
 
     /// Whether nothing that was read from a peer is left to be handled.

@@ -168,7 +168,7 @@ impl<'k> Step<'k> {
         kernel.peers.offer(peer, message, bytes, &kernel.limits)
     }
 
-    pub fn end_current_message(&mut self, peer: PeerId) -> (Option<wire::Incoming>, bool) {
+    pub fn end_current_message(&mut self, peer: PeerId) -> (Option<(wire::Incoming, usize)>, bool) {
         let kernel = &mut *self.kernel;
         kernel.peers.end_current(peer, &kernel.limits)
     }
@@ -345,6 +345,7 @@ impl<'k> Step<'k> {
         out.wrote = kernel.log.end_step() || !out.records.is_empty();
         if out.wrote {
             kernel.upkeep.note_written();
+            out.records.splice(0..0, kernel.peers.take_deferred());
         }
         kernel.peers.end_step(out.wrote);
         out
