@@ -1,4 +1,4 @@
-//! `bench cleanup`: outlives a run that is killed. It is told which hosts run, and when its standard input ends before
+//! `bench cleanup`: outlives a run that is killed. It is given the hosts that run, and when its standard input ends before
 //! it is killed itself, it ends those that still do and removes the scratch directory. (The other processes of a run
 //! end with their standard input.)
 
@@ -31,7 +31,7 @@ pub fn run(options: &CleanupOptions) -> Result<()> {
     Ok(())
 }
 
-/// A process id may have been given to somebody else since: ours names the scratch directory in its command line.
+/// A process id may have been given to another process since: ours names the scratch directory in its command line.
 fn is_ours(pid: i32, scratch: &Path) -> bool {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&command).contains(&scratch.display().to_string())

@@ -116,11 +116,11 @@ impl Driver {
     }
 
     /// Starts a turn.
-    pub fn say(&mut self, text: &str) -> Result<()> {
-        self.say_in(&self.chat.clone(), text)
+    pub fn send_message(&mut self, text: &str) -> Result<()> {
+        self.send_message_in(&self.chat.clone(), text)
     }
 
-    pub fn say_in(&mut self, chat: &str, text: &str) -> Result<()> {
+    pub fn send_message_in(&mut self, chat: &str, text: &str) -> Result<()> {
         let seq = self.next_seq();
         let turn_id = format!("01900000-0000-7000-9000-{:012}-{}", seq, now_ns());
         let message = protocol::turn_started(chat, seq, &turn_id, text);
@@ -128,7 +128,7 @@ impl Driver {
     }
 
     pub fn stream(&mut self, chunks: u64, every_ms: u64) -> Result<()> {
-        self.say(&format!("stream {chunks} {DELTA_BYTES} {every_ms}"))
+        self.send_message(&format!("stream {chunks} {DELTA_BYTES} {every_ms}"))
     }
 
     /// Sends stamped drafts at a steady pace.

@@ -1,6 +1,6 @@
-//! Finds the messages in a server's WebSocket bytes without copying what nobody wants to look at.
+//! Finds the messages in a server's WebSocket bytes without copying what is not looked at.
 //!
-//! Promises: counts are exact over any way of cutting the bytes; of each message at most `keep_max` bytes are held.
+//! Promises: counts are exact over any way of cutting the bytes; of each message at most `head_max` bytes are held.
 //! Must not know: sockets, what messages mean.
 
 /// What went by.
@@ -15,7 +15,7 @@ pub enum Seen<'a> {
 }
 
 pub struct Scanner {
-    keep_max: usize,
+    head_max: usize,
     /// A frame header that is not complete yet.
     header: Vec<u8>,
     in_frame: bool,
@@ -35,9 +35,9 @@ struct Header {
 }
 
 impl Scanner {
-    pub fn new(keep_max: usize) -> Self {
+    pub fn new(head_max: usize) -> Self {
         Self {
-            keep_max,
+            head_max,
             header: Vec::new(),
             in_frame: false,
             fin: false,
@@ -48,8 +48,8 @@ impl Scanner {
         }
     }
 
-    pub fn keep(&mut self, keep_max: usize) {
-        self.keep_max = keep_max;
+    pub fn set_head_max(&mut self, head_max: usize) {
+        self.head_max = head_max;
     }
 
     pub fn feed(&mut self, mut input: &[u8], mut on: impl FnMut(Seen<'_>)) {
@@ -74,12 +74,12 @@ impl Scanner {
                 }
             } else if self.left == 0 && self.fin && self.message_bytes == 0 {
                 on(Seen::Message {
-                    head: &now[..now.len().min(self.keep_max)],
+                    head: &now[..now.len().min(self.head_max)],
                     bytes: now.len(),
                 });
             } else {
-                let room = self.keep_max.saturating_sub(self.head.len());
-                self.head.extend_from_slice(&now[..now.len().min(room)]);
+                let space = self.head_max.saturating_sub(self.head.len());
+                self.head.extend_from_slice(&now[..now.len().min(space)]);
                 self.message_bytes += now.len();
                 if self.left > 0 {
                     return;
@@ -158,8 +158,8 @@ fn parse(bytes: &[u8]) -> Option<Header> {
 mod tests {
     use super::*;
 
-    fn messages(bytes: &[u8], cut: usize, keep_max: usize) -> Vec<(Vec<u8>, usize)> {
-        let mut scanner = Scanner::new(keep_max);
+    fn messages(bytes: &[u8], cut: usize, head_max: usize) -> Vec<(Vec<u8>, usize)> {
+        let mut scanner = Scanner::new(head_max);
         let mut seen = Vec::new();
         for piece in bytes.chunks(cut) {
             scanner.feed(piece, |what| {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_however_the_bytes_are_cut() {
+    fn messages_are_split_correctly_wherever_the_bytes_are_cut() {
         let mut bytes = vec![0x81, 2, b'h', b'i'];
         bytes.extend([0x01, 126, 1, 0]);
         bytes.extend([b'a'; 256]);

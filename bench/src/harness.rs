@@ -240,7 +240,7 @@ impl Drop for Harness {
 }
 
 /// A host older than this program may be of other sources: in a build directory it is built again, which costs nothing
-/// if it is not. Where somebody put copies of both, they are taken as they are.
+/// if it is not. Where copies of both exist, they are taken as they are.
 fn build_if_older(greenroom: &Path, bench: &Path, target: &Path) -> Result<()> {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     if let (Some(host), Some(own)) = (changed(greenroom), changed(bench))

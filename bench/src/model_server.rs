@@ -72,7 +72,7 @@ async fn answer_all(mut stream: TcpStream, shared: &Shared) -> Result<()> {
         let body: Value = serde_json::from_slice(&body)?;
         let last = body["messages"].as_array().and_then(|all| all.last());
         let text = last.and_then(|message| message["content"].as_str());
-        let answer = Answer::parse(text.unwrap_or("")).context("nobody said how to answer")?;
+        let answer = Answer::parse(text.unwrap_or("")).context("the message selects no answer")?;
         answer.send(&mut stream, shared).await?;
     }
     Ok(())
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_says_how_it_is_answered() {
+    fn the_text_of_a_message_selects_its_answer() {
         let answer = Answer {
             pieces: 10,
             size: 16,

@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::measure::now_ns;
 
-/// How long a process may take to say a line.
+/// How long a process may take to print a line.
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A child that speaks in lines.
+/// A child process with a line protocol.
 pub struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -66,7 +66,7 @@ impl Process {
             Err(_) => {
                 let words = std::fs::read_to_string(&self.log).unwrap_or_default();
                 bail!(
-                    "a process of the measurement said nothing: {}",
+                    "a process of the measurement printed nothing: {}",
                     words.trim()
                 )
             }

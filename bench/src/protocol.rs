@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_is_found_again() {
+    fn a_stamp_is_read_back() {
         let stamp = Stamp {
             index: 42,
             sent_ns: 1_234_567_890_123,

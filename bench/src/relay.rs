@@ -21,12 +21,12 @@ impl Relay {
     /// `base_url`: of a server in the clear, on this machine.
     pub fn to(base_url: &str) -> Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let trusting_nobody = ClientConfig::builder_with_provider(provider)
+        let without_trust = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
         let client = Client::builder()
-            .tls_backend_preconfigured(trusting_nobody)
+            .tls_backend_preconfigured(without_trust)
             .no_proxy()
             .build()?;
         Ok(Self {

@@ -85,8 +85,8 @@ async fn attend(options: &RequestOptions) -> Result<()> {
     Ok(())
 }
 
-async fn until(shared: &Shared, wanted: usize, counter: &Cell<usize>) -> Result<()> {
-    while counter.get() < wanted {
+async fn until(shared: &Shared, expected: usize, counter: &Cell<usize>) -> Result<()> {
+    while counter.get() < expected {
         if shared.failed.get() > 0 {
             bail!("{} of those who ask failed", shared.failed.get());
         }

@@ -68,16 +68,16 @@ impl Socket {
     }
 
     pub fn answer(&mut self, id: u32) -> Result<Value> {
-        let mut found = None;
-        self.scanner.keep(usize::MAX);
+        let mut answer = None;
+        self.scanner.set_head_max(usize::MAX);
         let beginning = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
         self.read_until(|head, _| {
             if head.starts_with(beginning.as_bytes()) {
-                found = Some(head.to_vec());
+                answer = Some(head.to_vec());
             }
-            found.is_some()
+            answer.is_some()
         })?;
-        let mut answer: Value = serde_json::from_slice(&found.unwrap_or_default())?;
+        let mut answer: Value = serde_json::from_slice(&answer.unwrap_or_default())?;
         if let Some(error) = answer.get("error") {
             bail!("the server answered with an error: {error}");
         }
@@ -87,7 +87,7 @@ impl Socket {
     /// Sends a request with [`protocol::ASK_ID`] and says how large its answer was; the answer is read and discarded.
     pub fn ask_and_discard(&mut self, text: &str) -> Result<usize> {
         self.send(text)?;
-        self.scanner.keep(256);
+        self.scanner.set_head_max(256);
         let mut size = None;
         let mut failed = false;
         self.read_until(|head, bytes| {
@@ -105,7 +105,7 @@ impl Socket {
 
     /// All messages that come with the next bytes, at least one.
     pub fn messages(&mut self) -> Result<Vec<Vec<u8>>> {
-        self.scanner.keep(usize::MAX);
+        self.scanner.set_head_max(usize::MAX);
         let mut come = Vec::new();
         let (mut pinged, mut closed) = (false, false);
         while come.is_empty() {
@@ -129,7 +129,7 @@ impl Socket {
     /// Takes what has come already, so that the server never finds this reader slow.
     pub fn drain(&mut self) -> Result<()> {
         self.stream.set_nonblocking(true)?;
-        self.scanner.keep(0);
+        self.scanner.set_head_max(0);
         loop {
             match self.stream.read(&mut self.buffer) {
                 Ok(0) => bail!("the server closed the connection"),

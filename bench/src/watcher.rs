@@ -3,7 +3,7 @@
 //! Standard input takes `mark N` (count anew, and take the time when each watcher has N frames), `sample`, `wait`
 //! (until all have N), `stamps`; each is answered by one line of JSON. The end of standard input is the end of the
 //! process. Where frames carry a [`Stamp`], the moment at which the last watcher
-//! had it is kept; time is then taken when a frame is found in the bytes, so that waiting behind the other watchers
+//! had it is recorded; time is then taken when a frame is found in the bytes, so that waiting behind the other watchers
 //! of this process counts, for every server alike.
 
 use std::cell::{Cell, RefCell};
@@ -192,7 +192,7 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
             announced = true;
             shared.join();
             let looks = options.stamped || options.word.is_some();
-            scanner.keep(if looks { LOOK_BYTES } else { 0 });
+            scanner.set_head_max(if looks { LOOK_BYTES } else { 0 });
         }
         if frames > 0 {
             shared.count(number, frames, bytes);
@@ -241,11 +241,11 @@ impl Shared {
 
     /// How many stamps are in it; the first one is looked for where it was in the message before.
     fn stamp(&self, message: &[u8], at: &mut usize) -> u64 {
-        let found = Stamp::at(message, *at).or_else(|| {
+        let stamp = Stamp::at(message, *at).or_else(|| {
             *at = Stamp::position(message)?;
             Stamp::at(message, *at)
         });
-        let Some(stamp) = found else {
+        let Some(stamp) = stamp else {
             return 0;
         };
         self.note(stamp);

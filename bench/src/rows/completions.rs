@@ -70,14 +70,14 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 
 fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
     let times = if harness.quick { 2 } else { 10 };
-    let (names, paths, found) = subjects();
+    let (names, paths, discovered) = subjects();
     let start = now_ns();
     for _ in 0..times {
         for query in QUERIES {
             match subject {
                 Subject::Completion => {
                     let text = format!("look at @{query}");
-                    let items = items_from_memory(&text, text.len() as u64, found, paths)?;
+                    let items = items_from_memory(&text, text.len() as u64, discovered, paths)?;
                     ensure!(
                         items.is_empty() == (query == "zzyzx"),
                         "{query}: {}",
@@ -121,7 +121,7 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
         let names: Vec<String> = (0..PATHS).map(name).collect();
         let mut paths = Paths::new(vec!["/project".to_owned()]);
         for name in &names {
-            assert!(paths.push(0, name, PathKind::File), "there is room for all");
+            assert!(paths.push(0, name, PathKind::File), "all fit");
         }
         (names, paths, discover(&[]))
     })

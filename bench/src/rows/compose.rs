@@ -93,7 +93,7 @@ fn composed(message: Object) -> Result<Composed> {
         inline: InlineBudget::default(),
         now_ms: 1,
     };
-    compose(Input::Ahp(message), &around).context("a message that says something is taken")
+    compose(Input::Ahp(message), &around).context("a message with content is accepted")
 }
 
 fn lowered(composed: &Composed, target: Target) {

@@ -132,13 +132,13 @@ fn measure(
     let every_ms = case.every_ms;
     if every_ms > 0 {
         let pieces = load.deltas()?;
-        driver.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
+        driver.send_message(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
         return load.measure(&driver, &mut watchers);
     }
     let measured = if harness.quick { 10_000 } else { 30_000 };
     let pieces = measured + 2 * APART;
     watchers.mark(APART)?;
-    driver.say(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
+    driver.send_message(&format!("answer {pieces} {PIECE_BYTES} {every_ms}"))?;
     watchers.wait()?;
     LoadResult::measure_during(&driver, &mut watchers, |watchers| {
         watchers.mark(measured)?;

@@ -45,7 +45,7 @@ fn measure(harness: &mut Harness, parts: u64) -> Result<f64> {
     let mut watchers = Watchers::join(harness, &driver, &options)?;
     // The beginning of the turn, and the parts; then the script waits.
     watchers.mark(1 + parts)?;
-    driver.say(&format!("parts {parts} {deltas} {DELTA_BYTES}"))?;
+    driver.send_message(&format!("parts {parts} {deltas} {DELTA_BYTES}"))?;
     watchers.wait()?;
     // The part the deltas go into, and the deltas; then the script waits again, so that the end of the turn, which
     // may cost what the turn holds, is not in the figure.

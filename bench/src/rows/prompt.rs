@@ -2,7 +2,7 @@
 //! that goes through a client.
 //!
 //! A render is seen from outside as the time between two `show_prompt` steps of one turn; what the client adds is the
-//! difference to the same turn while nobody opted in. Its floor is a request and its answer on the same socket. The
+//! difference to the same turn without a client that opted in. Its floor is a request and its answer on the same socket. The
 //! journal is in memory, so that no commit hides either.
 
 use std::hint::black_box;
@@ -77,7 +77,7 @@ fn joined(sections: &[Section]) -> String {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    Nobody,
+    NoClient,
     Client,
 }
 
@@ -88,14 +88,14 @@ struct Timed {
 }
 
 pub fn transform(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let results = harness.shuffled(&[Asked::Nobody, Asked::Client], measure)?;
+    let results = harness.shuffled(&[Asked::NoClient, Asked::Client], measure)?;
     let at = |asked, percent| {
         median_of(&results, asked, |time_drafts: &Timed| {
             percentile(&time_drafts.renders, percent)
         })
     };
     let pings = |percent| {
-        let both = [Asked::Nobody, Asked::Client];
+        let both = [Asked::NoClient, Asked::Client];
         let pings = both.map(|asked| {
             median_of(&results, asked, |time_drafts: &Timed| {
                 percentile(&time_drafts.pings, percent)
@@ -104,11 +104,11 @@ pub fn transform(harness: &mut Harness) -> Result<Vec<Figure>> {
         (pings[0] + pings[1]) / 2.0
     };
     let figure = |what: &str, percent: f64| {
-        let added = at(Asked::Client, percent) - at(Asked::Nobody, percent);
+        let added = at(Asked::Client, percent) - at(Asked::NoClient, percent);
         Figure::at_most(what, "us", added, pings(percent), 2.0).note(format!(
             "a render takes {:.0} us through a client, {:.0} us without",
             at(Asked::Client, percent),
-            at(Asked::Nobody, percent),
+            at(Asked::NoClient, percent),
         ))
     };
     Ok(vec![

@@ -232,7 +232,7 @@ fn come_back(harness: &mut Harness, past: &Past, server: &Server) -> Result<Back
     }
     let bytes = answer["bytes"].as_f64().unwrap_or(0.0) / WATCHERS as f64;
     drop(options);
-    // The host hears that they are gone before they come again.
+    // The host notices that they are gone before they come again.
     std::thread::sleep(Duration::from_millis(200));
     Ok(Back {
         us: used.total_ns as f64 / 1_000.0,

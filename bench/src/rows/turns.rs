@@ -89,7 +89,7 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<TurnsResult> {
     let cpu_before = Cpu::of(pid)?;
     for chat in driver.chats.clone() {
         let message = format!("stamped {pieces} {PIECE_BYTES} {EVERY_MS}");
-        driver.say_in(&chat, &message)?;
+        driver.send_message_in(&chat, &message)?;
     }
     let over = now_ns() + u64::try_from((length + Duration::from_secs(1)).as_nanos())?;
     let mut most = 0;

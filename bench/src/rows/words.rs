@@ -86,7 +86,7 @@ fn measure(harness: &mut Harness, (subject, case): (Subject, Case)) -> Result<Pe
     let length = harness.seconds(2.0);
     let pieces = warm_up + usize::try_from(u64::try_from(length.as_millis())? / case.every_ms)?;
     watchers.mark(pieces as u64)?;
-    driver.say(&format!("stamped {pieces} {PIECE_BYTES} {}", case.every_ms))?;
+    driver.send_message(&format!("stamped {pieces} {PIECE_BYTES} {}", case.every_ms))?;
     watchers.wait()?;
     let latencies = watchers.latencies_us()?;
     ensure!(

@@ -20,12 +20,12 @@ pub trait HostServices: Send + Sync {
     /// Reads the typed parts of a message by its id; none if they cannot be read.
     async fn read_message(&self, id: String) -> Option<Arc<UserMessage>>;
 
-    /// Stores what a model is shown of the user's messages, for whoever inspects the turn (G-37). Clients never see it,
+    /// Stores what a model gets of the user's messages, for whoever inspects the turn (G-37). Clients never see it,
     /// and the turn goes on if it cannot be stored.
     async fn record_lowering(&self, lowering: Lowering);
 }
 
-/// What a model is shown of the user's messages of a turn.
+/// What a model gets of the user's messages of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lowering {
     /// The name of the target that the messages were lowered for.

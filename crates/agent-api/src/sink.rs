@@ -28,7 +28,7 @@ pub trait EventSink: HostServices {
     async fn render(&self, sections: Vec<Section>) -> Result<Vec<Section>, TurnOver>;
 }
 
-/// Nobody receives the events any more. The turn is over whatever the agent still does: return quietly.
+/// The events have no receiver any more. The turn is over whatever the agent still does: return quietly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the turn is over")]
 pub struct TurnOver;

@@ -28,7 +28,7 @@ pub struct ToolReady {
     /// Set if the call runs without anybody being asked.
     pub confirmed: Option<ToolCallConfirmationReason>,
     pub confirmation_title: Option<StringOrMarkdown>,
-    /// `FileEdit`s to be shown before somebody decides.
+    /// `FileEdit`s to be shown before the decision.
     pub edits: Vec<Value>,
     /// Whether who decides may edit the input.
     pub editable: bool,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_could_read_is_refused() {
+    fn values_that_clients_could_not_read_are_refused() {
         for (fields, name) in [
             (json!({}), "invocationMessage"),
             (json!({"invocationMessage": 7}), "invocationMessage"),

@@ -98,8 +98,8 @@ mod tests {
     fn the_strongest_variable_that_is_set_decides() {
         let chosen = |variables: &[(&str, &str)]| {
             Locale::chosen(|name| {
-                let found = variables.iter().find(|(variable, _)| *variable == name);
-                found.map(|(_, value)| (*value).to_owned())
+                let variable_value = variables.iter().find(|(variable, _)| *variable == name);
+                variable_value.map(|(_, value)| (*value).to_owned())
             })
         };
         assert_eq!(chosen(&[]), Locale::English);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_its_language_first() {
+    fn the_language_is_the_first_part_of_a_locale_name() {
         for name in ["de", "de_AT.UTF-8", "DE-ch", "de@euro"] {
             assert_eq!(Locale::named(name), Locale::German, "{name}");
         }

@@ -1,7 +1,7 @@
 //! The way from users' messages to a provider's shapes.
 //!
 //! Promises: nothing else makes anything but parts of a message; what it reads outside was handed in by the host, and
-//! read where waiting for a disk harms nobody.
+//! read on threads that may wait for a disk.
 //! Must not know: where bodies and files lie.
 
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ pub async fn lower_message(
     lowered.pop().unwrap_or_default()
 }
 
-/// Lowers the messages of one request for a target, in their order. The newest get their room first.
+/// Lowers the messages of one request for a target, in their order. The newest draw on the budget first.
 pub async fn lower_messages(
     sources: &SharedSources,
     messages: Vec<MessageToLower>,
@@ -56,7 +56,7 @@ pub async fn lower_messages(
     });
     match work.await {
         Ok(lowered) => lowered,
-        // A defect of ours: the turn ends in it, rather than with a model that was shown nothing.
+        // A defect of ours: the turn ends in it, rather than with an empty request.
         Err(died) => std::panic::resume_unwind(died.into_panic()),
     }
 }

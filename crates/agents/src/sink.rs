@@ -21,7 +21,7 @@ use wire::published::state::ContentRef;
 /// more wake-up for every piece of text.
 #[async_trait]
 pub trait EventReceiver: HostServices {
-    /// Takes events one after the other; waits while it has no room.
+    /// Takes events one after the other; waits while the queue is full.
     async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver>;
 
     /// Waits until no more events are accepted.
@@ -36,10 +36,10 @@ pub struct TurnSink<R> {
     numbers: AtomicU64,
 }
 
-/// A reply came for something that nobody waits for, or not any more.
+/// A reply came that no call waits for, or not any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nobody waits for this reply")]
-pub struct NobodyWaits;
+#[error("no call waits for this reply")]
+pub struct NotAwaited;
 
 /// The replies that an agent waits for. Clones share the same waits.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +73,7 @@ impl<R: EventReceiver> EventSink for TurnSink<R> {
 
     async fn ask(&self, event: AgentEvent) -> Result<AgentReply, TurnOver> {
         let awaited = event.awaits();
-        assert!(awaited.is_some(), "nobody answers {event:?}");
+        assert!(awaited.is_some(), "there is no reply to {event:?}");
         let Some(awaited) = awaited else {
             return Err(TurnOver); // asserted above
         };
@@ -132,9 +132,9 @@ impl PendingReplies {
     }
 
     /// Hands a reply to who waits for it.
-    pub fn deliver(&self, reply: AgentReply) -> Result<(), NobodyWaits> {
-        let waiting = self.lock().remove(&reply.answers()).ok_or(NobodyWaits)?;
-        waiting.send(reply).map_err(|_| NobodyWaits)
+    pub fn deliver(&self, reply: AgentReply) -> Result<(), NotAwaited> {
+        let waiting = self.lock().remove(&reply.answers()).ok_or(NotAwaited)?;
+        waiting.send(reply).map_err(|_| NotAwaited)
     }
 }
 
@@ -257,14 +257,14 @@ mod tests {
         let wait = sink.ask(AgentEvent::SteerPoint { steer: 7 });
         tokio::select! {
             biased;
-            _ = wait => unreachable!("nobody answered"),
+            _ = wait => unreachable!("there was no reply"),
             event = received.recv() => assert_eq!(event, Some(AgentEvent::SteerPoint { steer: 7 })),
         }
-        assert_eq!(replies.deliver(steered(7)), Err(NobodyWaits));
+        assert_eq!(replies.deliver(steered(7)), Err(NotAwaited));
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_a_host_that_is_gone() {
+    async fn asking_ends_when_the_host_is_gone() {
         let (sink, replies, received) = sink();
         let host = async move { drop(received) };
         let (reply, ()) = tokio::join!(sink.ask(AgentEvent::SteerPoint { steer: 7 }), host);
@@ -273,8 +273,8 @@ mod tests {
     }
 
     #[tokio::test]
-    #[should_panic(expected = "nobody answers")]
-    async fn an_event_that_nobody_answers_cannot_be_asked() {
+    #[should_panic(expected = "there is no reply to")]
+    async fn asking_with_an_event_that_has_no_reply_panics() {
         let (sink, ..) = sink();
         let _ = sink.ask(AgentEvent::Title("t".to_owned())).await;
     }

@@ -76,20 +76,20 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         None => Target::ALL.to_vec(),
     };
     let input = parse_input(&read_input(options.file.as_ref())?)?;
-    let (shown, exit) = match preview(input, &context, &targets) {
-        Ok(shown) => (shown, Exit::Complete),
+    let (preview, exit) = match preview(input, &context, &targets) {
+        Ok(preview) => (preview, Exit::Complete),
         Err(refused) => {
             eprintln!("greenroom: {refused}");
-            let shown = Preview {
+            let preview = Preview {
                 diagnostics: vec![refused.to_string()],
                 ..Preview::default()
             };
-            (shown, Exit::Failed)
+            (preview, Exit::Failed)
         }
     };
     let text = match options.json {
-        true => format!("{}\n", to_json(&shown, options.target)),
-        false => to_text(&shown),
+        true => format!("{}\n", to_json(&preview, options.target)),
+        false => to_text(&preview),
     };
     crate::output::print(&text)?;
     Ok(exit)
@@ -108,8 +108,8 @@ fn parse_entities(value: &Value) -> anyhow::Result<Vec<(String, String)>> {
         let text = |key: &str| Some(entity.get(key)?.as_str()?.to_owned());
         Some((text("kind")?, text("id")?))
     };
-    let found = list.iter().map(entity).collect::<Option<Vec<_>>>();
-    found.ok_or_else(|| anyhow!("each entity needs a `kind` and an `id`, both strings"))
+    let entities = list.iter().map(entity).collect::<Option<Vec<_>>>();
+    entities.ok_or_else(|| anyhow!("each entity needs a `kind` and an `id`, both strings"))
 }
 
 fn read_input(file: Option<&PathBuf>) -> anyhow::Result<String> {
@@ -131,7 +131,7 @@ fn read_input(file: Option<&PathBuf>) -> anyhow::Result<String> {
     String::from_utf8(bytes).context("the input is not UTF-8")
 }
 
-/// Parts, a message of the protocol, or what somebody typed.
+/// Parts, a message of the protocol, or typed text.
 fn parse_input(text: &str) -> anyhow::Result<Input> {
     let parsed = match text.trim_start().starts_with(['{', '[']) {
         true => serde_json::from_str::<Value>(text).ok(),
@@ -157,32 +157,32 @@ fn parse_input(text: &str) -> anyhow::Result<Input> {
         {
             Input::Ahp(message)
         }
-        // Lines end in a newline that nobody typed as part of the message.
+        // Lines end in a newline that is not part of the message.
         _ => Input::Text(text.strip_suffix('\n').unwrap_or(text).to_owned()),
     })
 }
 
-fn to_json(shown: &Preview, target: Option<Target>) -> Value {
-    let parts: Vec<Value> = shown.parts.iter().map(|part| part.to_value()).collect();
+fn to_json(preview: &Preview, target: Option<Target>) -> Value {
+    let parts: Vec<Value> = preview.parts.iter().map(|part| part.to_value()).collect();
     let blocks = |lowered: &Lowered| Value::Array(lowered.blocks.clone());
-    let lowered = match (target, shown.lowered.first()) {
+    let lowered = match (target, preview.lowered.first()) {
         (Some(_), Some((_, lowered))) => blocks(lowered),
         (Some(_), None) => json!([]),
-        (None, _) => shown
+        (None, _) => preview
             .lowered
             .iter()
             .map(|(target, lowered)| (target.name().to_owned(), blocks(lowered)))
             .collect(),
     };
-    json!({"parts": parts, "diagnostics": shown.diagnostics, "lowered": lowered})
+    json!({"parts": parts, "diagnostics": preview.diagnostics, "lowered": lowered})
 }
 
-fn to_text(shown: &Preview) -> String {
+fn to_text(preview: &Preview) -> String {
     let mut text = String::from("Stored as\n");
-    for (index, part) in shown.parts.iter().enumerate() {
+    for (index, part) in preview.parts.iter().enumerate() {
         let _ = writeln!(text, "  {index} {}", brief(&part.to_value()));
     }
-    for (target, lowered) in &shown.lowered {
+    for (target, lowered) in &preview.lowered {
         let _ = writeln!(text, "\nSent to {}", target.name());
         for block in &lowered.blocks {
             let _ = writeln!(text, "  {}", brief(block));
@@ -197,9 +197,9 @@ fn to_text(shown: &Preview) -> String {
             let _ = writeln!(text, "  part {part} becomes {became}{why}");
         }
     }
-    if !shown.diagnostics.is_empty() {
+    if !preview.diagnostics.is_empty() {
         text.push_str("\nShown to the user\n");
-        for diagnostic in &shown.diagnostics {
+        for diagnostic in &preview.diagnostics {
             let _ = writeln!(text, "  {}", clean(diagnostic));
         }
     }
@@ -208,12 +208,12 @@ fn to_text(shown: &Preview) -> String {
 
 /// A value as one line, its long strings cut.
 fn brief(value: &Value) -> String {
-    const SHOWN_CHARS: usize = 400;
+    const PREVIEW_CHARS: usize = 400;
     fn cut(value: &Value) -> Value {
         match value {
-            Value::String(text) if text.chars().count() > SHOWN_CHARS => {
-                let shown: String = text.chars().take(SHOWN_CHARS).collect();
-                json!(format!("{shown}… ({} bytes)", text.len()))
+            Value::String(text) if text.chars().count() > PREVIEW_CHARS => {
+                let preview: String = text.chars().take(PREVIEW_CHARS).collect();
+                json!(format!("{preview}… ({} bytes)", text.len()))
             }
             Value::Array(items) => items.iter().map(cut).collect(),
             Value::Object(fields) => fields

@@ -1,7 +1,7 @@
 //! `greenroom export`: a session as JSON Lines, read from the data directory; no host is needed, and one may run.
 //!
 //! Promises: every line is `{"type": "session" | "message" | "part", "data": {...}}`: the session first, then each message
-//! in order, each followed by its parts. What was recorded comes out as it is, fields nobody here knows included.
+//! in order, each followed by its parts. What was recorded comes out as it is, unknown fields included.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_to_do() {
+    fn a_missing_session_is_reported_with_a_hint() {
         let data = tempfile::tempdir().unwrap();
         let uri = ChannelUri::parse("scripted:/none").unwrap();
         let error = find_session(data.path(), &uri).unwrap_err();

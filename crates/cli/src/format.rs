@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_told_by_their_distance() {
+    fn times_are_formatted_relative_to_now() {
         let now = Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap();
         for (moment, words) in [
             ("2026-11-15T11:59:30Z", "just now"),

@@ -1,6 +1,6 @@
 //! Logs: on standard error, at a level that can change while the host runs.
 //!
-//! Promises: standard output is never touched. Content and tokens are kept out by those who log, not filtered here.
+//! Promises: standard output is never touched. Content and tokens are left out by those who log, not filtered here.
 
 use std::io::IsTerminal;
 
@@ -29,9 +29,9 @@ impl LogLevel {
 
 /// Starts logging at the level GREENROOM_LOG names.
 pub(crate) fn start() -> LogLevel {
-    let wanted = std::env::var("GREENROOM_LOG").unwrap_or_else(|_| LEVEL_DEFAULT.to_owned());
-    let filter = EnvFilter::try_new(&wanted).unwrap_or_else(|error| {
-        eprintln!("greenroom: GREENROOM_LOG={wanted} is not understood ({error}); using info");
+    let directives = std::env::var("GREENROOM_LOG").unwrap_or_else(|_| LEVEL_DEFAULT.to_owned());
+    let filter = EnvFilter::try_new(&directives).unwrap_or_else(|error| {
+        eprintln!("greenroom: GREENROOM_LOG={directives} is not understood ({error}); using info");
         EnvFilter::new(LEVEL_DEFAULT)
     });
     let (filter, handle) = reload::Layer::new(filter);

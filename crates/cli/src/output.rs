@@ -101,7 +101,7 @@ impl<Out: Write, Err: Write> TurnOutput<Out, Err> {
     }
 }
 
-/// Prints a result; an error if nobody takes it.
+/// Prints a result; an error if it cannot be written.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

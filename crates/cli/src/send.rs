@@ -114,7 +114,7 @@ struct Turn {
     follower: TurnFollower,
     format: Format,
     output: TurnOutput<Stdout, Stderr>,
-    /// Whether what the follower tells is about this turn.
+    /// Whether an event of the follower is about this turn.
     is_followed: bool,
     answer: String,
     /// The part that says why the turn failed.
@@ -193,7 +193,7 @@ impl Turn {
         Ok(None)
     }
 
-    /// Says once that somebody else has to answer.
+    /// Says once that another client has to answer.
     fn note_input_needed(&mut self) -> std::io::Result<()> {
         let needed = self.chat.input_needed_ids();
         let is_new = needed.iter().any(|id| !self.input_needed.contains(id));

@@ -102,9 +102,9 @@ impl ServeOptions {
 
 /// The settings of a host: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
 pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Config> {
-    let kept = data.join(SETTINGS);
+    let default_file = data.join(SETTINGS);
     let mut config = Config::default_for(data);
-    let file = file.or_else(|| kept.is_file().then_some(kept.as_path()));
+    let file = file.or_else(|| default_file.is_file().then_some(default_file.as_path()));
     if let Some(file) = file {
         config
             .load_toml(file)
@@ -151,7 +151,7 @@ pub(crate) async fn run(options: ServeOptions, log_level: LogLevel) -> anyhow::R
         (false, false) if options.background => Announce::Nothing,
         (false, false) => Announce::Text,
     };
-    host::serve(config, move |ready| announce.say(&ready, &data), stop).await?;
+    host::serve(config, move |ready| announce.print(&ready, &data), stop).await?;
     Ok(Exit::Complete)
 }
 
@@ -176,7 +176,7 @@ enum Announce {
 }
 
 impl Announce {
-    fn say(self, ready: &Ready, data: &Path) {
+    fn print(self, ready: &Ready, data: &Path) {
         if self != Self::Text {
             tracing::info!(url = %ready.url, version = ready.version, "ready");
         }

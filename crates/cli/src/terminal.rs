@@ -26,10 +26,10 @@ enum State {
 
 impl Cleaner {
     pub(crate) fn clean(&mut self, text: &str) -> String {
-        text.chars().filter(|c| self.keeps(*c)).collect()
+        text.chars().filter(|c| self.accepts(*c)).collect()
     }
 
-    fn keeps(&mut self, c: char) -> bool {
+    fn accepts(&mut self, c: char) -> bool {
         if c == '\n' {
             self.state = State::Text;
             return true;

@@ -224,8 +224,8 @@ fn format_action(envelope: &Envelope) -> String {
 fn format_fields(fields: &Value) -> String {
     let fields = fields.as_object().into_iter().flatten();
     let known = ["type", "channel", "turnId", "startedAt"]; // or of no interest to people
-    let shown = fields.filter(|(name, _)| !known.contains(&name.as_str()));
-    let shown = shown.map(|(name, value)| {
+    let other_fields = fields.filter(|(name, _)| !known.contains(&name.as_str()));
+    let other_fields = other_fields.map(|(name, value)| {
         let value = match value {
             Value::String(text) => format!("{text:?}"),
             other => other.to_string(),
@@ -236,7 +236,7 @@ fn format_fields(fields: &Value) -> String {
         }
         format!("{name}={short}")
     });
-    clean_line(&shown.collect::<Vec<_>>().join(" "))
+    clean_line(&other_fields.collect::<Vec<_>>().join(" "))
 }
 
 /// What became of the connection; single attempts are not mentioned.
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_action_is_told_in_json_and_in_words() {
+    fn an_action_is_printed_as_json_and_as_text() {
         let envelope = Envelope::from_value(json!({
             "channel": "ahp-chat:/c",
             "action": {"type": "chat/delta", "content": "a\u{1b}[2Jb".to_owned() + &"x".repeat(90), "n": 1},

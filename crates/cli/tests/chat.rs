@@ -45,9 +45,9 @@ fn scripted(scenes: &Value) -> Host {
     Host::start_with(data, &["--script", "script.json"])
 }
 
-/// What was said, without the lines above and below it.
+/// The chat's text, without the lines above and below it.
 fn conversation(screen: &str) -> String {
-    let start = screen.find("› ").expect("something was said");
+    let start = screen.find("› ").expect("there is a message");
     let end = screen.rfind("\n›").expect("the prompt is there");
     screen[start..end].trim_end().to_owned()
 }
@@ -56,9 +56,9 @@ fn conversation(screen: &str) -> String {
 fn a_message_is_answered_and_the_terminal_is_left_as_it_was() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("hello");
+    ann.type_line("hello");
     ann.sees("Say `help` for more.");
-    ann.say("think");
+    ann.type_line("think");
     ann.sees("The answer is 42.");
     let screen = ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
     assert_eq!(
@@ -80,13 +80,13 @@ fn a_message_is_answered_and_the_terminal_is_left_as_it_was() {
 fn an_interrupt_cancels_and_two_leave() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("hang");
+    ann.type_line("hang");
     ann.sees("working · Ctrl-C cancels");
     ann.press(CTRL_C);
     ann.sees("⊘ cancelled");
-    ann.say("hello");
+    ann.type_line("hello");
     ann.sees("Say `help` for more.");
-    ann.say("hang");
+    ann.type_line("hang");
     ann.sees("working");
     ann.press(CTRL_C);
     ann.sees("Ctrl-C again leaves");
@@ -98,13 +98,13 @@ fn an_interrupt_cancels_and_two_leave() {
 fn two_terminals_stay_in_step() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("hello");
+    ann.type_line("hello");
     ann.sees("Say `help` for more.");
     let mut bob = join(&host, "bob", &ann);
     bob.sees("Say `help` for more.");
-    bob.say("think");
+    bob.type_line("think");
     ann.sees("The answer is 42.");
-    ann.say("stream 3");
+    ann.type_line("stream 3");
     let last = "\nabcdefghijk2 abcdefghijklmnopqrstuvwxyz abcdefghijk\n";
     let done = |screen: &str| screen.contains(last) && !screen.contains("working");
     let seen = bob.wait_until(done);
@@ -115,7 +115,7 @@ fn two_terminals_stay_in_step() {
 fn a_call_is_confirmed_in_place() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("tool");
+    ann.type_line("tool");
     ann.sees("? List files\n  directory: .\n[1/y] Approve");
     ann.press("x");
     ann.sees("Press a key in brackets");
@@ -129,18 +129,18 @@ fn a_call_is_confirmed_in_place() {
         "{screen}"
     );
 
-    ann.say("options");
+    ann.type_line("options");
     ann.sees("[1/a] Allow once");
     ann.press("2");
     ann.sees("\"id\":\"session\"");
 }
 
 #[test]
-fn a_question_somebody_else_answers_goes_away() {
+fn a_question_answered_by_another_client_disappears() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
     let mut bob = join(&host, "bob", &ann);
-    ann.say("tool");
+    ann.type_line("tool");
     ann.sees("[1/y] Approve");
     bob.sees("[1/y] Approve");
     bob.press("n");
@@ -149,14 +149,14 @@ fn a_question_somebody_else_answers_goes_away() {
 }
 
 #[test]
-fn a_denial_says_what_to_do_instead() {
+fn a_denial_can_carry_a_suggestion() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("tool");
+    ann.type_line("tool");
     ann.sees("[d] deny");
     ann.press("d");
     ann.sees("instead ›");
-    ann.say("look at the README");
+    ann.type_line("look at the README");
     ann.sees("⊘ List files: denied\n  instead: look at the README");
 }
 
@@ -171,13 +171,13 @@ fn an_input_is_edited_in_the_users_own_editor() {
         .arg("chat");
     let mut ann = Terminal::start("ann", command);
     ann.sees("\n›");
-    ann.say("edit");
+    ann.type_line("edit");
     ann.sees("path: poem.txt");
     ann.press("e");
     ann.sees("with this input instead:\n  path: ode.txt");
     ann.press("y");
     ann.sees("\"input\":\"{\\\"path\\\":\\\"ode.txt\\\"}\"");
-    ann.say("hello");
+    ann.type_line("hello");
     ann.sees("Say `help` for more.");
 }
 
@@ -185,26 +185,26 @@ fn an_input_is_edited_in_the_users_own_editor() {
 fn questions_are_answered_one_by_one() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("ask");
+    ann.type_line("ask");
     ann.sees("1 of 5: What shall I call you?");
-    ann.say("Ann");
+    ann.type_line("Ann");
     ann.sees("2 of 5");
-    ann.say("13");
+    ann.type_line("13");
     ann.sees("at most 12");
     ann.press("\x7f");
     ann.press(ENTER);
     ann.sees("3 of 5");
-    ann.say("3");
+    ann.type_line("3");
     ann.sees("4 of 5");
-    ann.say("1, a lamp");
+    ann.type_line("1, a lamp");
     ann.sees("5 of 5");
     ann.press(ENTER);
     ann.sees(
         "✓ Before we begin\n  Name: Ann\n  Seats: 1\n  Part: The prompter\n  Props: A skull, A lamp\n  Encore: yes",
     );
-    ann.say("ask");
+    ann.type_line("ask");
     ann.sees("1 of 5");
-    ann.say("/decline");
+    ann.type_line("/decline");
     ann.sees("⊘ Before we begin\n  declined");
 }
 
@@ -212,10 +212,10 @@ fn questions_are_answered_one_by_one() {
 fn messages_wait_in_the_queue_while_the_agent_works() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("hang");
+    ann.type_line("hang");
     ann.sees("working");
-    ann.say("first");
-    ann.say("hello");
+    ann.type_line("first");
+    ann.type_line("hello");
     ann.sees("queued: first\nqueued: hello");
     ann.press(UP);
     ann.wait_until(|screen| screen.ends_with("› hello") && !screen.contains("queued: hello"));
@@ -242,7 +242,7 @@ fn the_agent_is_steered_while_it_works() {
         {"say": ["steered by {{steering}}"]},
     ]}]));
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("go");
+    ann.type_line("go");
     ann.sees("[1/y]");
     ann.press(TAB);
     ann.sees("The agent is waiting. Press Tab to answer");
@@ -256,10 +256,10 @@ fn the_agent_is_steered_while_it_works() {
 }
 
 #[test]
-fn what_is_half_typed_is_kept_and_gone_once_it_is_sent() {
+fn a_draft_is_stored_and_removed_once_it_is_sent() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("hello");
+    ann.type_line("hello");
     ann.sees("Say `help` for more.");
     let session = session_of(&ann);
     ann.press("help me, ple");
@@ -287,7 +287,7 @@ fn what_is_half_typed_is_kept_and_gone_once_it_is_sent() {
 fn chats_are_forked_and_sessions_changed() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("hello");
+    ann.type_line("hello");
     ann.sees("Say `help` for more.");
     let first = session_of(&ann);
     // A command that is typed while the turn still runs is queued.
@@ -297,23 +297,23 @@ fn chats_are_forked_and_sessions_changed() {
     let screen = ann.sees("· You are now in a new branch: ahp-chat:/");
     let fork = screen.split("new branch: ").nth(1).unwrap();
     let fork = fork.split_whitespace().next().unwrap().to_owned();
-    ann.say("think");
+    ann.type_line("think");
     ann.sees("The answer is 42.");
     let turns = |chat: &str| host.state(chat)["turns"].as_array().map(Vec::len);
     assert_eq!(turns(&fork), Some(2));
     let original = lines(&host.run(&["export", &first]).stdout)[0]["data"]["defaultChat"].clone();
-    // What asked for the copy is said where it was asked.
+    // The request for the branch is in the old chat.
     assert_eq!(turns(original.as_str().unwrap()), Some(2));
 
-    ann.say("/new");
+    ann.type_line("/new");
     ann.wait_until(|screen| screen.matches("greenroom · scripted").count() == 2);
-    ann.say("/sessions");
+    ann.type_line("/sessions");
     ann.sees("number ›");
-    ann.say("2");
+    ann.type_line("2");
     ann.wait_until(|screen| {
         screen.matches(&format!("· {first}")).count() > 0 && screen.ends_with('›')
     });
-    ann.say("/quit");
+    ann.type_line("/quit");
     assert_eq!(ann.ends(), Some(0));
 }
 
@@ -321,24 +321,24 @@ fn chats_are_forked_and_sessions_changed() {
 fn a_failed_turn_is_resumed() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("fail");
+    ann.type_line("fail");
     ann.sees("/resume continues the turn");
-    ann.say("/resume");
+    ann.type_line("/resume");
     ann.sees("Resumed: here is the rest.");
     ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
-    ann.say("/resume");
+    ann.type_line("/resume");
     ann.sees("did not fail in a way that can be resumed");
 }
 
 #[test]
-fn a_host_that_dies_and_comes_back_is_found_again() {
+fn the_chat_reconnects_after_the_host_restarts() {
     let host = Host::start();
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("hello");
+    ann.type_line("hello");
     ann.sees("Say `help` for more.");
     let data = host.kill();
     ann.sees("connection lost, trying again");
-    ann.say("think");
+    ann.type_line("think");
     ann.sees("› think");
     let _host = Host::start_with(data, &[]);
     ann.sees("The answer is 42.");
@@ -355,30 +355,30 @@ fn a_question_of_a_worker_is_pointed_out_and_answered_there() {
     ]}]));
     let mut ann = chat(&host, "ann", &[]);
     let session = session_of(&ann);
-    ann.say("go");
+    ann.type_line("go");
     let screen = ann.sees("Another chat is waiting: /open ahp-chat:/");
     let worker = screen.split("/open ").nth(1).unwrap();
     let worker = worker.split_whitespace().next().unwrap().to_owned();
-    ann.say(&format!("/open {worker}"));
+    ann.type_line(&format!("/open {worker}"));
     ann.sees("? Dig");
     ann.press("y");
     ann.sees("dug");
-    ann.say("hello?");
+    ann.type_line("hello?");
     ann.sees("the host refused it");
     ann.sees("› hello?"); // given back
     ann.press("\x15");
-    ann.say(&format!("/open {session}"));
+    ann.type_line(&format!("/open {session}"));
     ann.sees("all is done");
 }
 
 #[test]
-fn what_an_agent_says_cannot_control_the_terminal() {
+fn agent_text_cannot_control_the_terminal() {
     let host = scripted(&json!([{"steps": [
         {"say": ["\u{1b}]0;own", "ed\u{7}", "\u{1b}[2J\u{1b}[31m", "harmless"]},
         {"tool": {"name": "x", "display": "a\u{1b}[41mb", "input": {"c": "\u{9b}2J\u{202e}d"}, "confirm": "ask"}},
     ]}]));
     let mut ann = chat(&host, "ann", &[]);
-    ann.say("go");
+    ann.type_line("go");
     let screen = ann.sees("[1/y]");
     assert!(
         screen.contains("harmless") && screen.contains("? ab"),
@@ -423,7 +423,7 @@ fn without_a_host_one_is_started_and_stays() {
     let path = data.0.path();
     let mut ann = open(path, "ann", &[]);
     ann.sees("started a host in the background: `kill");
-    ann.say("hello");
+    ann.type_line("hello");
     ann.sees("Say `help` for more.");
     ann.press(CTRL_D);
     assert_eq!(ann.ends(), Some(0));

@@ -50,7 +50,7 @@ fn first_message(host: &Host) -> Value {
 }
 
 #[test]
-fn what_is_completed_goes_along_with_the_message() {
+fn accepted_completions_are_sent_with_the_message() {
     let host = host();
     let mut ann = chat(&host);
     ann.press("/rev");
@@ -104,15 +104,15 @@ fn proposals_are_gone_through_and_given_up() {
 fn help_shows_what_the_host_does_too() {
     let host = host();
     let mut ann = chat(&host);
-    ann.say("/help");
+    ann.type_line("/help");
     let screen = ann.sees("Any other line that begins with /");
     for words in ["/quit", "/compact", "/rewind", "/review", "Reviews a file"] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
     let plain = host.run_with(&["chat", "--plain"], "/help\n");
-    let told = text(&plain.stderr);
+    let stderr = text(&plain.stderr);
     assert!(
-        told.contains("/quit") && told.contains("/compact"),
-        "{told}"
+        stderr.contains("/quit") && stderr.contains("/compact"),
+        "{stderr}"
     );
 }

@@ -17,7 +17,7 @@ const FILE: &str = include_str!("../../compositor/tests/vectors.json");
 /// Vectors that say something about a session; this verb has none.
 const OF_A_SESSION: [(&str, &str); 1] = [(
     "V19",
-    "what the session already holds inline cannot be told to the verb",
+    "the verb does not know what the session already holds inline",
 )];
 
 /// Runs the verb over a message, in a workspace.
@@ -36,7 +36,7 @@ fn compose(workspace: &Path, arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn shown(output: &Output) -> Value {
+fn to_json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
 }
 
@@ -78,7 +78,7 @@ fn declare(workspace: &Path, file: &Value) {
     }
 }
 
-/// The files that a vector speaks of.
+/// The files that a vector uses.
 fn lay_out(workspace: &Path, vector: &Value) {
     for (path, lies) in vector["workspace"].as_object().into_iter().flatten() {
         let path = workspace.join(path);
@@ -137,18 +137,18 @@ fn check(file: &Value, vector: &Value) {
     let input = vector["input"].to_string();
 
     let output = compose(&workspace, &["--json", "--entities", &entities], &input);
-    let all = shown(&output);
-    assert_eq!(all["parts"], vector["persisted"], "{id}: what is kept");
+    let all = to_json(&output);
+    assert_eq!(all["parts"], vector["persisted"], "{id}: persisted parts");
     let is_refused = vector["persisted"].as_array().unwrap().is_empty();
     assert_eq!(output.status.code(), Some(i32::from(is_refused)), "{id}");
-    for told in vector["diagnostics"].as_array().into_iter().flatten() {
+    for expected in vector["diagnostics"].as_array().into_iter().flatten() {
         let diagnostics = all["diagnostics"].as_array().unwrap();
-        assert!(diagnostics.contains(told), "{id}: {diagnostics:?}");
+        assert!(diagnostics.contains(expected), "{id}: {diagnostics:?}");
     }
     for (target, blocks) in vector["lowered"].as_object().unwrap() {
         assert_eq!(&all["lowered"][target], blocks, "{id}: {target}");
         let arguments = ["--json", "--entities", &entities, "--target", target];
-        let one = shown(&compose(&workspace, &arguments, &input));
+        let one = to_json(&compose(&workspace, &arguments, &input));
         assert_eq!(&one["lowered"], blocks, "{id}: only {target}");
     }
 }
@@ -169,22 +169,22 @@ fn every_vector_comes_out_of_the_binary_as_it_is_written() {
 }
 
 #[test]
-fn a_message_that_says_nothing_is_refused() {
+fn an_empty_message_is_refused() {
     let workspace = tempfile::tempdir().unwrap();
     let only_context =
         json!([{"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1}]);
     for input in [only_context.to_string(), "[]".to_owned()] {
         let refused = compose(workspace.path(), &["--json"], &input);
         assert_eq!(refused.status.code(), Some(1), "{input}");
-        let told = shown(&refused);
-        assert_eq!(told["parts"], json!([]));
-        assert!(told["diagnostics"].to_string().contains("empty_message"));
+        let output = to_json(&refused);
+        assert_eq!(output["parts"], json!([]));
+        assert!(output["diagnostics"].to_string().contains("empty_message"));
         assert!(text(&refused.stderr).contains("empty_message"));
     }
 }
 
 #[test]
-fn plain_text_is_shown_in_words_and_nothing_is_written() {
+fn plain_text_is_printed_and_nothing_is_written() {
     let workspace = tempfile::tempdir().unwrap();
     put(&workspace.path().join("a.txt"), "one\ntwo\n");
     let output = compose(
@@ -209,14 +209,14 @@ fn plain_text_is_shown_in_words_and_nothing_is_written() {
 }
 
 #[test]
-fn what_nobody_can_mean_is_a_mistake_of_usage() {
+fn impossible_arguments_are_usage_errors() {
     let workspace = tempfile::tempdir().unwrap();
     let unknown = compose(workspace.path(), &["--target", "telex"], "hello");
     assert_eq!(unknown.status.code(), Some(2));
-    let told = text(&unknown.stderr);
+    let output = text(&unknown.stderr);
     assert!(
-        told.contains("there are anthropic, openai_responses"),
-        "{told}"
+        output.contains("there are anthropic, openai_responses"),
+        "{output}"
     );
     let nowhere = compose(&workspace.path().join("nowhere"), &[], "hello");
     assert_eq!(nowhere.status.code(), Some(1), "{}", text(&nowhere.stderr));

@@ -59,7 +59,7 @@ fn a_session_is_exported_beside_a_running_host_and_after_its_death() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_told() {
+fn an_export_that_fails_is_reported() {
     let host = Host::start();
     let missing = host.run(&["export", "scripted:/none"]);
     assert_eq!(missing.status.code(), Some(1));

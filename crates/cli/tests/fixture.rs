@@ -174,14 +174,14 @@ fn every_session_of_an_earlier_release_is_continued() {
         assert!(sent.status.success(), "{name}: {}", text(&sent.stderr));
         let rows = export(&host, name);
         assert!(rows.len() >= before + 4, "{name}: a question and an answer");
-        let said = |row: &Value| row["data"]["data"]["text"] == "and once more";
-        assert!(rows.iter().any(said), "{name}");
+        let is_new_message = |row: &Value| row["data"]["data"]["text"] == "and once more";
+        assert!(rows.iter().any(is_new_message), "{name}");
     }
     // And what was added is there after another start.
     let host = Host::start_with(host.kill(), &[]);
     let rows = export(&host, "plain");
-    let said = |row: &Value| row["data"]["data"]["text"] == "and once more";
-    assert!(rows.iter().any(said));
+    let is_new_message = |row: &Value| row["data"]["data"]["text"] == "and once more";
+    assert!(rows.iter().any(is_new_message));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn set_format(journal: &Path, format: u32) {
 }
 
 #[test]
-fn a_journal_of_a_later_release_is_refused_with_words_and_left_as_it_is() {
+fn a_journal_of_a_later_release_is_refused_with_a_message_and_not_changed() {
     let home = copied();
     let journal = data_directory(home.path()).join("journal.sqlite");
     // The log beside it would show the header as it was.

@@ -1,4 +1,4 @@
-//! `greenroom inspect`: what was said, what the model was shown of it and what did not go as it was meant; beside a
+//! `greenroom inspect`: what was said, what the model got of it and what did not go as it was meant; beside a
 //! running host and after it is gone.
 
 mod running;
@@ -48,53 +48,55 @@ fn inspects(mut command: Command, chat: &str, more: &[&str]) -> Command {
     command
 }
 
-async fn shown(command: Command) -> Value {
+async fn run_to_json(command: Command) -> Value {
     let output = run(command).await;
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
 }
 
 /// Says three things: a mention, a command and a picture; the turns' ids.
 async fn talks(ann: &mut ChatClient, server: &ModelServer) -> [String; 3] {
-    server.answers(["Seen.", "Hello!", "A cat."].map(|answer| Answer::says([answer])));
-    let mentions = ann.says("see @file:a.txt and @file:gone.txt").await;
+    server.answers(["Seen.", "Hello!", "A cat."].map(|answer| Answer::streams([answer])));
+    let mentions = ann
+        .sends_message("see @file:a.txt and @file:gone.txt")
+        .await;
     ann.turn_over().await;
-    let commands = ann.says("/greet Bob").await;
+    let commands = ann.sends_message("/greet Bob").await;
     ann.turn_over().await;
     let picture = json!([{
         "type": "embeddedResource", "label": "p.png", "contentType": "image/png", "data": PICTURE,
     }]);
-    let shows = ann.says_with("what is it?", picture).await;
+    let shows = ann.sends_with_attachments("what is it?", picture).await;
     ann.turn_over().await;
     [mentions, commands, shows]
 }
 
 #[tokio::test]
-async fn what_was_said_and_shown_is_there_with_the_host_and_without() {
+async fn messages_and_lowerings_are_inspected_with_and_without_a_host() {
     let server = ModelServer::start().await;
     let host = start(&server).await;
     let mut ann = arrives(&host).await;
     let chat = ann.chat.as_str().to_owned();
     let ids = talks(&mut ann, &server).await;
 
-    let all = shown(inspects(host.greenroom(), &chat, &["--json"])).await;
+    let all = run_to_json(inspects(host.greenroom(), &chat, &["--json"])).await;
     let turns: Vec<&str> = (0..3)
         .map(|at| all[at]["turnId"].as_str().unwrap())
         .collect();
     assert_eq!(turns, ids, "{all:#}");
     let file = |path: &str| json!({"type": "mention", "target": {"kind": "file", "path": path}});
-    let kept = |at: usize| &all[at]["messages"][0]["parts"];
+    let parts = |at: usize| &all[at]["messages"][0]["parts"];
     assert_eq!(
-        *kept(0),
+        *parts(0),
         json!([{"type": "text", "text": "see "}, file("a.txt"), {"type": "text", "text": " and "}, file("gone.txt")])
     );
     assert_eq!(
-        *kept(1),
+        *parts(1),
         json!([
             {"type": "command", "id": "/greet", "args": {"raw": "Bob", "argv": ["Bob"]}},
             {"type": "text", "text": "Greet Bob warmly.", "derived_from": {"part": 0}},
         ])
     );
-    assert_eq!(kept(2)[1]["type"], "file-attachment");
+    assert_eq!(parts(2)[1]["type"], "file-attachment");
 
     let calls = |at: usize| all[at]["lowered"].as_array().unwrap();
     for at in 0..3 {
@@ -112,12 +114,12 @@ async fn what_was_said_and_shown_is_there_with_the_host_and_without() {
             "what was sent is what is shown"
         );
     }
-    let told = calls(0)[0]["diagnostics"].to_string();
-    assert!(told.contains("gone.txt"), "{told}");
+    let diagnostics = calls(0)[0]["diagnostics"].to_string();
+    assert!(diagnostics.contains("gone.txt"), "{diagnostics}");
     assert_eq!(calls(1)[0]["diagnostics"], json!([]));
 
     let one = ["--json", "--turn", &ids[1]];
-    let only = shown(inspects(host.greenroom(), &chat, &one)).await;
+    let only = run_to_json(inspects(host.greenroom(), &chat, &one)).await;
     assert_eq!(only, json!([all[1]]));
     let none = run(inspects(host.greenroom(), &chat, &["--turn", "nobody"])).await;
     assert_eq!(none.status.code(), Some(1));
@@ -131,27 +133,27 @@ async fn what_was_said_and_shown_is_there_with_the_host_and_without() {
     assert!(words.contains("sent to openai_chat"), "{words}");
 
     let data = host.kill();
-    let after = shown(inspects(greenroom(data.path()), &chat, &["--json"])).await;
+    let after = run_to_json(inspects(greenroom(data.path()), &chat, &["--json"])).await;
     assert_eq!(after, all);
-    let after = shown(inspects(greenroom(data.path()), &chat, &one)).await;
+    let after = run_to_json(inspects(greenroom(data.path()), &chat, &one)).await;
     assert_eq!(after, only);
 }
 
-// C-080: what a user said is on disk before any model is asked
+// C-080: a user's message is on disk before any model is asked
 #[tokio::test]
-async fn a_host_that_is_killed_while_the_model_is_asked_keeps_what_was_said() {
+async fn a_host_killed_during_a_model_request_has_stored_the_message() {
     let server = ModelServer::start().await;
     let host = start(&server).await;
     let mut ann = arrives(&host).await;
     let chat = ann.chat.as_str().to_owned();
-    server.answers([Answer::says(["Never."]).begins_after(&Gate::new())]);
+    server.answers([Answer::streams(["Never."]).begins_after(&Gate::new())]);
     let picture = json!([{
         "type": "embeddedResource", "label": "p.png", "contentType": "image/png", "data": PICTURE,
     }]);
-    let turn = ann.says_with("see @file:a.txt", picture).await;
+    let turn = ann.sends_with_attachments("see @file:a.txt", picture).await;
     server.asked(1).await;
     let data = host.kill();
-    let all = shown(inspects(greenroom(data.path()), &chat, &["--json"])).await;
+    let all = run_to_json(inspects(greenroom(data.path()), &chat, &["--json"])).await;
     assert_eq!(all[0]["turnId"], turn.as_str(), "{all:#}");
     let parts = all[0]["messages"][0]["parts"].as_array().unwrap();
     let kinds: Vec<&str> = parts

@@ -1,4 +1,4 @@
-//! The real binary is killed in the middle of a stream, again and again: nobody who saw something loses it.
+//! The real binary is killed in the middle of a stream, again and again: no client loses what it saw.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -145,7 +145,7 @@ fn start(turn: &str, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn whatever_the_moment_of_death_every_client_carries_on_from_what_it_saw() {
+async fn after_a_kill_at_any_moment_every_client_continues_from_what_it_saw() {
     let data = tempfile::tempdir().unwrap();
     let script = json!({"scenes": [{"steps": [{"stream": {"chunks": 100_000, "size": 24, "every_ms": 1}}]}]});
     std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! The real binary with a model behind it: found, listed, talked to, killed; and its key seen by nobody.
+//! The real binary with a model behind it: found, listed, talked to, killed; and its key never printed.
 
 mod running;
 
@@ -59,7 +59,7 @@ const SESSION: &str = "native:/binary";
 async fn a_message_is_answered_by_the_model() {
     let server = ModelServer::start().await;
     server.answers([
-        Answer::says(["Hello ", "from the model."]),
+        Answer::streams(["Hello ", "from the model."]),
         Answer::error(400, "too long"),
     ]);
     let host = start(tempfile::tempdir().unwrap(), &model_of(&server)).await;
@@ -102,11 +102,11 @@ async fn models_are_listed_with_whether_they_answer() {
         "{line}"
     );
     let unknown = models(&["--model", &format!("{}#nobody", server.url()), "--json"]).await;
-    let told: Value = serde_json::from_slice(&unknown.stdout).unwrap();
-    assert_eq!(unknown.status.code(), Some(1), "{told:#}");
+    let output: Value = serde_json::from_slice(&unknown.stdout).unwrap();
+    assert_eq!(unknown.status.code(), Some(1), "{output:#}");
     assert!(
-        told[0]["answers"] == false && told[0]["error"].is_string(),
-        "{told:#}"
+        output[0]["answers"] == false && output[0]["error"].is_string(),
+        "{output:#}"
     );
     drop(server);
     let directory = data_directory(data.path());
@@ -114,17 +114,17 @@ async fn models_are_listed_with_whether_they_answer() {
     let toml = "[[models]]\nid = \"gone\"\nname = \"Gone\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
     std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
     let gone = models(&["--json"]).await;
-    let told: Value = serde_json::from_slice(&gone.stdout).unwrap();
+    let output: Value = serde_json::from_slice(&gone.stdout).unwrap();
     assert_eq!(gone.status.code(), Some(1));
     assert_eq!(
-        (&told[0]["id"], &told[0]["name"], &told[0]["answers"]),
+        (&output[0]["id"], &output[0]["name"], &output[0]["answers"]),
         (&json!("gone"), &json!("Gone"), &json!(false))
     );
     assert!(text(&models(&[]).await.stdout).contains("does not answer: "));
 }
 
 #[test]
-fn a_model_that_cannot_be_is_refused_with_words() {
+fn an_invalid_model_is_refused_with_a_message() {
     let data = tempfile::tempdir().unwrap();
     let serve = |model: &str| {
         let mut command = greenroom(data.path());
@@ -141,9 +141,9 @@ fn a_model_that_cannot_be_is_refused_with_words() {
         ("http://user:pass@localhost/v1#x", ""),
     ] {
         let refused = serve(model);
-        let told = text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(2), "{model}: {told}");
-        assert!(told.contains(words), "{model}: {told}");
+        let output = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{model}: {output}");
+        assert!(output.contains(words), "{model}: {output}");
     }
     std::fs::create_dir_all(data_directory(data.path())).unwrap();
     let file = data_directory(data.path()).join("greenroom.toml");
@@ -167,10 +167,10 @@ fn a_model_that_cannot_be_is_refused_with_words() {
             .args(["serve", "--listen", "127.0.0.1:0"])
             .output()
             .unwrap();
-        let told = text(&refused.stderr);
+        let output = text(&refused.stderr);
         assert!(
-            !refused.status.success() && told.contains(words),
-            "{toml}: {told}"
+            !refused.status.success() && output.contains(words),
+            "{toml}: {output}"
         );
     }
 }
@@ -238,7 +238,7 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
     let work = data.path().canonicalize().unwrap();
     ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
         .await;
-    ann.says("look around").await;
+    ann.sends_message("look around").await;
     let turn = ann.turn_over().await;
     let request = &server.requests()[0];
     assert_eq!(
@@ -246,10 +246,10 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
         Some(format!("Bearer {KEY}").as_str()),
         "it is used"
     );
-    let told = turn.to_string();
-    assert!(told.contains("seen:home"), "the command ran: {turn:#}");
+    let output = turn.to_string();
+    assert!(output.contains("seen:home"), "the command ran: {turn:#}");
     assert_eq!(turn["state"], "error");
-    assert!(!told.contains(KEY), "{turn:#}");
+    assert!(!output.contains(KEY), "{turn:#}");
     let info = ann
         .connection
         .request("subscribe", json!({"channel": "ahp-root://"}))
@@ -283,7 +283,9 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
     let gate = Gate::new();
     server.answers([
-        Answer::says(["Looking."]).then_calls([read]).waits(&gate),
+        Answer::streams(["Looking."])
+            .then_calls([read])
+            .waits(&gate),
         Answer::calls([bash(TREE)]),
     ]);
     let data = tempfile::tempdir().unwrap();
@@ -294,7 +296,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
         .await;
     let chat = ann.chat.clone();
-    ann.says("go").await;
+    ann.sends_message("go").await;
     gate.reached().await;
     ann.leaves_word("steering", "s", "to the left").await;
     ann.until("it waits", |chat| chat["steeringMessage"]["id"] == "s")
@@ -330,7 +332,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     let turn = ann.sees()["turns"][0].clone();
     assert_eq!(turn["state"], "error");
     assert_eq!(parts_of(&turn, "error")[0]["resumable"], true, "{turn:#}");
-    server.answers([Answer::says(["There it is."])]);
+    server.answers([Answer::streams(["There it is."])]);
     ann.resumes(&turn).await;
     ann.until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
         .await;
@@ -346,8 +348,8 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
         tool: The call was interrupted; what it did until then is not known.
     "#]]
     .assert_eq(&sent.replace(TREE, "TREE"));
-    server.answers([Answer::says(["Yes."])]);
-    ann.says("and now?").await;
+    server.answers([Answer::streams(["Yes."])]);
+    ann.sends_message("and now?").await;
     ann.turn_over().await;
     let requests = server.requests();
     let sent = script_of(&messages(&requests.last().unwrap().json()));
@@ -386,7 +388,10 @@ impl Drop for Unserved {
 #[tokio::test]
 async fn a_model_on_the_command_line_is_all_it_takes() {
     let server = ModelServer::start().await;
-    server.answers([Answer::calls([bash("echo ran")]), Answer::says(["It ran."])]);
+    server.answers([
+        Answer::calls([bash("echo ran")]),
+        Answer::streams(["It ran."]),
+    ]);
     let data = Unserved(tempfile::tempdir().unwrap());
     let mut command = greenroom(data.0.path());
     command.args(["chat", "--plain", "--model", &model_of(&server)]);

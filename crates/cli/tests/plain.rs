@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use running::{Host, text};
 
 #[test]
-fn each_line_is_a_message_and_the_exit_code_tells_of_the_last() {
+fn each_line_is_a_message_and_the_exit_code_is_that_of_the_last() {
     let host = Host::start();
     let output = host.run_with(&["chat", "--plain"], "hello\n\nthink\n");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -138,7 +138,7 @@ fn nothing_is_started_for_nothing() {
 }
 
 #[test]
-fn a_host_that_does_not_come_up_is_told_with_its_last_words() {
+fn a_host_that_fails_to_start_is_reported_with_its_last_output() {
     let data = tempfile::tempdir().unwrap();
     let directory = running::data_directory(data.path());
     std::fs::create_dir(&directory).unwrap();

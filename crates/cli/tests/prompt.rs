@@ -28,8 +28,8 @@ impl Served {
     fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
-        let mut heard = BufReader::new(child.stdout.as_mut().unwrap());
-        heard.read_line(&mut line).unwrap();
+        let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
+        stdout.read_line(&mut line).unwrap();
         assert!(
             line.starts_with("Rewriting tone, environment_context in "),
             "{line}"
@@ -56,8 +56,10 @@ impl Drop for Served {
     }
 }
 
-fn sections(said: &Value) -> Value {
-    let text = said["text"].as_str().unwrap_or_else(|| panic!("{said}"));
+fn sections(message: &Value) -> Value {
+    let text = message["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{message}"));
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -67,7 +69,7 @@ fn content<'a>(sections: &'a Value, id: &str) -> &'a str {
     section["content"].as_str().unwrap()
 }
 
-fn says(host: &Host, more: &[&str]) -> Value {
+fn send_prompt(host: &Host, more: &[&str]) -> Value {
     let mut arguments = vec!["send", "--json"];
     arguments.extend(more);
     arguments.push("prompt");
@@ -76,11 +78,11 @@ fn says(host: &Host, more: &[&str]) -> Value {
 }
 
 #[test]
-fn a_pack_rewrites_what_it_may_and_the_operator_sees_it() {
+fn a_pack_rewrites_permitted_sections_and_inspect_shows_it() {
     let host = Host::start();
     let pack = pack(host.data.path());
     std::fs::write(host.data.path().join("AGENTS.md"), "Use tabs.").unwrap();
-    let first = says(&host, &[]);
+    let first = send_prompt(&host, &[]);
     let session = first["session"].as_str().unwrap().to_owned();
     let plain = sections(&first);
     assert_eq!(plain.as_array().unwrap().len(), 11);
@@ -92,7 +94,7 @@ fn a_pack_rewrites_what_it_may_and_the_operator_sees_it() {
     let served = Served::start(command);
     // It may take a moment until it is active.
     let rewritten = (0..200)
-        .map(|_| sections(&says(&host, &["--session", &session])))
+        .map(|_| sections(&send_prompt(&host, &["--session", &session])))
         .find(|sections| content(sections, "tone").contains("please"))
         .expect("the pack takes part");
     assert_eq!(content(&rewritten, "environment_context"), "Somewhere.");
@@ -104,8 +106,8 @@ fn a_pack_rewrites_what_it_may_and_the_operator_sees_it() {
     );
     assert!(complaints.contains("no section `nonsense`"), "{complaints}");
 
-    let shown = host.run(&["inspect", &session, "--prompt", "--last", "1"]);
-    let words = text(&shown.stdout);
+    let output = host.run(&["inspect", &session, "--prompt", "--last", "1"]);
+    let words = text(&output.stdout);
     assert!(
         words.contains("and rewrote environment_context, tone, in "),
         "{words}"
@@ -125,19 +127,19 @@ fn a_pack_rewrites_what_it_may_and_the_operator_sees_it() {
         .args(["transform", &pack, "--session", &session, "--dry-run"])
         .output()
         .unwrap();
-    let (diff, told) = (text(&dry.stdout), text(&dry.stderr));
+    let (diff, stderr) = (text(&dry.stdout), text(&dry.stderr));
     assert!(
         diff.contains("== tone") && diff.contains("+ Say please."),
-        "{diff}{told}"
+        "{diff}{stderr}"
     );
     assert!(
-        !diff.contains("== safety") && told.contains("`safety` is restricted"),
-        "{told}"
+        !diff.contains("== safety") && stderr.contains("`safety` is restricted"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn what_cannot_be_shown_or_served_is_told() {
+fn unusable_arguments_are_reported() {
     let host = Host::start();
     let missing = host.run(&["inspect", "scripted:/none", "--prompt"]);
     assert_eq!(missing.status.code(), Some(1));

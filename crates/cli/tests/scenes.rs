@@ -61,7 +61,7 @@ impl Ann {
         }
     }
 
-    async fn says(&mut self, text: &str) -> String {
+    async fn sends_message(&mut self, text: &str) -> String {
         self.turns += 1;
         let turn = format!("turn-{}", self.turns);
         let message = json!({"text": text, "origin": {"kind": "user"}});
@@ -133,8 +133,8 @@ fn call(turn: &Value) -> &Value {
 /// What the script made of `{{last}}`.
 fn last(turn: &Value) -> Value {
     let parts = turn["responseParts"].as_array().unwrap();
-    let said = parts.last().unwrap()["content"].as_str().unwrap();
-    let (_, json) = said.split_once("```json\n").unwrap();
+    let content = parts.last().unwrap()["content"].as_str().unwrap();
+    let (_, json) = content.split_once("```json\n").unwrap();
     serde_json::from_str(json.trim_end_matches("\n```\n")).unwrap()
 }
 
@@ -146,23 +146,23 @@ async fn the_built_in_scenes_wait_for_their_user() {
     let no = json!({"approved": false, "reason": "denied",
         "userSuggestion": {"text": "later", "origin": {"kind": "user"}}});
 
-    ann.says("tool").await;
+    ann.sends_message("tool").await;
     let turn = ann.answers(yes.clone()).await;
     assert_eq!(call(&turn)["status"], "completed");
     assert_eq!(call(&turn)["toolInput"], "{\"directory\": \".\"}");
     assert_eq!(last(&turn)["success"], true);
 
-    ann.says("tool").await;
+    ann.sends_message("tool").await;
     let turn = ann.answers(no).await;
     assert_eq!(call(&turn)["status"], "cancelled");
     assert_eq!(turn["state"], "complete");
-    let told = last(&turn);
+    let answer = last(&turn);
     assert_eq!(
-        (&told["approved"], &told["suggestion"]["text"]),
+        (&answer["approved"], &answer["suggestion"]["text"]),
         (&json!(false), &json!("later"))
     );
 
-    ann.says("options").await;
+    ann.sends_message("options").await;
     let mut choice = yes.clone();
     choice["selectedOptionId"] = json!("session");
     let turn = ann.answers(choice).await;
@@ -171,21 +171,21 @@ async fn the_built_in_scenes_wait_for_their_user() {
         "Allow in this session"
     );
 
-    ann.says("edit").await;
+    ann.sends_message("edit").await;
     let mut edited = yes.clone();
     edited["editedToolInput"] = json!("{\"path\":\"ode.txt\"}");
     let turn = ann.answers(edited).await;
     assert_eq!(call(&turn)["content"][0]["text"], "{\"path\":\"ode.txt\"}");
     assert_eq!(last(&turn)["input"], "{\"path\":\"ode.txt\"}");
 
-    ann.says("ask").await;
+    ann.sends_message("ask").await;
     let name = json!({"state": "submitted", "value": {"kind": "text", "value": "Ann"}});
     let turn = ann
         .answers(json!({"response": "accept", "answers": {"name": name}}))
         .await;
-    let told = last(&turn);
+    let answer = last(&turn);
     assert_eq!(
-        (&told["response"], &told["answers"]["name"]),
+        (&answer["response"], &answer["answers"]["name"]),
         (&json!("accept"), &name)
     );
 }
@@ -194,7 +194,7 @@ async fn the_built_in_scenes_wait_for_their_user() {
 async fn a_worker_works_in_a_chat_of_its_own() {
     let host = Host::start();
     let mut ann = Ann::begins(&host).await;
-    ann.says("subagent").await;
+    ann.sends_message("subagent").await;
     let turn = ann.answers(json!({})).await;
     let call = call(&turn);
     assert_eq!(
@@ -216,7 +216,7 @@ async fn a_worker_works_in_a_chat_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_died_while_it_waited_goes_on_with_the_next_step() {
+async fn a_turn_interrupted_while_waiting_is_resumed_at_the_next_step() {
     let data = tempfile::tempdir().unwrap();
     let script = json!({"scenes": [{"when": "^(\\w+)", "steps": [
         {"spawn": {"title": "W", "steps": [{"tool": {"name": "inner"}}, {"ask": {"message": "?"}}, {"say": ["$1 {{last}}"]}]}},
@@ -226,7 +226,7 @@ async fn what_died_while_it_waited_goes_on_with_the_next_step() {
     let arguments = ["--script", "script.json"];
     let host = Host::start_with(data, &arguments);
     let mut ann = Ann::begins(&host).await;
-    let turn = ann.says("go").await;
+    let turn = ann.sends_message("go").await;
     let started = ann.sees_first("chat/toolCallContentChanged").await;
     let worker = started["content"][0]["resource"]
         .as_str()
@@ -248,13 +248,13 @@ async fn what_died_while_it_waited_goes_on_with_the_next_step() {
     let resume = json!({"type": "chat/turnResume", "turnId": died["id"]});
     bob.connection.dispatch(&bob.chat, resume).await.unwrap();
     let turn_of_worker = bob.answers(json!({})).await;
-    let said = turn_of_worker["responseParts"]
+    let content = turn_of_worker["responseParts"]
         .as_array()
         .unwrap()
         .last()
         .unwrap();
-    let said = said["content"].as_str().unwrap();
-    assert!(said.starts_with("go {\"approved\":true,"), "{said}");
+    let content = content["content"].as_str().unwrap();
+    assert!(content.starts_with("go {\"approved\":true,"), "{content}");
 
     let mut ann = Ann::opens(&host, "ann2", ann.chat.as_str()).await;
     assert_eq!(ann.last_turn()["state"], "error");
@@ -271,7 +271,7 @@ async fn what_died_while_it_waited_goes_on_with_the_next_step() {
 async fn pictures_are_fetched_by_reference() {
     let host = Host::start();
     let mut ann = Ann::begins(&host).await;
-    ann.says("image").await;
+    ann.sends_message("image").await;
     let turn = ann.answers(json!({})).await;
     let parts = turn["responseParts"].as_array().unwrap();
     let picture = parts.iter().find(|part| part["kind"] == "contentRef");
@@ -288,7 +288,7 @@ async fn pictures_are_fetched_by_reference() {
 async fn the_file_of_an_edit_can_be_looked_at_before_it_is_allowed() {
     let host = Host::start();
     let mut ann = Ann::begins(&host).await;
-    ann.says("edit").await;
+    ann.sends_message("edit").await;
     let asked = ann.sees_first("chat/toolCallReady").await;
     let file = &asked["edits"]["items"][0]["after"]["content"]["uri"];
     let read = json!({"channel": SESSION, "uri": file, "encoding": "utf-8"});

@@ -113,7 +113,7 @@ fn a_message_is_answered_and_its_session_is_listed_and_goes_on() {
 }
 
 #[test]
-fn exit_codes_say_how_it_went() {
+fn exit_codes_reflect_the_outcome() {
     let data = tempfile::tempdir().unwrap();
     let code = |arguments: &[&str]| run(data.path(), arguments).status.code();
     assert_eq!(code(&["send", "hello"]), Some(4), "no host");

@@ -95,7 +95,7 @@ fn a_chat_is_followed_action_by_action() {
 }
 
 #[test]
-fn the_root_tells_of_sessions_that_come() {
+fn new_sessions_appear_on_the_root_channel() {
     let host = Host::start();
     let mut command = host.greenroom();
     command.args(["watch", "--json", "ahp-root://"]);
@@ -107,7 +107,7 @@ fn the_root_tells_of_sessions_that_come() {
 }
 
 #[test]
-fn words_are_for_people_and_a_missing_channel_is_told() {
+fn output_is_text_by_default_and_a_missing_channel_is_reported() {
     let host = Host::start();
     let session = host.new_session("hello");
     let mut command = host.greenroom();

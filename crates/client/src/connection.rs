@@ -113,7 +113,7 @@ impl Events {
 pub struct Initialized {
     pub protocol_version: String,
     pub server_seq: u64,
-    /// Name and version of the host's software, if it tells.
+    /// Name and version of the host's software, if it says so.
     pub server_info: Option<String>,
     pub snapshots: Vec<Snapshot>,
 }
@@ -341,7 +341,7 @@ impl Connection {
             ..
         } = self;
         if outgoing.send(Message::Close(None)).await.is_ok() {
-            // The writer ends when nobody can give it messages any more.
+            // The writer ends when its last sender is dropped.
             drop(outgoing);
             let ended = async { while tasks.join_next().await.is_some() {} };
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, ended).await;

@@ -128,27 +128,33 @@ mod tests {
     #[test]
     fn the_data_directory_is_the_named_one_then_xdg_then_home() {
         let path = |text: &str| Some(PathBuf::from(text));
-        let found = |named: Option<&str>, xdg, home| {
+        let resolve_data = |named: Option<&str>, xdg, home| {
             data_directory_from(named.map(Path::new), xdg, home).map(|p| p.display().to_string())
         };
-        assert_eq!(found(Some("d"), path("/x"), path("/h")), Ok("d".to_owned()));
         assert_eq!(
-            found(None, path("/x"), path("/h")),
+            resolve_data(Some("d"), path("/x"), path("/h")),
+            Ok("d".to_owned())
+        );
+        assert_eq!(
+            resolve_data(None, path("/x"), path("/h")),
             Ok("/x/greenroom".to_owned())
         );
         assert_eq!(
-            found(None, path("x"), path("/h")),
+            resolve_data(None, path("x"), path("/h")),
             Ok("/h/.local/share/greenroom".to_owned())
         );
         assert_eq!(
-            found(None, None, path("/h")),
+            resolve_data(None, None, path("/h")),
             Ok("/h/.local/share/greenroom".to_owned())
         );
-        assert_eq!(found(None, None, path("")), Err(EndpointError::NoHome));
+        assert_eq!(
+            resolve_data(None, None, path("")),
+            Err(EndpointError::NoHome)
+        );
     }
 
     #[test]
-    fn a_missing_or_broken_file_is_told_with_what_to_do() {
+    fn a_missing_or_broken_file_is_reported_with_a_hint() {
         let data = tempfile::tempdir().unwrap();
         let missing = Endpoint::find(data.path()).unwrap_err();
         assert!(matches!(missing, EndpointError::NoHost { .. }));
@@ -173,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_file_says_where_the_host_is_and_hides_its_token() {
+    fn a_valid_file_gives_the_address_and_debug_hides_the_token() {
         let data = tempfile::tempdir().unwrap();
         let text =
             r#"{"url": "ws://127.0.0.1:1/", "token": "secret", "pid": 7, "version": "0.1.0"}"#;

@@ -21,7 +21,7 @@ pub struct Envelope {
     pub server_seq: u64,
     /// Set if a client dispatched it.
     pub origin: Option<Origin>,
-    /// Set if the host refused it; only its sender hears that.
+    /// Set if the host refused it; only its sender gets that.
     pub rejection: Option<String>,
 }
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_envelope_is_an_error() {
+    fn an_invalid_envelope_is_an_error() {
         for bad in [
             json!(null),
             json!({}),

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_found_whatever_its_name() {
+    fn the_root_is_recognised_under_all_its_names() {
         let mut mirror = Mirror::default();
         let snapshot = Snapshot {
             resource: "ahp-root://".to_owned(),

@@ -36,7 +36,7 @@ const HOST_REQUESTS_MAX: usize = 64;
 enum Waiter {
     /// Whoever asked, as soon as it is there.
     Asker(oneshot::Sender<Answer>),
-    /// The events, in its place among the notifications.
+    /// The events, in order with the notifications.
     Events,
 }
 
@@ -114,7 +114,7 @@ impl Shared {
         Ok(Waiting { id, shared: self })
     }
 
-    /// The id of a request whose answer takes its place among the events.
+    /// The id of a request whose answer is ordered with the events.
     pub(crate) fn expect_among_events(&self) -> u64 {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         self.lock().waiting.insert(id, Waiter::Events);
@@ -126,7 +126,7 @@ impl Shared {
         closed.unwrap_or_else(|| ClientError::Closed("this client ended it".to_owned()))
     }
 
-    /// Keeps the first reason; requests that wait hear it.
+    /// Records the first reason; waiting requests fail with it.
     pub(crate) fn close(&self, why: ClientError) {
         let mut inner = self.lock();
         inner.closed.get_or_insert(why);
@@ -241,7 +241,7 @@ fn read_close_frame(frame: Option<CloseFrame>) -> ClientError {
     let Some(frame) = frame else {
         return ClientError::Closed("the host closed it".to_owned());
     };
-    // H-036. Limits have the same code, so the reason must tell them apart.
+    // H-036. Limits have the same code, so the reason must distinguish them.
     if frame.code == CloseCode::Policy && frame.reason.contains("client id") {
         return ClientError::Superseded;
     }

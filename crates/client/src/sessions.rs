@@ -1,6 +1,6 @@
 //! The list of a host's sessions.
 //!
-//! Promises: a summary keeps the fields nobody here knows.
+//! Promises: a summary preserves unknown fields.
 
 use serde_json::{Value, json};
 use wire::ChannelUri;

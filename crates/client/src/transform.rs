@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_becomes_active_with_what_it_wants() {
+    fn a_client_becomes_active_with_its_opt_in() {
         let action = active_client("me", "Me", &Shouts);
         assert_eq!(action["activeClient"][FIELD], json!({"sections": ["tone"]}));
         assert!(wire::Action::decode(action).is_ok());

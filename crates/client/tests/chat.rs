@@ -96,7 +96,7 @@ async fn a_session_that_is_being_created_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_created_says_why() {
+async fn a_session_that_cannot_be_created_fails_with_the_reason() {
     let (listener, target) = listener().await;
     let host = async {
         let mut peer = accept(&listener).await;

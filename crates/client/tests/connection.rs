@@ -75,11 +75,11 @@ async fn the_host_is_answered_with_or_without_a_handler() {
         for expected in [json!(-32601), json!({"x": 1})] {
             let ping = read(&mut peer).await;
             write(&mut peer, ask.clone()).await;
-            let told = read(&mut peer).await;
-            assert_eq!(told["id"], "a");
+            let response = read(&mut peer).await;
+            assert_eq!(response["id"], "a");
             assert!(
-                told["error"]["code"] == expected || told["result"] == expected,
-                "{told}"
+                response["error"]["code"] == expected || response["result"] == expected,
+                "{response}"
             );
             write(
                 &mut peer,
@@ -161,7 +161,7 @@ async fn an_application_that_does_not_read_loses_the_connection_not_a_message() 
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_in_words() {
+async fn an_unreachable_host_is_reported_with_a_hint() {
     let (listener, target) = listener().await;
     let refusal = async {
         use tokio::io::AsyncWriteExt;
@@ -185,8 +185,11 @@ async fn what_cannot_be_reached_is_told_in_words() {
     };
     tokio::join!(refusal, app);
     drop(listener);
-    let nobody = Connection::connect(&target).await.unwrap_err();
-    assert!(nobody.to_string().contains("`greenroom serve`"), "{nobody}");
+    let refused = Connection::connect(&target).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("`greenroom serve`"),
+        "{refused}"
+    );
     for url in ["http://127.0.0.1/", "wss://127.0.0.1/", "nonsense"] {
         let target = Target {
             url: url.to_owned(),

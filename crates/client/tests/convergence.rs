@@ -1,4 +1,4 @@
-//! Clients that run ahead of their host, with connections that are cut at any moment: when everything has been said, all
+//! Clients that run ahead of their host, with connections that are cut at any moment: at the end, all
 //! agree, every action took effect at most once, and nothing was sent again that must not be (G-30).
 //!
 //! The host of this test is a model of its own on the reducers; `PROPTEST_CASES` makes it look harder.
@@ -84,7 +84,7 @@ fn story(first: &[u8], steps: &[Vec<u8>]) {
 
 proptest! {
     #[test]
-    fn all_agree_when_everything_has_been_said(
+    fn all_replicas_agree_at_the_end(
         first in vec(any::<u8>(), 0..4),
         steps in vec(vec(any::<u8>(), 0..14), 0..160),
     ) {

@@ -79,7 +79,7 @@ async fn next(updates: &mut Updates) -> Update {
 }
 
 #[tokio::test]
-async fn what_is_dispatched_shows_at_once_and_the_echo_wins() {
+async fn dispatched_actions_are_visible_at_once_and_the_echo_wins() {
     let (listener, target) = listener().await;
     let host = async {
         let mut peer = accept(&listener).await;
@@ -233,7 +233,7 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
 }
 
 #[tokio::test]
-async fn the_answer_to_a_subscription_is_taken_in_its_place_among_the_actions() {
+async fn the_answer_to_a_subscription_is_processed_in_order_with_the_actions() {
     const ACTIONS: u64 = 300;
     let (listener, target) = listener().await;
     let activity = |seq: u64| json!({"type": "chat/activityChanged", "activity": seq.to_string()});
@@ -304,16 +304,18 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         let result = json!({"type": "replay", "actions": [], "missing": []});
         let response = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
         write(&mut peer, response).await;
-        let mut said = Vec::new();
+        let mut requests = Vec::new();
         for _ in 0..3 {
-            said.push(read(&mut peer).await);
+            requests.push(read(&mut peer).await);
         }
-        // Which of the two goes first is not told; the order of what was dispatched is.
-        let left = said.iter().position(|said| said["method"] == "unsubscribe");
-        let left = said.remove(left.expect("it was left while the reconnect was under way"));
+        // Which of the two goes first is open; the order of dispatched actions is not.
+        let left = requests
+            .iter()
+            .position(|request| request["method"] == "unsubscribe");
+        let left = requests.remove(left.expect("it was left while the reconnect was under way"));
         assert_eq!(left["params"]["channel"], CHAT);
-        for (said, expected) in said.iter().zip([1, 2]) {
-            assert_eq!(said["params"]["clientSeq"], expected);
+        for (request, expected) in requests.iter().zip([1, 2]) {
+            assert_eq!(request["params"]["clientSeq"], expected);
         }
         while peer.next().await.is_some() {}
     };
@@ -385,12 +387,15 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
             answer(&mut peer, replay.clone()).await;
             write(&mut peer, ask.clone()).await;
             while let Some(Ok(Message::Text(text))) = peer.next().await {
-                let said: Value = serde_json::from_str(&text).unwrap();
-                if said["method"] != "ping" {
-                    assert_eq!((&said["id"], &said["result"]), (&json!(7), &json!("told")));
+                let message: Value = serde_json::from_str(&text).unwrap();
+                if message["method"] != "ping" {
+                    assert_eq!(
+                        (&message["id"], &message["result"]),
+                        (&json!(7), &json!("done"))
+                    );
                     return;
                 }
-                let pong = json!({"jsonrpc": "2.0", "id": said["id"], "result": null});
+                let pong = json!({"jsonrpc": "2.0", "id": message["id"], "result": null});
                 write(&mut peer, pong).await;
             }
         }
@@ -398,7 +403,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
     let app = async {
         let options = Options {
             ping_after: Duration::from_millis(200),
-            handler: Some(Arc::new(|_| Box::pin(async { Ok(json!("told")) }))),
+            handler: Some(Arc::new(|_| Box::pin(async { Ok(json!("done")) }))),
             ..only_the_chat()
         };
         let (_live, mut updates) = Live::connect(target, "me", options).await.unwrap();
@@ -411,7 +416,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
             how: Recovery::Replay,
         });
         assert_eq!(next(&mut updates).await, back);
-        // Kept until the host has heard the answer.
+        // Open until the host has the answer.
         while updates.next().await.is_some() {}
     };
     tokio::select! {
@@ -421,7 +426,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
 }
 
 #[tokio::test]
-async fn what_is_disposed_of_is_gone() {
+async fn a_disposed_channel_is_gone() {
     const SESSION: &str = "x:/s";
     let (listener, target) = listener().await;
     let session = ChannelUri::parse(SESSION).unwrap();

@@ -76,7 +76,7 @@ pub struct Composed {
     pub parts: Vec<Part>,
     /// `{schema_version, origin, model?, agent?, ahp?}`
     pub metadata: Object,
-    /// Of a message of the protocol: as it is recorded and shown. Detached bodies are references (G-32), all else is
+    /// Of a message of the protocol: as it is recorded and sent to clients. Detached bodies are references (G-32), all else is
     /// unchanged.
     pub message: Option<Object>,
     pub bodies: Vec<DetachedBody>,
@@ -89,7 +89,7 @@ pub struct Composed {
     pub reaches_model: bool,
 }
 
-/// Why a message is refused; the peer hears it.
+/// Why a message is refused; sent to the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeRefusal {
     #[error("empty_message: The message is empty")]

@@ -119,7 +119,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn headers_tell_how_large_a_picture_is() {
+    fn headers_give_the_size_of_a_picture() {
         let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc2\0\x0b\x08\x01\x02\x03\x04";
         assert_eq!(dimensions(jpeg), Some((0x0304, 0x0102)));
         assert_eq!(dimensions(b"GIF89a\x05\x01\x06\0"), Some((0x0105, 6)));

@@ -73,7 +73,7 @@ pub struct MediaType {
 }
 
 /// What a body is: by its bytes where they tell, by what it is called where they do not (C-036). What calls itself a
-/// format that we know and is not it is never shown as one: a provider would refuse the whole request.
+/// format that we know and is not it is never sent as one: a provider would refuse the whole request.
 pub fn classify(mime: &str, bytes: &[u8]) -> MediaType {
     let claimed = essence(mime);
     let kind = |class, mime: &str| MediaType {
@@ -86,7 +86,7 @@ pub fn classify(mime: &str, bytes: &[u8]) -> MediaType {
         (Class::Text, _) => kind(Class::Unknown, OCTET_STREAM),
         // A container that we do not know from the outside may be another's format: a film may be called a sound.
         (Class::Audio, Some("video/mp4" | "video/webm")) => kind(Class::Audio, &claimed),
-        (_, Some(found)) => kind(Class::of_mime(found), found),
+        (_, Some(actual)) => kind(Class::of_mime(actual), actual),
         (Class::Unknown, None) if claimed == OCTET_STREAM && text.is_some_and(is_prose) => {
             kind(Class::Text, "text/plain")
         }
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_what_has_no_nul_and_is_utf_8() {
+    fn text_is_utf_8_without_nul() {
         assert_eq!(as_text(b"\xef\xbb\xbfa\xc3\xa9"), Some("aé"));
         assert_eq!(as_text(b"a\0b"), None);
         assert_eq!(as_text(b"\xff\xfe"), None);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_itself_a_format_and_is_not_it_is_none() {
+    fn a_body_with_a_wrong_media_type_has_no_format() {
         let class = |mime: &str, bytes: &[u8]| classify(mime, bytes).class;
         assert_eq!(
             class("application/pdf", b"PK\x03\x04\x14\0"),

@@ -257,7 +257,7 @@ impl Normalizer<'_, '_> {
         }
     }
 
-    /// The expansion of a command. Skills in it are never shown to a model; other tokens mean something only if the entry says
+    /// The expansion of a command. Skills in it are never sent to a model; other tokens mean something only if the entry says
     /// so (C-052, C-061).
     fn add_derived(&mut self, origin: usize, text: &str, intent: Option<&str>, mentions: Mentions) {
         let contexts = |name: &str| self.environment.contexts.contains_key(name);
@@ -335,15 +335,15 @@ impl Normalizer<'_, '_> {
         if self.sampled.contains(&name) {
             return;
         }
-        let found = self.environment.contexts.get(&name);
-        let found = found.filter(|parts| !parts.is_empty());
-        let Some(found) = found else {
+        let context_parts = self.environment.contexts.get(&name);
+        let context_parts = context_parts.filter(|parts| !parts.is_empty());
+        let Some(context_parts) = context_parts else {
             let name = quoted(&name);
             return self
                 .diagnostics
                 .report(|| format!("mention: context {name} does not resolve (dropped)"));
         };
-        for context in found {
+        for context in context_parts {
             let mut context = context.object().clone();
             context.insert("derived_from".to_owned(), json!({"part": origin}));
             self.add_editor_context(context);

@@ -1,7 +1,7 @@
 //! Parts, exactly as they are persisted (C-001 to C-006).
 //!
 //! A part is its JSON object and stays it: what we do not know in it survives with the order of its keys. What we do
-//! know is read through [`Part::view`], which never fails: a shape we cannot read is shown as unknown.
+//! know is read through [`Part::view`], which never fails: a shape we cannot read becomes unknown.
 
 use serde_json::{Value, json};
 use wire::Object;

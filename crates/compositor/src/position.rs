@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_inside_of_a_surrogate_pair_widens_the_range() {
+    fn a_position_inside_a_surrogate_pair_widens_the_range() {
         assert_eq!(covered("👍x", (0, 1), (0, 2)), Some("👍"));
         assert_eq!(covered("👍x", (0, 0), (0, 1)), Some("👍"));
         assert_eq!(covered("👍x", (0, 1), (0, 1)), Some("👍"));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_position() {
+    fn an_invalid_number_is_no_position() {
         for bad in [
             json!(null),
             json!({"line": -1, "character": 0}),

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn c_086_what_a_newer_writer_left_is_read_part_by_part() {
+    fn c_086_messages_of_a_newer_version_are_read_part_by_part() {
         let rows = vec![
             json!({"type": "file-ref", "ref": {"kind": "path", "file_path": "a.ts"}}),
             json!({"type": "text", "text": "still here"}),

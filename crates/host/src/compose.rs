@@ -88,12 +88,12 @@ pub fn compose_message(
 }
 
 /// Puts bodies that were detached early back into the message.
-fn reattach_bodies(mut message: Object, lifted: Vec<(usize, Arc<String>)>) -> Object {
+fn reattach_bodies(mut message: Object, detached: Vec<(usize, Arc<String>)>) -> Object {
     let Some(attachments) = message.get_mut("attachments") else {
-        debug_assert!(lifted.is_empty(), "a body without an attachment");
+        debug_assert!(detached.is_empty(), "a body without an attachment");
         return message;
     };
-    for (index, data) in lifted {
+    for (index, data) in detached {
         if let Some(attachment) = attachments.get_mut(index) {
             let data = Arc::try_unwrap(data).unwrap_or_else(|data| (*data).clone());
             attachment["data"] = Value::String(data);

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_can_be_loaded_again() {
+    fn printed_settings_can_be_loaded_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("greenroom.toml");
         let mut config = Config::default_for(directory.path().to_owned());

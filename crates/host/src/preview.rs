@@ -1,4 +1,4 @@
-//! A look ahead: what a message would become here, and what each target would be shown of it. Nothing is kept, staged or
+//! A look ahead: what a message would become here, and what each target would get of it. Nothing is stored, staged or
 //! sent (`greenroom compose`).
 //!
 //! Must not know: sessions, the journal.
@@ -30,70 +30,74 @@ pub struct PreviewContext<'a> {
 pub struct Preview {
     /// As they would be persisted.
     pub parts: Vec<Part>,
-    /// What the user would be told.
+    /// Diagnostics for the user.
     pub diagnostics: Vec<String>,
     pub lowered: Vec<(Target, Lowered)>,
 }
 
-/// What would become of a message if it were sent in this place.
+/// What would become of a message if it were sent here.
 pub fn preview(
     input: Input,
-    place: &PreviewContext<'_>,
+    context: &PreviewContext<'_>,
     targets: &[Target],
 ) -> Result<Preview, ComposeRefusal> {
-    let directory = std::fs::canonicalize(place.workspace)
-        .unwrap_or_else(|_| place.workspace.to_owned())
+    let directory = std::fs::canonicalize(context.workspace)
+        .unwrap_or_else(|_| context.workspace.to_owned())
         .to_string_lossy()
         .into_owned();
     let directories = [file_uri::uri_of(directory.as_bytes())];
-    let found = discover(&directories);
-    let skills = found.skills.iter().map(|skill| skill.name.clone());
-    let kinds = place.entities.iter().map(|(kind, _)| kind.clone());
+    let discovered = discover(&directories);
+    let skills = discovered.skills.iter().map(|skill| skill.name.clone());
+    let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let composed = compositor::compose(
         input,
         &Environment {
-            catalogue: &found.catalogue,
+            catalogue: &discovered.catalogue,
             skills: &skills.collect(),
             contexts: &BTreeMap::new(),
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
             inline: InlineBudget::default(),
-            now_ms: place.now.0,
+            now_ms: context.now.0,
         },
     )?;
     let mut sources = WorkspaceSources {
         workspace: Workspace::open(&directories).ok(),
         store: PreviewStore {
             bodies: composed.bodies,
-            entities: &place.entities,
+            entities: &context.entities,
         },
     };
     let limits = InlineLimits::default();
     let mut resolved = BTreeMap::new();
     for (index, part) in composed.parts.iter().enumerate() {
-        if let Some(found) = resolve(part, &mut sources, &limits) {
-            resolved.insert(index, found);
+        if let Some(discovered) = resolve(part, &mut sources, &limits) {
+            resolved.insert(index, discovered);
         }
     }
     let mut preview = Preview {
         parts: composed.parts,
-        diagnostics: found.warnings.iter().map(ToString::to_string).collect(),
+        diagnostics: discovered
+            .warnings
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         lowered: Vec::new(),
     };
     preview.diagnostics.extend(composed.diagnostics);
     for target in targets {
         let lowered = match composed.reaches_model {
             true => {
-                let capabilities = place.capabilities.of(*target, None);
+                let capabilities = context.capabilities.of(*target, None);
                 let (parts, sources) = (&preview.parts, &mut sources);
                 lower(parts, &resolved, *target, &capabilities, sources)
             }
-            // Nobody is asked (C-053).
+            // No model is called (C-053).
             false => Lowered::default(),
         };
-        for told in &lowered.diagnostics {
-            if !preview.diagnostics.contains(told) {
-                preview.diagnostics.push(told.clone());
+        for diagnostic in &lowered.diagnostics {
+            if !preview.diagnostics.contains(diagnostic) {
+                preview.diagnostics.push(diagnostic.clone());
             }
         }
         preview.lowered.push((*target, lowered));
@@ -110,8 +114,8 @@ struct PreviewStore<'a> {
 impl ContentStore for PreviewStore<'_> {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let mut bodies = self.bodies.iter();
-        let found = bodies.find(|body| body.content_id == content_id)?;
-        Some(found.bytes.clone())
+        let discovered = bodies.find(|body| body.content_id == content_id)?;
+        Some(discovered.bytes.clone())
     }
 
     fn staged(&mut self, _: &Part) -> Option<String> {

@@ -30,7 +30,7 @@ use crate::supervisor::Supervisor;
 /// The version of this host, as clients and operators see it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Told once, when connections are accepted.
+/// Called once, when connections are accepted.
 #[derive(Debug, Clone)]
 pub struct Ready {
     pub url: String,
@@ -38,7 +38,7 @@ pub struct Ready {
     pub version: &'static str,
 }
 
-/// Why a host could not start or go on; the operator hears it.
+/// Why a host could not start or go on; for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {address}: {source}; choose another with --listen")]

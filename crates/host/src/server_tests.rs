@@ -118,7 +118,7 @@ async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_told_to_stop_ends_without_an_error() {
+async fn a_host_that_is_stopped_ends_without_an_error() {
     let directory = tempfile::tempdir().unwrap();
     // In a task of its own, as programs that embed a host run it.
     let served = tokio::spawn(serve(config(&directory), |_| {}, std::future::ready(())));

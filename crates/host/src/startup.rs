@@ -40,7 +40,7 @@ impl Parts {
             agents,
             facts,
             staging,
-            // Before the blobs: its lock says that nobody else uses the directory.
+            // Before the blobs: its lock shows that no other process uses the directory.
             journal: open_journal(config)?,
             blobs: open_blobs(config)?,
         })

@@ -45,8 +45,8 @@ impl Supervisor {
         let task = tokio::spawn(async move {
             let _readiness = readiness;
             task.finish_boot(boot).await;
-            // Nobody waits for this if the host was told to stop meanwhile.
-            let _nobody_waits = report_booted.send(());
+            // The receiver is gone if the host was stopped meanwhile.
+            let _receiver_gone = report_booted.send(());
             task.run(stopped).await;
         });
         Self {
@@ -102,7 +102,7 @@ impl Supervisor {
         let stopped = async {
             let last = QueuedInput::Input(Input::Stopping);
             if self.queue.send(last).await.is_err() {
-                tracing::debug!("the kernel's task had ended before it was told to stop");
+                tracing::debug!("the kernel's task had ended before it was asked to stop");
             }
             self.stop.cancel();
             (&mut self.task).await
@@ -148,7 +148,7 @@ impl Drop for Readiness {
 
 fn explain_end(ended: Result<(), JoinError>) -> String {
     match ended.map_err(JoinError::try_into_panic) {
-        Ok(()) => "its task ended without being told to".to_owned(),
+        Ok(()) => "its task ended unexpectedly".to_owned(),
         Err(Ok(panic)) => format!("its task panicked: {}", panic_message(&*panic)),
         Err(Err(error)) => error.to_string(),
     }

@@ -1,4 +1,4 @@
-//! What an idle watcher costs. Alone in its process, so that nobody else's memory is counted.
+//! What an idle watcher costs. Alone in its process, so that only its own memory is counted.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -60,7 +60,7 @@ fn an_idle_watcher_holds_a_few_kilobytes() {
     admission.set_ready(true);
     runtime.spawn(serve(listener, admission, queue, CancellationToken::new()));
 
-    // Everyone has been written to and has been heard once, so that what a busy moment leaves behind is counted too.
+    // Everyone has received and sent one message, so that what a busy moment leaves behind is counted too.
     let mut watchers = Vec::new();
     let mut visit = || {
         let mut socket = connect(addr);

@@ -94,9 +94,11 @@ pub fn types_in(json: &[u8]) -> BTreeMap<Digest, String> {
             Value::Object(fields) => {
                 let text = |name: &str| fields.get(name).and_then(Value::as_str);
                 if let Some(digest) = text("uri").and_then(Digest::from_uri)
-                    && let Some(told) = text("contentType")
+                    && let Some(content_type) = text("contentType")
                 {
-                    types.entry(digest).or_insert_with(|| told.to_owned());
+                    types
+                        .entry(digest)
+                        .or_insert_with(|| content_type.to_owned());
                 }
                 fields.values().for_each(|value| collect(value, types));
             }
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mention_is_found_wherever_it_stands() {
+    fn every_mention_is_recognised_at_any_position() {
         let digest = Digest::from_hex(HEX).unwrap();
         let other = Digest::new([7; 32]);
         let json = serde_json::json!({
@@ -147,8 +149,8 @@ mod tests {
             "end": "ahp-content:/sha256/",
             "split": format!("ahp-content:/sha256/{}é", &HEX[1..]),
         });
-        let found = digests_in(json.to_string().as_bytes());
-        assert_eq!(found, BTreeSet::from([digest, other]));
+        let digests = digests_in(json.to_string().as_bytes());
+        assert_eq!(digests, BTreeSet::from([digest, other]));
         assert!(digests_in(b"\xff").is_empty());
     }
 
@@ -162,10 +164,10 @@ mod tests {
         ]});
         let json = json.to_string();
         let types = types_in(json.as_bytes());
-        let told = |digest| types.get(&digest).cloned();
-        assert_eq!(told(digest).as_deref(), Some("image/png"));
-        assert_eq!(told(other).as_deref(), Some("text/html"));
-        assert_eq!(told(Digest::new([3; 32])), None);
+        let content_type = |digest| types.get(&digest).cloned();
+        assert_eq!(content_type(digest).as_deref(), Some("image/png"));
+        assert_eq!(content_type(other).as_deref(), Some("text/html"));
+        assert_eq!(content_type(Digest::new([3; 32])), None);
         assert!(types_in(b"{").is_empty());
     }
 }

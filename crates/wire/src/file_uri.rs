@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_here_is_no_path() {
+    fn uris_without_a_local_path_are_refused() {
         for uri in [
             "/a",
             "file:a",

@@ -27,5 +27,5 @@ pub use time::Timestamp;
 pub use uri::ChannelUri;
 pub use version::{Generation, Version};
 
-/// A JSON object that keeps the order its fields came in.
+/// A JSON object that preserves the order of its fields.
 pub type Object = serde_json::Map<String, serde_json::Value>;

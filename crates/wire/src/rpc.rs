@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_message_is_answered_with_its_code() {
+    fn invalid_messages_are_answered_with_their_code() {
         let code = |text: &str| decode(text, 128).map_err(|bad| bad.error.code);
         assert_eq!(code("{"), Err(code::PARSE_ERROR));
         assert_eq!(code("[]"), Err(code::INVALID_REQUEST));

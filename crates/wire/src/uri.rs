@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_uri_is_refused() {
+    fn invalid_uris_are_refused() {
         assert_eq!(ChannelUri::parse(""), Err(UriError::NoScheme));
         assert_eq!(ChannelUri::parse("no-scheme"), Err(UriError::NoScheme));
         assert_eq!(ChannelUri::parse("1a:/x"), Err(UriError::NoScheme));

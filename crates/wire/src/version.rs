@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_would_do() {
+    fn a_refusal_lists_the_supported_versions() {
         let none = NegotiationError::None.to_rpc();
         assert_eq!(none.code, -32005);
         assert_eq!(

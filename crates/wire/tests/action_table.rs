@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use wire::ActionKind;
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+fn sources(directory: &Path, paths: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            sources(&path, found);
+            sources(&path, paths);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
+            paths.push(path);
         }
     }
 }

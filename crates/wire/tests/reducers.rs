@@ -275,7 +275,7 @@ fn generated_actions_of_every_kind_change_something() {
 }
 
 #[test]
-fn what_a_client_sends_beyond_the_types_survives() {
+fn unknown_fields_of_clients_survive() {
     let mut session = SessionState::from_value(json!({
         "provider": "p",
         "title": "t",
@@ -308,7 +308,7 @@ fn what_a_client_sends_beyond_the_types_survives() {
 }
 
 #[test]
-fn what_a_tool_call_has_beyond_the_types_survives_every_step() {
+fn unknown_fields_of_a_tool_call_survive_every_step() {
     let call = json!({
         "status": "streaming",
         "toolCallId": "c1",
@@ -364,7 +364,7 @@ fn what_a_tool_call_has_beyond_the_types_survives_every_step() {
 }
 
 #[test]
-fn a_turn_keeps_its_message_and_parts_through_error_and_resume() {
+fn a_turn_has_its_message_and_parts_after_error_and_resume() {
     let error =
         json!({"kind": "error", "error": {"errorType": "e", "message": "m"}, "resumable": true});
     let actions = [
@@ -433,7 +433,7 @@ fn a_delta_touches_its_part_and_no_other() {
 }
 
 #[test]
-fn what_is_already_so_changes_nothing() {
+fn an_action_without_effect_changes_nothing() {
     let message = json!({"text": "d", "origin": {"kind": "user"}});
     let mut chat = empty_chat();
     chat["draft"] = message.clone();
@@ -460,7 +460,7 @@ fn what_is_already_so_changes_nothing() {
 }
 
 #[test]
-fn only_a_failure_ends_a_call_that_needs_auth_and_nobody_reviews_it() {
+fn a_call_that_needs_auth_ends_only_by_failure_without_review() {
     let call = json!({
         "status": "auth-required",
         "toolCallId": "c1",

@@ -53,7 +53,7 @@ fn an_entry_without_one_has_none() {
 }
 
 #[test]
-fn a_later_entry_replaces_or_withdraws_it_and_keeps_its_place() {
+fn a_later_entry_replaces_or_withdraws_it_in_the_same_position() {
     let mut state = session(json!([entry("a", Some(json!(["tone"]))), entry("b", None)]));
     set(&mut state, &entry("a", Some(json!(["safety", "unknown"]))));
     assert_eq!(opted_in(&state, 0), wants(&["safety", "unknown"]));
@@ -71,7 +71,7 @@ fn it_goes_with_the_client_that_is_released() {
 }
 
 #[test]
-fn what_was_sent_is_what_others_see() {
+fn an_entry_is_seen_as_it_was_sent() {
     let mut state = session(json!([]));
     let mut sent = entry("a", Some(json!(["tone", "no-such-section"])));
     sent["_meta"] =

@@ -1,4 +1,4 @@
-//! A flag that stops long work whose result nobody waits for any more.
+//! A flag that stops long work whose caller is gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -63,7 +63,7 @@ pub(crate) struct Listing {
 }
 
 impl Workspace {
-    /// A directory that somebody named. It can be listed even if it is ignored itself; then only its own rules apply.
+    /// A directory that was named explicitly. It can be listed even if it is ignored itself; then only its own rules apply.
     pub(crate) fn directory(
         &self,
         path: &WorkspacePath,
@@ -120,7 +120,7 @@ impl Workspace {
         let entries = Dir::read_from(&open).and_then(|entries| read_entries(entries, path));
         let (mut entries, is_cut) = entries.map_err(failed)?;
         for entry in &mut entries {
-            // Some file systems tell the kind only when asked for it.
+            // Some file systems report the kind only when asked for it.
             if entry.kind == EntryKind::Other
                 && let Ok(stat) = Stat::of_entry(&open, &entry.name)
             {

@@ -99,7 +99,7 @@ pub enum FileError {
     InvalidPattern { reason: String },
     #[error("the glob {glob} cannot be used: {reason}")]
     InvalidGlob { glob: String, reason: String },
-    /// Whoever waited for the result is gone: nobody reads this.
+    /// The caller is gone: this is not read.
     #[error("cancelled")]
     Cancelled,
     #[error("{path} cannot be used: {}", std::io::Error::from(*errno))]

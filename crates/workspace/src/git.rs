@@ -1,5 +1,5 @@
 //! The state of git, read from its files. No command is run for it: one configured in a repository could be anybody's, and
-//! nobody has consented to anything yet.
+//! nothing has been consented to yet.
 
 use crate::Workspace;
 use crate::path::WorkspacePath;

@@ -21,7 +21,7 @@ pub struct Line {
 /// How a pass over lines went.
 #[derive(Debug)]
 pub struct LinesRead {
-    /// Lines before the first that was wanted; fewer than asked for if the file ends before it.
+    /// Lines before the first requested one; fewer than asked for if the file ends before it.
     pub skipped: usize,
     /// Absent if the file is too large to be read whole.
     pub receipt: Option<ReadReceipt>,
@@ -95,8 +95,8 @@ impl Line {
             any = true;
             let end = memchr::memchr(b'\n', available);
             let part = &available[..end.unwrap_or(available.len())];
-            let room = LINE_BYTES_MAX - self.bytes.len();
-            let (within, beyond) = part.split_at(part.len().min(room));
+            let space = LINE_BYTES_MAX - self.bytes.len();
+            let (within, beyond) = part.split_at(part.len().min(space));
             self.bytes.extend_from_slice(within);
             self.cut_bytes += beyond.len() as u64;
             let used = part.len() + usize::from(end.is_some());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_visited_from_the_first_wanted_until_the_visitor_breaks() {
+    fn lines_are_visited_from_the_requested_one_until_the_visitor_breaks() {
         let text = b"one\ntwo\r\n\nfour and more\nfive";
         check(text, 1, 0, &["one", "two\r", ""]);
         check(text, 4, 3, &["four and more", "five"]);

@@ -19,7 +19,7 @@ pub struct TreeLimits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     pub lines: Vec<String>,
-    /// There is more within the wanted depth.
+    /// There is more within the requested depth.
     pub is_cut: bool,
 }
 

@@ -149,11 +149,11 @@ fn shrink(
             picture = picture.thumbnail(side, side);
         }
         let mut smallest = u64::MAX;
-        for wanted in formats(&picture, format, limits) {
-            let bytes = encode(&picture, wanted)?;
+        for format_to_try in formats(&picture, format, limits) {
+            let bytes = encode(&picture, format_to_try)?;
             let size = bytes.len() as u64;
             if size <= bytes_max {
-                return Some((wanted.to_mime_type().to_owned(), bytes));
+                return Some((format_to_try.to_mime_type().to_owned(), bytes));
             }
             smallest = smallest.min(size);
         }
@@ -178,8 +178,8 @@ fn next_side(side: u32, size: u64, bytes_max: u64) -> u32 {
 /// What it may be encoded as, the preferred first: photographs stay JPEG, drawings keep their edges, and only what is
 /// opaque becomes JPEG.
 fn formats(picture: &DynamicImage, format: ImageFormat, limits: &ImageLimits) -> Vec<ImageFormat> {
-    let is_accepted = |wanted: &ImageFormat| {
-        let mime = wanted.to_mime_type();
+    let is_accepted = |format_to_try: &ImageFormat| {
+        let mime = format_to_try.to_mime_type();
         limits
             .mimes
             .iter()
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn fitted_pictures_are_cached_as_long_as_there_is_room() {
+    fn fitted_pictures_are_cached_up_to_a_bound() {
         let mut cache = FittedCache::new();
         let third = CACHE_BYTES_MAX / 3;
         for name in 0..3 {

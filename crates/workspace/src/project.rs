@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out() {
+    fn missing_files_are_left_out() {
         let reader = ProjectReader::default();
         let context = reader.read(&["file:///no/such/place".to_owned()]);
         assert_eq!(context.directories, ["/no/such/place"]);

@@ -55,7 +55,7 @@ pub(crate) struct Prefix {
 }
 
 impl Workspace {
-    /// Opens a regular file, with its metadata at that moment. Links are followed where somebody named the file, and not
+    /// Opens a regular file, with its metadata at that moment. Links are followed where the file was named explicitly, and not
     /// where a walk came across it.
     pub(crate) fn open_file(
         &self,

@@ -132,8 +132,8 @@ impl Replacement<'_> {
 }
 
 /// Where a text is, overlapping occurrences included: they are ambiguous as well.
-fn overlapping_offsets(text: &[u8], wanted: &[u8]) -> Vec<usize> {
-    let finder = memmem::Finder::new(wanted);
+fn overlapping_offsets(text: &[u8], needle: &[u8]) -> Vec<usize> {
+    let finder = memmem::Finder::new(needle);
     let mut offsets = Vec::new();
     let mut from = 0;
     while offsets.len() < OCCURRENCES_MAX
@@ -160,17 +160,17 @@ fn line_number(text: &[u8], at: usize) -> usize {
 }
 
 /// The numbers of the lines where these lines follow each other, white space aside.
-fn find_lines(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
-    if wanted.iter().all(|line| line.is_empty()) {
+fn find_lines(lines: &[&str], needle: &[&str]) -> Vec<usize> {
+    if needle.iter().all(|line| line.is_empty()) {
         return Vec::new();
     }
     let same = |window: &[&str]| {
         window
             .iter()
-            .zip(wanted)
+            .zip(needle)
             .all(|(line, old)| line.trim() == *old)
     };
-    let windows = lines.windows(wanted.len()).enumerate();
+    let windows = lines.windows(needle.len()).enumerate();
     windows
         .filter(|(_, window)| same(window))
         .map(|(at, _)| at + 1)
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_is_there_instead() {
+    fn an_error_names_the_cause_and_the_lines() {
         let text = "fn a() {\n    one();\n}\nfn b() {\n    two();\n}\n";
         let not_found = ReplacementError::NotFound;
         let ambiguous = |occurrences, lines: &[usize]| ReplacementError::Ambiguous {

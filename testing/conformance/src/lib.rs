@@ -1,4 +1,4 @@
-//! A real host on a real socket, for clients that somebody else wrote.
+//! A real host on a real socket, for published clients.
 
 pub mod native;
 

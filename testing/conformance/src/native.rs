@@ -84,7 +84,7 @@ impl NativeHarness {
         work_of(self.directory.path())
     }
 
-    /// Where the host keeps its things.
+    /// The host's data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
@@ -100,7 +100,7 @@ impl NativeHarness {
     /// Ann says something, the model answers with these, one a round; the turn once it is over.
     pub async fn talk(&mut self, text: &str, answers: impl IntoIterator<Item = Answer>) -> Value {
         self.model.answers(answers);
-        self.ann.says(text).await;
+        self.ann.sends_message(text).await;
         self.ann.turn_over().await
     }
 
@@ -110,7 +110,7 @@ impl NativeHarness {
         messages(&requests.last().expect("the model was asked").json())
     }
 
-    /// What the model was told of its calls in the last request, in order.
+    /// What the model got as results of its calls in the last request, in order.
     pub fn last_results(&self) -> Vec<String> {
         let messages = self.last_messages();
         let results = messages.iter().filter(|message| message["role"] == "tool");
@@ -121,10 +121,10 @@ impl NativeHarness {
 /// The messages of a request but the system's.
 pub fn messages(body: &Value) -> Vec<Value> {
     let messages = body["messages"].as_array().expect("messages");
-    let said = messages
+    let others = messages
         .iter()
         .filter(|message| message["role"] != "system");
-    said.cloned().collect()
+    others.cloned().collect()
 }
 
 fn text_of(message: &Value) -> String {
@@ -161,7 +161,7 @@ async fn start(directory: &Path, models: &[host::Model]) -> TestHost {
     .await
 }
 
-/// A client that keeps what it is told, and nothing else.
+/// A client that reduces what it receives, and nothing else.
 pub struct ChatClient {
     pub connection: Connection,
     pub chat: ChannelUri,
@@ -243,12 +243,12 @@ impl ChatClient {
     }
 
     /// Starts a turn; its id.
-    pub async fn says(&mut self, text: &str) -> String {
-        self.says_to(text, Value::Null).await
+    pub async fn sends_message(&mut self, text: &str) -> String {
+        self.sends_to_model(text, Value::Null).await
     }
 
     /// Starts a turn with a model of its choice.
-    pub async fn says_to(&mut self, text: &str, model: Value) -> String {
+    pub async fn sends_to_model(&mut self, text: &str, model: Value) -> String {
         let mut message = json!({"text": text, "origin": {"kind": "user"}});
         if !model.is_null() {
             message["model"] = model;
@@ -257,7 +257,7 @@ impl ChatClient {
     }
 
     /// Starts a turn with something attached.
-    pub async fn says_with(&mut self, text: &str, attachments: Value) -> String {
+    pub async fn sends_with_attachments(&mut self, text: &str, attachments: Value) -> String {
         let origin = json!({"kind": "user"});
         self.sends(json!({"text": text, "origin": origin, "attachments": attachments}))
             .await
@@ -315,7 +315,7 @@ impl ChatClient {
         }
         self.does(action).await;
         let id = call["toolCallId"].clone();
-        self.until("the decision is heard", move |chat| {
+        self.until("the decision arrives", move |chat| {
             let calls = calls_of(&chat["activeTurn"]);
             let mut calls = calls.iter();
             !calls.any(|call| call["toolCallId"] == id && waits(call))
@@ -323,7 +323,7 @@ impl ChatClient {
         .await;
     }
 
-    /// The call that waits for somebody's word.
+    /// The call that waits for a decision.
     pub async fn asked(&mut self) -> Value {
         let chat = self
             .until("a call asks", |chat| {
@@ -358,14 +358,14 @@ impl ChatClient {
         turns.last().expect("a turn").clone()
     }
 
-    /// Takes what comes until the chat is as wanted.
+    /// Takes what comes until the chat is as expected.
     pub async fn until(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         loop {
             let chat = self.sees();
             if is_so(&chat) {
                 return chat;
             }
-            self.hears(what, &chat).await;
+            self.wait_for_update(what, &chat).await;
         }
     }
 
@@ -375,7 +375,7 @@ impl ChatClient {
             if is_so(&state) {
                 return state;
             }
-            self.hears("the session changes", &state).await;
+            self.wait_for_update("the session changes", &state).await;
         }
     }
 
@@ -390,7 +390,7 @@ impl ChatClient {
         }
     }
 
-    async fn hears(&mut self, what: &str, now: &Value) {
+    async fn wait_for_update(&mut self, what: &str, now: &Value) {
         let envelope = self.next(what, now).await;
         assert!(envelope.rejection.is_none(), "{:?}", envelope.rejection);
         self.mirror.apply(&envelope);
@@ -398,12 +398,12 @@ impl ChatClient {
 
     async fn next(&mut self, what: &str, now: &Value) -> Envelope {
         loop {
-            let heard = timeout(DEADLINE, self.events.next()).await;
-            let heard =
-                heard.unwrap_or_else(|_| panic!("{what}: nothing more comes, and it is {now:#}"));
-            let heard = heard.expect("the connection lives");
-            if heard.method == "action" {
-                return Envelope::from_value(heard.params).expect("an envelope");
+            let update = timeout(DEADLINE, self.events.next()).await;
+            let update =
+                update.unwrap_or_else(|_| panic!("{what}: nothing more comes, and it is {now:#}"));
+            let update = update.expect("the connection lives");
+            if update.method == "action" {
+                return Envelope::from_value(update.params).expect("an envelope");
             }
         }
     }
@@ -450,11 +450,11 @@ pub fn bash(command: &str) -> Call {
 
 /// An answer without tool calls: the turn ends with it.
 pub fn ends() -> Answer {
-    Answer::says(["done"])
+    Answer::streams(["done"])
 }
 
-/// What was said in the parts of a kind.
-pub fn said_in(turn: &Value, kind: &str) -> Vec<String> {
+/// The texts of the parts of a kind.
+pub fn texts_in(turn: &Value, kind: &str) -> Vec<String> {
     let text = |part: &Value| part["content"].as_str().unwrap_or("").to_owned();
     parts_of(turn, kind).iter().map(text).collect()
 }

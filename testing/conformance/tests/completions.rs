@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 const SESSION: &str = "ahp-session:/completions";
 const ROOT: &str = "ahp-root://";
 
-struct Desk {
+struct Fixture {
     _host: TestHost,
     directory: tempfile::TempDir,
     client: Client,
     chat: String,
 }
 
-impl Desk {
+impl Fixture {
     /// A session in a directory with a file, a command and a skill.
     async fn set() -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -77,12 +77,12 @@ impl Desk {
         items.into_iter().map(|item| item.insert_text).collect()
     }
 
-    /// Asks until what is wanted is there: files and commands are looked for beside the answers.
-    async fn until(&self, text: &str, wanted: impl Fn(&[String]) -> bool) {
+    /// Asks until the expected items are there: files and commands are looked for beside the answers.
+    async fn until(&self, text: &str, condition: impl Fn(&[String]) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let inserted = self.inserted(text).await;
-            if wanted(&inserted) {
+            if condition(&inserted) {
                 return;
             }
             assert!(Instant::now() < deadline, "{inserted:?}");
@@ -107,8 +107,8 @@ fn write(root: &Path, path: &str, text: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() {
-    let desk = Desk::set().await;
-    let commands = desk.inserted("/").await;
+    let fixture = Fixture::set().await;
+    let commands = fixture.inserted("/").await;
     for command in [
         "/archive ",
         "/branch ",
@@ -119,7 +119,7 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
     ] {
         assert!(commands.contains(&command.to_owned()), "{commands:?}");
     }
-    let items = desk.ask("/rev").await.unwrap();
+    let items = fixture.ask("/rev").await.unwrap();
     let MessageAttachment::Simple(attachment) = &items[0].attachment else {
         panic!("{items:?}");
     };
@@ -132,38 +132,40 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
         json!(attachment.meta),
         json!({"compositor/part": {"type": "command", "id": "/review"}})
     );
-    desk.until("👍 @main", |inserted| inserted == ["@file:src/main.rs "])
+    fixture
+        .until("👍 @main", |inserted| inserted == ["@file:src/main.rs "])
         .await;
-    let items = desk.ask("👍 @main").await.unwrap();
+    let items = fixture.ask("👍 @main").await.unwrap();
     assert_eq!(
         (items[0].range_start, items[0].range_end),
         (Some(3), Some(8))
     );
-    assert_eq!(desk.inserted("@skill:").await, ["@skill:tables "]);
-    assert_eq!(desk.inserted("see /rev").await, Vec::<String>::new());
+    assert_eq!(fixture.inserted("@skill:").await, ["@skill:tables "]);
+    assert_eq!(fixture.inserted("see /rev").await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_edited_command_is_there_soon() {
-    let desk = Desk::set().await;
-    assert_eq!(desk.inserted("/deplo").await, Vec::<String>::new());
+    let fixture = Fixture::set().await;
+    assert_eq!(fixture.inserted("/deplo").await, Vec::<String>::new());
     write(
-        desk.directory.path(),
+        fixture.directory.path(),
         ".claude/commands/deploy.md",
         "Deploy.",
     );
-    desk.until("/deplo", |inserted| inserted == ["/deploy "])
+    fixture
+        .until("/deplo", |inserted| inserted == ["/deploy "])
         .await;
-    // While the host runs nobody is told of a directory that went away.
-    std::fs::remove_dir_all(desk.directory.path().join(".claude")).unwrap();
-    desk.until("/deplo", <[String]>::is_empty).await;
+    // While the host runs, a removed directory is not reported.
+    std::fs::remove_dir_all(fixture.directory.path().join(".claude")).unwrap();
+    fixture.until("/deplo", <[String]>::is_empty).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn h_241_what_makes_no_sense_is_refused_and_what_is_unknown_has_no_items() {
-    let desk = Desk::set().await;
+async fn h_241_invalid_requests_are_refused_and_unknown_kinds_have_no_items() {
+    let fixture = Fixture::set().await;
     let asked = |channel: &str, kind: &str, text: &str, offset: Value| json!({"channel": channel, "kind": kind, "text": text, "offset": offset});
-    let chat = desk.chat.as_str();
+    let chat = fixture.chat.as_str();
     for offset in [
         json!(2),
         json!(-1),
@@ -173,27 +175,32 @@ async fn h_241_what_makes_no_sense_is_refused_and_what_is_unknown_has_no_items()
         json!(u64::MAX),
     ] {
         assert_eq!(
-            desk.refused(asked(chat, "userMessage", "/", offset)).await,
+            fixture
+                .refused(asked(chat, "userMessage", "/", offset))
+                .await,
             -32602
         );
     }
     assert_eq!(
-        desk.refused(asked(ROOT, "userMessage", "/", json!(1)))
+        fixture
+            .refused(asked(ROOT, "userMessage", "/", json!(1)))
             .await,
         -32602
     );
     assert_eq!(
-        desk.refused(asked("ahp-session:/none", "userMessage", "/", json!(1)))
+        fixture
+            .refused(asked("ahp-session:/none", "userMessage", "/", json!(1)))
             .await,
         -32001
     );
     assert_eq!(
-        desk.refused(asked("ahp-chat:/none", "userMessage", "/", json!(1)))
+        fixture
+            .refused(asked("ahp-chat:/none", "userMessage", "/", json!(1)))
             .await,
         -32008
     );
     let request = async |params: Value| -> Value {
-        desk.client.request("completions", params).await.unwrap()
+        fixture.client.request("completions", params).await.unwrap()
     };
     let unknown = request(asked(chat, "somethingNew", "/", json!(1))).await;
     assert_eq!(unknown, json!({"items": []}));

@@ -52,7 +52,7 @@ async fn turn(client: &Client, chat: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_published_client_reads_what_was_moved_out_before_and_after_a_restart() {
+async fn the_published_client_reads_detached_content_before_and_after_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let long = "0123456789".repeat(20_000);
     let content = json!([{"type": "text", "text": long}]);
@@ -98,19 +98,22 @@ async fn the_published_client_reads_what_was_moved_out_before_and_after_a_restar
         (&picture["type"], &picture["sizeHint"]),
         (&json!("resource"), &json!(2_000_000))
     );
-    let found = read(&client, &picture["uri"]).await;
-    assert_eq!(found.encoding, ContentEncoding::Base64);
-    assert_eq!(found.content_type.as_deref(), Some("image/x-own"));
-    assert_eq!(STANDARD.decode(&found.data).unwrap(), body);
+    let content = read(&client, &picture["uri"]).await;
+    assert_eq!(content.encoding, ContentEncoding::Base64);
+    assert_eq!(content.content_type.as_deref(), Some("image/x-own"));
+    assert_eq!(STANDARD.decode(&content.data).unwrap(), body);
     let printed = &after["responseParts"][0]["toolCall"]["content"];
     assert_eq!(printed[0]["text"].as_str(), Some(&long[..4_096]));
-    let found = read(&client, &printed[1]["uri"]).await;
-    assert_eq!((found.encoding, found.data), (ContentEncoding::Utf8, long));
+    let content = read(&client, &printed[1]["uri"]).await;
+    assert_eq!(
+        (content.encoding, content.data),
+        (ContentEncoding::Utf8, long)
+    );
     let reference = &after["responseParts"][1];
     assert_eq!(reference["kind"], "contentRef");
-    let found = read(&client, &reference["uri"]).await;
+    let content = read(&client, &reference["uri"]).await;
     assert_eq!(
-        (found.data.as_str(), found.content_type.as_deref()),
+        (content.data.as_str(), content.content_type.as_deref()),
         ("by reference", Some("text/x-own"))
     );
     client.shutdown().await;

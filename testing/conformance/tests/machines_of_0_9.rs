@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 const SESSION: &str = "scripted:/machines";
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn script() -> Value {
     json!({"scenes": [
@@ -108,7 +108,7 @@ impl Follower {
             .unwrap();
     }
 
-    async fn says(&self, turn: &str, text: &str) {
+    async fn sends_message(&self, turn: &str, text: &str) {
         let action = json!({"type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00.000Z",
             "message": {"text": text, "origin": {"kind": "user"}}});
         self.does(&self.first(), action).await;
@@ -138,7 +138,7 @@ impl Follower {
                 }
             }
         };
-        if timeout(PATIENCE, wait).await.is_err() {
+        if timeout(DEADLINE, wait).await.is_err() {
             panic!(
                 "waited in vain until {what}: {:?} {:?}",
                 self.session, self.chats
@@ -171,7 +171,7 @@ impl Follower {
         fresh.client.shutdown().await;
         let comparable = |mut chat: ChatState| {
             chat.title.clear(); // H-150
-            chat.status &= 31; // a chat's flags are not told to this generation (G-23)
+            chat.status &= 31; // a chat's flags are not sent to this generation (G-23)
             chat
         };
         let same = |me: &Self| {
@@ -209,7 +209,7 @@ async fn every_step_of_a_turn_is_followed() {
         json!({"type": "session/activeClientSet", "activeClient": entry}),
     )
     .await;
-    ann.says("t1", "tools").await;
+    ann.sends_message("t1", "tools").await;
     let call = ann.until_waiting("pending-confirmation").await;
     ann.agrees(&host, "the question").await;
     let edited = json!({"approved": true, "confirmed": "user-action", "editedToolInput": "edited"});
@@ -267,13 +267,13 @@ async fn queues_cuts_and_forks_are_followed() {
     let mut ann = Follower::joins(&host, "ann").await;
     let chat = ann.first();
     for turn in ["t1", "t2", "t3"] {
-        ann.says(turn, "hello").await;
+        ann.sends_message(turn, "hello").await;
         ann.until("it is done", |ann| {
             ann.chat().turns.last().is_some_and(|last| last.id == turn)
         })
         .await;
     }
-    ann.says("t4", "hang").await;
+    ann.sends_message("t4", "hang").await;
     for id in ["z", "y", "a"] {
         let set = json!({"type": "chat/pendingMessageSet", "kind": "queued", "id": id,
             "message": {"text": id, "origin": {"kind": "user"}}});

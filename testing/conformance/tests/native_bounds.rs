@@ -1,25 +1,25 @@
 //! The native agent at its edges: long outputs, endless circles, several chats at once, strange places.
 
 use conformance::native::{
-    ChatClient, NativeHarness, SESSION, bash, calls_of, ends, error_of, messages, said_in,
-    script_of,
+    ChatClient, NativeHarness, SESSION, bash, calls_of, ends, error_of, messages, script_of,
+    texts_in,
 };
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
 #[tokio::test]
-async fn a_long_output_is_told_in_part_and_kept_whole() {
+async fn a_long_output_is_sent_in_part_and_stored_whole() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let answers = [Answer::calls([bash("seq 1 100000")]), ends()];
     let turn = harness.talk("count", answers).await;
-    let told = harness.last_results().remove(0);
+    let output = harness.last_results().remove(0);
     assert!(
-        told.len() < 64 * 1_024,
+        output.len() < 64 * 1_024,
         "{} bytes for the model",
-        told.len()
+        output.len()
     );
-    assert!(told.contains("100000"), "the end is there");
+    assert!(output.contains("100000"), "the end is there");
     let call = &calls_of(&turn)[0];
     let content = call["content"].as_array().unwrap();
     let whole = content.iter().find(|block| block["type"] == "resource");
@@ -30,8 +30,8 @@ async fn a_long_output_is_told_in_part_and_kept_whole() {
     harness.talk("again", [ends()]).await;
     let again = harness.last_results().remove(0);
     assert_eq!(
-        again, told,
-        "later turns hold what the model was told, no more"
+        again, output,
+        "later turns hold what the model got, no more"
     );
 }
 
@@ -74,7 +74,7 @@ async fn edits_of_one_round_are_made_one_after_the_other() {
         .map(|call| call["success"].clone())
         .collect();
     let text = harness.read("a.txt");
-    // Whatever is said to have worked is in the file, and nothing else is.
+    // Whatever was reported as done is in the file, and nothing else is.
     for (made, success) in [("1", &success[0]), ("2", &success[1]), ("3", &success[2])] {
         assert_eq!(text.contains(made), *success == true, "{text} {success:?}");
     }
@@ -82,7 +82,7 @@ async fn edits_of_one_round_are_made_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn what_is_approved_in_two_chats_at_once_is_approved_in_both() {
+async fn approvals_in_two_chats_at_once_count_in_both() {
     let mut harness = NativeHarness::start().await;
     let mut bob = ChatClient::arrives(harness.host(), "bob").await;
     let params = json!({"channel": SESSION, "chat": "ahp-chat:/second"});
@@ -96,8 +96,8 @@ async fn what_is_approved_in_two_chats_at_once_is_approved_in_both() {
         .model
         .answers_to("from bob", [Answer::calls([bash(two)])]);
     harness.model.answers([ends(), ends()]);
-    harness.ann.says("from ann").await;
-    bob.says("from bob").await;
+    harness.ann.sends_message("from ann").await;
+    bob.sends_message("from bob").await;
     // Both ask before anything is remembered.
     harness.ann.asked().await;
     bob.asked().await;
@@ -124,7 +124,7 @@ async fn a_stream_cut_in_the_middle_of_a_call_runs_nothing_of_it() {
     let begins = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
         "function": {"name": "bash", "arguments": "{\"command\": \"touch made"}}]});
     let turn = harness
-        .talk("go", [Answer::says(["So:"]).delta(&begins).cuts()])
+        .talk("go", [Answer::streams(["So:"]).delta(&begins).cuts()])
         .await;
     assert_eq!(error_of(&turn)["resumable"], true);
     assert!(!harness.work().join("made").exists());
@@ -150,18 +150,18 @@ async fn settings_of_a_message_reach_the_model_and_strange_ones_do_not() {
     .await;
     harness.model.answers([ends()]);
     let model = json!({"id": "echo", "config": {"temperature": 0.5}});
-    harness.ann.says_to("hi", model).await;
+    harness.ann.sends_to_model("hi", model).await;
     harness.ann.turn_over().await;
     assert_eq!(harness.model.requests()[0].json()["temperature"], 0.5);
     let model = json!({"id": "echo", "config": {"temperature": "hot"}});
-    harness.ann.says_to("hi", model).await;
+    harness.ann.sends_to_model("hi", model).await;
     let reason = harness.ann.refused().await;
     assert!(reason.contains("`temperature`"), "{reason}");
     harness.model.answers([ends()]);
     let strange =
         json!({"messages": [], "model": "other", "logit_bias": {"1": 100}, "max_tokens": 1});
     let model = json!({"id": "echo", "config": strange});
-    harness.ann.says_to("hi", model).await;
+    harness.ann.sends_to_model("hi", model).await;
     harness.ann.turn_over().await;
     let body = harness.model.requests()[1].json();
     assert_eq!((&body["model"], messages(&body).len()), (&json!("echo"), 3));
@@ -172,15 +172,15 @@ async fn settings_of_a_message_reach_the_model_and_strange_ones_do_not() {
 }
 
 #[tokio::test]
-async fn a_working_directory_that_is_gone_is_an_error_with_words() {
+async fn a_missing_working_directory_is_an_error_with_a_message() {
     let mut harness = NativeHarness::start().await;
     std::fs::remove_dir_all(harness.work()).unwrap();
     let list = Call::new("l", "list", &json!({}));
     harness.model.answers([Answer::calls([list]), ends()]);
-    harness.ann.says("look").await;
+    harness.ann.sends_message("look").await;
     let turn = harness.ann.turn_over().await;
-    let told = turn.to_string();
-    assert!(told.contains("work"), "{turn:#}");
+    let output = turn.to_string();
+    assert!(output.contains("work"), "{turn:#}");
     assert!(
         turn["state"] == "error" || calls_of(&turn)[0]["success"] == false,
         "{turn:#}"
@@ -196,7 +196,7 @@ async fn a_second_person_decides_for_the_first_and_both_see_the_same() {
     harness
         .model
         .answers([Answer::calls([bash("echo hi")]), ends()]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     bob.decides(json!({})).await;
     let turn = harness.ann.turn_over().await;
     let same = bob
@@ -208,7 +208,7 @@ async fn a_second_person_decides_for_the_first_and_both_see_the_same() {
 }
 
 #[tokio::test]
-async fn input_is_told_while_it_streams_also_if_it_is_long_and_split_badly() {
+async fn tool_input_is_streamed_also_if_it_is_long_and_split_badly() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let content = "äöü€🦀\"\\\n".repeat(500);
     let gate = Gate::new();
@@ -219,7 +219,7 @@ async fn input_is_told_while_it_streams_also_if_it_is_long_and_split_badly() {
     );
     let answer = Answer::calls([write]).split_at_every_byte().waits(&gate);
     harness.model.answers([answer, ends()]);
-    harness.ann.says("write").await;
+    harness.ann.sends_message("write").await;
     gate.reached().await;
     gate.open();
     harness.ann.turn_over().await;
@@ -230,11 +230,11 @@ async fn input_is_told_while_it_streams_also_if_it_is_long_and_split_badly() {
 async fn text_around_calls_stays_where_it_was() {
     let mut harness = NativeHarness::start().await;
     let list = || Call::new("l", "list", &json!({}));
-    let answer = Answer::says(["before"])
+    let answer = Answer::streams(["before"])
         .then_calls([list()])
-        .then_says(["after"]);
+        .then_streams(["after"]);
     let turn = harness.talk("go", [answer, ends()]).await;
-    assert_eq!(said_in(&turn, "markdown"), ["before", "after", "done"]);
+    assert_eq!(texts_in(&turn, "markdown"), ["before", "after", "done"]);
     let second = messages(&harness.model.requests()[1].json());
     assert_eq!(second[1]["content"], "beforeafter");
     harness.talk("again", [ends()]).await;

@@ -24,7 +24,7 @@ fn statuses(turn: &Value) -> Vec<String> {
     calls.iter().map(status).collect()
 }
 
-/// Lets the model make a call that nobody is asked about; the turn.
+/// Lets the model make a call that needs no consent; the turn.
 async fn unasked(harness: &mut NativeHarness, call: Call) -> Value {
     harness
         .talk("unasked", [Answer::calls([call]), ends()])
@@ -34,7 +34,7 @@ async fn unasked(harness: &mut NativeHarness, call: Call) -> Value {
 /// Lets the model make a call that is asked about, and approves it; the turn.
 async fn approved(harness: &mut NativeHarness, call: Call, more: Value) -> Value {
     harness.model.answers([Answer::calls([call]), ends()]);
-    harness.ann.says("asked").await;
+    harness.ann.sends_message("asked").await;
     harness.ann.decides(more).await;
     harness.ann.turn_over().await
 }
@@ -52,7 +52,7 @@ async fn sets_permissions(harness: &mut NativeHarness, mode: &str) {
 }
 
 #[tokio::test]
-async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
+async fn an_edit_is_previewed_and_made_when_approved() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\ntwo\n");
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
@@ -61,7 +61,7 @@ async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
         Answer::calls([edit("a.txt", "two", "2")]),
         ends(),
     ]);
-    harness.ann.says("change it").await;
+    harness.ann.sends_message("change it").await;
     let asked = harness.ann.asked().await;
     let kinds: Vec<[&Value; 2]> = asked["options"]
         .as_array()
@@ -112,7 +112,7 @@ async fn an_edit_shows_what_it_would_do_and_does_it_when_allowed() {
     harness
         .model
         .answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
-    harness.ann.says("again").await;
+    harness.ann.sends_message("again").await;
     harness
         .ann
         .decides(json!({"approved": false, "reason": "denied"}))
@@ -135,7 +135,7 @@ async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_bu
         harness
             .model
             .answers([Answer::calls([bash(other)]), ends()]);
-        harness.ann.says(other).await;
+        harness.ann.sends_message(other).await;
         harness
             .ann
             .decides(json!({"approved": false, "reason": "denied"}))
@@ -152,18 +152,18 @@ async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_bu
     harness
         .model
         .answers([Answer::calls([bash("echo one")]), ends()]);
-    harness.ann.says("elsewhere").await;
+    harness.ann.sends_message("elsewhere").await;
     harness.ann.decides(json!({})).await;
     harness.ann.turn_over().await;
 }
 
 #[tokio::test]
-async fn a_denial_reaches_the_model_with_what_to_do_instead() {
+async fn a_denial_reaches_the_model_with_its_suggestion() {
     let mut harness = NativeHarness::start().await;
     harness
         .model
         .answers([Answer::calls([bash("rm -r .")]), ends()]);
-    harness.ann.says("tidy up").await;
+    harness.ann.sends_message("tidy up").await;
     let suggestion = json!({"text": "use git clean -n", "origin": {"kind": "user"}});
     let denial = json!({"approved": false, "reason": "denied", "selectedOptionId": "deny", "userSuggestion": suggestion});
     harness.ann.decides(denial).await;
@@ -186,7 +186,7 @@ async fn a_denial_reaches_the_model_with_what_to_do_instead() {
 }
 
 #[tokio::test]
-async fn what_was_edited_is_what_runs() {
+async fn the_edited_input_is_what_runs() {
     let mut harness = NativeHarness::start().await;
     let edited = json!({"command": "echo mine > made.txt; cat made.txt"}).to_string();
     let turn = approved(
@@ -226,7 +226,7 @@ async fn who_edits_a_command_and_approves_it_for_the_session_approved_the_edited
     harness
         .model
         .answers([Answer::calls([bash("touch harm.txt")]), ends()]);
-    harness.ann.says("the first again").await;
+    harness.ann.sends_message("the first again").await;
     harness
         .ann
         .decides(json!({"approved": false, "reason": "denied"}))
@@ -250,7 +250,7 @@ async fn a_file_that_changed_while_its_edit_was_asked_about_is_not_overwritten()
     harness
         .model
         .answers([Answer::calls([read]), Answer::calls([write]), ends()]);
-    harness.ann.says("write it").await;
+    harness.ann.sends_message("write it").await;
     let asked = harness.ann.asked().await;
     harness.write("a.txt", "mine, meanwhile\n");
     harness.ann.decides_about(&asked, json!({})).await;
@@ -299,7 +299,7 @@ async fn read_only_reads_and_refuses_the_rest_without_asking() {
 }
 
 #[tokio::test]
-async fn the_mode_can_be_changed_in_mid_session_and_is_kept() {
+async fn the_mode_can_be_changed_during_a_session_and_is_stored() {
     let mut harness = NativeHarness::start().await;
     sets_permissions(&mut harness, "full-access").await;
     let turn = unasked(&mut harness, bash("touch free.txt")).await;
@@ -326,13 +326,13 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
         Answer::calls([bash("touch third")]).waits(&gates[1]),
         ends(),
     ]);
-    harness.ann.says("all of them").await;
+    harness.ann.sends_message("all of them").await;
     gates[0].reached().await;
     sets_permissions(&mut harness, "read-only").await;
     gates[0].open();
     gates[1].reached().await;
     let system = harness.model.requests()[2].json()["messages"][0].to_string();
-    assert!(system.contains("read only"), "the model is told: {system}");
+    assert!(system.contains("read only"), "the prompt says so: {system}");
     sets_permissions(&mut harness, "ask").await;
     gates[1].open();
     harness.ann.decides(json!({})).await;
@@ -353,12 +353,12 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_a_session_became_read_only_is_not_done_after() {
+async fn a_call_asked_before_a_session_became_read_only_is_not_run() {
     let mut harness = NativeHarness::start().await;
     harness
         .model
         .answers([Answer::calls([bash("touch made")]), ends()]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     let asked = harness.ann.asked().await;
     sets_permissions(&mut harness, "read-only").await;
     harness.ann.decides_about(&asked, json!({})).await;
@@ -380,7 +380,7 @@ async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time(
         Call::new("y", "bash", &json!({"command": "touch made"})),
     ];
     harness.model.answers([Answer::calls(calls), ends()]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     harness
         .ann
         .until("the first runs", |chat| {
@@ -411,7 +411,7 @@ async fn two_edits_of_one_file_that_were_both_approved_are_both_made() {
         };
         let calls = [edits("x", "one", "1"), edits("y", "two", "2")];
         harness.model.answers([Answer::calls(calls), ends()]);
-        harness.ann.says("both").await;
+        harness.ann.sends_message("both").await;
         let chat = harness.ann.until("both ask", both_ask).await;
         let both = calls_of(&chat["activeTurn"]);
         for index in order {
@@ -429,7 +429,7 @@ async fn two_edits_of_one_file_that_were_both_approved_are_both_made() {
 }
 
 #[tokio::test]
-async fn edits_that_collide_are_made_once_and_the_model_is_told_why() {
+async fn colliding_edits_are_made_once_and_the_model_gets_the_reason() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     let edits = |id: &str, new: &str| {
@@ -439,7 +439,7 @@ async fn edits_that_collide_are_made_once_and_the_model_is_told_why() {
     // The last one is the first once more, word for word.
     let calls = [edits("x", "1"), edits("y", "eins"), edits("z", "1")];
     harness.model.answers([Answer::calls(calls), ends()]);
-    harness.ann.says("all").await;
+    harness.ann.sends_message("all").await;
     let chat = harness.ann.until("all ask", |chat| asking(chat) == 3).await;
     for call in calls_of(&chat["activeTurn"]) {
         harness.ann.decides_about(&call, json!({})).await;
@@ -453,7 +453,7 @@ async fn edits_that_collide_are_made_once_and_the_model_is_told_why() {
     }
 }
 
-/// How many calls wait for somebody's word.
+/// How many calls wait for a decision.
 fn asking(chat: &Value) -> usize {
     let calls = calls_of(&chat["activeTurn"]);
     let waits = |call: &&Value| call["status"] == "pending-confirmation";
@@ -472,7 +472,7 @@ async fn calls_that_ask_at_the_same_time_are_decided_one_by_one() {
         Call::new("y", "bash", &json!({"command": "touch y"})),
     ];
     harness.model.answers([Answer::calls(calls), ends()]);
-    harness.ann.says("both").await;
+    harness.ann.sends_message("both").await;
     harness.ann.until("both ask", both_ask).await;
     let both = calls_of(&harness.ann.sees()["activeTurn"]);
     harness.ann.decides_about(&both[1], json!({})).await;

@@ -1,21 +1,21 @@
 //! A whole conversation with the native agent: what the model is sent, and what people see of its answers.
 
 use conformance::native::{
-    NativeHarness, SESSION, calls_of, messages, parts_of, said_in, script_of,
+    NativeHarness, SESSION, calls_of, messages, parts_of, script_of, texts_in,
 };
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
 #[tokio::test]
-async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() {
+async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     harness.write("b.txt", "two\n");
     let gate = Gate::new();
     harness.model.answers([
         Answer::thinks(["hm", "m"])
-            .then_says(["Let me ", "look."])
+            .then_streams(["Let me ", "look."])
             .then_calls([
                 Call::new("call_a", "read", &json!({"path": "a.txt"})),
                 Call::new("call_b", "read", &json!({"path": "b.txt"})),
@@ -23,9 +23,9 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
             .waits(&gate)
             .split_at_every_byte()
             .with_usage(100, 20),
-        Answer::says(["One and ", "two."]).with_usage(150, 7),
+        Answer::streams(["One and ", "two."]).with_usage(150, 7),
     ]);
-    harness.ann.says("What is in the files?").await;
+    harness.ann.sends_message("What is in the files?").await;
     gate.reached().await;
     // All of it is there before the answer is over: the input too.
     let chat = harness
@@ -40,8 +40,8 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
         })
         .await;
     let turn = &chat["activeTurn"];
-    assert_eq!(said_in(turn, "reasoning"), ["hmm"]);
-    assert_eq!(said_in(turn, "markdown"), ["Let me look."]);
+    assert_eq!(texts_in(turn, "reasoning"), ["hmm"]);
+    assert_eq!(texts_in(turn, "markdown"), ["Let me look."]);
     assert!(
         calls_of(turn)
             .iter()
@@ -50,7 +50,10 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
     gate.open();
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete");
-    assert_eq!(said_in(&turn, "markdown"), ["Let me look.", "One and two."]);
+    assert_eq!(
+        texts_in(&turn, "markdown"),
+        ["Let me look.", "One and two."]
+    );
     let kinds: Vec<&Value> = turn["responseParts"]
         .as_array()
         .unwrap()
@@ -134,16 +137,16 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
 async fn a_session_is_named_after_its_first_message() {
     let mut harness = NativeHarness::start().await;
     harness
-        .talk("\n  Fix the tests \nplease", [Answer::says(["ok"])])
+        .talk("\n  Fix the tests \nplease", [Answer::streams(["ok"])])
         .await;
     let titled = |state: &Value| state["title"] == "Fix the tests";
     harness.ann.until_session(SESSION, titled).await;
-    harness.talk("another", [Answer::says(["ok"])]).await;
+    harness.talk("another", [Answer::streams(["ok"])]).await;
     assert!(titled(&harness.ann.sees_session(SESSION)));
 }
 
 #[tokio::test]
-async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
+async fn steering_is_taken_between_rounds_and_queued_messages_come_after() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     let gate = Gate::new();
@@ -151,10 +154,10 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
     harness.model.answers([
         Answer::calls([read()]).waits(&gate),
         Answer::calls([read()]),
-        Answer::says(["done"]),
-        Answer::says(["and this"]),
+        Answer::streams(["done"]),
+        Answer::streams(["and this"]),
     ]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     gate.reached().await;
     harness.ann.leaves_word("queued", "q", "then that").await;
     harness.ann.leaves_word("steering", "s", "no, left").await;
@@ -210,19 +213,25 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
 #[tokio::test]
 async fn a_message_may_name_its_model_but_no_strange_one() {
     let mut harness = NativeHarness::start().await;
-    harness.ann.says_to("hi", json!({"id": "gpt-9"})).await;
+    harness
+        .ann
+        .sends_to_model("hi", json!({"id": "gpt-9"}))
+        .await;
     let reason = harness.ann.refused().await;
     assert!(reason.contains("no model with this id"), "{reason}");
     assert_eq!(harness.model.requests().len(), 0);
-    harness.model.answers([Answer::says(["hello"])]);
-    harness.ann.says_to("hi", json!({"id": "echo"})).await;
+    harness.model.answers([Answer::streams(["hello"])]);
+    harness
+        .ann
+        .sends_to_model("hi", json!({"id": "echo"}))
+        .await;
     let turn = harness.ann.turn_over().await;
-    assert_eq!(said_in(&turn, "markdown"), ["hello"]);
+    assert_eq!(texts_in(&turn, "markdown"), ["hello"]);
     assert_eq!(turn["message"]["model"]["id"], "echo");
 }
 
 #[tokio::test]
-async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_recorded() {
+async fn settings_of_a_message_are_checked_and_only_used_ones_are_recorded() {
     let mut harness = NativeHarness::start_with_model(json!({}), |model| {
         model.settings = Some(json!({
             "temperature": {"type": "number", "minimum": 0, "maximum": 2},
@@ -239,15 +248,15 @@ async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_reco
         (json!({"effort": "some"}), "`effort` must be one of"),
     ] {
         let model = json!({"id": "echo", "config": bad});
-        harness.ann.says_to("hi", model).await;
+        harness.ann.sends_to_model("hi", model).await;
         let reason = harness.ann.refused().await;
         assert!(reason.contains(why), "{reason}");
     }
     assert_eq!(harness.model.requests().len(), 0);
-    harness.model.answers([Answer::says(["hello"])]);
-    let told = json!({"temperature": 0.5, "seed": 7, "effort": "low"});
-    let model = json!({"id": "echo", "config": told});
-    harness.ann.says_to("hi", model).await;
+    harness.model.answers([Answer::streams(["hello"])]);
+    let settings = json!({"temperature": 0.5, "seed": 7, "effort": "low"});
+    let model = json!({"id": "echo", "config": settings});
+    harness.ann.sends_to_model("hi", model).await;
     let turn = harness.ann.turn_over().await;
     let used = json!({"temperature": 0.5, "effort": "low"});
     assert_eq!(turn["message"]["model"]["config"], used);
@@ -259,7 +268,7 @@ async fn what_a_message_tells_its_model_is_checked_and_only_what_is_used_is_reco
 }
 
 #[tokio::test]
-async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
+async fn a_model_without_tools_is_offered_none() {
     let mut harness = NativeHarness::start_with_model(json!({}), |model| {
         model.tools = Some(false);
         model.output_tokens = Some(77);
@@ -269,7 +278,7 @@ async fn a_model_without_tools_is_told_of_none_and_of_its_bounds() {
             .insert("x-team".to_owned(), "green".to_owned());
     })
     .await;
-    let answer = Answer::says(["cut"]).finishes("length").without_usage();
+    let answer = Answer::streams(["cut"]).finishes("length").without_usage();
     let turn = harness.talk("hi", [answer]).await;
     let requests = harness.model.requests();
     let body = requests[0].json();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use conformance::native::{NativeHarness, bash, calls_of, error_of, said_in, script_of};
+use conformance::native::{NativeHarness, bash, calls_of, error_of, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
@@ -12,7 +12,7 @@ fn read(path: &str) -> Call {
     Call::new("call_read", "read", &json!({"path": path}))
 }
 
-/// Three processes of three generations, one of them in a group of its own; they tell their ids.
+/// Three processes of three generations, one of them in a group of its own; they print their ids.
 const TREE: &str = "sleep 1000 & echo pid:$!; set -m; sleep 1001 & echo pid:$!; set +m; \
                     (sh -c 'echo pid:$$; sleep 1002; true') & echo ready; wait";
 
@@ -23,7 +23,7 @@ fn pids(text: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// A dead process nobody has asked about yet is dead.
+/// A zombie counts as dead.
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     stat.is_ok_and(|stat| {
@@ -45,7 +45,7 @@ async fn all_die(pids: &[String]) {
 }
 
 /// What a call shows while it runs.
-fn shown(chat: &Value) -> String {
+fn texts(chat: &Value) -> String {
     let calls = calls_of(&chat["activeTurn"]);
     let content = calls.first().map(|call| call["content"].clone());
     let text = content.unwrap_or_default()[0]["text"].clone();
@@ -56,23 +56,23 @@ fn shown(chat: &Value) -> String {
 async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     harness.model.answers([Answer::calls([bash(TREE)])]);
-    harness.ann.says("run").await;
+    harness.ann.sends_message("run").await;
     let chat = harness
         .ann
         .until("the command runs", |chat| {
-            let text = shown(chat);
+            let text = texts(chat);
             text.contains("ready") && pids(&text).len() == 3
         })
         .await;
-    let pids = pids(&shown(&chat));
+    let pids = pids(&texts(&chat));
     assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
     harness.ann.cancels().await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "cancelled");
     assert_eq!(calls_of(&turn)[0]["status"], "cancelled");
     all_die(&pids).await;
-    assert_eq!(harness.model.requests().len(), 1, "nobody asks on");
-    harness.talk("and now?", [Answer::says(["ok"])]).await;
+    assert_eq!(harness.model.requests().len(), 1, "no further request");
+    harness.talk("and now?", [Answer::streams(["ok"])]).await;
     let sent = script_of(&harness.last_messages()).replace(TREE, "TREE");
     expect![[r#"
         user: run
@@ -86,8 +86,8 @@ async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
 #[tokio::test]
 async fn a_cancel_in_mid_stream_aborts_the_request() {
     let mut harness = NativeHarness::start().await;
-    harness.model.answers([Answer::says_forever("la ")]);
-    harness.ann.says("sing").await;
+    harness.model.answers([Answer::streams_forever("la ")]);
+    harness.ann.sends_message("sing").await;
     harness
         .ann
         .until("it sings", |chat| {
@@ -106,8 +106,8 @@ async fn a_cancel_before_the_first_word_aborts_the_request() {
     let never = Gate::new();
     harness
         .model
-        .answers([Answer::says(["x"]).begins_after(&never)]);
-    harness.ann.says("hello?").await;
+        .answers([Answer::streams(["x"]).begins_after(&never)]);
+    harness.ann.sends_message("hello?").await;
     harness.model.asked(1).await;
     harness
         .ann
@@ -122,7 +122,7 @@ async fn a_cancel_before_the_first_word_aborts_the_request() {
 async fn a_cancel_while_a_call_asks_runs_nothing() {
     let mut harness = NativeHarness::start().await;
     harness.model.answers([Answer::calls([bash("touch made")])]);
-    harness.ann.says("run").await;
+    harness.ann.sends_message("run").await;
     harness.ann.asked().await;
     harness.ann.cancels().await;
     let turn = harness.ann.turn_over().await;
@@ -138,19 +138,19 @@ async fn a_cancel_while_a_call_asks_runs_nothing() {
 async fn a_truncate_of_a_running_turn_stops_it_like_a_cancel() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     harness.model.answers([Answer::calls([bash(TREE)])]);
-    harness.ann.says("run").await;
+    harness.ann.sends_message("run").await;
     let chat = harness
         .ann
-        .until("the command runs", |chat| pids(&shown(chat)).len() == 3)
+        .until("the command runs", |chat| pids(&texts(chat)).len() == 3)
         .await;
-    let pids = pids(&shown(&chat));
+    let pids = pids(&texts(&chat));
     harness.ann.does(json!({"type": "chat/truncated"})).await;
     harness
         .ann
         .until("nothing is left", |chat| chat["activeTurn"].is_null())
         .await;
     all_die(&pids).await;
-    harness.talk("anew", [Answer::says(["ok"])]).await;
+    harness.talk("anew", [Answer::streams(["ok"])]).await;
     expect![[r#"
         user: anew
     "#]]
@@ -165,10 +165,10 @@ async fn a_stream_that_breaks_off_is_resumed_where_it_stopped() {
     let answers = [
         Answer::calls([read("a.txt")]).waits(&gate),
         Answer::calls([read("a.txt")]),
-        Answer::says(["The file ", "says"]).cuts(),
+        Answer::streams(["The file ", "says"]).cuts(),
     ];
     harness.model.answers(answers);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     gate.reached().await;
     harness.ann.leaves_word("steering", "s", "in German").await;
     harness
@@ -179,10 +179,10 @@ async fn a_stream_that_breaks_off_is_resumed_where_it_stopped() {
     let turn = harness.ann.turn_over().await;
     let error = error_of(&turn);
     assert_eq!(error["resumable"], true, "{error:#}");
-    assert_eq!(said_in(&turn, "markdown"), ["The file says"]);
+    assert_eq!(texts_in(&turn, "markdown"), ["The file says"]);
     harness.model.answers([
-        Answer::says([" eins."]).then_calls([read("a.txt")]),
-        Answer::says(["Done."]),
+        Answer::streams([" eins."]).then_calls([read("a.txt")]),
+        Answer::streams(["Done."]),
     ]);
     harness.ann.resumes(&turn).await;
     harness
@@ -228,10 +228,10 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     harness.write("a.txt", "one\n");
     harness.model.answers([
-        Answer::says(["First."]).then_calls([read("a.txt")]),
+        Answer::streams(["First."]).then_calls([read("a.txt")]),
         Answer::calls([bash(TREE)]),
     ]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     let chat = harness
         .ann
         .until("the command runs", |chat| {
@@ -250,7 +250,7 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
     let chat = harness.ann.sees();
     let turn = chat["turns"][0].clone();
     assert_eq!(error_of(&turn)["resumable"], true);
-    harness.model.answers([Answer::says(["Again."])]);
+    harness.model.answers([Answer::streams(["Again."])]);
     harness.ann.resumes(&turn).await;
     harness
         .ann
@@ -272,7 +272,7 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
 async fn a_turn_that_dies_while_it_asks_asks_anew_if_the_model_still_wants_it() {
     let mut harness = NativeHarness::start().await;
     harness.model.answers([Answer::calls([bash("touch made")])]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     let asked = harness.ann.asked().await;
     harness.restart().await;
     let turn = harness.ann.sees()["turns"][0].clone();
@@ -280,7 +280,7 @@ async fn a_turn_that_dies_while_it_asks_asks_anew_if_the_model_still_wants_it() 
     assert_ne!(calls_of(&turn)[0]["status"], "pending-confirmation");
     harness
         .model
-        .answers([Answer::calls([bash("touch made")]), Answer::says(["ok"])]);
+        .answers([Answer::calls([bash("touch made")]), Answer::streams(["ok"])]);
     harness.ann.resumes(&turn).await;
     let again = harness.ann.decides(json!({})).await;
     assert_ne!(asked["toolCallId"], again["toolCallId"]);

@@ -1,6 +1,6 @@
 //! Models and their servers do what they like: unknown tools, broken input, overload, nonsense.
 
-use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, said_in, script_of};
+use conformance::native::{NativeHarness, calls_of, ends, error_of, parts_of, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
@@ -18,7 +18,7 @@ fn results_of(turn: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn calls_that_make_no_sense_fail_with_words_and_the_turn_goes_on() {
+async fn invalid_calls_fail_with_a_message_and_the_turn_continues() {
     let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
     let calls = [
         Call::new("1", "format_disk", &json!({"now": true})),
@@ -80,7 +80,7 @@ async fn two_calls_of_one_id_are_two_calls() {
         .iter()
         .map(|call| &call["id"])
         .collect();
-    assert_ne!(ids[0], ids[1], "results are told apart by id");
+    assert_ne!(ids[0], ids[1], "results are distinguished by id");
     assert_eq!(messages[2]["tool_call_id"], *ids[0]);
     assert_eq!(messages[3]["tool_call_id"], *ids[1]);
     assert!(messages[2]["content"].as_str().unwrap().contains("one"));
@@ -90,20 +90,20 @@ async fn two_calls_of_one_id_are_two_calls() {
 #[tokio::test]
 async fn an_answer_without_a_reason_to_stop_may_not_be_whole() {
     let mut harness = NativeHarness::start().await;
-    let without = Answer::says(["half"]).without_finish();
+    let without = Answer::streams(["half"]).without_finish();
     let cut = without.clone().without_usage().without_end_mark();
     for answer in [without, cut] {
         let turn = harness.talk("hi", [answer]).await;
         assert_eq!(error_of(&turn)["resumable"], true);
-        assert_eq!(said_in(&turn, "markdown"), ["half"]);
+        assert_eq!(texts_in(&turn, "markdown"), ["half"]);
     }
 }
 
 #[tokio::test]
-async fn an_overloaded_server_is_asked_again_and_people_are_told() {
+async fn an_overloaded_server_is_asked_again_with_a_notice() {
     let mut harness = NativeHarness::start().await;
     let busy = Answer::error(429, "slow down").with_header("retry-after", "0");
-    let turn = harness.talk("hi", [busy, Answer::says(["here"])]).await;
+    let turn = harness.talk("hi", [busy, Answer::streams(["here"])]).await;
     assert_eq!(turn["state"], "complete");
     let notices = parts_of(&turn, "systemNotification");
     assert_eq!(notices.len(), 1);
@@ -113,7 +113,7 @@ async fn an_overloaded_server_is_asked_again_and_people_are_told() {
             .contains("is busy (429); trying again"),
         "{notices:?}"
     );
-    assert_eq!(said_in(&turn, "markdown"), ["here"]);
+    assert_eq!(texts_in(&turn, "markdown"), ["here"]);
     let late = Answer::error(429, "come back tomorrow").with_header("retry-after", "86400");
     let turn = harness.talk("hi", [late]).await;
     let error = error_of(&turn);
@@ -122,11 +122,11 @@ async fn an_overloaded_server_is_asked_again_and_people_are_told() {
         "{error:#}"
     );
     let asked = harness.model.requests().len();
-    assert_eq!(asked, 3, "nobody waits for tomorrow");
+    assert_eq!(asked, 3, "a wait until tomorrow is not made");
 }
 
 #[tokio::test]
-async fn refusals_of_the_server_end_the_turn_with_its_words() {
+async fn refusals_of_the_server_end_the_turn_with_its_message() {
     let cases = [
         (
             Answer::error(401, "bad key"),
@@ -146,14 +146,14 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
     ];
     let mut harness = NativeHarness::start().await;
     for (answer, words, resumable) in cases {
-        let told = format!("{answer:?}");
+        let debug_text = format!("{answer:?}");
         let turn = harness.talk("hi", [answer]).await;
         let error = error_of(&turn);
         assert!(error.to_string().contains(words), "{words}: {error:#}");
         assert_eq!(
             error.get("resumable").unwrap_or(&json!(false)),
             resumable,
-            "{told} {error:#}"
+            "{debug_text} {error:#}"
         );
         assert_eq!(harness.model.answers_left(), 0);
     }
@@ -162,10 +162,10 @@ async fn refusals_of_the_server_end_the_turn_with_its_words() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_model_is_what_it_says() {
+async fn a_refusal_of_the_model_is_its_answer() {
     let mut harness = NativeHarness::start().await;
     let turn = harness.talk("hi", [Answer::refuses("I will not.")]).await;
-    assert_eq!(said_in(&turn, "markdown"), ["I will not."]);
+    assert_eq!(texts_in(&turn, "markdown"), ["I will not."]);
     assert_eq!(turn["state"], "complete");
 }
 
@@ -229,7 +229,7 @@ async fn nothing_outside_of_the_working_directory_is_written() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_server_repeats_is_shown_to_nobody() {
+async fn a_key_repeated_by_a_server_is_redacted() {
     const KEY: &str = "sk-very-secret-0123456789";
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("key");

@@ -14,8 +14,8 @@ async fn begun() -> NativeHarness {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     let answers = [
-        Answer::says(["Looking."]).then_calls([reads("a.txt")]),
-        Answer::says(["It says one."]),
+        Answer::streams(["Looking."]).then_calls([reads("a.txt")]),
+        Answer::streams(["It says one."]),
     ];
     harness.talk("first", answers).await;
     harness
@@ -23,7 +23,7 @@ async fn begun() -> NativeHarness {
 
 /// What the model is sent when Ann says something now.
 async fn is_sent(harness: &mut NativeHarness, text: &str, expected: &Expect) {
-    harness.talk(text, [Answer::says(["ok"])]).await;
+    harness.talk(text, [Answer::streams(["ok"])]).await;
     expected.assert_eq(&script_of(&harness.last_messages()));
 }
 
@@ -34,7 +34,7 @@ fn turn_ids(harness: &NativeHarness) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_next_turn_holds_the_last_ones_words_and_results_also_after_a_restart() {
+async fn the_next_turn_has_the_history_also_after_a_restart() {
     let mut harness = begun().await;
     let second = expect![[r#"
         user: first
@@ -74,9 +74,9 @@ async fn the_next_turn_holds_the_last_ones_words_and_results_also_after_a_restar
 }
 
 #[tokio::test]
-async fn truncation_rewinds_what_the_model_sees() {
+async fn truncation_rewinds_the_models_history() {
     let mut harness = begun().await;
-    harness.talk("second", [Answer::says(["two"])]).await;
+    harness.talk("second", [Answer::streams(["two"])]).await;
     let first = turn_ids(&harness)[0].clone();
     let cut = json!({"type": "chat/truncated", "turnId": first});
     harness.ann.does(cut).await;
@@ -116,9 +116,9 @@ async fn truncation_rewinds_what_the_model_sees() {
 }
 
 #[tokio::test]
-async fn a_fork_knows_what_was_said_until_then_and_goes_its_own_way() {
+async fn a_fork_has_the_history_until_its_turn_and_is_separate_after_it() {
     let mut harness = begun().await;
-    harness.talk("second", [Answer::says(["two"])]).await;
+    harness.talk("second", [Answer::streams(["two"])]).await;
     let main = harness.ann.chat.clone();
     let first = turn_ids(&harness)[0].clone();
     let source = json!({"kind": "fork", "chat": main.as_str(), "turnId": first});
@@ -172,13 +172,13 @@ async fn a_fork_knows_what_was_said_until_then_and_goes_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_side_chat_knows_what_is_being_said_and_says_nothing_back() {
+async fn a_side_chat_has_the_running_turn_as_context_and_does_not_change_it() {
     let mut harness = begun().await;
     let main = harness.ann.chat.clone();
     let gate = Gate::new();
-    let hangs = Answer::says(["I am just ", "about to"]).waits(&gate);
+    let hangs = Answer::streams(["I am just ", "about to"]).waits(&gate);
     harness.model.answers_to("hang on", [hangs]);
-    let running = harness.ann.says("hang on").await;
+    let running = harness.ann.sends_message("hang on").await;
     harness
         .ann
         .until("the half sentence", |chat| {
@@ -187,8 +187,8 @@ async fn a_side_chat_knows_what_is_being_said_and_says_nothing_back() {
         .await;
     let source = json!({"kind": "sideChat", "chat": main.as_str(), "turnId": running});
     harness.ann.opens_chat("ahp-chat:/side", source).await;
-    harness.model.answers_to("aside", [Answer::says(["ok"])]);
-    harness.ann.says("aside").await;
+    harness.model.answers_to("aside", [Answer::streams(["ok"])]);
+    harness.ann.sends_message("aside").await;
     harness.ann.turn_over().await;
     expect![[r#"
         user: first
@@ -247,7 +247,7 @@ async fn a_small_model_is_reminded_of_the_newest_only() {
         NativeHarness::start_with_model(json!({}), |model| model.context_tokens = Some(400)).await;
     let long = "x".repeat(500);
     for text in ["one", "two", "three"] {
-        harness.talk(text, [Answer::says([long.as_str()])]).await;
+        harness.talk(text, [Answer::streams([long.as_str()])]).await;
     }
     let sent = script_of(&harness.last_messages()).replace(&long, "…");
     expect![[r#"

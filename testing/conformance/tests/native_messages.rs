@@ -1,9 +1,9 @@
-//! What users mean, and what the model is shown of it: pictures, files, skills and commands, from a client's message to
+//! What users mean, and what the model gets of it: pictures, files, skills and commands, from a client's message to
 //! the request that a model server gets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use conformance::native::{NativeHarness, calls_of, messages, said_in, script_of};
+use conformance::native::{NativeHarness, calls_of, messages, script_of, texts_in};
 use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
@@ -28,7 +28,7 @@ async fn shows(
     answers: impl IntoIterator<Item = Answer>,
 ) -> Value {
     harness.model.answers(answers);
-    harness.ann.says_with(text, attachments).await;
+    harness.ann.sends_with_attachments(text, attachments).await;
     harness.ann.turn_over().await
 }
 
@@ -40,7 +40,7 @@ fn system(harness: &NativeHarness) -> String {
     system.unwrap()["content"].as_str().unwrap().to_owned()
 }
 
-// C-037: native blocks are made at the provider's door
+// C-037: native blocks are made when the request is built
 #[tokio::test]
 async fn a_picture_goes_as_a_picture_and_stays_one() {
     let mut harness = NativeHarness::start().await;
@@ -48,7 +48,7 @@ async fn a_picture_goes_as_a_picture_and_stays_one() {
         &mut harness,
         "what is it?",
         picture(),
-        [Answer::says(["A cat."])],
+        [Answer::streams(["A cat."])],
     )
     .await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
@@ -58,20 +58,20 @@ async fn a_picture_goes_as_a_picture_and_stays_one() {
     ]);
     assert_eq!(harness.last_messages()[0]["content"], expected);
     harness.restart().await;
-    harness.talk("sure?", [Answer::says(["Yes."])]).await;
+    harness.talk("sure?", [Answer::streams(["Yes."])]).await;
     assert_eq!(harness.last_messages()[0]["content"], expected);
 }
 
 /// A server that does not take the picture gets it described, once and for all of this turn.
 async fn is_described_after(refusal: Answer) {
     let mut harness = NativeHarness::start().await;
-    let answers = [refusal, Answer::says(["I see none."])];
+    let answers = [refusal, Answer::streams(["I see none."])];
     let turn = shows(&mut harness, "what is it?", picture(), answers).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    assert_eq!(said_in(&turn, "markdown"), ["I see none."]);
-    let told = said_in(&turn, "systemNotification");
+    assert_eq!(texts_in(&turn, "markdown"), ["I see none."]);
+    let notices = texts_in(&turn, "systemNotification");
     let words = "The model's server rejected p.png; the model gets a description instead.";
-    assert!(told.contains(&words.to_owned()), "{told:?}");
+    assert!(notices.contains(&words.to_owned()), "{notices:?}");
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 2);
     assert!(requests[0].json().to_string().contains(PICTURE));
@@ -98,26 +98,26 @@ async fn a_server_that_refuses_for_another_reason_is_asked_once() {
 
 // C-021: frozen when it is first followed
 #[tokio::test]
-async fn a_file_is_shown_as_it_was_when_it_was_mentioned() {
+async fn a_file_is_sent_as_it_was_when_it_was_mentioned() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
     harness
-        .talk("see @file:a.txt", [Answer::says(["Seen."])])
+        .talk("see @file:a.txt", [Answer::streams(["Seen."])])
         .await;
     let first = harness.last_messages()[0].clone();
-    let shown = first["content"].to_string();
-    assert!(shown.contains(r"a.txt\n```\none\n```"), "{shown}");
-    assert!(!shown.contains("@file"), "{shown}");
+    let text = first["content"].to_string();
+    assert!(text.contains(r"a.txt\n```\none\n```"), "{text}");
+    assert!(!text.contains("@file"), "{text}");
     harness.write("a.txt", "two\n");
     harness
-        .talk("and now @file:a.txt", [Answer::says(["Changed."])])
+        .talk("and now @file:a.txt", [Answer::streams(["Changed."])])
         .await;
     let messages = harness.last_messages();
     assert_eq!(messages[0], first);
     assert!(messages[2]["content"].to_string().contains("two"));
     std::fs::remove_file(harness.work().join("a.txt")).unwrap();
     harness.restart().await;
-    harness.talk("thanks", [Answer::says(["ok"])]).await;
+    harness.talk("thanks", [Answer::streams(["ok"])]).await;
     assert_eq!(harness.last_messages()[..3], messages[..3]);
 }
 
@@ -129,7 +129,7 @@ async fn a_skill_is_hinted_at_in_the_prompt_and_read_by_its_tool() {
     put(&harness, ".agents/skills/tables/SKILL.md", skill);
     let answers = [
         Answer::calls([Call::new("c1", "skill", &json!({"name": "tables"}))]),
-        Answer::says(["Done."]),
+        Answer::streams(["Done."]),
     ];
     let turn = harness.talk("draw @skill:tables please", answers).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
@@ -140,13 +140,13 @@ async fn a_skill_is_hinted_at_in_the_prompt_and_read_by_its_tool() {
     let user = harness.last_messages()[0]["content"].clone();
     let blocks = json!([{"type": "text", "text": "draw "}, {"type": "text", "text": " please"}]);
     assert_eq!(user, blocks);
-    harness.talk("again", [Answer::says(["ok"])]).await;
+    harness.talk("again", [Answer::streams(["ok"])]).await;
     assert!(!system(&harness).contains(hint), "it held for one turn");
 }
 
 // C-041, C-044: the expansion, and never the literal
 #[tokio::test]
-async fn a_command_of_the_project_is_what_it_stands_for() {
+async fn a_project_command_is_sent_expanded() {
     let mut harness = NativeHarness::start().await;
     put(
         &harness,
@@ -154,11 +154,11 @@ async fn a_command_of_the_project_is_what_it_stands_for() {
         "Greet $1 warmly.\n",
     );
     harness
-        .talk("/greet Ann", [Answer::says(["Hello, Ann!"])])
+        .talk("/greet Ann", [Answer::streams(["Hello, Ann!"])])
         .await;
-    // What it stood for then is what was said.
+    // The expansion of then counts.
     put(&harness, ".greenroom/commands/greet.md", "Ignore $1.\n");
-    harness.talk("thanks", [Answer::says(["ok"])]).await;
+    harness.talk("thanks", [Answer::streams(["ok"])]).await;
     expect![[r#"
         user: Greet Ann warmly.
         assistant: Hello, Ann!
@@ -173,16 +173,19 @@ async fn a_command_of_the_project_is_what_it_stands_for() {
 }
 
 #[tokio::test]
-async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_said() {
+async fn compacting_asks_for_a_summary_and_sends_it_instead_of_the_turns() {
     let mut harness = NativeHarness::start().await;
-    harness.talk("first", [Answer::says(["one"])]).await;
-    harness.talk("second", [Answer::says(["two"])]).await;
+    harness.talk("first", [Answer::streams(["one"])]).await;
+    harness.talk("second", [Answer::streams(["two"])]).await;
     let turn = harness
-        .talk("/compact names matter", [Answer::says(["We counted."])])
+        .talk("/compact names matter", [Answer::streams(["We counted."])])
         .await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    let told = said_in(&turn, "systemNotification");
-    assert_eq!(told, ["The 2 turns before are summarised for the model."]);
+    let notices = texts_in(&turn, "systemNotification");
+    assert_eq!(
+        notices,
+        ["The 2 turns before are summarised for the model."]
+    );
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 3, "one request summarises");
     let asked = script_of(&messages(&requests[2].json()));
@@ -195,7 +198,7 @@ async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_sai
     assert!(asked.contains("names matter"), "{asked}");
     assert!(requests[2].json()["tools"].is_null());
     for said in ["third", "fourth"] {
-        harness.talk(said, [Answer::says(["ok"])]).await;
+        harness.talk(said, [Answer::streams(["ok"])]).await;
         harness.restart().await;
     }
     expect![[r#"
@@ -210,14 +213,14 @@ async fn compacting_asks_for_a_summary_and_shows_it_in_the_place_of_what_was_sai
 }
 
 #[tokio::test]
-async fn what_the_host_did_itself_is_nothing_to_the_model() {
+async fn host_commands_are_not_sent_to_the_model() {
     let mut harness = NativeHarness::start().await;
-    harness.talk("first", [Answer::says(["one"])]).await;
-    harness.talk("second", [Answer::says(["two"])]).await;
+    harness.talk("first", [Answer::streams(["one"])]).await;
+    harness.talk("second", [Answer::streams(["two"])]).await;
     harness.talk("/rewind", []).await;
     harness.talk("/help", []).await;
     assert_eq!(harness.model.requests().len(), 2, "no model is asked");
-    harness.talk("third", [Answer::says(["three"])]).await;
+    harness.talk("third", [Answer::streams(["three"])]).await;
     expect![[r#"
         user: first
         assistant: one
@@ -227,8 +230,8 @@ async fn what_the_host_did_itself_is_nothing_to_the_model() {
 }
 
 /// The path that a descriptor names.
-fn path_in(shown: &str) -> String {
-    let (_, after) = shown.split_once("path=\"").expect(shown);
+fn path_in(text: &str) -> String {
+    let (_, after) = text.split_once("path=\"").expect(text);
     after.split('"').next().unwrap().to_owned()
 }
 
@@ -245,18 +248,18 @@ async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed(
         &mut harness,
         "look",
         attached.clone(),
-        [Answer::says(["Where?"])],
+        [Answer::streams(["Where?"])],
     )
     .await;
     let content = harness.last_messages()[0]["content"].clone();
-    let shown = content[1]["text"]
+    let text = content[1]["text"]
         .as_str()
         .unwrap_or_else(|| panic!("{content}"));
     assert!(
-        shown.starts_with("<file_attachment name=\"long.log\""),
-        "{shown}"
+        text.starts_with("<file_attachment name=\"long.log\""),
+        "{text}"
     );
-    let path = path_in(shown);
+    let path = path_in(text);
     assert!(!std::path::Path::new(&path).starts_with(harness.work()));
     let answers = [
         Answer::calls([
@@ -267,7 +270,7 @@ async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed(
             ),
             Call::new("c2", "write", &json!({"path": path, "content": "changed"})),
         ]),
-        Answer::says(["Done."]),
+        Answer::streams(["Done."]),
     ];
     let turn = harness.talk("read it", answers).await;
     let results = harness.last_results();
@@ -287,12 +290,18 @@ async fn editor_context_stays_out_of_the_system_prompt() {
     let context = json!({"type": "editor-context", "kind": "selection", "payload": {"node": "n-4711"}, "emitted_at": 1});
     let chip = json!([{"type": "simple", "label": "selection", "displayKind": "selection",
         "modelRepresentation": "", "_meta": {"compositor/part": context}}]);
-    let turn = shows(&mut harness, "make it red", chip, [Answer::says(["Done."])]).await;
+    let turn = shows(
+        &mut harness,
+        "make it red",
+        chip,
+        [Answer::streams(["Done."])],
+    )
+    .await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    let shown = harness.last_messages()[0]["content"].to_string();
+    let text = harness.last_messages()[0]["content"].to_string();
     assert!(
-        shown.contains("<editor_context kind=") && shown.contains("n-4711"),
-        "{shown}"
+        text.contains("<editor_context kind=") && text.contains("n-4711"),
+        "{text}"
     );
     assert!(!system(&harness).contains("n-4711"));
 }

@@ -57,7 +57,7 @@ async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
     let mut events = client.events();
     let edits = json!([{"old_text": "one", "new_text": "1"}]);
     harness.model.answers([
-        Answer::thinks(["hm"]).then_says(["Look:"]).then_calls([
+        Answer::thinks(["hm"]).then_streams(["Look:"]).then_calls([
             Call::new("r", "read", &json!({"path": "a.txt"})),
             Call::new("u", "unknown", &json!({})),
         ]),
@@ -68,14 +68,14 @@ async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
             &json!({"path": "a.txt", "edits": edits}),
         )]),
         Answer::calls([Call::new("b", "bash", &json!({"command": "seq 1 20000"}))]),
-        Answer::says(["half"]).cuts(),
+        Answer::streams(["half"]).cuts(),
     ]);
-    harness.ann.says("go").await;
+    harness.ann.sends_message("go").await;
     let choice = json!({"selectedOptionId": "approve-session"});
     harness.ann.decides(choice.clone()).await;
     harness.ann.decides(choice).await;
     let turn = harness.ann.turn_over().await;
-    harness.model.answers([Answer::says([" and the rest"])]);
+    harness.model.answers([Answer::streams([" and the rest"])]);
     harness.ann.resumes(&turn).await;
     harness
         .ann

@@ -15,7 +15,7 @@ fn tools(harness: &NativeHarness) -> Vec<String> {
 #[tokio::test]
 async fn a_skill_is_offered_when_there_is_one_and_needs_no_consent() {
     let mut harness = NativeHarness::start().await;
-    harness.talk("hello", [Answer::says(["ok"])]).await;
+    harness.talk("hello", [Answer::streams(["ok"])]).await;
     assert!(!tools(&harness).contains(&"skill".to_owned()));
 
     let directory = harness.work().join(".agents/skills/tables");
@@ -29,15 +29,19 @@ async fn a_skill_is_offered_when_there_is_one_and_needs_no_consent() {
             [
                 Answer::calls([call("a", "tables"), call("b", "chairs")]),
                 Answer::calls([call("c", "tables")]),
-                Answer::says(["done"]),
+                Answer::streams(["done"]),
             ],
         )
         .await;
     assert_eq!(turn["state"], "complete", "{turn}");
     assert!(tools(&harness).contains(&"skill".to_owned()));
-    let told = "<skill_content name=\"tables\">Use rules.</skill_content>";
+    let expected = "<skill_content name=\"tables\">Use rules.</skill_content>";
     assert_eq!(
         harness.last_results(),
-        [told, "there is no such skill; there are: tables", told]
+        [
+            expected,
+            "there is no such skill; there are: tables",
+            expected
+        ]
     );
 }

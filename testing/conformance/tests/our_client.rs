@@ -1,5 +1,5 @@
 //! Our own client against a real host, through a line that is cut again and again: what it shows in the end is what a
-//! stranger is shown, and nothing it did took effect twice.
+//! new client gets, and nothing it did took effect twice.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -109,15 +109,15 @@ async fn next(updates: &mut Updates) -> Update {
         .expect("the client lives")
 }
 
-/// Reads updates until one is as wanted; the reports of all that was given up or refused on the way.
-async fn until(updates: &mut Updates, mut wanted: impl FnMut(&Update) -> bool) -> Vec<Update> {
+/// Reads updates until one is as expected; the reports of all that was given up or refused on the way.
+async fn until(updates: &mut Updates, mut condition: impl FnMut(&Update) -> bool) -> Vec<Update> {
     let mut reports = Vec::new();
     loop {
         let update = next(updates).await;
         if matches!(update, Update::NotResent { .. } | Update::Refused { .. }) {
             reports.push(update.clone());
         }
-        if wanted(&update) {
+        if condition(&update) {
             return reports;
         }
     }
@@ -131,8 +131,8 @@ fn is_back(update: &Update) -> bool {
     matches!(update, Update::Connection(ConnectionEvent::Restored { .. }))
 }
 
-/// The chat as a stranger is shown it.
-async fn shown_to_a_stranger(host: &TestHost, chat: &ChannelUri) -> ChatState {
+/// The chat as a new client gets it.
+async fn sent_to_an_unknown_client(host: &TestHost, chat: &ChannelUri) -> ChatState {
     let target = Target {
         url: host.url.clone(),
         token: None,
@@ -220,7 +220,7 @@ async fn a_line_cut_in_mid_stream_loses_and_doubles_nothing() {
     }
     assert_eq!(reports, []);
     let mine = live.chat(&chat).unwrap();
-    let theirs = shown_to_a_stranger(&host, &chat).await;
+    let theirs = sent_to_an_unknown_client(&host, &chat).await;
     assert_eq!(turns(&mine), turns(&theirs));
     assert_eq!(mine.queued_messages, theirs.queued_messages);
     assert_eq!(
@@ -267,7 +267,7 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     .await;
 
     let mine = live.chat(&chat).unwrap();
-    let theirs = shown_to_a_stranger(&host, &chat).await;
+    let theirs = sent_to_an_unknown_client(&host, &chat).await;
     assert_eq!(turns(&mine), turns(&theirs));
     assert_eq!(mine.turns.len(), 2);
 

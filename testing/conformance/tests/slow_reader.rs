@@ -15,7 +15,7 @@ const SESSION: &str = "scripted:/slow";
 const CHUNKS: usize = 4_000;
 
 /// A WebSocket client that subscribes and then never reads again.
-fn deaf_subscriber(url: &str, chat: &str) -> TcpStream {
+fn stalled_subscriber(url: &str, chat: &str) -> TcpStream {
     let address = url.trim_start_matches("ws://").trim_end_matches('/');
     let mut socket = TcpStream::connect(address).unwrap();
     socket
@@ -48,7 +48,7 @@ fn send(socket: &mut TcpStream, message: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deaf_reader_is_cut_while_another_gets_every_delta() {
+async fn a_stalled_reader_is_closed_while_another_gets_every_delta() {
     let data = tempfile::tempdir().unwrap();
     let script = json!({"scenes": [{"steps": [{"stream": {"chunks": CHUNKS, "size": 4_096}}]}]});
     let host = TestHost::start_with(data.path(), &script, |config| {
@@ -73,8 +73,8 @@ async fn a_deaf_reader_is_cut_while_another_gets_every_delta() {
     let chat = session["defaultChat"].as_str().unwrap().to_owned();
     let (_, _) = ann.subscribe(chat.clone()).await.unwrap();
     let mut events = ann.events();
-    let (url, deaf_chat) = (host.url.clone(), chat.clone());
-    let mut deaf = tokio::task::spawn_blocking(move || deaf_subscriber(&url, &deaf_chat))
+    let (url, stalled_chat) = (host.url.clone(), chat.clone());
+    let mut stalled = tokio::task::spawn_blocking(move || stalled_subscriber(&url, &stalled_chat))
         .await
         .unwrap();
     let start = json!({"type": "chat/turnStarted", "turnId": "t", "startedAt": "2026-11-15T08:00:00.000Z",
@@ -98,14 +98,14 @@ async fn a_deaf_reader_is_cut_while_another_gets_every_delta() {
     assert_eq!(
         timeout(Duration::from_secs(60), all)
             .await
-            .expect("nobody waits for the deaf"),
+            .expect("the stalled reader delays no other"),
         CHUNKS
     );
     // The deaf one was cut: reading now finds what the kernel still held, and then the end.
     let end = tokio::task::spawn_blocking(move || {
         let mut sink = vec![0u8; 65_536];
         loop {
-            match deaf.read(&mut sink) {
+            match stalled.read(&mut sink) {
                 Ok(0) => return true,
                 Ok(_) => {}
                 Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,

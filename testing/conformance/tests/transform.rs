@@ -1,5 +1,5 @@
 //! Rewriting system prompts over real sockets: by the published client's own request handler, and by ours against a model
-//! server that sees what it is told.
+//! server that records its requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -70,7 +70,7 @@ async fn the_published_client_answers_by_its_own_handler() {
     let start = json!({"type": "chat/turnStarted", "turnId": "t", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "go", "origin": {"kind": "user"}}});
     client.dispatch(chat.clone(), action(start)).await.unwrap();
-    let mut said = String::new();
+    let mut text = String::new();
     let listening = async {
         loop {
             let event = events.recv().await.expect("the stream goes on");
@@ -78,7 +78,7 @@ async fn the_published_client_answers_by_its_own_handler() {
                 continue;
             };
             match &envelope.action {
-                StateAction::ChatDelta(delta) => said.push_str(&delta.content),
+                StateAction::ChatDelta(delta) => text.push_str(&delta.content),
                 StateAction::ChatTurnComplete(_) => return,
                 _ => {}
             }
@@ -87,7 +87,7 @@ async fn the_published_client_answers_by_its_own_handler() {
     timeout(Duration::from_secs(60), listening)
         .await
         .expect("the turn ends");
-    let sections: Value = serde_json::from_str(&said).unwrap();
+    let sections: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(sections[1], json!({"id": "tone", "content": "Sing."}));
     assert!(
         sections[6]["content"]
@@ -125,7 +125,7 @@ impl TransformHandler for Counts {
 }
 
 #[tokio::test]
-async fn a_model_is_told_what_the_client_made_of_each_render() {
+async fn a_model_gets_what_the_client_made_of_each_render() {
     let mut harness = NativeHarness::start().await;
     harness.write("AGENTS.md", "Prefer tabs.");
     harness.write("a.txt", "one\n");
@@ -157,7 +157,7 @@ async fn a_model_is_told_what_the_client_made_of_each_render() {
         {
             tokio::task::yield_now().await;
         }
-        // What is shown runs ahead: an answer says that the host has it too.
+        // The visible state is optimistic: an answer shows that the host has it too.
         live.request("ping", json!({})).await.unwrap();
     };
     timeout(Duration::from_secs(60), active)
@@ -165,9 +165,9 @@ async fn a_model_is_told_what_the_client_made_of_each_render() {
         .expect("it is active");
     let call = Call::new("r", "read", &json!({"path": "a.txt"}));
     harness
-        .talk("go", [Answer::calls([call]), Answer::says(["done"])])
+        .talk("go", [Answer::calls([call]), Answer::streams(["done"])])
         .await;
-    let told: Vec<String> = harness
+    let prompts: Vec<String> = harness
         .model
         .requests()
         .iter()
@@ -178,12 +178,16 @@ async fn a_model_is_told_what_the_client_made_of_each_render() {
                 .to_owned()
         })
         .collect();
-    assert_eq!(told.len(), 2);
+    assert_eq!(prompts.len(), 2);
     assert!(
-        told[0].ends_with("render 1") && told[1].ends_with("render 2"),
-        "{told:#?}"
+        prompts[0].ends_with("render 1") && prompts[1].ends_with("render 2"),
+        "{prompts:#?}"
     );
-    assert!(told[0].contains("# AGENTS.md\nPrefer tabs."), "{}", told[0]);
+    assert!(
+        prompts[0].contains("# AGENTS.md\nPrefer tabs."),
+        "{}",
+        prompts[0]
+    );
 }
 
 #[tokio::test]
@@ -194,9 +198,9 @@ async fn a_session_of_a_model_is_rendered_when_it_begins_and_nothing_waits_for_i
         token: None,
     };
     let (connection, _events) = client::Connection::connect(&target).await.unwrap();
-    let (told, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut asked) = tokio::sync::mpsc::unbounded_channel();
     connection.answer_with(Arc::new(move |request| {
-        told.send(request).unwrap();
+        sender.send(request).unwrap();
         // Never answered: the session is ready all the same.
         Box::pin(std::future::pending())
     }));

@@ -1,4 +1,4 @@
-//! What a section says is in no log, at any level; what went through a client is told at debug, by hashes.
+//! What a section says is in no log, at any level; what went through a client is logged at debug, as hashes.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -32,18 +32,18 @@ impl<'a> MakeWriter<'a> for Log {
 
 const SESSION: &str = "ahp-session:/logged";
 
-/// Sends a turn and waits until it is over; everything the client heard.
+/// Sends a turn and waits until it is over; everything the client received.
 async fn plays(connection: &Connection, events: &mut client::Events, turn: &str) -> String {
     let chat = wire::ChannelUri::parse(&testkit::default_chat(SESSION)).unwrap();
     let start = json!({"type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "go", "origin": {"kind": "user"}}});
     connection.dispatch(&chat, start).await.unwrap();
-    let mut heard = String::new();
+    let mut log_text = String::new();
     loop {
         let notification = events.next().await.unwrap();
-        heard.push_str(&notification.params.to_string());
+        log_text.push_str(&notification.params.to_string());
         if notification.params["action"]["type"] == "chat/turnComplete" {
-            return heard;
+            return log_text;
         }
     }
 }
@@ -84,7 +84,7 @@ async fn no_section_is_in_the_log() {
     let first = plays(&connection, &mut events, "t1").await;
     assert!(
         first.contains("SECRET-AFTER"),
-        "the agent says what it was told"
+        "the agent sends the rendered sections"
     );
     let second = plays(&connection, &mut events, "t2").await;
     assert!(

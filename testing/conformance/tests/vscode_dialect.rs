@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 const ROOT: &str = "ahp-root://";
 const OLD: &str = "scripted:/11111111-0000-4000-8000-000000000000";
 const SESSION: &str = "scripted:/22222222-0000-4000-8000-000000000000";
@@ -35,7 +35,7 @@ fn script() -> Value {
     ]})
 }
 
-/// One window of the editor: a socket, and what came that nobody asked for yet.
+/// One window of the editor: a socket, and frames that were not read yet.
 struct Code {
     name: &'static str,
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -83,7 +83,7 @@ impl Code {
     }
 
     async fn answer(&mut self, id: u64) -> Result<Value, Value> {
-        let frame = self.hears("an answer", |frame| frame["id"] == id).await;
+        let frame = self.receive("an answer", |frame| frame["id"] == id).await;
         match frame.get("error") {
             Some(error) => Err(error.clone()),
             None => Ok(frame["result"].clone()),
@@ -103,10 +103,10 @@ impl Code {
             .await;
     }
 
-    /// The next frame that is the one; others are kept for later.
-    async fn hears(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        if let Some(place) = self.inbox.iter().position(&is_it) {
-            return self.inbox.remove(place).expect("it is there");
+    /// The next frame that is the one; others stay for later.
+    async fn receive(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        if let Some(index) = self.inbox.iter().position(&is_it) {
+            return self.inbox.remove(index).expect("it is there");
         }
         let wait = async {
             loop {
@@ -127,7 +127,7 @@ impl Code {
                 self.inbox.push_back(frame);
             }
         };
-        match timeout(PATIENCE, wait).await {
+        match timeout(DEADLINE, wait).await {
             Ok(frame) => frame,
             Err(_) => panic!("waited in vain for {what}"),
         }
@@ -152,9 +152,9 @@ impl Code {
         );
     }
 
-    async fn hears_action(&mut self, kind: &str) -> Value {
+    async fn receive_action(&mut self, kind: &str) -> Value {
         let is_it = |frame: &Value| frame["params"]["action"]["type"] == kind;
-        self.hears(kind, is_it).await["params"].clone()
+        self.receive(kind, is_it).await["params"].clone()
     }
 
     /// The echo or the refusal of its own action.
@@ -164,7 +164,7 @@ impl Code {
             let origin = &frame["params"]["origin"];
             origin["clientId"] == name && origin["clientSeq"] == seq
         };
-        self.hears("an outcome", is_it).await["params"].clone()
+        self.receive("an outcome", is_it).await["params"].clone()
     }
 
     async fn state(&mut self, channel: &str) -> Value {
@@ -212,8 +212,8 @@ impl Code {
     async fn works(&mut self, chat: &str, turn: &str) -> Value {
         self.dispatches(chat, Self::turn_started(turn, "work"))
             .await;
-        let start = self.hears_action("chat/toolCallStart").await;
-        let ready = self.hears_action("chat/toolCallReady").await["action"].clone();
+        let start = self.receive_action("chat/toolCallStart").await;
+        let ready = self.receive_action("chat/toolCallReady").await["action"].clone();
         assert_eq!(
             ready["options"][0]["label"], "Allow",
             "labels become buttons"
@@ -237,7 +237,7 @@ async fn first_message(code: &mut Code, host: &TestHost) -> String {
     let directory = format!("file://{}", host.data().display());
     let result = code.initializes(&[ROOT]).await;
     assert_eq!(result["snapshots"].as_array().map(Vec::len), Some(1));
-    // 3: settings, many of them numbered 0 and with keys nobody knows
+    // 3: settings, many of them numbered 0 and with unknown keys
     for n in 0..8_u64 {
         let config = json!({"vscode.setting": n, "telemetry": {"level": "off"}});
         let action = json!({"type": "root/configChanged", "config": config});
@@ -305,7 +305,7 @@ async fn first_message(code: &mut Code, host: &TestHost) -> String {
     let snapshot = code.answer(subscribe).await.expect("subscribed");
     // 9: echoed, or in the snapshot's active turn
     if snapshot["snapshot"]["state"]["activeTurn"]["id"] != turn {
-        let echo = code.hears_action("chat/turnStarted").await;
+        let echo = code.receive_action("chat/turnStarted").await;
         assert_eq!(echo["action"]["turnId"], turn);
     }
     // 13
@@ -314,7 +314,7 @@ async fn first_message(code: &mut Code, host: &TestHost) -> String {
         json!({"type": "session/isReadChanged", "isRead": true}),
     )
     .await;
-    code.hears_action("chat/turnComplete").await;
+    code.receive_action("chat/turnComplete").await;
     chat
 }
 
@@ -339,11 +339,11 @@ async fn a_window_opens_a_chat_and_allows_and_denies_a_tool() {
     let allow = json!({"approved": true, "confirmed": "user-action", "selectedOptionId": "allow"});
     let seq = code.dispatches(&chat, Code::confirmed(&call, allow)).await;
     assert!(code.outcome(seq).await.get("rejectionReason").is_none());
-    code.hears_action("chat/turnComplete").await;
+    code.receive_action("chat/turnComplete").await;
     let call = code.works(&chat, "request_2").await;
     let deny = json!({"approved": false, "reason": "denied"});
     code.dispatches(&chat, Code::confirmed(&call, deny)).await;
-    code.hears_action("chat/turnComplete").await;
+    code.receive_action("chat/turnComplete").await;
     let turns = code.state(&chat).await["turns"].clone();
     assert_eq!(text_of(&turns[0]), "hello from the agent");
     assert_eq!(
@@ -396,7 +396,7 @@ async fn a_stop_while_a_tool_waits_runs_nothing() {
     // The chat is idle and takes the next message, so nothing of the old turn can come any more.
     code.dispatches(&chat, Code::turn_started("request_2", "hello"))
         .await;
-    code.hears_action("chat/turnComplete").await;
+    code.receive_action("chat/turnComplete").await;
     let state = code.state(&chat).await;
     let stopped = &state["turns"][1];
     assert_eq!(stopped["state"], "cancelled");
@@ -436,12 +436,12 @@ async fn a_message_typed_over_a_question_is_sent_and_the_tool_does_not_run() {
     code.dispatches(&chat, queued).await;
     assert!(code.outcome(approve).await.get("rejectionReason").is_some());
     let is_it = |frame: &Value| frame["params"]["action"]["queuedMessageId"] == "request_2";
-    let started = code.hears("the queued message's turn", is_it).await;
+    let started = code.receive("the queued message's turn", is_it).await;
     assert_eq!(
         started["params"]["action"]["message"]["text"],
         "rather hello"
     );
-    code.hears_action("chat/turnComplete").await;
+    code.receive_action("chat/turnComplete").await;
     let state = code.state(&chat).await;
     assert!(
         state
@@ -470,7 +470,7 @@ async fn a_window_comes_back_without_naming_a_channel() {
     let forgotten = other
         .asks("reconnect", back("window-0"))
         .await
-        .expect_err("nobody knows it");
+        .expect_err("it is unknown");
     assert_eq!(forgotten["code"], -32008);
     let result = other.initializes(&[ROOT, SESSION, &chat]).await;
     assert_eq!(result["snapshots"].as_array().map(Vec::len), Some(3));
@@ -490,7 +490,7 @@ async fn a_window_comes_back_without_naming_a_channel() {
     let named = json!({"turnId": "request_1", "toolCallId": call["toolCallId"]});
     let allow = json!({"approved": true, "confirmed": "user-action", "selectedOptionId": "allow"});
     code.dispatches(&chat, Code::confirmed(&named, allow)).await;
-    code.hears_action("chat/turnComplete").await;
+    code.receive_action("chat/turnComplete").await;
     // Over a restart of the host as well; the turn that ran is over, and says so.
     code.works(&chat, "request_2").await;
     let last_seen = code.last_seen;

@@ -1,4 +1,4 @@
-//! Active clients: set by themselves, kept through short absences, gone after long ones.
+//! Active clients: set by themselves, active through short absences, gone after long ones.
 
 use serde_json::json;
 use testkit::{ROOT, Scenario, ScenarioClient};
@@ -123,7 +123,7 @@ fn a_restart_starts_the_grace_afresh() {
 
 // H-125
 #[test]
-fn an_entry_is_replaced_in_place_and_removed_by_its_owner() {
+fn an_entry_is_replaced_at_its_position_and_removed_by_its_owner() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -180,7 +180,7 @@ fn one_that_became_active_after_it_left_does_not_haunt_the_session() {
         let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
         let ann = s.client("ann").opens_chat();
         let (session, chat) = (ann.session(), ann.chat());
-        ann.says("so that it stays");
+        ann.sends_message("so that it stays");
         ann.unwatches(&chat);
         ann.unwatches(&session);
         s.advances_in_steps(10_000, 500);

@@ -29,7 +29,7 @@ fn turn_with(client: &ScenarioClient, turn: &str, attachments: &[Value]) -> Valu
 fn attachments(client: &ScenarioClient) -> Vec<(String, usize)> {
     let turn = client.latest_turn();
     let all = turn["message"]["attachments"].as_array().cloned();
-    let told = |attachment: &Value| match attachment["data"].as_str() {
+    let describe = |attachment: &Value| match attachment["data"].as_str() {
         Some(data) => ("embedded".to_owned(), STANDARD.decode(data).unwrap().len()),
         None => {
             let read = client
@@ -44,7 +44,7 @@ fn attachments(client: &ScenarioClient) -> Vec<(String, usize)> {
             (attachment["type"].as_str().unwrap().to_owned(), data.len())
         }
     };
-    all.unwrap_or_default().iter().map(told).collect()
+    all.unwrap_or_default().iter().map(describe).collect()
 }
 
 fn is(kind: &str, bytes: usize) -> (String, usize) {
@@ -181,7 +181,7 @@ fn the_first_message_of_a_chat_is_moved_out_likewise() {
 }
 
 #[test]
-fn while_bodies_are_kept_only_their_sender_waits_and_in_order() {
+fn while_bodies_are_stored_only_their_sender_waits_and_in_order() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -194,8 +194,8 @@ fn while_bodies_are_kept_only_their_sender_waits_and_in_order() {
     bob.dispatches(&bob.session(), rename);
     s.settles();
     assert!(ann.refusal(empty).is_none());
-    let heard = bob.heard_actions();
-    let order: Vec<&String> = heard
+    let actions = bob.received_actions();
+    let order: Vec<&String> = actions
         .iter()
         .filter(|name| *name == "session/titleChanged" || *name == "chat/draftChanged")
         .collect();
@@ -211,7 +211,7 @@ fn while_bodies_are_kept_only_their_sender_waits_and_in_order() {
 }
 
 #[test]
-fn what_would_be_refused_anyway_is_not_kept_and_comes_back_as_it_was() {
+fn bodies_of_a_refused_action_are_not_stored_and_come_back_unchanged() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     s.model().hangs();
     let ann = s.client("ann").opens_chat();
@@ -224,9 +224,9 @@ fn what_would_be_refused_anyway_is_not_kept_and_comes_back_as_it_was() {
     assert_eq!(refused, start);
 }
 
-// A turn that another client started while the bodies were kept: checked again, refused, an orphan is left.
+// A turn that another client started while the bodies were stored: checked again, refused, an orphan is left.
 #[test]
-fn an_action_is_checked_again_when_its_bodies_are_kept() {
+fn an_action_is_checked_again_when_its_bodies_are_stored() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     s.model().hangs();
     let ann = s.client("ann").opens_chat();
@@ -246,7 +246,7 @@ fn an_action_is_checked_again_when_its_bodies_are_kept() {
 
 // C-035
 #[test]
-fn what_is_no_base64_is_refused_with_words() {
+fn invalid_base64_is_refused_with_a_message() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
     for data in [
@@ -265,15 +265,15 @@ fn what_is_no_base64_is_refused_with_words() {
 
 // G-15
 #[test]
-fn a_body_that_cannot_be_kept_is_refused_and_later_taken() {
+fn a_body_that_cannot_be_stored_is_refused_and_accepted_later() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
     s.look().blobs.break_disk();
     let start = turn_with(&ann, "t1", &[embedded(b"more than ten")]);
     let reason = ann.tries(&ann.chat(), start.clone()).unwrap_err();
     assert!(reason.contains("full"), "{reason}");
-    // What needs no place of its own goes on.
-    ann.says("small");
+    // What need not be stored continues.
+    ann.sends_message("small");
     s.look().blobs.mend_disk();
     ann.tries(&ann.chat(), start).unwrap();
     assert_eq!(attachments(&ann), [is("resource", 13)]);
@@ -297,7 +297,7 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
     s.collects_bodies(&ann);
     assert!(!s.has_body(&uri));
     // And once recorded it stays, however the host dies.
-    for (turn, point) in [("t2", Kill::BeforeSpeak), ("t3", Kill::BeforeAct)] {
+    for (turn, point) in [("t2", Kill::BeforeSend), ("t3", Kill::BeforeAct)] {
         s.host_dies_at(point);
         ann.dispatches(&ann.chat(), turn_with(&ann, turn, &[embedded(&body)]));
         s.settles();
@@ -311,7 +311,7 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
 
 // G-15
 #[test]
-fn a_batch_that_fails_after_bodies_were_kept_is_a_refusal_with_the_action_as_it_came() {
+fn a_batch_that_fails_after_bodies_were_stored_returns_the_action_unchanged() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
     s.faults().then(host::journal::Fault::Refuse);
@@ -334,7 +334,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
     let active = json!({"type": "session/activeClientSet", "activeClient": entry});
     ann.tries(&ann.session(), active).unwrap();
     s.model().calls_client("look");
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let call = ann.latest_turn()["responseParts"][0]["toolCall"]["toolCallId"].clone();
     let long = "line\n".repeat(40_000);
     let content = json!({
@@ -347,25 +347,25 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
     assert_eq!(
         s.look().blobs.digests(),
         [],
-        "nothing is kept while it runs"
+        "nothing is stored while it runs"
     );
-    let shown = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].to_string();
-    assert!(shown.len() < 65_536 && shown.contains("bytes, kept when the tool is done"));
+    let content = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].to_string();
+    assert!(content.len() < 65_536 && content.contains("bytes, kept when the tool is done"));
     let complete = json!({
         "type": "chat/toolCallComplete", "turnId": turn, "toolCallId": call,
         "result": {"success": true, "pastTenseMessage": "Looked",
             "content": [{"type": "text", "text": long}]},
     });
     ann.tries(&ann.chat(), complete).unwrap();
-    let shown = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].clone();
-    assert_eq!(shown[0]["text"].as_str().unwrap(), &long[..4_096]);
-    assert_eq!(shown[1]["type"], "resource");
+    let content = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].clone();
+    assert_eq!(content[0]["text"].as_str().unwrap(), &long[..4_096]);
+    assert_eq!(content[1]["type"], "resource");
     assert_eq!(
-        (&shown[1]["contentType"], &shown[1]["sizeHint"]),
+        (&content[1]["contentType"], &content[1]["sizeHint"]),
         (&json!("text/plain"), &json!(200_000))
     );
     let read = ann
-        .reads_resource(shown[1]["uri"].as_str().unwrap())
+        .reads_resource(content[1]["uri"].as_str().unwrap())
         .unwrap();
     assert_eq!(
         (read["data"].as_str(), &read["encoding"]),
@@ -376,7 +376,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
 
 // G-32
 #[test]
-fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
+fn a_large_result_of_an_agent_is_stored_outside_of_state_and_is_readable() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let long = "line\n".repeat(40_000);
@@ -389,7 +389,7 @@ fn an_agent_s_large_result_is_kept_outside_of_state_and_stays_readable() {
             json!({"invocationMessage": "Running", "confirmed": "not-needed"}),
         )
         .reports(1, result);
-    ann.says("go");
+    ann.sends_message("go");
     s.collects_bodies(&ann);
     s.host_restarts();
     ann.reconnects();

@@ -19,18 +19,21 @@ fn a_new_chat_is_announced_before_its_creator_is_answered() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     ann.asks_for_chat(B, json!({})).unwrap();
-    let frames = ann.heard_frames();
-    let place = |name: &str| frames.iter().rposition(|frame| frame == name).unwrap();
-    assert!(place("session/chatAdded") < place("="), "{frames:?}");
+    let frames = ann.received_frames();
+    let position = |name: &str| frames.iter().rposition(|frame| frame == name).unwrap();
+    assert!(position("session/chatAdded") < position("="), "{frames:?}");
     assert_eq!(bob.chats(), [ann.chat(), B.to_owned()]);
     assert_eq!(bob.listed(B)["origin"], json!({"kind": "user"}));
     assert_eq!(default_of(&bob), ann.chat().as_str());
     let there = ann.in_chat(B);
     there.watches(B);
-    there.says("hello there");
+    there.sends_message("hello there");
     bob.watches(B);
     assert_eq!(bob.in_chat(B).reads(), "ok");
-    assert!(bob.said().is_empty(), "the first chat heard nothing of it");
+    assert!(
+        bob.sent_messages().is_empty(),
+        "the first chat is not affected"
+    );
     s.all_agree();
 }
 
@@ -46,7 +49,7 @@ fn a_new_chat_is_empty_and_idle_and_survives_a_restart() {
     s.host_restarts();
     ann.reconnects();
     assert_eq!(ann.chats().len(), 2);
-    there.says("after");
+    there.sends_message("after");
     s.all_agree();
 }
 
@@ -112,7 +115,7 @@ fn an_agent_with_one_chat_has_one_chat() {
     let ann = s.client("ann").opens_chat_with(SINGLE);
     assert!(ann.asks_for_chat(B, json!({})).is_err());
     assert_eq!(ann.chats().len(), 1);
-    ann.says("alone");
+    ann.sends_message("alone");
     s.all_agree();
 }
 
@@ -122,13 +125,13 @@ fn an_initial_message_is_the_first_turn() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    bob.heard_actions();
+    bob.received_actions();
     s.model().streams(["hello"]);
     let there = ann.creates_chat_with(B, json!({"initialMessage": message("first")}));
-    assert_eq!(there.said(), ["first"]);
+    assert_eq!(there.sent_messages(), ["first"]);
     assert_eq!(there.reads(), "hello");
     assert_eq!(there.latest_turn()["message"]["model"]["id"], DEFAULT_MODEL);
-    assert_eq!(bob.heard_actions()[0], "session/chatAdded");
+    assert_eq!(bob.received_actions()[0], "session/chatAdded");
     assert_eq!(s.asked(), ["first"]);
     s.all_agree();
     for bad in [
@@ -179,7 +182,7 @@ fn a_chat_works_in_directories_of_its_session() {
     assert_eq!(same.sees(B)["workingDirectories"], session);
     let none = ann.creates_chat_with(C, json!({"workingDirectories": []}));
     assert_eq!(none.sees(C)["workingDirectories"], json!([]));
-    same.says("where?");
+    same.sends_message("where?");
     let run = s.look().models.asked.last().cloned().unwrap();
     assert_eq!(json!(run.working_directories), session);
     s.all_agree();
@@ -194,19 +197,19 @@ fn a_disposed_chat_is_gone_for_everyone() {
     let there = ann.creates_chat(B);
     bob.watches(B);
     s.model().streams(["x"]).hangs();
-    there.says("busy");
-    bob.heard_actions();
+    there.sends_message("busy");
+    bob.received_actions();
     ann.disposes_of(B).unwrap();
     assert!(
-        bob.heard_actions()
+        bob.received_actions()
             .contains(&"session/chatRemoved".to_owned())
     );
     assert_eq!(s.look().models.stopped.len(), 1);
     assert_eq!(bob.chats(), [ann.chat()]);
-    let before = bob.with(|client| client.heard.len());
+    let before = bob.with(|client| client.frames.len());
     bob.dispatches(B, bob.turn_started("t", "anyone?"));
     s.settles();
-    assert_eq!(bob.with(|client| client.heard.len()), before, "H-068");
+    assert_eq!(bob.with(|client| client.frames.len()), before, "H-068");
     assert_eq!(bob.is_denied("subscribe", json!({"channel": B})), -32008);
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": B})), -32008);
     assert_eq!(ann.is_denied("fetchTurns", json!({"channel": B})), -32008);
@@ -224,7 +227,7 @@ fn only_chats_are_disposed_of_as_chats() {
     for wrong in [ann.session().as_str(), "ahp-root://", "ahp-chat:/none"] {
         assert!(ann.disposes_of(wrong).is_err(), "{wrong}");
     }
-    ann.says("still here");
+    ann.sends_message("still here");
     s.all_agree();
 }
 
@@ -240,12 +243,12 @@ fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
     );
     ann.creates_chat(B);
     ann.creates_chat(C);
-    bob.heard_actions();
+    bob.received_actions();
     ann.disposes_of(&ann.chat()).unwrap();
-    let heard = bob.heard_actions();
+    let actions = bob.received_actions();
     assert!(
-        heard.contains(&"session/defaultChatChanged".to_owned()),
-        "{heard:?}"
+        actions.contains(&"session/defaultChatChanged".to_owned()),
+        "{actions:?}"
     );
     assert_eq!(default_of(&bob), B);
     ann.disposes_of(B).unwrap();
@@ -262,11 +265,11 @@ fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
 
 // G-26: the first name keeps meaning the first chat, and can be used again when it is gone
 #[test]
-fn the_first_name_keeps_meaning_the_first_chat() {
+fn the_first_uri_still_names_the_first_chat() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let first = ann.chat();
-    ann.says("in the first");
+    ann.sends_message("in the first");
     ann.creates_chat(B);
     let action = json!({"type": "session/defaultChatChanged", "defaultChat": B});
     ann.tries(&ann.session(), action).unwrap();
@@ -274,12 +277,12 @@ fn the_first_name_keeps_meaning_the_first_chat() {
     assert_eq!(ann.sees(&first)["turns"].as_array().unwrap().len(), 1);
     ann.disposes_of(&first).unwrap();
     let again = ann.creates_chat(&first);
-    assert!(again.said().is_empty(), "it is another chat");
+    assert!(again.sent_messages().is_empty(), "it is another chat");
     assert_eq!(default_of(&ann), B);
-    again.says("anew");
+    again.sends_message("anew");
     s.host_restarts();
     ann.reconnects();
-    assert_eq!(again.said(), ["anew"]);
+    assert_eq!(again.sent_messages(), ["anew"]);
     s.all_agree();
 }
 
@@ -316,18 +319,18 @@ fn a_client_that_was_away_does_not_mix_up_two_chats_of_one_name() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         let there = ann.creates_chat(B);
-        there.says("the old one");
+        there.sends_message("the old one");
         let bob = s.client("bob").arrives_watching(&[B]);
         bob.loses_connection();
         ann.disposes_of(B).unwrap();
         let there = ann.creates_chat(B);
-        there.says("the new one");
+        there.sends_message("the new one");
         if restart {
             s.host_restarts();
             ann.reconnects();
         }
         assert_eq!(bob.reconnects()["type"], "snapshot");
-        assert_eq!(bob.in_chat(B).said(), ["the new one"]);
+        assert_eq!(bob.in_chat(B).sent_messages(), ["the new one"]);
         s.all_agree();
     }
 }
@@ -360,7 +363,7 @@ fn a_disposed_session_takes_every_chat_with_it() {
     let there = ann.creates_chat(B);
     for client in [&ann, &there] {
         s.model().hangs();
-        client.says("busy");
+        client.sends_message("busy");
     }
     ann.asks("disposeSession", json!({"channel": ann.session()}))
         .unwrap();
@@ -401,7 +404,7 @@ fn a_chat_at_rest_can_be_disposed_of_and_joined_by_another() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat(B);
-    there.says("before");
+    there.sends_message("before");
     for channel in [B.to_owned(), ann.chat(), ann.session()] {
         ann.unwatches(&channel);
     }
@@ -414,10 +417,10 @@ fn a_chat_at_rest_can_be_disposed_of_and_joined_by_another() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act
+// Prepare, write, send, act
 #[test]
 fn a_host_that_dies_while_chats_come_and_go_has_done_it_or_not() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         ann.creates_chat(B);
@@ -454,7 +457,7 @@ fn chats_neither_come_nor_go_while_nothing_can_be_written() {
     s.faults().mend_disk();
     s.advances_in_steps(5_000, 1_000);
     assert_eq!(ann.chats().len(), 2);
-    there.says("still there");
+    there.sends_message("still there");
     ann.asks_for_chat(C, json!({})).unwrap();
     s.all_agree();
 }
@@ -475,7 +478,7 @@ fn a_session_with_a_turn_in_a_second_chat_is_not_swept() {
     let mut s = Scenario::with(|limits| limits.empty_session_ttl_s = 60);
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat(B);
-    there.says("something");
+    there.sends_message("something");
     let bob = s.client("bob").opens_chat();
     bob.creates_chat(C);
     let draft = json!({"type": "chat/draftChanged", "draft": message("dra")});
@@ -499,12 +502,12 @@ fn a_chat_without_directories_works_in_none() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let none = ann.creates_chat_with("ahp-chat:/c", json!({"workingDirectories": []}));
-    none.says("where?");
+    none.sends_message("where?");
     let run = s.look().models.asked.last().cloned().unwrap();
     assert!(run.working_directories.is_empty(), "empty means none");
 }
 
-// H-146, H-128: without the capability nobody changes directories
+// H-146, H-128: without the capability directories cannot change
 #[test]
 fn directories_of_a_chat_are_not_changed_without_the_capability() {
     let mut s = Scenario::new();

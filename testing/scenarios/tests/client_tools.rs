@@ -1,4 +1,4 @@
-//! Tools that clients offer: who is called, who may answer, and what happens if nobody does (G-07).
+//! Tools that clients offer: who is called, who may answer, and what happens without an answer (G-07).
 
 use serde_json::{Value, json};
 use testkit::pending_messages::message;
@@ -16,7 +16,7 @@ fn a_client_is_asked_to_run_its_tool_and_its_result_reaches_the_agent() {
     let bob = s.client("bob").joins(&ann);
     bob.offers(&["edit", "open"]).unwrap();
     s.model().calls_client("open").repeats();
-    let turn = ann.says("open it");
+    let turn = ann.sends_message("open it");
     let call = ann.call_that_is("running");
     assert_eq!(call["toolName"], "open");
     assert_eq!(
@@ -46,19 +46,19 @@ fn a_client_is_asked_to_run_its_tool_and_its_result_reaches_the_agent() {
 
 // H-197, H-191
 #[test]
-fn nobody_but_its_owner_reports_for_a_clients_tool() {
+fn only_the_executing_client_may_complete_its_tool_call() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     ann.offers(&["open"]).unwrap();
     bob.offers(&["other"]).unwrap();
     s.model().calls_client("open");
-    ann.says("open it");
+    ann.sends_message("open it");
     assert!(bob.completes_tool("forged").is_err());
     assert!(bob.fails_tool("forged").is_err());
     let call = bob.call_that_is("running");
-    let shown = json!({"content": [{"type": "text", "text": "forged"}]});
-    let content = bob.about(&call, "chat/toolCallContentChanged", shown.clone());
+    let fields = json!({"content": [{"type": "text", "text": "forged"}]});
+    let content = bob.about(&call, "chat/toolCallContentChanged", fields.clone());
     assert!(bob.tries(&ann.chat(), content).is_err());
     let denied = json!({"approved": false, "reason": "denied"});
     for client in [&ann, &bob] {
@@ -68,7 +68,7 @@ fn nobody_but_its_owner_reports_for_a_clients_tool() {
             "H-199: it runs already"
         );
     }
-    let content = ann.about(&call, "chat/toolCallContentChanged", shown);
+    let content = ann.about(&call, "chat/toolCallContentChanged", fields);
     ann.tries(&ann.chat(), content).unwrap();
     assert_eq!(bob.call_that_is("running")["content"][0]["text"], "forged");
     for (field, value) in [
@@ -95,7 +95,7 @@ fn a_tool_is_completed_once() {
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open").hangs();
-    ann.says("open it");
+    ann.sends_message("open it");
     let call = ann.call_that_is("running");
     let report = |text: &str| {
         let result = json!({"success": true, "pastTenseMessage": text});
@@ -111,7 +111,7 @@ fn a_tool_is_completed_once() {
     s.all_agree();
 }
 
-// G-07: nobody offers it
+// G-07: no client offers it
 #[test]
 fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
     let mut s = Scenario::new();
@@ -119,7 +119,7 @@ fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
     let bob = s.client("bob").joins(&ann);
     bob.offers(&["edit"]).unwrap();
     s.model().calls_client("open").repeats();
-    ann.says("open it");
+    ann.sends_message("open it");
     assert!(ann.reads().starts_with("ended false"), "{}", ann.reads());
     assert_eq!(s.tool_results()[0]["success"], false);
     assert!(s.tool_results()[0]["pastTenseMessage"].is_string(), "H-208");
@@ -134,12 +134,12 @@ fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
 
 // H-199, H-207: a failed completion is how a client says no
 #[test]
-fn a_client_that_cannot_do_it_says_so() {
+fn a_client_may_fail_its_tool_call() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open").streams(["then not"]);
-    ann.says("open it");
+    ann.sends_message("open it");
     ann.fails_tool("no such file").unwrap();
     assert_eq!(s.tool_results()[0]["error"]["message"], "no such file");
     assert_eq!(ann.reads(), "then not");
@@ -158,14 +158,14 @@ fn the_client_that_started_the_turn_is_preferred() {
     cem.offers(&[]).unwrap();
     for (client, owner) in [(&bob, "bob"), (&ann, "ann")] {
         s.model().calls_client("open");
-        client.says("open it");
+        client.sends_message("open it");
         assert_eq!(owner_of(&ann), owner);
         let owner = if owner == "bob" { &bob } else { &ann };
         owner.completes_tool("done").unwrap();
     }
-    // One who offers nothing started it: somebody else does it.
+    // The client that started it offers nothing: another executes it.
     s.model().calls_client("open");
-    cem.says("open it");
+    cem.sends_message("open it");
     let owner = if owner_of(&ann) == "ann" { &ann } else { &bob };
     owner.completes_tool("done").unwrap();
     // A turn from the queue is of the one who put it there (G-35).
@@ -190,7 +190,7 @@ fn a_silent_owner_is_given_up() {
         .plays(|script| script.calls_client("open", json!({}), 5_000))
         .streams(["gave up"])
         .hangs();
-    ann.says("open it");
+    ann.sends_message("open it");
     let call = ann.call_that_is("running");
     s.advances_ms(4_900);
     assert!(s.tool_results().is_empty());
@@ -207,7 +207,7 @@ fn a_silent_owner_is_given_up() {
 
 // G-07: a timer that is not needed any more does nothing, to this call or the next
 #[test]
-fn a_deadline_of_a_call_that_is_over_hits_nobody() {
+fn a_deadline_of_a_completed_call_has_no_effect() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
@@ -216,7 +216,7 @@ fn a_deadline_of_a_call_that_is_over_hits_nobody() {
             .calls_client("open", json!({}), 5_000)
             .calls_client("open", json!({}), 60_000)
     });
-    ann.says("open two");
+    ann.sends_message("open two");
     s.advances_ms(3_000);
     ann.completes_tool("one").unwrap();
     s.advances_ms(10_000);
@@ -236,7 +236,7 @@ fn an_owner_that_comes_back_in_time_goes_on() {
     let bob = s.client("bob").joins(&ann);
     bob.offers(&["open"]).unwrap();
     s.model().calls_client("open").repeats();
-    ann.says("open it");
+    ann.sends_message("open it");
     bob.loses_connection();
     s.settles();
     s.advances_ms(9_000);
@@ -259,7 +259,7 @@ fn an_owner_that_stays_away_fails_its_calls() {
     s.model()
         .plays(|script| script.calls_client("open", json!({}), 600_000))
         .repeats();
-    ann.says("open it");
+    ann.sends_message("open it");
     bob.loses_connection();
     s.settles();
     s.advances_ms(9_900);
@@ -283,7 +283,7 @@ fn an_owner_that_ceases_to_be_active_fails_its_calls_at_once() {
         s.model()
             .plays(|script| script.calls_client("open", json!({}), 600_000))
             .repeats();
-        ann.says("open it");
+        ann.sends_message("open it");
         let session = ann.session();
         match way {
             "removed" => {
@@ -310,7 +310,7 @@ fn a_tool_that_is_withdrawn_while_it_runs_can_be_completed() {
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open").repeats();
-    ann.says("open it");
+    ann.sends_message("open it");
     ann.offers(&["edit"]).unwrap();
     if s.tool_results().is_empty() {
         ann.completes_tool("done").unwrap();
@@ -330,7 +330,7 @@ fn an_owner_that_watches_only_the_session_is_enough() {
     let action = json!({"type": "session/activeClientSet", "activeClient": entry});
     bob.tries(&session, action).unwrap();
     s.model().calls_client("open").repeats();
-    ann.says("open it");
+    ann.sends_message("open it");
     let needed = bob.sees(&session)["inputNeeded"][0].clone();
     let result = json!({"success": true, "pastTenseMessage": "did",
         "content": [{"type": "text", "text": "from afar"}]});
@@ -349,7 +349,7 @@ fn a_turn_that_ends_takes_the_work_from_its_owner() {
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open");
-    let turn = ann.says("open it");
+    let turn = ann.sends_message("open it");
     let call = ann.call_that_is("running");
     let result = json!({"success": true, "pastTenseMessage": "late"});
     let late = ann.about(&call, "chat/toolCallComplete", json!({"result": result}));
@@ -369,7 +369,7 @@ fn a_restart_ends_the_call_with_its_turn() {
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open");
-    let turn = ann.says("open it");
+    let turn = ann.sends_message("open it");
     s.host_restarts();
     ann.reconnects();
     assert_eq!(ann.call_that_is("cancelled")["reason"], "skipped");
@@ -391,7 +391,7 @@ fn a_result_that_its_owner_wants_reviewed_waits_for_the_review() {
         s.model()
             .plays(|script| script.calls_client("open", json!({}), 5_000))
             .repeats();
-        ann.says("open it");
+        ann.sends_message("open it");
         let call = ann.call_that_is("running");
         let result = json!({"success": true, "pastTenseMessage": "did",
             "content": [{"type": "text", "text": "secret"}]});
@@ -421,7 +421,7 @@ fn an_older_client_runs_its_tools() {
     let bob = s.client_of("bob", "0.9.0").joins(&ann);
     bob.offers(&["open"]).unwrap();
     s.model().calls_client("open").repeats();
-    ann.says("open it");
+    ann.sends_message("open it");
     bob.completes_tool("old school").unwrap();
     assert_eq!(ann.reads(), "ended true old school");
     s.all_agree();
@@ -439,7 +439,7 @@ fn a_call_to_an_owner_that_is_away_does_not_wait_for_ever() {
     s.model()
         .plays(|script| script.calls_client("open", json!({}), 600_000))
         .repeats();
-    ann.says("open it");
+    ann.sends_message("open it");
     s.advances_in_steps(11_000, 1_000);
     assert!(ann.reads().starts_with("ended false"), "{}", ann.reads());
     s.all_agree();
@@ -452,7 +452,7 @@ fn a_report_that_cannot_be_written_is_refused() {
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open");
-    ann.says("open it");
+    ann.sends_message("open it");
     s.faults().break_disk();
     assert!(ann.completes_tool("lost").is_err());
     assert!(s.tool_results().is_empty());
@@ -471,7 +471,7 @@ fn one_that_comes_back_without_its_session_sees_its_calls_fail_in_the_chat() {
     s.model()
         .plays(|script| script.calls_client("open", json!({}), 600_000))
         .repeats();
-    ann.says("open it");
+    ann.sends_message("open it");
     bob.loses_connection();
     bob.with(|client| client.mirrors.remove(&ann.session()));
     assert_eq!(bob.reconnects()["type"], "replay");

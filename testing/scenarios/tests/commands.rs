@@ -5,7 +5,7 @@ use kernel::{Answer, Query, StoredMessage};
 use serde_json::{Value, json};
 use testkit::{Kill, Scenario, ScenarioClient};
 
-/// What the host said in the latest turn.
+/// The host's notices in the latest turn.
 fn notices(client: &ScenarioClient) -> Vec<String> {
     let turn = client.latest_turn();
     let parts = turn["responseParts"].as_array().cloned();
@@ -30,19 +30,19 @@ fn rows(s: &Scenario, chat: &str, turns: &[&str]) -> Vec<StoredMessage> {
     let world = s.look();
     let mut reader = world.memory.reader().unwrap();
     let uri = wire::ChannelUri::parse(chat).unwrap();
-    let found = reader.read(&Query::Channel {
+    let answer = reader.read(&Query::Channel {
         uri,
         turns_max: 1,
         bytes_max: 1,
     });
-    let Ok(Answer::Channel(Some(channel))) = found else {
+    let Ok(Answer::Channel(Some(channel))) = answer else {
         panic!("{chat} is not there");
     };
-    let found = reader.read(&Query::Messages {
+    let answer = reader.read(&Query::Messages {
         chat: channel.id,
         turn_ids: turns.iter().map(|id| (*id).to_owned()).collect(),
     });
-    match found {
+    match answer {
         Ok(Answer::Messages(messages)) => messages,
         other => panic!("{other:?}"),
     }
@@ -55,13 +55,13 @@ fn parts_of(message: &StoredMessage) -> Vec<Value> {
         .collect()
 }
 
-// C-053, V23: persisted, carried out, complete, and no agent hears of it
+// C-053, V23: persisted, carried out, complete, and no agent runs
 #[test]
 fn archive_archives_the_session_and_asks_no_agent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let turn = ann.says("/archive");
+    let turn = ann.sends_message("/archive");
     assert_eq!(bob.latest_turn()["state"], "complete");
     assert_eq!(notices(&bob), ["This session is archived."]);
     let status = bob.sees(&ann.session())["status"].as_u64().unwrap();
@@ -95,13 +95,13 @@ fn a_message_has_its_rows_before_its_agent_runs() {
     assert_eq!(metadata["schema_version"], 1);
 }
 
-// C-064: told to the user, and the turn goes on
+// C-064: reported to the user, and the turn goes on
 #[test]
-fn an_unknown_skill_is_told_and_the_turn_goes_on() {
+fn an_unknown_skill_is_reported_and_the_turn_continues() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["ok"]);
-    ann.says("use @skill:nope");
+    ann.sends_message("use @skill:nope");
     assert_eq!(
         notices(&ann),
         ["mention: unknown skill 'nope' (dropped from model view)"]
@@ -115,22 +115,22 @@ fn branch_forks_the_chat_where_it_stands() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["one"]);
-    ann.says("first");
+    ann.sends_message("first");
     s.model().streams(["two"]);
-    ann.says("second");
-    ann.says("/branch");
+    ann.sends_message("second");
+    ann.sends_message("/branch");
     assert_eq!(ann.latest_turn()["state"], "complete");
-    let told = notices(&ann);
-    let branch = told[0].rsplit(' ').next().unwrap().to_owned();
+    let texts = notices(&ann);
+    let branch = texts[0].rsplit(' ').next().unwrap().to_owned();
     let chats = ann.sees(&ann.session())["chats"].clone();
     let added = chats.as_array().unwrap().iter();
     let added: Vec<&Value> = added.filter(|chat| chat["resource"] == *branch).collect();
     assert_eq!(added[0]["origin"]["kind"], "fork");
     ann.watches(&branch);
     assert_eq!(turn_texts(&ann, &branch), ["first", "second"]);
-    // A branch of a chat in which nothing was said cannot be.
+    // A branch of an empty chat is impossible.
     let bob = s.client("bob").opens_chat();
-    bob.says("/branch");
+    bob.sends_message("/branch");
     assert_eq!(bob.latest_turn()["state"], "error");
     s.all_agree();
 }
@@ -162,15 +162,15 @@ fn rewind_takes_turns_back_and_stays_as_the_record_of_it() {
     let bob = s.client("bob").joins(&ann);
     for text in ["one", "two", "three"] {
         s.model().streams(["ok"]);
-        ann.says(text);
+        ann.sends_message(text);
     }
-    ann.says("/rewind 2");
+    ann.sends_message("/rewind 2");
     assert_eq!(turn_texts(&bob, &ann.chat()), ["one", "/rewind 2"]);
     assert_eq!(notices(&bob), ["2 turns were taken back."]);
     s.model().streams(["ok"]);
-    ann.says("four");
+    ann.sends_message("four");
     assert_eq!(turn_texts(&bob, &ann.chat()), ["one", "/rewind 2", "four"]);
-    ann.says("/rewind 99");
+    ann.sends_message("/rewind 99");
     assert_eq!(turn_texts(&bob, &ann.chat()), ["/rewind 99"]);
     s.host_restarts();
     bob.reconnects();
@@ -179,17 +179,17 @@ fn rewind_takes_turns_back_and_stays_as_the_record_of_it() {
 }
 
 #[test]
-fn a_rewind_below_a_small_window_is_heard_by_everyone() {
+fn a_rewind_below_a_small_window_reaches_all_clients() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     for n in 0..6 {
         s.model().streams(["ok"]);
-        ann.says(&n.to_string());
+        ann.sends_message(&n.to_string());
     }
     let bob = s.client("bob").arrives();
     bob.watches(&ann.session());
     bob.watches_turns(&ann.chat(), 1);
-    ann.says("/rewind 4");
+    ann.sends_message("/rewind 4");
     s.all_agree();
     assert!(turn_texts(&bob, &ann.chat()).ends_with(&["1".to_owned(), "/rewind 4".to_owned()]));
 }
@@ -201,29 +201,32 @@ fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
     let ann = s.client("ann").opens_chat();
     for text in ["one", "two", "three"] {
         s.model().streams(["ok"]);
-        ann.says(text);
+        ann.sends_message(text);
     }
-    s.model().says(agent_api::AgentEvent::Compacted {
+    s.model().emits(agent_api::AgentEvent::Compacted {
         keep_turns: 1,
         summary: Some("short".to_owned()),
     });
-    ann.says("/compact keep the names");
+    ann.sends_message("/compact keep the names");
     let asked = s.look().models.asked.last().cloned().unwrap();
     assert_eq!(asked.compact.as_deref(), Some("keep the names"));
     assert!(!asked.reaches_model);
     s.host_restarts();
     ann.reconnects();
     s.model().streams(["ok"]);
-    ann.says("four");
+    ann.sends_message("four");
     let compacted = |s: &Scenario| {
         let asked = s.look().models.asked.last().cloned().unwrap();
         asked.history.compacted
     };
-    let kept = compacted(&s).unwrap();
-    assert_eq!((kept.from_n, kept.summary.as_deref()), (2, Some("short")));
-    ann.says("/rewind 4");
+    let compaction = compacted(&s).unwrap();
+    assert_eq!(
+        (compaction.from_n, compaction.summary.as_deref()),
+        (2, Some("short"))
+    );
+    ann.sends_message("/rewind 4");
     s.model().streams(["ok"]);
-    ann.says("five");
+    ann.sends_message("five");
     assert_eq!(compacted(&s), None);
     s.all_agree();
 }
@@ -251,7 +254,7 @@ fn a_command_cannot_steer() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["..."]).hangs();
-    ann.says("busy");
+    ann.sends_message("busy");
     let refused = ann.tries(&ann.chat(), ann.pending_set("steering", "s1", "/compact"));
     assert_eq!(
         refused.unwrap_err(),
@@ -262,11 +265,11 @@ fn a_command_cannot_steer() {
 
 // compositor 3.5: understood when it is set, carried out when its turn comes; rows move with it
 #[test]
-fn what_waits_is_understood_when_it_is_set_and_gone_when_it_is_removed() {
+fn a_pending_message_is_composed_when_set_and_deleted_when_removed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["..."]).hangs();
-    ann.says("busy");
+    ann.sends_message("busy");
     for (id, text) in [("q1", "@file:a"), ("q2", "/archive"), ("q1", "see @file:b")] {
         ann.tries(&ann.chat(), ann.pending_set("queued", id, text))
             .unwrap();
@@ -318,10 +321,10 @@ fn what_waits_is_understood_when_it_is_set_and_gone_when_it_is_removed() {
 fn help_lists_the_commands() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.says("/help");
-    let told = notices(&ann).join("\n");
+    ann.sends_message("/help");
+    let texts = notices(&ann).join("\n");
     for name in ["/archive", "/branch", "/compact", "/help", "/rewind"] {
-        assert!(told.contains(name), "{told}");
+        assert!(texts.contains(name), "{texts}");
     }
     assert!(s.asked().is_empty());
 }

@@ -1,11 +1,11 @@
-//! Content that lies outside of state: how clients read it, and how long it is kept (G-32, H-252).
+//! Content that lies outside of state: how clients read it, and how long it is stored (G-32, H-252).
 
 use host::blobs::Blobs;
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 
 /// Puts a body into the host's store behind its back.
-fn kept(s: &Scenario, body: &[u8]) -> String {
+fn find_stored(s: &Scenario, body: &[u8]) -> String {
     let world = s.look();
     world.blobs.put(body, world.now).unwrap().uri()
 }
@@ -15,7 +15,10 @@ fn kept(s: &Scenario, body: &[u8]) -> String {
 fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
-    let (text, bytes) = (kept(&s, b"some \"text\""), kept(&s, b"\xff\x00"));
+    let (text, bytes) = (
+        find_stored(&s, b"some \"text\""),
+        find_stored(&s, b"\xff\x00"),
+    );
     let read = ann.reads_resource(&text).unwrap();
     assert_eq!(read, json!({"encoding": "utf-8", "data": "some \"text\""}));
     let read = ann.reads_resource(&bytes).unwrap();
@@ -33,7 +36,7 @@ fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
 
 // H-250, H-252
 #[test]
-fn what_is_not_there_or_not_ours_is_told_apart() {
+fn missing_content_and_foreign_schemes_have_different_errors() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     let unknown = wire::Digest::new([7; 32]).uri();
@@ -57,12 +60,12 @@ fn what_is_not_there_or_not_ours_is_told_apart() {
 }
 
 #[test]
-fn content_over_one_message_is_refused_with_words() {
+fn content_over_one_message_is_refused_with_a_message() {
     let mut s = Scenario::with(|limits| limits.message_out_bytes = 66_560);
     let ann = s.client("ann").arrives();
-    let fits = kept(&s, &vec![b'x'; 65_000]);
-    let large = kept(&s, &vec![b'x'; 66_000]);
-    let escaped = kept(&s, &vec![b'"'; 40_000]);
+    let fits = find_stored(&s, &vec![b'x'; 65_000]);
+    let large = find_stored(&s, &vec![b'x'; 66_000]);
+    let escaped = find_stored(&s, &vec![b'"'; 40_000]);
     assert!(ann.reads_resource(&fits).is_ok());
     for uri in [large, escaped] {
         let error = ann.reads_resource(&uri).unwrap_err();
@@ -76,9 +79,9 @@ fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let uri = kept(&s, b"body");
+    let uri = find_stored(&s, b"body");
     s.reads_take_ms(100);
-    ann.heard_frames();
+    ann.received_frames();
     let slow = ann.requests("resourceRead", json!({"channel": ROOT, "uri": uri}));
     ann.dispatches(
         &ann.session(),
@@ -90,15 +93,15 @@ fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
     );
     s.settles();
     assert_eq!(ann.answer(slow).unwrap().unwrap()["data"], "body");
-    let frames = ann.heard_frames();
-    let told: Vec<_> = frames
+    let frames = ann.received_frames();
+    let responses: Vec<_> = frames
         .iter()
         .filter(|name| *name == "=" || *name == "session/titleChanged")
         .rev()
         .take(3)
         .collect();
     assert_eq!(
-        told,
+        responses,
         ["session/titleChanged", "=", "session/titleChanged"],
         "{frames:?}"
     );
@@ -110,7 +113,7 @@ fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
 fn content_can_be_read_while_nothing_can_be_written() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let uri = kept(&s, b"body");
+    let uri = find_stored(&s, b"body");
     s.look().faults.break_disk();
     ann.tries(
         &ann.session(),
@@ -134,10 +137,10 @@ fn turn_about(client: &ScenarioClient, turn: &str, uri: &str) -> Value {
 
 // G-32
 #[test]
-fn what_nothing_refers_to_goes_after_its_grace() {
+fn unreferenced_content_is_removed_after_its_grace() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
-    let orphan = kept(&s, b"orphan");
+    let orphan = find_stored(&s, b"orphan");
     s.advances_in_steps(50_000, 1_000);
     assert!(s.has_body(&orphan), "it may be on its way into a message");
     s.collects_bodies(&ann);
@@ -146,10 +149,10 @@ fn what_nothing_refers_to_goes_after_its_grace() {
 }
 
 #[test]
-fn what_a_dead_host_had_not_recorded_yet_goes_too() {
+fn content_that_a_killed_host_had_not_recorded_is_removed() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
-    let orphan = kept(&s, b"orphan");
+    let orphan = find_stored(&s, b"orphan");
     s.host_restarts();
     ann.reconnects();
     s.collects_bodies(&ann);
@@ -159,12 +162,12 @@ fn what_a_dead_host_had_not_recorded_yet_goes_too() {
 
 // G-32
 #[test]
-fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
+fn turns_drafts_and_pending_messages_hold_their_content() {
     let mut s = Scenario::that_collects_soon();
     s.model().hangs();
     let ann = s.client("ann").opens_chat();
-    let uris = ["turn", "draft", "queued", "steering"].map(|body| kept(&s, body.as_bytes()));
-    let unused = kept(&s, b"unused");
+    let uris = ["turn", "draft", "queued", "steering"].map(|body| find_stored(&s, body.as_bytes()));
+    let unused = find_stored(&s, b"unused");
     ann.tries(&ann.chat(), turn_about(&ann, "t1", &uris[0]))
         .unwrap();
     let draft = json!({"type": "chat/draftChanged", "draft": message(&uris[1])});
@@ -190,11 +193,11 @@ fn turns_drafts_and_waiting_messages_keep_what_they_refer_to() {
 
 // G-28, G-32
 #[test]
-fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
+fn content_of_a_disposed_session_lives_as_long_as_its_turns() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let (own, shared) = (kept(&s, b"own"), kept(&s, b"shared"));
+    let (own, shared) = (find_stored(&s, b"own"), find_stored(&s, b"shared"));
     ann.tries(&ann.chat(), turn_about(&ann, "t1", &own))
         .unwrap();
     ann.tries(&ann.chat(), turn_about(&ann, "t2", &shared))
@@ -213,10 +216,10 @@ fn a_disposed_session_keeps_its_content_as_long_as_its_turns_and_not_longer() {
 
 // G-32
 #[test]
-fn a_fork_keeps_the_content_of_the_turns_it_shows() {
+fn a_fork_holds_the_content_of_its_turns() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
-    let (seen, unseen) = (kept(&s, b"seen"), kept(&s, b"unseen"));
+    let (seen, unseen) = (find_stored(&s, b"seen"), find_stored(&s, b"unseen"));
     ann.tries(&ann.chat(), turn_about(&ann, "t1", &seen))
         .unwrap();
     ann.tries(&ann.chat(), turn_about(&ann, "t2", &unseen))
@@ -236,10 +239,10 @@ fn a_fork_keeps_the_content_of_the_turns_it_shows() {
 }
 
 #[test]
-fn a_batch_that_could_not_be_written_keeps_nothing() {
+fn a_failed_batch_holds_no_content() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
-    let uri = kept(&s, b"body");
+    let uri = find_stored(&s, b"body");
     s.faults().then(host::journal::Fault::Refuse);
     let draft = json!({"type": "chat/draftChanged", "draft": message(&uri)});
     ann.tries(&ann.chat(), draft).unwrap_err();

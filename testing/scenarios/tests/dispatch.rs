@@ -1,4 +1,4 @@
-//! Dispatch: who may do what, what everyone hears of it, and what only the sender does.
+//! Dispatch: who may do what, what everyone receives of it, and what only the sender does.
 
 use serde_json::json;
 use testkit::{ROOT, Scenario};
@@ -35,14 +35,14 @@ fn a_refused_action_goes_back_to_its_sender_alone_and_uses_no_seq() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     let seq = s.look().kernel().seq();
-    let before = bob.with(|client| client.heard.len());
+    let before = bob.with(|client| client.frames.len());
     let action = json!({"type": "session/ready"});
     assert!(ann.tries(&ann.session(), action.clone()).is_err());
     let refusal = ann.with(|client| client.refusals.last().cloned()).unwrap();
     assert_eq!(refusal["action"], action);
     assert_eq!(refusal["serverSeq"], seq.0);
     assert_eq!(s.look().kernel().seq(), seq);
-    assert_eq!(bob.with(|client| client.heard.len()), before);
+    assert_eq!(bob.with(|client| client.frames.len()), before);
     s.all_agree();
 }
 
@@ -53,8 +53,8 @@ fn an_action_that_changes_nothing_is_answered_to_its_sender_alone() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     let seq = s.look().kernel().seq();
-    let before = bob.with(|client| client.heard.len());
-    ann.heard_actions();
+    let before = bob.with(|client| client.frames.len());
+    ann.received_actions();
     let title = ann.sees(&ann.session())["title"].clone();
     ann.tries(
         &ann.session(),
@@ -68,7 +68,7 @@ fn an_action_that_changes_nothing_is_answered_to_its_sender_alone() {
         (&json!(seq.0), &json!("ann"))
     );
     assert_eq!(s.look().kernel().seq(), seq);
-    assert_eq!(bob.with(|client| client.heard.len()), before);
+    assert_eq!(bob.with(|client| client.frames.len()), before);
     s.all_agree();
 }
 
@@ -77,19 +77,19 @@ fn an_action_that_changes_nothing_is_answered_to_its_sender_alone() {
 fn an_action_for_a_channel_that_is_not_there_is_ignored() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
-    let before = ann.with(|client| client.heard.len());
+    let before = ann.with(|client| client.frames.len());
     ann.dispatches(
         "ahp-session:/none",
         json!({"type": "session/titleChanged", "title": "x"}),
     );
     ann.dispatches("ahp-chat:/none", json!({"type": "chat/turnStarted"}));
     s.settles();
-    assert_eq!(ann.with(|client| client.heard.len()), before);
+    assert_eq!(ann.with(|client| client.frames.len()), before);
 }
 
 // H-069, H-070, H-078
 #[test]
-fn what_clients_may_not_dispatch_is_refused() {
+fn actions_that_clients_may_not_dispatch_are_refused() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let (session, chat) = (ann.session(), ann.chat());
@@ -125,8 +125,8 @@ fn what_clients_may_not_dispatch_is_refused() {
             json!({"type": "session/titleChanged", "title": "x".repeat(5_000)}),
         ),
     ] {
-        let told = ann.tries(channel, action.clone());
-        assert!(told.is_err(), "{action}");
+        let outcome = ann.tries(channel, action.clone());
+        assert!(outcome.is_err(), "{action}");
     }
     s.all_agree();
 }
@@ -172,7 +172,7 @@ fn actions_of_one_client_are_taken_in_order_and_the_first_decides() {
     s.settles();
     assert_eq!(bob.sees(&ann.session())["title"], "4");
     s.model().hangs();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let first = bob.cancels(&turn);
     let second = ann.cancels(&turn);
     assert!(first.is_ok() && second.is_err());
@@ -233,7 +233,7 @@ fn host_settings_lose_unknown_keys_and_refuse_bad_values() {
 
 // H-117, H-131, H-125
 #[test]
-fn a_session_takes_what_its_schema_and_catalogue_allow() {
+fn a_session_accepts_what_its_schema_and_catalogue_allow() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let session = ann.session();
@@ -272,17 +272,17 @@ fn a_session_takes_what_its_schema_and_catalogue_allow() {
 fn a_malformed_dispatch_is_ignored() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let before = ann.with(|client| client.heard.len());
+    let before = ann.with(|client| client.frames.len());
     for params in [
         json!([]),
         json!({}),
         json!({"channel": "no uri", "clientSeq": 1, "action": {}}),
     ] {
-        ann.sends(
+        ann.sends_raw(
             &json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string(),
         );
     }
     s.settles();
-    assert_eq!(ann.with(|client| client.heard.len()), before);
+    assert_eq!(ann.with(|client| client.frames.len()), before);
     s.all_agree();
 }

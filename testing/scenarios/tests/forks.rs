@@ -18,41 +18,41 @@ fn aside_of(chat: &str, turn: &str) -> Value {
 
 // H-143, G-13
 #[test]
-fn a_fork_shows_the_history_through_its_turn_and_goes_its_own_way() {
+fn a_fork_has_the_history_through_its_turn_and_is_separate_after_it() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let turns = ann.says_messages(4);
+    let turns = ann.sends_messages(4);
     let fork = ann.forks(F, &turns[1]);
-    assert_eq!(fork.turns(), turns[..2], "turn ids are kept");
+    assert_eq!(fork.turns(), turns[..2], "turn ids stay the same");
     let origin = json!({"kind": "fork", "chat": ann.chat(), "turnId": turns[1]});
     assert_eq!(fork.sees(F)["origin"], origin);
     assert_eq!(bob.listed(F)["origin"], origin);
-    fork.says("another way");
-    ann.says("straight on");
-    assert_eq!(fork.said(), ["m0", "m1", "another way"]);
-    assert_eq!(bob.said(), ["m0", "m1", "m2", "m3", "straight on"]);
+    fork.sends_message("another way");
+    ann.sends_message("straight on");
+    assert_eq!(fork.sent_messages(), ["m0", "m1", "another way"]);
+    assert_eq!(bob.sent_messages(), ["m0", "m1", "m2", "m3", "straight on"]);
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
     bob.watches(F);
-    assert_eq!(bob.in_chat(F).said(), ["m0", "m1", "another way"]);
+    assert_eq!(bob.in_chat(F).sent_messages(), ["m0", "m1", "another way"]);
     s.all_agree();
 }
 
 // H-142, G-13: completed turns only
 #[test]
-fn a_fork_of_a_busy_chat_takes_what_is_completed() {
+fn a_fork_of_a_busy_chat_has_its_completed_turns() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(2);
+    let turns = ann.sends_messages(2);
     s.model().streams(["half"]).hangs();
-    let active = ann.says("busy");
+    let active = ann.sends_message("busy");
     assert_eq!(ann.is_denied_chat(F, fork_of(&ann.chat(), &active)), -32602);
     let fork = ann.forks(F, &turns[1]);
-    assert_eq!(fork.said(), ["m0", "m1"]);
+    assert_eq!(fork.sent_messages(), ["m0", "m1"]);
     assert!(fork.sees(F).get("activeTurn").is_none());
-    fork.says("free");
+    fork.sends_message("free");
     s.all_agree();
 }
 
@@ -62,8 +62,8 @@ fn a_source_must_be_a_completed_turn_of_another_chat_of_the_session() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let turns = ann.says_messages(3);
-    let other = bob.says("elsewhere");
+    let turns = ann.sends_messages(3);
+    let other = bob.sends_message("elsewhere");
     ann.truncates(&turns[1]).unwrap();
     let mine = ann.chat();
     for kind in ["fork", "sideChat"] {
@@ -102,7 +102,7 @@ fn a_source_must_be_a_completed_turn_of_another_chat_of_the_session() {
 fn an_agent_without_forks_makes_none() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat_with(FORKLESS);
-    let turns = ann.says_messages(1);
+    let turns = ann.sends_messages(1);
     assert_eq!(
         ann.is_denied_chat(F, fork_of(&ann.chat(), &turns[0])),
         -32602
@@ -111,7 +111,7 @@ fn an_agent_without_forks_makes_none() {
         ann.is_denied_chat(F, aside_of(&ann.chat(), &turns[0])),
         -32602
     );
-    ann.creates_chat(G).says("plain chats it has");
+    ann.creates_chat(G).sends_message("plain chats it has");
     s.all_agree();
 }
 
@@ -120,7 +120,7 @@ fn an_agent_without_forks_makes_none() {
 fn neither_side_of_a_fork_changes_the_other() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(4);
+    let turns = ann.sends_messages(4);
     let fork = ann.forks(F, &turns[2]);
     ann.truncates(&turns[0]).unwrap();
     assert_eq!(fork.turns(), turns[..3]);
@@ -128,16 +128,16 @@ fn neither_side_of_a_fork_changes_the_other() {
     fork.truncates(&turns[1]).unwrap();
     assert_eq!((ann.turns().len(), fork.turns().len()), (1, 2));
     s.all_agree();
-    fork.says("goes on");
-    ann.says("goes on too");
+    fork.sends_message("goes on");
+    ann.sends_message("goes on too");
     let second = fork.forks(G, &turns[1]);
     ann.disposes_of(F).unwrap();
-    assert_eq!(second.said(), ["m0", "m1"]);
+    assert_eq!(second.sent_messages(), ["m0", "m1"]);
     s.host_restarts();
     ann.reconnects();
-    assert_eq!(ann.said(), ["m0", "goes on too"]);
-    assert_eq!(second.said(), ["m0", "m1"]);
-    second.says("the last of its line");
+    assert_eq!(ann.sent_messages(), ["m0", "goes on too"]);
+    assert_eq!(second.sent_messages(), ["m0", "m1"]);
+    second.sends_message("the last of its line");
     ann.disposes_of(&ann.chat()).unwrap();
     // Long after the others were swept from the disk.
     s.advances_in_steps(9 * 24 * 3_600_000, 12 * 3_600_000);
@@ -145,7 +145,10 @@ fn neither_side_of_a_fork_changes_the_other() {
     ann.with(|client| client.known = false);
     let bob = s.client("bob").arrives();
     bob.watches(G);
-    assert_eq!(bob.in_chat(G).said(), ["m0", "m1", "the last of its line"]);
+    assert_eq!(
+        bob.in_chat(G).sent_messages(),
+        ["m0", "m1", "the last of its line"]
+    );
     s.all_agree();
 }
 
@@ -154,9 +157,12 @@ fn neither_side_of_a_fork_changes_the_other() {
 fn resuming_in_a_fork_leaves_the_source_as_it_is() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.says("first");
-    s.model().streams(["x"]).keeps("mark").fails_resumably();
-    let failed = ann.says("second");
+    ann.sends_message("first");
+    s.model()
+        .streams(["x"])
+        .stores_checkpoint("mark")
+        .fails_resumably();
+    let failed = ann.sends_message("second");
     let fork = ann.forks(F, &failed);
     s.model().streams(["forked"]);
     if fork.resumes(&failed).is_ok() {
@@ -178,9 +184,9 @@ fn resuming_in_a_fork_leaves_the_source_as_it_is() {
 fn a_fork_begins_without_drafts_and_queues() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(1);
+    let turns = ann.sends_messages(1);
     s.model().hangs();
-    ann.says("busy");
+    ann.sends_message("busy");
     ann.queues("q", "later").unwrap();
     ann.steers("s", "left").unwrap();
     let draft = json!({"type": "chat/draftChanged", "draft": message("dra")});
@@ -205,7 +211,7 @@ fn a_fork_begins_without_drafts_and_queues() {
 fn a_fork_works_where_its_source_does() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(1);
+    let turns = ann.sends_messages(1);
     let mut params = fork_of(&ann.chat(), &turns[0]);
     params["workingDirectories"] = json!([]);
     let fork = ann.creates_chat_with(F, params);
@@ -219,11 +225,11 @@ fn a_fork_works_where_its_source_does() {
 fn a_fork_can_begin_with_a_message() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(2);
+    let turns = ann.sends_messages(2);
     let mut params = fork_of(&ann.chat(), &turns[0]);
     params["initialMessage"] = message("instead");
     let fork = ann.creates_chat_with(F, params);
-    assert_eq!(fork.said(), ["m0", "instead"]);
+    assert_eq!(fork.sent_messages(), ["m0", "instead"]);
     s.all_agree();
 }
 
@@ -232,7 +238,7 @@ fn a_fork_can_begin_with_a_message() {
 fn a_fork_knows_which_ids_were_used_in_it() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(4);
+    let turns = ann.sends_messages(4);
     let fork = ann.forks(F, &turns[1]);
     s.host_restarts();
     ann.reconnects();
@@ -240,7 +246,7 @@ fn a_fork_knows_which_ids_were_used_in_it() {
         let again = ann.turn_started(used, "again");
         assert!(ann.tries(F, again).is_err(), "{used}");
     }
-    fork.says("new");
+    fork.sends_message("new");
     s.all_agree();
 }
 
@@ -252,12 +258,12 @@ fn pages_of_a_fork_reach_through_to_the_beginning() {
         limits.page_turns = 3;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(9);
+    let turns = ann.sends_messages(9);
     s.host_restarts();
     ann.reconnects();
     let fork = ann.forks(F, &turns[6]);
     for n in 0..3 {
-        fork.says(&format!("f{n}"));
+        fork.sends_message(&format!("f{n}"));
     }
     ann.truncates(&turns[1]).unwrap();
     let bob = s.client("bob").arrives_watching(&[&ann.session()]);
@@ -284,16 +290,16 @@ fn pages_of_a_fork_reach_through_to_the_beginning() {
 fn a_side_chat_begins_empty_and_knows_where_it_comes_from() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(2);
+    let turns = ann.sends_messages(2);
     let aside = ann.steps_aside(F, &turns[0]);
-    assert!(aside.said().is_empty());
+    assert!(aside.sent_messages().is_empty());
     let origin = json!({"kind": "sideChat", "chat": ann.chat(), "turnId": turns[0]});
     assert_eq!(aside.sees(F)["origin"], origin);
-    aside.says("by the way");
-    assert_eq!(ann.said().len(), 2);
+    aside.sends_message("by the way");
+    assert_eq!(ann.sent_messages().len(), 2);
     s.host_restarts();
     ann.reconnects();
-    assert_eq!(aside.said(), ["by the way"]);
+    assert_eq!(aside.sent_messages(), ["by the way"]);
     s.all_agree();
 }
 
@@ -316,16 +322,16 @@ fn a_side_chat_can_be_opened_to_a_running_turn() {
     assert_eq!(ann.answer(sent), Some(Ok(Value::Null)));
     ann.watches(F);
     assert_eq!(ann.sees(F)["origin"]["turnId"], active.as_str());
-    assert!(ann.in_chat(F).said().is_empty());
+    assert!(ann.in_chat(F).sent_messages().is_empty());
     s.all_agree();
 }
 
 // H-145
 #[test]
-fn a_selection_is_kept_to_the_letter() {
+fn a_model_selection_is_stored_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(1);
+    let turns = ann.sends_messages(1);
     let with = |selection: Value| {
         let mut params = aside_of(&ann.chat(), &turns[0]);
         params["source"]["selection"] = selection;
@@ -349,13 +355,13 @@ fn a_selection_is_kept_to_the_letter() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act
+// Prepare, write, send, act
 #[test]
 fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::with(|limits| limits.open_turns = 1);
         let ann = s.client("ann").opens_chat();
-        let turns = ann.says_messages(3);
+        let turns = ann.sends_messages(3);
         s.host_dies_at(point);
         let mut params = fork_of(&ann.chat(), &turns[1]);
         params["channel"] = json!(ann.session());
@@ -375,13 +381,13 @@ fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
 
 // ADR 0004: the source is not loaded, and changes while it is read
 #[test]
-fn a_fork_of_a_chat_at_rest_is_what_the_chat_was_when_it_was_made() {
+fn a_fork_of_an_unloaded_chat_is_the_chat_at_that_moment() {
     let mut s = Scenario::with(|limits| {
         limits.open_turns = 1;
         limits.channel_idle_ms = 1_000;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(5);
+    let turns = ann.sends_messages(5);
     ann.unwatches(&ann.chat());
     s.advances_in_steps(10_000, 500);
     s.reads_take_ms(50);
@@ -409,7 +415,7 @@ fn a_fork_of_a_chat_at_rest_is_what_the_chat_was_when_it_was_made() {
 fn a_side_chat_works_in_the_directories_it_was_given() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turn = ann.says("x");
+    let turn = ann.sends_message("x");
     let source = json!({"kind": "sideChat", "chat": ann.chat(), "turnId": turn});
     let wrong = json!({"source": source, "workingDirectories": ["file:///etc"]});
     assert!(
@@ -426,7 +432,7 @@ fn a_side_chat_works_in_the_directories_it_was_given() {
 fn a_selection_that_is_none_is_refused() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let turn = ann.says("x");
+    let turn = ann.sends_message("x");
     let source =
         json!({"kind": "sideChat", "chat": ann.chat(), "turnId": turn, "selection": "text"});
     assert_eq!(

@@ -39,7 +39,7 @@ fn actions_are_refused_requests_that_write_fail_and_reads_go_on() {
         json!({"type": "session/titleChanged", "title": "kept"}),
     )
     .unwrap();
-    ann.says("and turns run");
+    ann.sends_message("and turns run");
     s.all_agree();
 }
 
@@ -78,7 +78,7 @@ fn a_host_that_dies_with_a_full_disk_closes_its_turns_at_boot() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["a"]).hangs();
-    ann.says("go");
+    ann.sends_message("go");
     s.faults().break_disk();
     assert!(
         ann.tries(
@@ -110,7 +110,7 @@ fn everything_in_a_failing_batch_is_answered() {
     let ping = ann.requests("ping", json!({"channel": ROOT}));
     let unknown = ann.requests("nobody", json!({"channel": ROOT}));
     let refused = ann.dispatches(&ann.session(), json!({"type": "session/ready"}));
-    ann.sends("{");
+    ann.sends_raw("{");
     let other = bob.requests("ping", json!({"channel": ROOT}));
     s.settles();
     assert!(ann.refusal(lost).is_some() && ann.refusal(refused).is_some());
@@ -118,7 +118,7 @@ fn everything_in_a_failing_batch_is_answered() {
     assert!(ann.answer(unknown).is_some() && bob.answer(other).is_some());
     let errors = ann.with(|client| {
         client
-            .heard
+            .frames
             .iter()
             .filter(|frame| frame["id"].is_null() && frame.get("error").is_some())
             .count()
@@ -146,7 +146,7 @@ fn a_dispose_that_failed_leaves_the_session_in_the_list() {
             .len(),
         1
     );
-    ann.says("still here");
+    ann.sends_message("still here");
     assert_eq!(bob.reads(), "ok");
     bob.asks("fetchTurns", json!({"channel": ann.chat()}))
         .unwrap();
@@ -162,10 +162,10 @@ fn an_unsubscribe_in_a_failing_batch_stands() {
     bob.unwatches(&ann.chat());
     s.settles();
     s.advances_ms(1_000);
-    let before = bob.with(|client| client.heard.len());
-    ann.says("not for bob");
+    let before = bob.with(|client| client.frames.len());
+    ann.sends_message("not for bob");
     assert!(
-        bob.heard_frames()[before..]
+        bob.received_frames()[before..]
             .iter()
             .all(|name| !name.starts_with("chat/"))
     );
@@ -177,7 +177,7 @@ fn a_page_that_could_not_be_sent_is_the_next_one() {
     let mut s = Scenario::with(|limits| limits.page_turns = 2);
     let ann = s.client("ann").opens_chat();
     for _ in 0..6 {
-        ann.says("hi");
+        ann.sends_message("hi");
     }
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
@@ -268,9 +268,9 @@ fn a_subscription_taken_while_the_disk_was_full_survives() {
     if watched.is_err() {
         bob.watches(&ann.chat());
     }
-    ann.says("hello");
+    ann.sends_message("hello");
     bob.loses_connection();
-    ann.says("again");
+    ann.sends_message("again");
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
@@ -299,12 +299,12 @@ fn a_client_that_came_and_went_while_the_disk_was_full_starts_anew() {
     s.settles();
     s.faults().mend_disk();
     s.advances_ms(1_000);
-    ann.says("hello");
+    ann.sends_message("hello");
     let bob = bob.connects();
     let params = bob.with(|client| client.reconnect_params());
     if bob.asks("reconnect", params).is_err() {
-        let wanted = [ROOT.to_owned(), ann.session(), ann.chat()];
-        let params = bob.with(|client| client.initialize_params(&wanted));
+        let channels = [ROOT.to_owned(), ann.session(), ann.chat()];
+        let params = bob.with(|client| client.initialize_params(&channels));
         bob.asks("initialize", params).unwrap();
     }
     s.all_agree();
@@ -332,7 +332,7 @@ fn a_disk_that_comes_and_goes_loses_nothing() {
         s.world().mend();
         s.advances_in_steps(2_000, 500);
         bob.loses_connection();
-        ann.says("more");
+        ann.sends_message("more");
         bob.reconnects();
         s.all_agree();
     }
@@ -349,7 +349,7 @@ fn a_chat_outlives_a_failed_write_to_its_session() {
     s.advances_ms(1_000);
     let archived = json!({"type": "chat/isArchivedChanged", "isArchived": true});
     ann.tries(&ann.chat(), archived).unwrap();
-    ann.says("hello");
+    ann.sends_message("hello");
     s.host_restarts();
     ann.reconnects();
     s.all_agree();

@@ -134,7 +134,7 @@ fn first_subscriptions_come_with_snapshots_and_unknown_ones_are_left_out() {
         .map(|s| s["resource"].as_str().unwrap())
         .collect();
     assert_eq!(resources, [ROOT, ann.chat().as_str()]);
-    ann.says("hello");
+    ann.sends_message("hello");
     s.all_agree();
 }
 
@@ -150,7 +150,7 @@ fn too_many_first_subscriptions_are_refused() {
 
 // H-004, H-006, H-009, H-016
 #[test]
-fn what_is_no_message_is_answered_and_the_connection_stays() {
+fn invalid_messages_are_answered_and_the_connection_stays_open() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     for (text, code) in [
@@ -159,16 +159,16 @@ fn what_is_no_message_is_answered_and_the_connection_stays() {
         ("7", -32600),
         (r#"{"id":true,"method":"ping"}"#, -32600),
     ] {
-        ann.sends(text);
+        ann.sends_raw(text);
         ann.settles();
-        let last = ann.with(|client| client.heard.last().cloned()).unwrap();
+        let last = ann.with(|client| client.frames.last().cloned()).unwrap();
         assert_eq!(
             (&last["error"]["code"], &last["id"]),
             (&json!(code), &Value::Null),
             "{text}"
         );
     }
-    ann.sends(r#"{"jsonrpc":"2.0","method":"nobody/knows","params":{}}"#);
+    ann.sends_raw(r#"{"jsonrpc":"2.0","method":"nobody/knows","params":{}}"#);
     assert_eq!(ann.is_denied("nobody", json!({"channel": ROOT})), -32601);
     assert_eq!(
         ann.is_denied("createTerminal", json!({"channel": "ahp-terminal:/1"})),
@@ -183,19 +183,19 @@ fn string_fraction_and_null_ids_are_answered_as_they_came() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     for id in [r#""abc""#, "1.5", "null", "-3"] {
-        ann.sends(&format!(
+        ann.sends_raw(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"ping","params":{{"channel":"ahp-root://"}}}}"#
         ));
         ann.settles();
-        let last = ann.with(|client| client.heard.last().cloned()).unwrap();
+        let last = ann.with(|client| client.frames.last().cloned()).unwrap();
         assert_eq!(last["id"].to_string(), id);
         assert_eq!(last.get("result"), Some(&Value::Null));
     }
 }
 
-// H-026, G-23: an older client hears nothing newer, except the echo of its own
+// H-026, G-23: an older client receives nothing newer, except the echo of its own
 #[test]
-fn a_client_of_0_9_hears_only_what_it_knows() {
+fn a_client_of_0_9_receives_only_what_it_knows() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);
@@ -205,7 +205,7 @@ fn a_client_of_0_9_hears_only_what_it_knows() {
     )
     .unwrap();
     assert!(
-        !old.heard_actions()
+        !old.received_actions()
             .contains(&"chat/isReadChanged".to_owned())
     );
     old.tries(
@@ -214,7 +214,7 @@ fn a_client_of_0_9_hears_only_what_it_knows() {
     )
     .unwrap();
     assert!(
-        old.heard_actions()
+        old.received_actions()
             .contains(&"chat/isReadChanged".to_owned())
     );
     let third = s.client("third").arrives().creates("ahp-session:/third");
@@ -224,6 +224,6 @@ fn a_client_of_0_9_hears_only_what_it_knows() {
         .find(|note| note["summary"]["resource"] == third.session().as_str())
         .unwrap();
     assert!(ours["summary"].get("chats").is_none());
-    ann.says("hello");
+    ann.sends_message("hello");
     s.all_agree();
 }

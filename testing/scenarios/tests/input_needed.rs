@@ -24,7 +24,7 @@ fn frames_since(client: &ScenarioClient, start: usize) -> Vec<String> {
             assert!([ROOT, &session, &chat].contains(&channel), "{frame}");
             kind.to_owned()
         };
-        client.heard[start..].iter().map(name).collect()
+        client.frames[start..].iter().map(name).collect()
     })
 }
 
@@ -41,7 +41,7 @@ fn every_kind_of_block_is_mirrored() {
         .calls(Tool::running("shell", "pwd").reviewed())
         .asks_for_text("name?")
         .calls_client("open");
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let entry = |kind: &str| {
         let entries = bob.sees(&session)["inputNeeded"]
             .as_array()
@@ -75,7 +75,7 @@ fn every_kind_of_block_is_mirrored() {
 
 // G-24: the chat's action, the catalogue, the block, the read flag, then the root
 #[test]
-fn one_step_is_told_in_one_order() {
+fn changes_of_one_step_are_sent_in_one_order() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().waits_ms(500).asks_for_text("name?").waits_ms(500);
@@ -90,7 +90,7 @@ fn one_step_is_told_in_one_order() {
         let to_client = s.world().carry_to_client(peer);
         to_host || batch || to_client
     } {}
-    let start = ann.with(|client| client.heard.len());
+    let start = ann.with(|client| client.frames.len());
     s.settles();
     let expected = [
         "chat/inputRequested",
@@ -100,7 +100,7 @@ fn one_step_is_told_in_one_order() {
         "root/sessionSummaryChanged",
     ];
     assert_eq!(frames_since(&ann, start), expected);
-    let start = ann.with(|client| client.heard.len());
+    let start = ann.with(|client| client.frames.len());
     let answers = json!({"q": text_answer("submitted", "x")});
     let id = ann.question()["id"].clone();
     let action = json!({"type": "chat/inputCompleted", "requestId": id, "response": "accept", "answers": answers});
@@ -130,7 +130,7 @@ fn only_questions_to_people_raise_the_status() {
         .calls_client("open")
         .asks_for_text("name?")
         .hangs();
-    ann.says("go");
+    ann.sends_message("go");
     assert_ne!(session_status(&ann), 24);
     ann.completes_tool("x").unwrap();
     assert_eq!(session_status(&ann), 24);
@@ -149,9 +149,9 @@ fn blocks_of_several_chats_stand_side_by_side() {
         .announces(7, "one")
         .readies(7, json!({"invocationMessage": "m"}))
         .asks_for_text("name?");
-    ann.says("here");
+    ann.sends_message("here");
     s.model().asks_tool("shell", "ls");
-    there.says("there");
+    there.sends_message("there");
     assert_eq!((ann.needs().len(), session_status(&ann)), (3, 24));
     ann.confirms().unwrap();
     assert_eq!((ann.needs().len(), session_status(&ann)), (2, 24));
@@ -170,7 +170,7 @@ fn blocked(script: Script) -> Script {
     script
         .announces(101, "asks")
         .readies(101, json!({"invocationMessage": "m"}))
-        .says(AgentEvent::ClientTool {
+        .emits(AgentEvent::ClientTool {
             call: 102,
             name: "open".to_owned(),
             input: json!({}),
@@ -181,12 +181,12 @@ fn blocked(script: Script) -> Script {
             103,
             json!({"invocationMessage": "m", "confirmed": "not-needed"}),
         )
-        .says(AgentEvent::ToolCompleted {
+        .emits(AgentEvent::ToolCompleted {
             call: 103,
             result: ToolResult::new(true, "did"),
             review: true,
         })
-        .says(AgentEvent::InputRequested {
+        .emits(AgentEvent::InputRequested {
             ask: 104,
             request: InputRequest {
                 message: Some("?".to_owned()),
@@ -196,9 +196,9 @@ fn blocked(script: Script) -> Script {
         .waits_ms(1_000)
 }
 
-// H-220: whatever ends the blocks, the session hears it
+// H-220: whatever ends the blocks, the session is updated
 #[test]
-fn every_end_of_a_turn_clears_what_its_session_says() {
+fn every_end_of_a_turn_clears_input_needed() {
     for end in [
         "complete",
         "error",
@@ -215,7 +215,7 @@ fn every_end_of_a_turn_clears_what_its_session_says() {
         let there = ann.creates_chat(B);
         let session = ann.session();
         let bob = s.client("bob").arrives_watching(&[&session]);
-        let kept = there.says("first");
+        let first_turn = there.sends_message("first");
         s.model().plays(blocked).plays(|script| match end {
             "complete" => script.completes(),
             "error" => script.fails(true),
@@ -237,7 +237,7 @@ fn every_end_of_a_turn_clears_what_its_session_says() {
         assert_eq!(ann.needs().len(), 4, "{end}");
         match end {
             "cancel" => there.cancels(&turn).unwrap(),
-            "truncate" => there.truncates(&kept).unwrap(),
+            "truncate" => there.truncates(&first_turn).unwrap(),
             "truncate all" => there.truncates_all().unwrap(),
             "dispose" => ann.disposes_of(B).unwrap(),
             "restart" => {
@@ -262,16 +262,16 @@ fn every_end_of_a_turn_clears_what_its_session_says() {
     }
 }
 
-// H-220 over a restart: what a session-only client was told before is taken back in the replay
+// H-220 over a restart: what a session-only client was sent before is removed in the replay
 #[test]
-fn a_client_that_slept_through_the_end_of_a_block_hears_of_it() {
+fn a_reconnecting_client_gets_the_removal_of_input_needed() {
     for restart in [false, true] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         let session = ann.session();
         let bob = s.client("bob").arrives_watching(&[&session]);
         s.model().asks_tool("shell", "ls");
-        ann.says("go");
+        ann.sends_message("go");
         assert_eq!(
             bob.sees(&session)["inputNeeded"].as_array().unwrap().len(),
             1
@@ -302,7 +302,7 @@ fn drafts_of_answers_are_seen_by_those_who_watch_only_the_session() {
     let session = ann.session();
     let bob = s.client("bob").arrives_watching(&[&session]);
     s.model().asks_for_text("name?");
-    ann.says("go");
+    ann.sends_message("go");
     ann.drafts_answer("q", text_answer("draft", "gre")).unwrap();
     let entry = bob.sees(&session)["inputNeeded"][0].clone();
     assert_eq!(entry["request"]["answers"]["q"]["value"]["value"], "gre");
@@ -311,16 +311,16 @@ fn drafts_of_answers_are_seen_by_those_who_watch_only_the_session() {
 
 // H-123, H-101: and the list knows
 #[test]
-fn the_list_of_sessions_says_who_waits_for_input() {
+fn the_session_list_shows_sessions_waiting_for_input() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let cem = s.client("cem").arrives();
     ann.creates_chat(B);
     s.model().asks_tool("shell", "ls");
-    ann.in_chat(B).says("there");
-    let told = cem.notifications("root/sessionSummaryChanged");
+    ann.in_chat(B).sends_message("there");
+    let notifications = cem.notifications("root/sessionSummaryChanged");
     let last = |field: &str| {
-        let of = told
+        let of = notifications
             .iter()
             .rev()
             .find_map(|params| params["changes"].get(field).cloned());

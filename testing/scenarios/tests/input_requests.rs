@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use testkit::consent::text_answer;
 use testkit::{Kill, Scenario, ScenarioClient};
 
-/// What agents were told: response and answers.
+/// Replies that agents got: response and answers.
 fn answered(s: &Scenario) -> Vec<(String, Value)> {
     let world = s.look();
-    let told = world
+    let replies = world
         .models
-        .heard
+        .replies
         .iter()
         .filter_map(|(_, reply)| match reply {
             AgentReply::Answered {
@@ -21,7 +21,7 @@ fn answered(s: &Scenario) -> Vec<(String, Value)> {
             }
             _ => None,
         });
-    told.collect()
+    replies.collect()
 }
 
 fn part(client: &ScenarioClient) -> Value {
@@ -59,7 +59,7 @@ fn a_question_waits_in_the_transcript_and_its_answer_reaches_the_agent() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.model().asks_for_text("name?").repeats();
-    ann.says("go");
+    ann.sends_message("go");
     let chat = bob.sees(&ann.chat());
     assert!(chat.get("activeTurn").is_some());
     assert_eq!(chat["status"].as_u64().unwrap() & 31, 24);
@@ -87,7 +87,7 @@ fn a_question_can_be_declined_or_dismissed() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().asks_for_text("name?").streams(["then not"]);
-        ann.says("go");
+        ann.sends_message("go");
         ann.answers(response, Value::Null).unwrap();
         assert_eq!(answered(&s)[0].0, response);
         assert_eq!(part(&ann)["response"], response);
@@ -103,7 +103,7 @@ fn only_an_open_question_can_be_answered() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.model().asks_for_text("one?").asks_for_text("two?");
-    ann.says("go");
+    ann.sends_message("go");
     let complete = |id: &Value| {
         let answers = json!({"q": text_answer("submitted", "x")});
         json!({"type": "chat/inputCompleted", "requestId": id, "response": "accept", "answers": answers})
@@ -148,7 +148,7 @@ fn answers_must_be_of_the_kind_that_was_asked_for() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks(every_kind());
-    ann.says("go");
+    ann.sends_message("go");
     let right = json!({
         "t": value("text", json!("name")),
         "n": value("number", json!(1.5)),
@@ -197,7 +197,7 @@ fn a_required_question_is_not_accepted_without_an_answer() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks(every_kind());
-    ann.says("go");
+    ann.sends_message("go");
     assert!(ann.answers("accept", Value::Null).is_err());
     assert!(
         ann.answers("accept", json!({"n": value("number", json!(1))}))
@@ -228,7 +228,7 @@ fn a_required_question_can_be_declined_without_an_answer() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks(every_kind());
-    ann.says("go");
+    ann.sends_message("go");
     ann.drafts_answer("t", text_answer("draft", "na")).unwrap();
     ann.answers("decline", Value::Null).unwrap();
     assert_eq!(answered(&s)[0].0, "decline");
@@ -242,7 +242,7 @@ fn answers_that_come_with_the_end_go_over_those_given_before() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.model().asks(every_kind());
-    ann.says("go");
+    ann.sends_message("go");
     ann.drafts_answer("t", text_answer("submitted", "old"))
         .unwrap();
     bob.drafts_answer("n", value("number", json!(4))).unwrap();
@@ -270,7 +270,7 @@ fn a_draft_must_belong_to_a_question() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks(every_kind());
-    ann.says("go");
+    ann.sends_message("go");
     assert!(
         ann.drafts_answer("nobody", text_answer("draft", "x"))
             .is_err()
@@ -287,7 +287,7 @@ fn limits_of_a_question_hold_when_it_is_accepted() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks(every_kind());
-    ann.says("go");
+    ann.sends_message("go");
     // A draft may be on its way to being right.
     ann.drafts_answer("t", text_answer("draft", "a")).unwrap();
     let name = |text: &str| json!({"t": value("text", json!(text))});
@@ -311,14 +311,14 @@ fn a_question_may_have_only_a_message_or_a_link() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().asks(request).streams(["on"]);
-        ann.says("go");
+        ann.sends_message("go");
         ann.answers("accept", Value::Null).unwrap();
         assert_eq!(ann.reads(), "on");
         s.all_agree();
     }
 }
 
-// H-219, H-174: what nobody answered stays without an answer
+// H-219, H-174: an unanswered request stays unanswered
 #[test]
 fn a_turn_that_ends_leaves_its_question_unanswered() {
     for end in ["cancel", "restart", "error"] {
@@ -329,10 +329,10 @@ fn a_turn_that_ends_leaves_its_question_unanswered() {
                 .plays(|script| script.asks(json!({"message": "?"})).unattended())
                 .waits_ms(50)
                 .fails_resumably();
-            ann.says("go");
+            ann.sends_message("go");
         } else {
             s.model().asks_for_text("name?");
-            let turn = ann.says("go");
+            let turn = ann.sends_message("go");
             let id = ann.question()["id"].clone();
             if end == "cancel" {
                 ann.cancels(&turn).unwrap();
@@ -375,9 +375,9 @@ fn a_question_makes_chat_and_session_unread() {
     s.all_agree();
 }
 
-// H-078: what nobody could read is not asked
+// H-078: an unreadable request is not sent
 #[test]
-fn a_question_nobody_could_read_is_not_asked() {
+fn an_unreadable_question_is_not_asked() {
     for request in [
         json!({"message": 7}),
         json!({"questions": "none"}),
@@ -389,7 +389,7 @@ fn a_question_nobody_could_read_is_not_asked() {
         s.model()
             .plays(|script| script.asks(request.clone()).unattended())
             .streams(["end"]);
-        ann.says("go");
+        ann.sends_message("go");
         assert!(
             ann.sees(&ann.chat()).get("activeTurn").is_none(),
             "{request}"
@@ -398,24 +398,24 @@ fn a_question_nobody_could_read_is_not_asked() {
     }
 }
 
-// G-15, and the points of write, speak, act
+// G-15, and the points of write, send, act
 #[test]
-fn an_answer_is_recorded_before_the_agent_hears_it() {
+fn an_answer_is_recorded_before_the_agent_gets_it() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_for_text("name?");
-    ann.says("go");
+    ann.sends_message("go");
     s.faults().break_disk();
     assert!(ann.answers_text("lost").is_err());
     assert!(answered(&s).is_empty());
     s.faults().mend_disk();
     s.advances_in_steps(5_000, 1_000);
     s.all_agree();
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().asks_for_text("name?");
-        ann.says("go");
+        ann.sends_message("go");
         let id = ann.question()["id"].clone();
         s.host_dies_at(point);
         let answer = json!({"type": "chat/inputCompleted", "requestId": id, "response": "decline"});
@@ -425,8 +425,8 @@ fn an_answer_is_recorded_before_the_agent_hears_it() {
         s.host_restarts();
         ann.reconnects();
         assert!(answered(&s).is_empty());
-        let told = part(&ann).get("response").is_some();
-        assert_eq!(told, point != Kill::BeforeWrite, "{point:?}");
+        let replies = part(&ann).get("response").is_some();
+        assert_eq!(replies, point != Kill::BeforeWrite, "{point:?}");
         s.all_agree();
     }
 }
@@ -437,7 +437,7 @@ fn a_resumed_turn_asks_anew() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_for_text("one?");
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let old = ann.question()["id"].clone();
     s.host_restarts();
     ann.reconnects();

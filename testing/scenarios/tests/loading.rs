@@ -7,7 +7,7 @@ use testkit::{ROOT, Scenario, ScenarioClient};
 fn at_rest(s: &mut Scenario) -> (String, String) {
     let ann = s.client("old-ann").opens_chat();
     for _ in 0..3 {
-        ann.says("hi");
+        ann.sends_message("hi");
     }
     ann.loses_connection();
     s.host_restarts();
@@ -96,12 +96,12 @@ fn an_idle_channel_leaves_memory_and_comes_back_equal() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     for _ in 0..3 {
-        ann.says("hi");
+        ann.sends_message("hi");
     }
     let uri = wire::ChannelUri::parse(&ann.chat()).unwrap();
     s.advances_in_steps(5_000, 500);
     assert!(s.look().kernel().state_of(&uri).is_none());
-    ann.says("back");
+    ann.sends_message("back");
     assert_eq!(bob.sees(&ann.chat())["turns"].as_array().unwrap().len(), 4);
     s.all_agree();
 }
@@ -171,12 +171,12 @@ fn one_who_sends_too_much_while_waiting_is_read_no_more_until_it_is_served() {
 
 // Trimming: a turn that streams on is whole after its oldest actions were forgotten
 #[test]
-fn trimming_does_not_lose_what_a_running_turn_said() {
+fn trimming_does_not_lose_text_of_a_running_turn() {
     let mut s = Scenario::with(|limits| limits.retention_actions = 3);
     let ann = s.client("ann").opens_chat();
     let words: Vec<String> = (0..30).map(|n| format!("w{n} ")).collect();
     s.model().streams(words.iter().map(String::as_str)).hangs();
-    ann.says("talk");
+    ann.sends_message("talk");
     s.advances_ms(31_000);
     let seen = ann.reads();
     s.host_restarts();
@@ -192,7 +192,7 @@ fn the_seq_goes_on_over_restarts() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     for _ in 0..3 {
-        ann.says("hi");
+        ann.sends_message("hi");
         let seq = s.look().kernel().seq();
         s.host_restarts();
         assert!(s.look().kernel().seq() >= seq);

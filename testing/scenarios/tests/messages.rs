@@ -1,4 +1,4 @@
-//! Messages: kept to the letter wherever they stand, with the model that was really used.
+//! Messages: stored unchanged, pending or sent, with the model that was really used.
 
 use serde_json::{Value, json};
 use testkit::facts::DEFAULT_MODEL;
@@ -7,7 +7,7 @@ use testkit::{Scenario, ScenarioClient};
 
 const B: &str = "ahp-chat:/b";
 
-/// One attachment of each kind, with everything it can have and something nobody knows.
+/// One attachment of each kind, with everything it can have and an unknown one.
 fn attachments() -> Value {
     let range = json!({"start": {"line": 0, "character": 3}, "end": {"line": 1, "character": 0}});
     json!([
@@ -44,7 +44,7 @@ fn turn_with(client: &ScenarioClient, message: Value) -> Value {
 
 // H-077, H-365: in the echo, in the state, after a restart, for the agent
 #[test]
-fn a_message_is_kept_to_the_letter() {
+fn a_message_is_stored_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -68,11 +68,11 @@ fn a_message_is_kept_to_the_letter() {
 
 // The same wherever a message can wait
 #[test]
-fn a_message_that_waits_is_kept_to_the_letter() {
+fn a_pending_message_is_stored_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().hangs();
-    let turn = ann.says("busy");
+    let turn = ann.sends_message("busy");
     let set = |kind: &str, id: &str| json!({"type": "chat/pendingMessageSet", "kind": kind, "id": id, "message": rich(id)});
     ann.tries(&ann.chat(), set("queued", "q")).unwrap();
     ann.tries(&ann.chat(), set("steering", "s")).unwrap();
@@ -98,27 +98,27 @@ fn a_message_that_waits_is_kept_to_the_letter() {
         rich("q"),
         "it was sent after the resumed turn"
     );
-    let heard = s.look().models.heard.first().cloned().unwrap().1;
+    let reply = s.look().models.replies.first().cloned().unwrap().1;
     let agent_api::AgentReply::Steered {
         message: Some(steering),
         ..
-    } = heard
+    } = reply
     else {
-        panic!("{heard:?}")
+        panic!("{reply:?}")
     };
     assert_eq!(steering, rich("s"));
     s.all_agree();
 }
 
-// H-147 and a denial: two more doors that a message comes through
+// H-147 and a denial: two more ways for a message to arrive
 #[test]
-fn initial_messages_and_suggestions_are_kept_to_the_letter() {
+fn initial_messages_and_suggestions_are_stored_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat_with(B, json!({"initialMessage": rich("first")}));
     assert_eq!(there.latest_turn()["message"], rich("first"));
     s.model().asks_tool("shell", "rm");
-    ann.says("clean");
+    ann.sends_message("clean");
     ann.denies_with(json!({"userSuggestion": rich("rather")}))
         .unwrap();
     assert_eq!(
@@ -133,7 +133,7 @@ fn initial_messages_and_suggestions_are_kept_to_the_letter() {
 fn the_model_and_the_agent_that_were_used_are_recorded() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.says("plain");
+    ann.sends_message("plain");
     assert_eq!(
         ann.latest_turn()["message"]["model"],
         json!({"id": DEFAULT_MODEL})
@@ -186,9 +186,11 @@ fn an_attached_chat_is_pinned_at_its_latest_completed_turn() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat(); // another session: that is fine
-    let turns: Vec<String> = (0..3).map(|n| bob.says(&format!("m{n}"))).collect();
+    let turns: Vec<String> = (0..3)
+        .map(|n| bob.sends_message(&format!("m{n}")))
+        .collect();
     s.model().hangs();
-    bob.says("busy");
+    bob.sends_message("busy");
     let at = |turn: &Value| turn["message"]["attachments"][0]["endTurn"].clone();
     ann.tries(&ann.chat(), turn_with(&ann, attaching(&bob.chat(), None)))
         .unwrap();
@@ -211,10 +213,12 @@ fn a_chat_is_attached_through_a_completed_turn_that_is_there() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let turns: Vec<String> = (0..3).map(|n| bob.says(&format!("m{n}"))).collect();
+    let turns: Vec<String> = (0..3)
+        .map(|n| bob.sends_message(&format!("m{n}")))
+        .collect();
     bob.truncates(&turns[1]).unwrap();
     s.model().hangs();
-    let active = bob.says("busy");
+    let active = bob.sends_message("busy");
     let chat = bob.chat();
     for wrong in [
         attaching("ahp-chat:/none", None),
@@ -262,7 +266,9 @@ fn a_chat_at_rest_can_be_attached() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let turns: Vec<String> = (0..4).map(|n| bob.says(&format!("m{n}"))).collect();
+    let turns: Vec<String> = (0..4)
+        .map(|n| bob.sends_message(&format!("m{n}")))
+        .collect();
     s.host_restarts();
     s.reads_take_ms(30);
     ann.reconnects();
@@ -281,7 +287,7 @@ fn a_chat_at_rest_can_be_attached() {
     s.all_agree();
 }
 
-// H-235: durable, and nobody's business but the chat's
+// H-235: durable, and only on the chat
 #[test]
 fn a_draft_survives_and_moves_nothing() {
     let mut s = Scenario::new();
@@ -291,20 +297,20 @@ fn a_draft_survives_and_moves_nothing() {
     s.advances_ms(5_000);
     let before = (
         ann.sees(&ann.chat())["modifiedAt"].clone(),
-        cem.with(|client| client.heard.len()),
+        cem.with(|client| client.frames.len()),
     );
     let draft = json!({"type": "chat/draftChanged", "draft": rich("dra")});
     ann.tries(&ann.chat(), draft).unwrap();
     assert_eq!(bob.sees(&ann.chat())["draft"], rich("dra"));
     let after = (
         ann.sees(&ann.chat())["modifiedAt"].clone(),
-        cem.with(|client| client.heard.len()),
+        cem.with(|client| client.frames.len()),
     );
     assert_eq!(before, after);
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
-    ann.says("sent"); // H-236: clearing it is the client's business
+    ann.sends_message("sent"); // H-236: clearing it is the client's business
     assert_eq!(s.state(&ann.chat())["draft"], rich("dra"));
     ann.tries(&ann.chat(), json!({"type": "chat/draftChanged"}))
         .unwrap();

@@ -6,15 +6,15 @@ use testkit::{Kill, Scenario, ScenarioClient};
 
 /// What the chat's own actions were since the last time.
 fn chat_actions(client: &ScenarioClient) -> Vec<String> {
-    let heard = client.heard_actions();
-    let of_chat = heard.into_iter().filter(|kind| kind.starts_with("chat/"));
+    let actions = client.received_actions();
+    let of_chat = actions.into_iter().filter(|kind| kind.starts_with("chat/"));
     of_chat.collect()
 }
 
 /// A turn that hangs, with messages waiting behind it; the turn's id.
 fn busy_with_queue(s: &mut Scenario, ann: &ScenarioClient, queue: &[&str]) -> String {
     s.model().streams(["..."]).hangs();
-    let turn = ann.says("busy");
+    let turn = ann.sends_message("busy");
     for id in queue {
         ann.queues(id, &format!("text of {id}")).unwrap();
     }
@@ -36,7 +36,7 @@ fn queued_messages_start_one_after_the_other_when_turns_end_by_themselves() {
         while s.world().carry_to_host(peer) {}
     }
     s.settles();
-    assert_eq!(bob.said(), ["first", "q1", "q2", "q3"]);
+    assert_eq!(bob.sent_messages(), ["first", "q1", "q2", "q3"]);
     assert_eq!(s.asked(), ["first", "q1", "q2", "q3"]);
     assert!(bob.queue().is_empty());
     s.all_agree();
@@ -58,11 +58,11 @@ fn a_queued_message_leaves_the_queue_before_its_turn_starts() {
         .iter()
         .filter(|envelope| envelope["channel"] == ann.chat().as_str())
         .collect();
-    let place = of_chat
+    let position = of_chat
         .iter()
         .position(|envelope| envelope["action"]["type"] == "chat/pendingMessageRemoved")
         .unwrap();
-    let (removed, started) = (of_chat[place], of_chat[place + 1]);
+    let (removed, started) = (of_chat[position], of_chat[position + 1]);
     assert_eq!(removed["action"]["kind"], "queued");
     assert_eq!(started["action"]["type"], "chat/turnStarted");
     assert_eq!(started["action"]["queuedMessageId"], "q1");
@@ -81,7 +81,7 @@ fn a_message_queued_in_an_idle_chat_starts_at_once() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    bob.heard_actions();
+    bob.received_actions();
     ann.queues("q1", "now").unwrap();
     assert_eq!(
         chat_actions(&bob)[..3],
@@ -91,7 +91,7 @@ fn a_message_queued_in_an_idle_chat_starts_at_once() {
             "chat/turnStarted"
         ]
     );
-    assert_eq!(bob.said(), ["now"]);
+    assert_eq!(bob.sent_messages(), ["now"]);
     assert_eq!(bob.reads(), "ok");
     s.all_agree();
 }
@@ -106,8 +106,11 @@ fn a_cancel_holds_the_queue_until_a_turn_ends_by_itself() {
     assert_eq!(ann.queue(), ["q1", "q2"]);
     s.advances_in_steps(100_000, 10_000);
     assert_eq!(s.asked(), ["busy"]);
-    ann.says("go on");
-    assert_eq!(ann.said(), ["busy", "go on", "text of q1", "text of q2"]);
+    ann.sends_message("go on");
+    assert_eq!(
+        ann.sent_messages(),
+        ["busy", "go on", "text of q1", "text of q2"]
+    );
     s.all_agree();
 }
 
@@ -121,13 +124,13 @@ fn a_cancel_and_a_new_message_start_the_head_of_the_queue() {
     ann.dispatches(&ann.chat(), cancel);
     ann.dispatches(&ann.chat(), ann.pending_set("queued", "q2", "typed"));
     s.settles();
-    assert_eq!(ann.said(), ["busy", "text of q1", "typed"]);
+    assert_eq!(ann.sent_messages(), ["busy", "text of q1", "typed"]);
     s.all_agree();
 }
 
 // G-08: updating, even to the same value, while idle
 #[test]
-fn saying_the_same_again_starts_what_was_held() {
+fn setting_the_same_message_again_starts_a_held_queue() {
     for text in ["text of q2", "other words"] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
@@ -136,7 +139,7 @@ fn saying_the_same_again_starts_what_was_held() {
         let sent = ann.dispatches(&ann.chat(), ann.pending_set("queued", "q2", text));
         s.settles();
         assert_eq!(ann.refusal(sent), None);
-        assert_eq!(ann.said(), ["busy", "text of q1", text]);
+        assert_eq!(ann.sent_messages(), ["busy", "text of q1", text]);
         s.all_agree();
     }
 }
@@ -153,13 +156,13 @@ fn reordering_and_removing_start_nothing() {
     assert_eq!(ann.queue(), ["q3", "q2"]);
     assert_eq!(s.asked(), ["busy"]);
     ann.queues("q2", "text of q2").unwrap();
-    assert_eq!(ann.said(), ["busy", "text of q3", "text of q2"]);
+    assert_eq!(ann.sent_messages(), ["busy", "text of q3", "text of q2"]);
     s.all_agree();
 }
 
 // G-08: neither do drafts, steering, flags
 #[test]
-fn nothing_else_starts_what_is_held() {
+fn nothing_else_starts_a_held_queue() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
@@ -191,7 +194,7 @@ fn an_error_holds_the_queue_and_a_resumed_turn_lets_it_go() {
     assert_eq!(ann.queue(), ["q1"]);
     s.model().streams(["fine"]);
     ann.resumes(&turn).unwrap();
-    assert_eq!(ann.said(), ["risky", "later"]);
+    assert_eq!(ann.sent_messages(), ["risky", "later"]);
     s.all_agree();
 }
 
@@ -200,13 +203,13 @@ fn an_error_holds_the_queue_and_a_resumed_turn_lets_it_go() {
 fn a_truncate_of_a_running_turn_holds_the_queue() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let first = ann.says("first");
+    let first = ann.sends_message("first");
     busy_with_queue(&mut s, &ann, &["q1"]);
     ann.truncates(&first).unwrap();
-    assert_eq!(ann.said(), ["first"]);
+    assert_eq!(ann.sent_messages(), ["first"]);
     assert_eq!((ann.queue().len(), s.look().models.stopped.len()), (1, 1));
-    ann.says("again");
-    assert_eq!(ann.said(), ["first", "again", "text of q1"]);
+    ann.sends_message("again");
+    assert_eq!(ann.sent_messages(), ["first", "again", "text of q1"]);
     s.all_agree();
 }
 
@@ -215,12 +218,12 @@ fn a_truncate_of_a_running_turn_holds_the_queue() {
 fn a_truncate_of_an_idle_chat_leaves_the_queue_alone() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let first = ann.says("first");
+    let first = ann.sends_message("first");
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     ann.cancels(&turn).unwrap();
     ann.truncates(&first).unwrap();
     ann.truncates_all().unwrap();
-    assert_eq!((ann.queue().len(), ann.said().len()), (1, 0));
+    assert_eq!((ann.queue().len(), ann.sent_messages().len()), (1, 0));
     s.all_agree();
 }
 
@@ -236,13 +239,13 @@ fn a_message_queued_while_the_session_is_created_starts_when_it_is_ready() {
     ann.dispatches(&chat, ann.pending_set("queued", "q2", "two"));
     s.settles();
     ann.watches(&chat);
-    assert_eq!(ann.in_chat(&chat).said(), ["one", "two"]);
+    assert_eq!(ann.in_chat(&chat).sent_messages(), ["one", "two"]);
     s.all_agree();
 }
 
 // G-08, G-09: behind a turn that waits for the session, and when there never is one
 #[test]
-fn a_queue_behind_a_turn_that_waits_for_its_session_keeps_its_place() {
+fn a_queue_behind_a_turn_that_waits_for_its_session_stays_behind_it() {
     for fails in [false, true] {
         let mut s = Scenario::new();
         s.sessions_take_ms(500);
@@ -264,12 +267,12 @@ fn a_queue_behind_a_turn_that_waits_for_its_session_keeps_its_place() {
         let there = ann.in_chat(&chat);
         if fails {
             assert_eq!(
-                (there.said(), there.queue().len()),
+                (there.sent_messages(), there.queue().len()),
                 (vec!["first".to_owned()], 1)
             );
             assert!(s.asked().is_empty());
         } else {
-            assert_eq!(there.said(), ["first", "second"]);
+            assert_eq!(there.sent_messages(), ["first", "second"]);
         }
         s.all_agree();
     }
@@ -305,7 +308,7 @@ fn a_queue_survives_a_restart_and_is_held() {
     assert_eq!(s.asked(), ["busy"]);
     s.model().streams(["done"]);
     ann.resumes(&turn).unwrap();
-    assert_eq!(ann.said(), ["busy", "text of q1", "text of q2"]);
+    assert_eq!(ann.sent_messages(), ["busy", "text of q1", "text of q2"]);
     s.all_agree();
 }
 
@@ -321,7 +324,7 @@ fn a_held_queue_is_held_after_a_restart_until_someone_sets_it() {
     let bob = s.client("bob").joins(&ann);
     assert_eq!((bob.queue(), s.asked().len()), (vec!["q1".to_owned()], 1));
     bob.queues("q1", "text of q1").unwrap();
-    assert_eq!(bob.said(), ["busy", "text of q1"]);
+    assert_eq!(bob.sent_messages(), ["busy", "text of q1"]);
     s.all_agree();
 }
 
@@ -344,10 +347,10 @@ fn a_host_that_stops_does_not_start_the_queue() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act: nothing is lost, nothing is sent twice
+// Prepare, write, send, act: nothing is lost, nothing is sent twice
 #[test]
 fn a_host_that_dies_while_it_takes_a_message_neither_loses_nor_repeats_it() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         let turn = busy_with_queue(&mut s, &ann, &["q1", "q2"]);
@@ -358,8 +361,14 @@ fn a_host_that_dies_while_it_takes_a_message_neither_loses_nor_repeats_it() {
         assert!(!s.look().is_up(), "{point:?}");
         s.host_restarts();
         ann.reconnects();
-        let all = ann.said().len() + ann.queue().len();
-        assert_eq!(all, 3, "{point:?}: {:?} {:?}", ann.said(), ann.queue());
+        let all = ann.sent_messages().len() + ann.queue().len();
+        assert_eq!(
+            all,
+            3,
+            "{point:?}: {:?} {:?}",
+            ann.sent_messages(),
+            ann.queue()
+        );
         s.all_agree();
     }
 }
@@ -387,7 +396,7 @@ fn a_full_disk_holds_the_queue() {
 
 // H-230: upsert in place, else at the end
 #[test]
-fn a_queued_message_is_replaced_in_its_place() {
+fn a_queued_message_is_replaced_at_its_position() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -401,7 +410,7 @@ fn a_queued_message_is_replaced_in_its_place() {
 
 // H-233
 #[test]
-fn what_does_not_wait_cannot_be_removed() {
+fn only_pending_messages_can_be_removed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     busy_with_queue(&mut s, &ann, &["q1"]);
@@ -422,7 +431,7 @@ fn the_echo_of_a_reorder_names_every_message() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     busy_with_queue(&mut s, &ann, &["z", "y", "a", "m"]);
-    bob.heard_actions();
+    bob.received_actions();
     ann.reorders(&["nobody", "a", "a"]).unwrap();
     let echo = bob.with(|client| client.envelopes.last().cloned()).unwrap();
     assert_eq!(echo["action"]["order"], json!(["a", "z", "y", "m"]));
@@ -438,10 +447,10 @@ fn a_reorder_that_changes_nothing_is_answered_to_its_sender_alone() {
     let bob = s.client("bob").joins(&ann);
     busy_with_queue(&mut s, &ann, &["q1", "q2"]);
     let seq = s.look().kernel().seq();
-    bob.heard_actions();
+    bob.received_actions();
     ann.reorders(&["q1", "q2"]).unwrap();
     ann.reorders(&["nobody"]).unwrap();
-    assert!(bob.heard_actions().is_empty());
+    assert!(bob.received_actions().is_empty());
     assert_eq!(s.look().kernel().seq(), seq);
     s.all_agree();
 }
@@ -478,7 +487,7 @@ fn only_messages_that_could_be_sent_are_queued() {
 
 // G-12, H-181: the model that is used is recorded with the turn
 #[test]
-fn a_queued_message_keeps_its_model_and_gets_one_if_it_has_none() {
+fn a_queued_message_has_its_own_model_or_the_default() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
@@ -512,8 +521,8 @@ fn a_turn_started_by_hand_goes_before_a_held_queue() {
     forged["queuedMessageId"] = json!("q1");
     assert!(ann.tries(&ann.chat(), forged).is_err());
     assert_eq!(ann.queue(), ["q1"]);
-    ann.says("by hand");
-    assert_eq!(ann.said(), ["busy", "by hand", "text of q1"]);
+    ann.sends_message("by hand");
+    assert_eq!(ann.sent_messages(), ["busy", "by hand", "text of q1"]);
     s.all_agree();
 }
 
@@ -546,7 +555,7 @@ fn a_turn_from_the_queue_never_takes_an_id_that_was_used() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), all, "an id was used twice");
-    assert_eq!(ann.said().last().unwrap(), "one");
+    assert_eq!(ann.sent_messages().last().unwrap(), "one");
     s.all_agree();
 }
 
@@ -578,7 +587,7 @@ fn one_who_does_not_watch_may_queue() {
     let bob = s.client("bob").arrives();
     bob.dispatches(&ann.chat(), bob.pending_set("queued", "q1", "from afar"));
     s.settles();
-    assert_eq!(ann.said(), ["from afar"]);
+    assert_eq!(ann.sent_messages(), ["from afar"]);
     s.all_agree();
 }
 
@@ -599,11 +608,11 @@ fn a_message_queued_in_a_chat_at_rest_wakes_it() {
     s.settles();
     ann.watches(&session);
     ann.watches(&chat);
-    assert_eq!(ann.said(), ["busy", "text of q1", "wake"]);
+    assert_eq!(ann.sent_messages(), ["busy", "text of q1", "wake"]);
     s.all_agree();
 }
 
-// G-08: it starts when the session is ready, also if nobody looked at the chat meanwhile
+// G-08: it starts when the session is ready, also if the chat was not loaded meanwhile
 #[test]
 fn a_queue_set_while_creating_starts_though_its_chat_rests() {
     let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);

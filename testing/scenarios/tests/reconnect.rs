@@ -26,16 +26,16 @@ fn a_client_that_lost_its_connection_in_mid_stream_catches_up() {
 
 // H-085: the floor of a subscribe in mid-connection counts
 #[test]
-fn what_a_snapshot_held_is_not_replayed() {
+fn actions_in_a_snapshot_are_not_replayed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.says("one");
+    ann.sends_message("one");
     let bob = s.client("bob").arrives_watching(&[]);
     s.model().streams(["a", "b"]);
-    ann.says("two");
+    ann.sends_message("two");
     bob.watches(&ann.chat());
     bob.loses_connection();
-    ann.says("three");
+    ann.sends_message("three");
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "replay");
     assert!(
@@ -53,8 +53,11 @@ fn what_a_snapshot_held_is_not_replayed() {
 fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model().streams(["half "]).keeps("here").hangs();
-    let turn = ann.says("work");
+    s.model()
+        .streams(["half "])
+        .stores_checkpoint("here")
+        .hangs();
+    let turn = ann.sends_message("work");
     let seq = s.look().kernel().seq();
     s.host_restarts();
     assert!(s.look().kernel().seq() > seq);
@@ -78,10 +81,10 @@ fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act: a crash between any two is safe
+// Prepare, write, send, act: a crash between any two is safe
 #[test]
 fn a_host_that_dies_at_any_point_loses_nothing_that_was_seen() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         let bob = s.client("bob").joins(&ann);
@@ -106,7 +109,7 @@ fn a_gap_the_log_does_not_hold_any_more_is_answered_with_snapshots() {
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
     for _ in 0..4 {
-        ann.says("more");
+        ann.sends_message("more");
     }
     s.advances_ms(31_000);
     let answer = bob.reconnects();
@@ -123,7 +126,7 @@ fn a_tail_that_does_not_reach_is_filled_from_the_journal() {
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
     for _ in 0..5 {
-        ann.says("more");
+        ann.sends_message("more");
     }
     s.reads_take_ms(50);
     let answer = bob.reconnects();
@@ -145,7 +148,7 @@ fn actions_that_come_while_the_gap_is_read_are_in_the_replay() {
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
     for _ in 0..5 {
-        ann.says("more");
+        ann.sends_message("more");
     }
     s.reads_take_ms(50);
     let bob_again = bob.clone().connects();
@@ -204,7 +207,7 @@ fn disposed_channels_are_missing_and_reused_uris_come_as_snapshots() {
     cem.asks("disposeSession", json!({"channel": cem.session()}))
         .unwrap();
     let cem = cem.creates("ahp-session:/ann");
-    cem.says("a new life");
+    cem.sends_message("a new life");
     assert_eq!(bob2.reconnects()["type"], "snapshot");
     s.all_agree();
 }
@@ -231,7 +234,7 @@ fn a_replaced_snapshot_that_may_not_have_arrived_is_sent_again() {
     let bob = s.client("bob").joins(&ann);
     bob.stalls();
     let peer = bob.with(|client| client.link).unwrap();
-    ann.says("unheard by bob");
+    ann.sends_message("unheard by bob");
     bob.unstalls();
     bob.requests("subscribe", json!({"channel": ann.chat()}));
     while s.world().carry_to_host(peer) {}
@@ -248,7 +251,7 @@ fn an_initialize_whose_answer_was_lost_does_not_hide_the_gap() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    ann.says("missed");
+    ann.sends_message("missed");
     let bob = bob.connects();
     let params =
         bob.with(|client| client.initialize_params(&[ROOT.to_owned(), ann.session(), ann.chat()]));
@@ -274,7 +277,7 @@ fn a_client_that_saw_more_than_there_is_gets_snapshots() {
 
 // H-088, G-20
 #[test]
-fn an_unknown_client_is_told_and_may_initialize_on_the_same_connection() {
+fn an_unknown_client_gets_an_error_and_may_initialize_on_the_same_connection() {
     let mut s = Scenario::new();
     let ann = s.client("ann").connects();
     let params = ann.with(|client| client.reconnect_params());
@@ -293,7 +296,7 @@ fn a_client_not_seen_for_long_is_forgotten() {
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
     s.advances_in_steps(150_000, 10_000);
-    ann.says("something moves");
+    ann.sends_message("something moves");
     s.advances_ms(40_000);
     let bob = bob.connects();
     let params = bob.with(|client| client.reconnect_params());
@@ -307,7 +310,7 @@ fn a_client_that_is_connected_is_not_forgotten() {
     let mut s = Scenario::with(|limits| limits.client_ttl_s = 100);
     let ann = s.client("ann").opens_chat();
     s.advances_in_steps(150_000, 10_000);
-    ann.says("still here");
+    ann.sends_message("still here");
     s.advances_ms(40_000);
     s.host_restarts();
     assert_eq!(ann.reconnects()["type"], "replay");
@@ -316,18 +319,18 @@ fn a_client_that_is_connected_is_not_forgotten() {
 
 // H-036, G-20
 #[test]
-fn a_newer_connection_takes_the_place_of_the_older() {
+fn a_newer_connection_replaces_the_older() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     // Still read from the older connection: processed first.
     let action = json!({"type": "session/titleChanged", "title": "from the old one"});
     let (_, text) = bob.with(|client| client.dispatch(&ann.session(), action));
-    bob.sends(&text);
+    bob.sends_raw(&text);
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "replay");
     assert_eq!(s.look().closed, [(bob.index(), CloseReason::Superseded)]);
-    ann.says("hello");
+    ann.sends_message("hello");
     s.all_agree();
 }
 
@@ -351,13 +354,13 @@ fn notifications_and_refusals_are_not_replayed() {
         .map(|e| e["action"]["type"].as_str().unwrap())
         .collect();
     assert_eq!(types, ["root/activeSessionsChanged"]);
-    assert_eq!(bob.heard_frames(), ["="]);
+    assert_eq!(bob.received_frames(), ["="]);
     s.all_agree();
 }
 
 // H-089
 #[test]
-fn an_older_client_is_replayed_what_it_would_have_heard() {
+fn an_older_client_is_replayed_what_it_would_have_received() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);
@@ -367,7 +370,7 @@ fn an_older_client_is_replayed_what_it_would_have_heard() {
         json!({"type": "chat/isReadChanged", "isRead": true}),
     )
     .unwrap();
-    ann.says("hello");
+    ann.sends_message("hello");
     let answer = old.reconnects();
     let knows = |e: &serde_json::Value| e["action"]["type"] != "chat/isReadChanged";
     assert!(answer["actions"].as_array().unwrap().iter().all(knows));
@@ -380,13 +383,13 @@ fn the_view_survives_in_the_snapshot_form() {
     let mut s = Scenario::with(|limits| limits.retention_actions = 5);
     let ann = s.client("ann").opens_chat();
     for _ in 0..6 {
-        ann.says("more");
+        ann.sends_message("more");
     }
     let bob = s.client("bob").arrives();
     bob.watches_turns(&ann.chat(), 2);
     bob.loses_connection();
     for _ in 0..3 {
-        ann.says("more");
+        ann.sends_message("more");
     }
     s.advances_ms(31_000);
     assert_eq!(bob.reconnects()["type"], "snapshot");
@@ -400,7 +403,7 @@ fn after_a_replay_a_full_window_is_still_full() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
     for _ in 0..6 {
-        ann.says("more");
+        ann.sends_message("more");
     }
     s.host_restarts();
     assert_eq!(ann.reconnects()["type"], "replay");
@@ -416,7 +419,7 @@ fn two_reconnects_in_a_row_leave_one_connection() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    ann.says("missed");
+    ann.sends_message("missed");
     s.reads_take_ms(30);
     let first = bob.clone().connects();
     let params = bob.with(|client| client.reconnect_params());
@@ -425,7 +428,7 @@ fn two_reconnects_in_a_row_leave_one_connection() {
     while s.world().carry_to_host(peer) {}
     while s.world().batch(64) {}
     assert_eq!(bob.reconnects()["type"], "replay");
-    ann.says("heard");
+    ann.sends_message("heard");
     s.all_agree();
 }
 
@@ -435,7 +438,7 @@ fn a_window_that_began_empty_reaches_the_beginning() {
     let mut s = Scenario::with(|limits| limits.page_turns = 2);
     let ann = s.client("ann").opens_chat();
     for _ in 0..4 {
-        ann.says("more");
+        ann.sends_message("more");
     }
     ann.loses_connection();
     assert_eq!(ann.reconnects()["type"], "replay");
@@ -451,9 +454,9 @@ fn a_lost_snapshot_of_a_reused_uri_is_sent_again() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.unwatches(&ann.session());
-    ann.says("the old life");
+    ann.sends_message("the old life");
     let peer = bob.with(|client| client.link).unwrap();
-    // From here on bob hears nothing, but is heard.
+    // From here on bob receives nothing, but can send.
     ann.requests("disposeSession", json!({"channel": ann.session()}));
     ann.requests("createSession", json!({"channel": ann.session()}));
     let ann_peer = ann.with(|client| client.link).unwrap();

@@ -1,11 +1,11 @@
-//! The root channel: the list of sessions, kept true by notifications; order within a step.
+//! The root channel: the list of sessions, updated by notifications; order within a step.
 
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario};
 
 // H-095, H-096, H-106
 #[test]
-fn the_root_says_what_the_host_can_do() {
+fn the_root_lists_what_the_host_supports() {
     let mut s = Scenario::new();
     let root = s.state(ROOT);
     assert_eq!(root["agents"][0]["provider"], "scripted");
@@ -22,7 +22,7 @@ fn the_root_says_what_the_host_can_do() {
 fn sessions_come_and_go_for_everyone_who_watches_the_root() {
     let mut s = Scenario::new();
     let bob = s.client("bob").arrives();
-    let deaf = s.client("deaf").arrives_watching(&[]);
+    let stalled = s.client("deaf").arrives_watching(&[]);
     let ann = s.client("ann").arrives().creates("ahp-session:/one");
     let added = bob.notifications("root/sessionAdded");
     assert_eq!(added.len(), 1);
@@ -45,29 +45,29 @@ fn sessions_come_and_go_for_everyone_who_watches_the_root() {
         [json!({"channel": ROOT, "session": "ahp-session:/one"})]
     );
     assert_eq!(bob.sees(ROOT)["activeSessions"], 0);
-    assert_eq!(deaf.heard_frames(), ["="]);
+    assert_eq!(stalled.received_frames(), ["="]);
     s.all_agree();
 }
 
-// H-099, H-101, H-123: the list that notifications make is the list that is told
+// H-099, H-101, H-123: the list built from notifications is the list that is served
 #[test]
 fn summaries_put_together_from_notifications_are_the_ones_that_are_listed() {
     let mut s = Scenario::new();
     let bob = s.client("bob").arrives();
     let ann = s.client("ann").opens_chat();
     s.model()
-        .says(agent_api::AgentEvent::Activity(Some("reading".into())))
+        .emits(agent_api::AgentEvent::Activity(Some("reading".into())))
         .streams(["x"])
-        .says(agent_api::AgentEvent::Activity(None))
-        .says(agent_api::AgentEvent::Title("about x".into()));
-    ann.says("hello");
+        .emits(agent_api::AgentEvent::Activity(None))
+        .emits(agent_api::AgentEvent::Title("about x".into()));
+    ann.sends_message("hello");
     ann.tries(
         &ann.session(),
         json!({"type": "session/isReadChanged", "isRead": true}),
     )
     .unwrap();
     s.model().fails_resumably();
-    ann.says("again");
+    ann.sends_message("again");
     ann.tries(
         &ann.session(),
         json!({"type": "session/isArchivedChanged", "isArchived": true}),
@@ -107,10 +107,10 @@ fn within_a_step_the_chat_comes_first_and_the_root_last() {
     )
     .unwrap();
     s.model().hangs();
-    let before = ann.with(|client| client.heard.len());
-    let turn = ann.says("go");
+    let before = ann.with(|client| client.frames.len());
+    let turn = ann.sends_message("go");
     assert_eq!(
-        ann.heard_frames()[before..],
+        ann.received_frames()[before..],
         [
             "chat/turnStarted",
             "session/chatUpdated",
@@ -118,10 +118,10 @@ fn within_a_step_the_chat_comes_first_and_the_root_last() {
             "root/sessionSummaryChanged"
         ]
     );
-    let before = ann.with(|client| client.heard.len());
+    let before = ann.with(|client| client.frames.len());
     ann.cancels(&turn).unwrap();
     assert_eq!(
-        ann.heard_frames()[before..],
+        ann.received_frames()[before..],
         [
             "chat/turnCancelled",
             "session/chatUpdated",
@@ -137,7 +137,7 @@ fn deltas_do_not_touch_the_list() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["a", "b", "c", "d"]).hangs();
-    ann.says("go");
+    ann.sends_message("go");
     let during = ann.notifications("root/sessionSummaryChanged").len();
     assert_eq!(during, 1);
     s.all_agree();
@@ -157,7 +157,7 @@ fn a_turn_makes_a_session_unread() {
         ann.sees(&ann.session())["status"].as_u64().unwrap() & 32,
         32
     );
-    ann.says("go");
+    ann.sends_message("go");
     assert_eq!(ann.sees(&ann.session())["status"].as_u64().unwrap() & 32, 0);
     s.all_agree();
 }

@@ -48,7 +48,7 @@ fn a_session_is_there_at_once_and_ready_when_its_agent_is() {
 
 // H-110, H-111, G-23, H-115, H-116
 #[test]
-fn what_cannot_be_created_is_refused_and_changes_nothing() {
+fn invalid_sessions_are_refused_and_change_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives().creates("ahp-session:/one");
     let seq = s.look().kernel().seq();
@@ -81,7 +81,7 @@ fn what_cannot_be_created_is_refused_and_changes_nothing() {
         (json!({"channel": "not a uri"}), -32602),
         (json!({"channel": ROOT}), -32003),
     ] {
-        let told = ann
+        let error = ann
             .asks("createSession", params.clone())
             .expect_err("is refused");
         let expected = if params["channel"] == ROOT {
@@ -90,8 +90,8 @@ fn what_cannot_be_created_is_refused_and_changes_nothing() {
             vec![code]
         };
         assert!(
-            expected.contains(&told["code"].as_i64().unwrap()),
-            "{params} {told}"
+            expected.contains(&error["code"].as_i64().unwrap()),
+            "{params} {error}"
         );
     }
     assert_eq!(s.look().kernel().seq(), seq);
@@ -235,7 +235,7 @@ fn a_disposed_uri_may_be_used_again_and_knows_nothing_of_before() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().hangs();
-    ann.says("never done");
+    ann.sends_message("never done");
     assert_eq!(
         ann.asks("disposeSession", json!({"channel": ann.session()})),
         Ok(Value::Null)
@@ -252,7 +252,7 @@ fn a_disposed_uri_may_be_used_again_and_knows_nothing_of_before() {
     let ann = ann.clone().creates("ahp-session:/ann");
     ann.watches(&ann.chat());
     assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
-    ann.says("a new life");
+    ann.sends_message("a new life");
     s.host_restarts();
     ann.reconnects();
     s.all_agree();
@@ -396,10 +396,10 @@ fn a_session_with_a_turn_a_draft_or_a_watcher_is_not_swept() {
     s.all_agree();
 }
 
-// Write, speak, act: a crash between any two
+// Write, send, act: a crash between any two
 #[test]
 fn a_session_created_as_the_host_dies_is_there_or_it_is_not() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").arrives();
         s.host_dies_at(point);

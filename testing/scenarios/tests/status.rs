@@ -47,13 +47,13 @@ fn flags(client: &ScenarioClient, channel: &str, read: bool, archived: bool) {
 
 // H-178: 1, 8, 24, 8, 1, 2
 #[test]
-fn a_chat_says_what_its_turn_does() {
+fn a_chats_status_follows_its_turn() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let chat = ann.chat();
     assert_eq!(status(&ann, &chat), 1);
     s.model().asks_tool("shell", "ls").hangs();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     assert_eq!(
         (
             status(&ann, &chat),
@@ -81,7 +81,7 @@ fn a_chat_says_what_its_turn_does() {
         (1, 1, 1)
     );
     s.model().fails_resumably();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     assert_eq!(
         (
             status(&ann, &chat),
@@ -123,7 +123,7 @@ fn flags_survive_turns_but_for_the_read_flag() {
         assert_eq!(status(&ann, channel) & (READ | ARCHIVED), READ | ARCHIVED);
     }
     s.model().fails_resumably();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     for channel in [&session, &chat] {
         assert_eq!(
             status(&ann, channel) & (READ | ARCHIVED),
@@ -173,7 +173,7 @@ fn flags_of_a_chat_are_not_those_of_its_session_or_its_siblings() {
     flags(&ann, &ann.session(), true, false);
     assert_eq!(summary_status(&bob) & (READ | ARCHIVED), READ);
     assert_eq!(listed_status(&bob, &ann.chat()) & (READ | ARCHIVED), 0);
-    ann.in_chat(B).says("news");
+    ann.in_chat(B).sends_message("news");
     assert_eq!(listed_status(&bob, B) & (READ | ARCHIVED), ARCHIVED);
     assert_eq!(
         summary_status(&bob) & READ,
@@ -183,61 +183,65 @@ fn flags_of_a_chat_are_not_those_of_its_session_or_its_siblings() {
     s.all_agree();
 }
 
-// H-123: who speaks for the session
+// H-123: whose status the session has
 #[test]
-fn a_session_is_what_its_default_chat_is_unless_another_needs_somebody() {
+fn a_sessions_status_is_that_of_its_default_chat_unless_another_needs_input() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat(B);
     let cem = s.client("cem").arrives();
     // Work in another chat does not make the session busy; its default chat decides.
     s.model().asks_tool("shell", "ls").hangs();
-    let turn = there.says("go");
+    let turn = there.sends_message("go");
     assert_eq!(summary_status(&ann), 24, "a question from anywhere counts");
     there.denies().unwrap();
     assert_eq!(summary_status(&ann), 1);
     s.model().hangs();
-    let mine = ann.says("go");
+    let mine = ann.sends_message("go");
     assert_eq!(summary_status(&ann), 8);
     there.cancels(&turn).unwrap();
     s.model().fails();
-    there.says("risky");
+    there.sends_message("risky");
     assert_eq!(summary_status(&ann), 2, "an error from anywhere counts");
     s.model().asks_tool("shell", "ls");
-    there.says("ask");
+    there.sends_message("ask");
     assert_eq!(summary_status(&ann), 24);
     there.denies().unwrap();
     assert_eq!(summary_status(&ann), 8);
     ann.cancels(&mine).unwrap();
     let action = json!({"type": "session/defaultChatChanged", "defaultChat": B});
     s.model().hangs();
-    there.says("busy");
+    there.sends_message("busy");
     assert_eq!(summary_status(&ann), 1);
     ann.tries(&ann.session(), action).unwrap();
-    assert_eq!(summary_status(&ann), 8, "the new default speaks");
+    assert_eq!(
+        summary_status(&ann),
+        8,
+        "the status is that of the new default"
+    );
     ann.disposes_of(&ann.chat()).unwrap();
     assert_eq!(summary_status(&ann), 8);
-    let told = cem.notifications("root/sessionSummaryChanged");
-    let last = told
+    let notifications = cem.notifications("root/sessionSummaryChanged");
+    let last = notifications
         .iter()
         .rev()
-        .find_map(|told| told["changes"].get("status").cloned());
+        .find_map(|params| params["changes"].get("status").cloned());
     assert_eq!(last, Some(json!(8)));
     s.all_agree();
 }
 
 // H-099: only what changed, and nothing that identifies
 #[test]
-fn the_list_is_told_only_what_changed() {
+fn the_list_gets_only_what_changed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let cem = s.client("cem").arrives();
     s.model().asks_tool("shell", "ls");
-    ann.says("go");
+    ann.sends_message("go");
     ann.confirms().unwrap();
-    let told = cem.notifications("root/sessionSummaryChanged");
-    assert!(!told.is_empty());
-    for params in &told {
+    let notifications = cem.notifications("root/sessionSummaryChanged");
+    assert!(!notifications.is_empty());
+    for params in &notifications {
         let changes = params["changes"].as_object().unwrap();
         assert!(!changes.is_empty());
         for identity in ["resource", "provider", "createdAt"] {
@@ -249,16 +253,16 @@ fn the_list_is_told_only_what_changed() {
 
 // G-05, H-102, H-149: what a second chat is at
 #[test]
-fn activity_of_a_chat_is_set_and_cleared_in_all_places() {
+fn activity_of_a_chat_is_set_and_cleared_in_chat_catalogue_and_session() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat(B);
     s.model()
-        .says(AgentEvent::Activity(Some("reading".into())))
+        .emits(AgentEvent::Activity(Some("reading".into())))
         .asks_tool("shell", "ls")
-        .says(AgentEvent::Activity(None))
+        .emits(AgentEvent::Activity(None))
         .hangs();
-    there.says("go");
+    there.sends_message("go");
     assert_eq!(ann.listed(B)["activity"], "reading");
     assert!(ann.listed(&ann.chat()).get("activity").is_none());
     there.confirms().unwrap();
@@ -267,20 +271,20 @@ fn activity_of_a_chat_is_set_and_cleared_in_all_places() {
     s.all_agree();
 }
 
-// G-23: clients of 0.9 hear nothing of a chat's flags, and see the rest
+// G-23: clients of 0.9 receive nothing of a chat's flags, and see the rest
 #[test]
-fn an_older_client_sees_activity_bits_and_is_not_told_flags() {
+fn an_older_client_gets_activity_bits_but_no_flags() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client_of("bob", "0.9.0").joins(&ann);
     flags(&ann, &ann.chat(), true, true);
-    let heard = bob.heard_actions();
+    let actions = bob.received_actions();
     assert!(
-        !heard.iter().any(|kind| kind.starts_with("chat/is")),
-        "{heard:?}"
+        !actions.iter().any(|kind| kind.starts_with("chat/is")),
+        "{actions:?}"
     );
     s.model().asks_tool("shell", "ls").hangs();
-    ann.says("go");
+    ann.sends_message("go");
     assert_eq!(status(&bob, &ann.chat()) & 31, 24);
     bob.confirms().unwrap();
     assert_eq!(status(&bob, &ann.chat()) & 31, 8);
@@ -289,7 +293,7 @@ fn an_older_client_sees_activity_bits_and_is_not_told_flags() {
 
 // G-11: the list is ordered by the host's clock, whatever a client says
 #[test]
-fn the_list_is_ordered_by_what_really_happened_last() {
+fn the_list_is_ordered_by_the_last_real_change() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
@@ -301,7 +305,7 @@ fn the_list_is_ordered_by_what_really_happened_last() {
     assert_eq!(list["items"][0]["resource"], ann.session().as_str());
     s.advances_ms(1_000);
     s.model().asks_tool("shell", "ls");
-    bob.says("later");
+    bob.sends_message("later");
     let list = bob.asks("listSessions", json!({"channel": ROOT})).unwrap();
     assert_eq!(list["items"][0]["resource"], bob.session().as_str());
     s.all_agree();
@@ -314,9 +318,9 @@ fn activity_does_not_outlive_the_chat_that_had_it() {
     let ann = s.client("ann").opens_chat();
     ann.creates_chat("ahp-chat:/b");
     s.model()
-        .says(AgentEvent::Activity(Some("reading".into())))
+        .emits(AgentEvent::Activity(Some("reading".into())))
         .hangs();
-    ann.in_chat("ahp-chat:/b").says("go");
+    ann.in_chat("ahp-chat:/b").sends_message("go");
     assert_eq!(ann.sees(&ann.session())["activity"], "reading");
     ann.disposes_of("ahp-chat:/b").unwrap();
     let session = ann.sees(&ann.session());
@@ -331,13 +335,13 @@ fn activity_that_is_cleared_in_one_chat_is_not_cleared_for_the_other() {
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat("ahp-chat:/b");
     s.model()
-        .says(AgentEvent::Activity(Some("reading".into())))
+        .emits(AgentEvent::Activity(Some("reading".into())))
         .hangs();
-    ann.says("go");
+    ann.sends_message("go");
     s.model()
-        .says(AgentEvent::Activity(Some("writing".into())))
-        .says(AgentEvent::Activity(None));
-    there.says("go");
+        .emits(AgentEvent::Activity(Some("writing".into())))
+        .emits(AgentEvent::Activity(None));
+    there.sends_message("go");
     assert_eq!(ann.sees(&ann.session())["activity"], "reading");
     s.all_agree();
 }

@@ -3,22 +3,22 @@
 use agent_api::AgentReply;
 use testkit::{Kill, Scenario};
 
-fn heard(s: &Scenario) -> Vec<Option<String>> {
+fn steering_replies(s: &Scenario) -> Vec<Option<String>> {
     let world = s.look();
-    let heard = world
+    let steering_replies = world
         .models
-        .heard
+        .replies
         .iter()
         .filter_map(|(_, reply)| match reply {
             AgentReply::Steered { message, .. } => Some(message.as_ref()),
             _ => None,
         });
-    heard
+    steering_replies
         .map(|message| message.map(|message| message["text"].as_str().unwrap_or("").to_owned()))
         .collect()
 }
 
-// H-232: consumed at a point of the agent's choice, told to all before
+// H-232: consumed at a point of the agent's choice, and announced before
 #[test]
 fn a_steering_message_reaches_the_agent_at_its_next_steer_point() {
     let mut s = Scenario::new();
@@ -35,7 +35,7 @@ fn a_steering_message_reaches_the_agent_at_its_next_steer_point() {
     bob.dispatches(&ann.chat(), bob.pending_set("steering", "s1", "left!"));
     s.settles();
     assert_eq!(ann.reads(), "steered left!not steered");
-    assert_eq!(heard(&s), [Some("left!".to_owned()), None]);
+    assert_eq!(steering_replies(&s), [Some("left!".to_owned()), None]);
     assert!(ann.sees(&ann.chat()).get("steeringMessage").is_none());
     let envelopes = ann.with(|client| client.envelopes.clone());
     let removed = envelopes
@@ -44,7 +44,7 @@ fn a_steering_message_reaches_the_agent_at_its_next_steer_point() {
         .unwrap();
     assert_eq!(removed["action"]["id"], "s1");
     assert!(removed.get("origin").is_none());
-    assert_eq!(ann.said(), ["go"], "it is no turn of its own");
+    assert_eq!(ann.sent_messages(), ["go"], "it is no turn of its own");
     s.all_agree();
 }
 
@@ -60,7 +60,7 @@ fn a_second_steering_message_replaces_the_first() {
     ann.dispatches(&ann.chat(), ann.pending_set("steering", "s1", "left"));
     bob.dispatches(&ann.chat(), bob.pending_set("steering", "s2", "right"));
     s.settles();
-    assert_eq!(heard(&s), [Some("right".to_owned())]);
+    assert_eq!(steering_replies(&s), [Some("right".to_owned())]);
     s.all_agree();
 }
 
@@ -71,14 +71,14 @@ fn steering_waits_for_a_turn_that_takes_it() {
     let ann = s.client("ann").opens_chat();
     ann.steers("s1", "keep left").unwrap();
     assert!(s.asked().is_empty());
-    ann.says("does not look");
+    ann.sends_message("does not look");
     let waiting = ann.sees(&ann.chat())["steeringMessage"].clone();
     assert_eq!(waiting["message"]["text"], "keep left");
     s.host_restarts();
     ann.reconnects();
     s.model().steers();
-    ann.says("looks");
-    assert_eq!(heard(&s), [Some("keep left".to_owned())]);
+    ann.sends_message("looks");
+    assert_eq!(steering_replies(&s), [Some("keep left".to_owned())]);
     s.all_agree();
 }
 
@@ -88,37 +88,37 @@ fn steering_survives_every_end_of_a_turn() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().hangs();
-    let turn = ann.says("one");
+    let turn = ann.sends_message("one");
     ann.steers("s1", "keep").unwrap();
     ann.cancels(&turn).unwrap();
     s.model().fails();
-    ann.says("two");
+    ann.sends_message("two");
     s.model().hangs();
-    ann.says("three");
+    ann.sends_message("three");
     ann.truncates_all().unwrap();
     assert_eq!(ann.sees(&ann.chat())["steeringMessage"]["id"], "s1");
     s.model().steers();
-    ann.says("four");
-    assert_eq!(heard(&s), [Some("keep".to_owned())]);
+    ann.sends_message("four");
+    assert_eq!(steering_replies(&s), [Some("keep".to_owned())]);
     s.all_agree();
 }
 
 #[test]
-fn a_steering_message_that_was_taken_back_steers_nobody() {
+fn a_removed_steering_message_is_not_delivered() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.steers("s1", "left").unwrap();
     ann.unsteers("s1").unwrap();
     s.model().steers();
-    ann.says("go");
-    assert_eq!(heard(&s), [None]);
+    ann.sends_message("go");
+    assert_eq!(steering_replies(&s), [None]);
     s.all_agree();
 }
 
-// Prepare, write, speak, act: it steers once, or waits
+// Prepare, write, send, act: it steers once, or waits
 #[test]
 fn a_host_that_dies_at_a_steer_point_does_not_lose_the_message_before_it_was_taken() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().waits_ms(1_000).steers();
@@ -145,15 +145,15 @@ fn a_queued_and_a_steering_message_of_one_id_are_two_messages() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().hangs();
-    let turn = ann.says("busy");
+    let turn = ann.sends_message("busy");
     ann.queues("same", "queued").unwrap();
     let steering = ann.steers("same", "steering");
     ann.cancels(&turn).unwrap();
     s.model().steers();
     ann.queues("same", "queued").unwrap();
-    assert_eq!(ann.said(), ["busy", "queued"]);
+    assert_eq!(ann.sent_messages(), ["busy", "queued"]);
     if steering.is_ok() {
-        assert_eq!(heard(&s), [Some("steering".to_owned())]);
+        assert_eq!(steering_replies(&s), [Some("steering".to_owned())]);
     }
     s.all_agree();
 }

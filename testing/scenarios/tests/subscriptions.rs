@@ -1,11 +1,11 @@
-//! Subscriptions: a snapshot and a place among the watchers, in one step; history page by page.
+//! Subscriptions: a snapshot and a subscription, in one step; history page by page.
 
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 
 fn talks(client: &ScenarioClient, turns: usize) {
     for n in 0..turns {
-        client.says(&format!("message {n}"));
+        client.sends_message(&format!("message {n}"));
     }
 }
 
@@ -21,13 +21,13 @@ fn turn_count(client: &ScenarioClient) -> usize {
 fn a_snapshot_is_of_the_moment_it_was_taken() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.says("one");
+    ann.sends_message("one");
     let bob = s.client("bob").arrives();
     let seq = s.look().kernel().seq().0;
     let answer = bob.watches(&ann.chat());
     assert_eq!(answer["snapshot"]["fromSeq"], seq);
     assert_eq!(answer["snapshot"]["resource"], ann.chat().as_str());
-    ann.says("two");
+    ann.sends_message("two");
     s.all_agree();
 }
 
@@ -40,13 +40,13 @@ fn the_answer_comes_before_any_action_of_the_channel() {
     bob.requests("subscribe", json!({"channel": ann.chat()}));
     ann.starts("hello");
     s.settles();
-    let heard = bob.heard_frames();
-    let answer = heard.iter().rposition(|name| name == "=").unwrap();
+    let frames = bob.received_frames();
+    let answer = frames.iter().rposition(|name| name == "=").unwrap();
     assert!(
-        heard[..answer]
+        frames[..answer]
             .iter()
             .all(|name| !name.starts_with("chat/")),
-        "{heard:?}"
+        "{frames:?}"
     );
     s.all_agree();
 }
@@ -58,10 +58,10 @@ fn resubscribing_gives_a_fresh_snapshot_and_each_action_still_once() {
     let ann = s.client("ann").opens_chat();
     ann.watches(&ann.chat());
     ann.watches(&ann.chat());
-    ann.heard_actions();
-    ann.says("hello");
+    ann.received_actions();
+    ann.sends_message("hello");
     let starts = ann
-        .heard_actions()
+        .received_actions()
         .iter()
         .filter(|name| *name == "chat/turnStarted")
         .count();
@@ -71,7 +71,7 @@ fn resubscribing_gives_a_fresh_snapshot_and_each_action_still_once() {
 
 // H-045, G-23
 #[test]
-fn what_is_not_there_cannot_be_watched() {
+fn missing_channels_cannot_be_subscribed_to() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     for (channel, code) in [
@@ -99,10 +99,10 @@ fn unsubscribing_stops_delivery_without_an_answer() {
     bob.unwatches(&ann.chat());
     bob.unwatches("ahp-chat:/never-watched");
     bob.settles();
-    let before = bob.with(|client| client.heard.len());
-    ann.says("hello");
+    let before = bob.with(|client| client.frames.len());
+    ann.sends_message("hello");
     assert!(
-        bob.heard_frames()[before..]
+        bob.received_frames()[before..]
             .iter()
             .all(|name| !name.starts_with("chat/"))
     );
@@ -111,12 +111,12 @@ fn unsubscribing_stops_delivery_without_an_answer() {
 
 // H-043
 #[test]
-fn only_subscribers_hear() {
+fn only_subscribers_receive_actions() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").arrives_watching(&[]);
-    ann.says("hello");
-    assert_eq!(bob.heard_frames(), ["="]);
+    ann.sends_message("hello");
+    assert_eq!(bob.received_frames(), ["="]);
 }
 
 // H-049, H-050, G-18
@@ -170,14 +170,14 @@ fn a_page_is_for_its_asker_alone_and_uses_a_seq() {
     talks(&ann, 3);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
-    ann.heard_actions();
+    ann.received_actions();
     let seq = s.look().kernel().seq().0;
     bob.asks("fetchTurns", json!({"channel": ann.chat()}))
         .unwrap();
-    let heard = bob.heard_frames();
-    assert_eq!(heard[heard.len() - 2..], ["chat/turnsLoaded", "="]);
+    let frames = bob.received_frames();
+    assert_eq!(frames[frames.len() - 2..], ["chat/turnsLoaded", "="]);
     assert_eq!(bob.with(|client| client.top_seq), seq + 1);
-    assert!(ann.heard_actions().is_empty());
+    assert!(ann.received_actions().is_empty());
     s.host_restarts();
     assert!(
         s.look().kernel().seq().0 > seq,
@@ -185,7 +185,7 @@ fn a_page_is_for_its_asker_alone_and_uses_a_seq() {
     );
     bob.reconnects();
     ann.reconnects();
-    ann.says("four");
+    ann.sends_message("four");
     s.all_agree();
 }
 
@@ -286,7 +286,7 @@ fn a_delivery_window_is_carried_on_the_frames_of_its_channel() {
     let params = json!({"channel": ann.chat(), "delivery": {"maxLatencyMs": 25}});
     bob.asks("subscribe", params).unwrap();
     s.world().windows.clear();
-    ann.says("hello");
+    ann.sends_message("hello");
     let windows = s.look().windows.get(&bob.index()).cloned().unwrap();
     assert!(
         !windows.is_empty() && windows.iter().all(|window| *window == 25),

@@ -17,8 +17,8 @@ fn renders(s: &mut Scenario) {
     s.model().renders(SECTIONS);
 }
 
-/// What the model was told, and why.
-fn told(words: &str, why: &str) -> String {
+/// What the model got, and why.
+fn rendered_as(words: &str, why: &str) -> String {
     format!("{words} {why}")
 }
 
@@ -29,13 +29,13 @@ fn only_request(client: &ScenarioClient) -> Value {
 }
 
 #[test]
-fn what_comes_back_replaces_what_was_sent_and_the_rest_passes_through() {
+fn returned_sections_replace_the_sent_ones_and_others_pass_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["tone", "environment_context", "nobody-knows"])
         .unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     let request = only_request(&ann);
     assert_eq!(request["method"], "systemMessageTransform");
     assert_eq!(
@@ -48,7 +48,7 @@ fn what_comes_back_replaces_what_was_sent_and_the_rest_passes_through() {
     ann.rewrites([("tone", "polite"), ("never-asked", "x"), ("safety", "none")]);
     assert_eq!(
         ann.reads(),
-        told(
+        rendered_as(
             "[tone=polite environment_context=E safety=S unlisted=U]",
             "rewritten"
         )
@@ -62,11 +62,11 @@ fn an_empty_text_is_a_text() {
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     ann.rewrites([("tone", "")]);
     assert_eq!(
         ann.reads(),
-        told(
+        rendered_as(
             "[tone= environment_context=E safety=S unlisted=U]",
             "rewritten"
         )
@@ -79,7 +79,7 @@ fn every_render_asks_once() {
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["tone", "environment_context"]).unwrap();
     s.model().renders(SECTIONS).renders(SECTIONS);
-    ann.says("go");
+    ann.sends_message("go");
     ann.rewrites([("tone", "one")]);
     ann.rewrites([("tone", "two")]);
     assert!(ann.is_asked().is_empty());
@@ -88,36 +88,36 @@ fn every_render_asks_once() {
 }
 
 #[test]
-fn nobody_who_did_not_opt_in_is_asked() {
+fn clients_that_did_not_opt_in_are_not_asked() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     ann.becomes_active().unwrap();
     bob.opts_in(&[]).unwrap();
     renders(&mut s);
-    ann.says("go");
-    assert_eq!(ann.reads(), told(UNTOUCHED, "nobodyOptedIn"));
+    ann.sends_message("go");
+    assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "nobodyOptedIn"));
     s.all_agree();
 }
 
 #[test]
-fn what_is_restricted_or_unlisted_never_leaves_whoever_demands_it() {
+fn restricted_and_unlisted_sections_are_never_sent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["safety", "unlisted"]).unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     assert!(ann.is_asked().is_empty());
-    assert_eq!(ann.reads(), told(UNTOUCHED, "nothingToRewrite"));
+    assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "nothingToRewrite"));
     ann.opts_in(&["safety", "unlisted", "tone"]).unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     assert_eq!(
         only_request(&ann)["params"]["sections"],
         json!({"tone": {"content": "T"}})
     );
     ann.rewrites([("safety", "hacked"), ("unlisted", "hacked")]);
-    assert_eq!(ann.reads(), told(UNTOUCHED, "rewritten"));
+    assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "rewritten"));
     s.all_agree();
 }
 
@@ -130,11 +130,11 @@ fn the_client_that_started_the_turn_owns_it_and_otherwise_the_first() {
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["environment_context"]).unwrap();
     renders(&mut s);
-    bob.says("mine");
+    bob.sends_message("mine");
     assert!(ann.is_asked().is_empty());
     bob.rewrites([("environment_context", "bob's")]);
     renders(&mut s);
-    cat.says("whose?");
+    cat.sends_message("whose?");
     assert!(bob.is_asked().is_empty());
     ann.rewrites([("tone", "ann's")]);
     assert!(
@@ -153,9 +153,9 @@ fn an_owner_that_wants_nothing_of_this_render_is_the_owner_all_the_same() {
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["not-rendered"]).unwrap();
     renders(&mut s);
-    bob.says("go");
+    bob.sends_message("go");
     assert!(ann.is_asked().is_empty() && bob.is_asked().is_empty());
-    assert_eq!(bob.reads(), told(UNTOUCHED, "nothingToRewrite"));
+    assert_eq!(bob.reads(), rendered_as(UNTOUCHED, "nothingToRewrite"));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn in_a_worker_chat_the_owner_is_that_of_the_parent_turn() {
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["tone"]).unwrap();
     s.model().spawns("work", Script::new().renders(SECTIONS));
-    bob.says("send one");
+    bob.sends_message("send one");
     assert!(ann.is_asked().is_empty());
     assert_eq!(only_request(&bob)["params"]["channel"], bob.session());
     bob.rewrites([("tone", "x")]);
@@ -203,7 +203,7 @@ fn one_that_is_not_connected_is_passed_over_and_asked_again_when_it_is_back() {
     ann.loses_connection();
     s.settles();
     renders(&mut s);
-    bob.says("go");
+    bob.sends_message("go");
     bob.rewrites([("tone", "bob's")]);
     bob.tries(
         &bob.session(),
@@ -211,30 +211,30 @@ fn one_that_is_not_connected_is_passed_over_and_asked_again_when_it_is_back() {
     )
     .unwrap();
     renders(&mut s);
-    bob.says("again");
-    assert_eq!(bob.reads(), told(UNTOUCHED, "nobodyOptedIn"));
+    bob.sends_message("again");
+    assert_eq!(bob.reads(), rendered_as(UNTOUCHED, "nobodyOptedIn"));
     ann.reconnects();
     renders(&mut s);
-    bob.says("once more");
+    bob.sends_message("once more");
     ann.rewrites([("tone", "ann's")]);
     assert!(bob.reads().contains("tone=ann's"), "{}", bob.reads());
     s.all_agree();
 }
 
 #[test]
-fn a_disconnect_in_mid_flight_passes_everything_through_and_asks_nobody_else() {
+fn a_disconnect_during_a_render_passes_sections_unchanged_and_asks_no_other_client() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["tone"]).unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     only_request(&ann);
     ann.loses_connection();
     s.settles();
     assert!(bob.is_asked().is_empty());
-    assert_eq!(bob.reads(), told(UNTOUCHED, "peerGone"));
+    assert_eq!(bob.reads(), rendered_as(UNTOUCHED, "peerGone"));
     s.all_agree();
 }
 
@@ -244,17 +244,17 @@ fn a_reconnect_during_a_render_ends_the_old_question_and_brings_no_new_one() {
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     let old = only_request(&ann);
-    // The new connection takes the place of the old one, which is still up.
+    // The new connection replaces the old one, which is still up.
     let response = ann.reconnects();
     assert_eq!(response["type"], "replay");
     assert!(ann.is_asked().is_empty());
-    assert_eq!(ann.reads(), told(UNTOUCHED, "peerGone"));
+    assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "peerGone"));
     let late = json!({"jsonrpc": "2.0", "id": old["id"], "result": {"sections": {"tone": {"content": "late"}}}});
-    ann.sends(&late.to_string());
+    ann.sends_raw(&late.to_string());
     s.settles();
-    assert_eq!(ann.reads(), told(UNTOUCHED, "peerGone"));
+    assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "peerGone"));
     s.all_agree();
 }
 
@@ -265,7 +265,7 @@ fn another_owner_in_mid_flight_changes_the_next_render_only() {
     let bob = s.client("bob").joins(&ann);
     ann.opts_in(&["tone"]).unwrap();
     s.model().renders(SECTIONS).renders(SECTIONS);
-    ann.says("go");
+    ann.sends_message("go");
     only_request(&ann);
     bob.opts_in(&["environment_context"]).unwrap();
     ann.tries(
@@ -291,22 +291,22 @@ fn after_the_deadline_everything_passes_through_and_a_late_reply_changes_nothing
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     s.advances_ms(4_999);
     assert_eq!(ann.reads(), "");
     s.advances_ms(1);
-    assert_eq!(ann.reads(), told(UNTOUCHED, "timeout"));
+    assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "timeout"));
     ann.rewrites([("tone", "late")]);
-    assert_eq!(ann.reads(), told(UNTOUCHED, "timeout"));
+    assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "timeout"));
     renders(&mut s);
-    ann.says("again");
+    ann.sends_message("again");
     ann.rewrites([("tone", "in time")]);
     assert!(ann.reads().contains("tone=in time"));
     s.all_agree();
 }
 
 #[test]
-fn what_is_no_result_passes_everything_through() {
+fn an_invalid_result_passes_all_sections_unchanged() {
     for (member, answer, why) in [
         (
             "error",
@@ -338,9 +338,9 @@ fn what_is_no_result_passes_everything_through() {
         let ann = s.client("ann").opens_chat();
         ann.opts_in(&["tone", "environment_context"]).unwrap();
         renders(&mut s);
-        ann.says("go");
+        ann.sends_message("go");
         ann.replies(member, answer);
-        assert_eq!(ann.reads(), told(UNTOUCHED, why));
+        assert_eq!(ann.reads(), rendered_as(UNTOUCHED, why));
         assert_eq!(
             s.look().kernel().renders().get(why),
             Some(&1),
@@ -357,10 +357,10 @@ fn another_client_cannot_answer_for_the_owner() {
     let bob = s.client("bob").joins(&ann);
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     let request = only_request(&ann);
     let forged = json!({"jsonrpc": "2.0", "id": request["id"], "result": {"sections": {"tone": {"content": "bob"}}}});
-    bob.sends(&forged.to_string());
+    bob.sends_raw(&forged.to_string());
     s.settles();
     ann.rewrites([("tone", "ann")]);
     assert!(ann.reads().contains("tone=ann"), "{}", ann.reads());
@@ -375,31 +375,31 @@ fn an_answer_passes_while_its_sender_waits_for_something_else() {
     s.advances_in_steps(200_000, 30_000);
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     only_request(&ann);
     s.reads_take_ms(3_000);
     // Parks her: the channel must be read first.
     ann.requests("subscribe", json!({"channel": other}));
     let asked = ann.with(|client| client.asked.remove(0));
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"sections": {"tone": {"content": "now"}}}});
-    ann.sends(&answer.to_string());
+    ann.sends_raw(&answer.to_string());
     let before = s.look().now;
     s.settles();
     assert!(ann.reads().contains("tone=now"), "{}", ann.reads());
     let rendered = s.look().models.rendered.clone();
-    let rendered = rendered.last().expect("the agent was told");
-    let asked = rendered.transform.asked().expect("somebody was asked");
+    let rendered = rendered.last().expect("the agent got a reply");
+    let asked = rendered.transform.asked().expect("a client was asked");
     assert_eq!((asked.client_id.as_str(), asked.ms), ("ann", 0));
     assert!(s.look().now > before, "the read took its time all the same");
 }
 
 #[test]
-fn a_turn_that_is_cancelled_meanwhile_hears_nothing() {
+fn a_turn_cancelled_during_a_render_gets_no_reply() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     ann.cancels(&turn).unwrap();
     ann.rewrites([("tone", "x")]);
     s.advances_ms(10_000);
@@ -424,7 +424,7 @@ mod carriers {
     /// The method she is asked by, if she is.
     fn asked_by(s: &mut Scenario, ann: &ScenarioClient) -> Option<String> {
         renders(s);
-        ann.says("go");
+        ann.sends_message("go");
         let asked = ann.is_asked();
         let method = asked
             .first()
@@ -459,17 +459,17 @@ mod carriers {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         let bob = s.client("bob").joins(&ann);
-        let said = json!({"sections": ["tone", "what"]});
-        active(&ann, json!({"_meta": {"x-systemMessageTransform": said}})).unwrap();
+        let opt_in = json!({"sections": ["tone", "what"]});
+        active(&ann, json!({"_meta": {"x-systemMessageTransform": opt_in}})).unwrap();
         assert_eq!(
             bob.sees(&ann.session())["activeClients"][0]["_meta"]["x-systemMessageTransform"],
-            said
+            opt_in
         );
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
-        active(&ann, json!({"systemMessageTransform": said})).unwrap();
+        active(&ann, json!({"systemMessageTransform": opt_in})).unwrap();
         assert_eq!(
             bob.sees(&ann.session())["activeClients"][0]["systemMessageTransform"],
-            said
+            opt_in
         );
         assert_eq!(asked_by(&mut s, &ann).as_deref(), FIELD);
         active(&ann, json!({})).unwrap();
@@ -526,11 +526,11 @@ mod carriers {
             json!({"systemMessageTransform": {"sections": ["tone"]}, "displayName": "Ann"}),
         )
         .unwrap();
-        bob.heard_actions();
+        bob.received_actions();
         ann.tries(&ann.session(), set(json!(["environment_context"])))
             .unwrap();
         assert_eq!(
-            bob.heard_actions(),
+            bob.received_actions(),
             [
                 "x-session/systemMessageTransformSet",
                 "session/activeClientSet"
@@ -540,20 +540,20 @@ mod carriers {
             "_meta": {"x-systemMessageTransform": {"sections": ["environment_context"]}}});
         assert_eq!(bob.sees(&ann.session())["activeClients"], json!([entry]));
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
-        // Said again it changes nothing, and only she hears of it (G-17).
+        // Sent again it changes nothing, and only she is answered (G-17).
         let seq = s.look().kernel().seq();
-        bob.heard_actions();
+        bob.received_actions();
         ann.tries(&ann.session(), set(json!(["environment_context"])))
             .unwrap();
         assert_eq!(s.look().kernel().seq(), seq);
-        assert!(bob.heard_actions().is_empty());
+        assert!(bob.received_actions().is_empty());
         ann.tries(&ann.session(), set(json!([]))).unwrap();
         assert_eq!(asked_by(&mut s, &ann), None);
         s.all_agree();
     }
 
     #[test]
-    fn a_later_entry_withdraws_what_the_action_said() {
+    fn a_later_entry_withdraws_the_opt_in_of_the_action() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         ann.becomes_active().unwrap();
@@ -601,7 +601,7 @@ mod carriers {
 }
 
 #[test]
-fn the_catalogue_is_where_clients_look_and_says_what_is_restricted() {
+fn the_catalogue_lists_sections_and_which_are_restricted() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     let root = ann.sees(ROOT);
@@ -635,7 +635,7 @@ fn an_opt_in_survives_a_restart_with_its_entry() {
     s.host_restarts();
     ann.reconnects();
     renders(&mut s);
-    ann.says("go");
+    ann.sends_message("go");
     ann.rewrites([("tone", "x")]);
     assert!(ann.reads().contains("tone=x"));
     s.all_agree();
@@ -648,15 +648,15 @@ fn no_section_is_in_any_state_or_record() {
     ann.opts_in(&["tone"]).unwrap();
     s.model().plays(|script| {
         script
-            .says(agent_api::AgentEvent::Render {
+            .emits(agent_api::AgentEvent::Render {
                 render: 77,
                 sections: vec![agent_api::Section::new("tone", "top secret")],
             })
-            .listens(testkit::script::Question::Render(77))
+            .awaits(testkit::script::Question::Render(77))
     });
-    ann.says("go");
+    ann.sends_message("go");
     ann.rewrites([("tone", "still secret")]);
-    let heard = ann.with(|client| json!(client.heard).to_string());
+    let heard = ann.with(|client| json!(client.frames).to_string());
     assert_eq!(heard.matches("secret").count(), 1, "the request alone");
     for channel in [ROOT.to_owned(), ann.session(), ann.chat()] {
         assert!(!s.state(&channel).to_string().contains("secret"));

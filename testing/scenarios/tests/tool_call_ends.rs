@@ -11,7 +11,7 @@ fn a_confirmation_after_a_stop_runs_nothing() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().asks_tool("shell", "rm -rf").streams(["oops"]);
-        let turn = ann.says("clean");
+        let turn = ann.sends_message("clean");
         let confirm = ann.confirmation(json!({}));
         let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
         ann.dispatches(&ann.chat(), cancel);
@@ -36,7 +36,7 @@ fn a_message_typed_during_a_confirmation_starts_and_the_tool_does_not() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("shell", "rm -rf");
-    let turn = ann.says("clean");
+    let turn = ann.sends_message("clean");
     let confirm = ann.confirmation(json!({}));
     let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
     ann.dispatches(&ann.chat(), cancel);
@@ -44,7 +44,7 @@ fn a_message_typed_during_a_confirmation_starts_and_the_tool_does_not() {
     ann.dispatches(&ann.chat(), ann.pending_set("queued", "q", "rather this"));
     s.settles();
     assert!(s.executed().is_empty());
-    assert_eq!(ann.said(), ["clean", "rather this"]);
+    assert_eq!(ann.sent_messages(), ["clean", "rather this"]);
     assert_eq!(ann.reads(), "ok");
     s.all_agree();
 }
@@ -55,7 +55,7 @@ fn a_stop_right_after_a_confirmation_stops_the_tool() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("shell", "rm -rf").streams(["oops"]);
-    let turn = ann.says("clean");
+    let turn = ann.sends_message("clean");
     let confirm = ann.confirmation(json!({}));
     ann.dispatches(&ann.chat(), confirm);
     let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
@@ -68,7 +68,7 @@ fn a_stop_right_after_a_confirmation_stops_the_tool() {
 
 // H-174: a turn that ends closes its calls, whatever their state
 #[test]
-fn the_end_of_a_turn_closes_what_is_open() {
+fn the_end_of_a_turn_closes_open_calls() {
     for end in ["complete", "cancel", "error", "restart"] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
@@ -81,7 +81,7 @@ fn the_end_of_a_turn_closes_what_is_open() {
                 let script = ask(script, 101, json!({"invocationMessage": "a"}));
                 let running = json!({"invocationMessage": "b", "confirmed": "not-needed"});
                 let script = ask(script, 102, running.clone());
-                let script = ask(script, 103, running).says(AgentEvent::ToolCompleted {
+                let script = ask(script, 103, running).emits(AgentEvent::ToolCompleted {
                     call: 103,
                     result: ToolResult::new(true, "did"),
                     review: true,
@@ -94,7 +94,7 @@ fn the_end_of_a_turn_closes_what_is_open() {
                 "error" => script.fails(true),
                 _ => script.hangs(),
             });
-        let turn = ann.says("go");
+        let turn = ann.sends_message("go");
         match end {
             "cancel" => ann.cancels(&turn).unwrap(),
             "restart" => {
@@ -120,7 +120,7 @@ fn the_end_of_a_turn_closes_what_is_open() {
 
 // ADR 0005: events of a stopped run are dropped
 #[test]
-fn late_words_about_a_tool_change_nothing() {
+fn late_events_of_a_tool_change_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()
@@ -140,7 +140,7 @@ fn late_words_about_a_tool_change_nothing() {
     s.all_agree();
 }
 
-// Nothing an agent says out of order breaks anything, or is told in a way nobody can read (H-078)
+// No event out of order breaks anything, or is sent in a form that clients cannot read (H-078)
 #[test]
 fn nonsense_about_calls_leaves_the_turn_in_order() {
     let mut s = Scenario::new();
@@ -148,19 +148,19 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
     let bob = s.client("bob").joins(&ann);
     let result = json!({"success": true, "pastTenseMessage": "did"});
     s.model()
-        .says(AgentEvent::ToolInput {
+        .emits(AgentEvent::ToolInput {
             call: 50,
             text: "nobody".into(),
         })
         .readies(50, json!({"invocationMessage": "x"}))
-        .says(AgentEvent::ToolContent {
+        .emits(AgentEvent::ToolContent {
             call: 50,
             content: vec![],
         })
         .reports(50, result.clone())
         .announces(51, "a")
         .reports(51, result.clone()) // not ready yet
-        .says(AgentEvent::ToolContent {
+        .emits(AgentEvent::ToolContent {
             call: 51,
             content: vec![json!({"type": "text", "text": "t"})],
         })
@@ -168,7 +168,7 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
             51,
             json!({"invocationMessage": "x", "confirmed": "not-needed"}),
         )
-        .says(AgentEvent::ToolInput {
+        .emits(AgentEvent::ToolInput {
             call: 51,
             text: "late".into(),
         })
@@ -176,7 +176,7 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
         .reports(51, result.clone())
         .readies(51, json!({"invocationMessage": "x"}))
         .streams(["still here"]);
-    ann.says("go");
+    ann.sends_message("go");
     assert_eq!(bob.call_that_is("completed")["toolName"], "a");
     assert_eq!(bob.calls().len(), 1);
     assert_eq!(bob.reads(), "still here");
@@ -186,7 +186,7 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
 
 // H-208, H-078: what lacks what it must have is not sent as it is
 #[test]
-fn a_result_nobody_could_read_is_not_sent() {
+fn an_unreadable_result_is_not_sent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     for result in [
@@ -198,7 +198,7 @@ fn a_result_nobody_could_read_is_not_sent() {
         s.model()
             .calls(Tool::running("shell", "ls").results_in(result.clone()))
             .streams(["end"]);
-        ann.says("go");
+        ann.sends_message("go");
         assert!(ann.latest_turn()["state"].is_string(), "{result}");
         for call in ann.calls() {
             let status = call["status"].as_str().unwrap();
@@ -210,7 +210,7 @@ fn a_result_nobody_could_read_is_not_sent() {
 
 // H-078: the same for what a call asks
 #[test]
-fn a_ready_nobody_could_read_is_not_sent() {
+fn an_unreadable_ready_event_is_not_sent() {
     for fields in [
         json!({}),
         json!({"invocationMessage": 7}),
@@ -222,7 +222,7 @@ fn a_ready_nobody_could_read_is_not_sent() {
             .announces(5, "tool")
             .readies(5, fields.clone())
             .streams(["end"]);
-        ann.says("go");
+        ann.sends_message("go");
         assert!(
             ann.sees(&ann.chat()).get("activeTurn").is_none(),
             "{fields}"
@@ -260,7 +260,7 @@ fn a_resumed_turn_does_not_mix_its_calls_up() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("one", "a").fails_resumably();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let stale = ann.confirmation(json!({}));
     s.host_restarts();
     ann.reconnects();
@@ -289,7 +289,7 @@ fn a_confirmation_that_cannot_be_written_runs_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("shell", "ls");
-    ann.says("list");
+    ann.sends_message("list");
     s.faults().break_disk();
     assert!(ann.confirms().is_err());
     assert!(s.executed().is_empty() && s.tool_decisions().is_empty());
@@ -298,21 +298,24 @@ fn a_confirmation_that_cannot_be_written_runs_nothing() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act: never twice, never without its record
+// Prepare, write, send, act: never twice, never without its record
 #[test]
 fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().asks_tool("shell", "ls").streams(["x"]);
-        let turn = ann.says("list");
+        let turn = ann.sends_message("list");
         s.host_dies_at(point);
         ann.dispatches(&ann.chat(), ann.confirmation(json!({})));
         s.settles();
         assert!(!s.look().is_up());
         s.host_restarts();
         ann.reconnects();
-        assert!(s.executed().is_empty(), "{point:?}: it was not told yet");
+        assert!(
+            s.executed().is_empty(),
+            "{point:?}: the agent has no reply yet"
+        );
         assert_eq!(ann.latest_turn()["state"], "error");
         assert_eq!(ann.calls()[0]["status"], "cancelled");
         s.model().streams(["resumed"]);
@@ -335,7 +338,7 @@ fn an_agent_cannot_smuggle_another_action_in() {
         )
         .streams(["still running"])
         .hangs();
-    ann.says("go");
+    ann.sends_message("go");
     if ann.sees(&ann.chat()).get("activeTurn").is_some() {
         assert_eq!(
             ann.call_that_is("pending-confirmation")["invocationMessage"],

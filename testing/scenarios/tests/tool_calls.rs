@@ -14,14 +14,14 @@ fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
     s.model()
         .calls(Tool::asking("shell", "ls -l").streamed(&["ls", " -l"]))
         .streams(["done"]);
-    ann.says("list");
+    ann.sends_message("list");
     let call = bob.call_that_is("pending-confirmation");
     assert_eq!(call["toolName"], "shell");
     assert_eq!(call["displayName"], "SHELL");
     assert_eq!(call["toolInput"], "ls -l");
     assert_eq!((bob.chat_status(), s.executed().len()), (24, 0));
-    let heard = bob.heard_actions();
-    let of_call: Vec<&str> = heard
+    let actions = bob.received_actions();
+    let of_call: Vec<&str> = actions
         .iter()
         .filter_map(|kind| kind.strip_prefix("chat/toolCall"))
         .collect();
@@ -46,11 +46,11 @@ fn a_tool_that_needs_no_leave_runs_at_once() {
     s.model()
         .plays(|script| script.calls(Tool::running("shell", "ls").shows("half").shows("whole")))
         .hangs();
-    ann.says("list");
+    ann.sends_message("list");
     let call = ann.call_that_is("completed");
     assert_eq!(call["confirmed"], "not-needed");
     assert_eq!(ann.chat_status(), 8);
-    let changed = ann.heard_actions();
+    let changed = ann.received_actions();
     let updates = changed
         .iter()
         .filter(|kind| *kind == "chat/toolCallContentChanged");
@@ -65,7 +65,7 @@ fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("shell", "rm").streams(["then not"]);
-    ann.says("clean up");
+    ann.sends_message("clean up");
     let suggestion = json!({"text": "list instead", "origin": {"kind": "user"}});
     ann.denies_with(json!({"userSuggestion": suggestion, "reasonMessage": "too risky"}))
         .unwrap();
@@ -84,9 +84,9 @@ fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
             reason: Some(reason),
             ..
         },
-    )) = world.models.heard.first()
+    )) = world.models.replies.first()
     else {
-        panic!("{:?}", world.models.heard)
+        panic!("{:?}", world.models.replies)
     };
     assert_eq!(
         (&suggestion["text"], reason),
@@ -102,7 +102,7 @@ fn only_a_call_that_waits_can_be_confirmed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("old", "x");
-    let old_turn = ann.says("before");
+    let old_turn = ann.sends_message("before");
     let old = ann.confirmation(json!({}));
     ann.confirms().unwrap();
     assert!(
@@ -117,7 +117,7 @@ fn only_a_call_that_waits_can_be_confirmed() {
             json!({"invocationMessage": "r", "confirmed": "setting"}),
         )
         .asks_tool("waits", "y");
-    ann.says("now");
+    ann.sends_message("now");
     for status in ["streaming", "running"] {
         let call = ann.call_that_is(status);
         for approved in [true, false] {
@@ -166,7 +166,7 @@ fn of_two_confirmations_the_first_one_counts() {
         let ann = s.client("ann").opens_chat();
         let bob = s.client("bob").joins(&ann);
         s.model().asks_tool("shell", "ls");
-        ann.says("list");
+        ann.sends_message("list");
         let decision = |client: &ScenarioClient, approved: bool| {
             let call = client.call_that_is("pending-confirmation");
             let fields =
@@ -192,7 +192,7 @@ fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
     let options = [("once", "approve"), ("always", "approve"), ("no", "deny")];
     s.model()
         .calls(Tool::asking("shell", "ls").offers(&options));
-    ann.says("list");
+    ann.sends_message("list");
     let labels = &ann.call_that_is("pending-confirmation")["options"];
     assert_eq!(labels[1]["label"], "always!");
     assert!(
@@ -214,22 +214,22 @@ fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
         ann.call_that_is("completed")["selectedOption"]["id"],
         "always"
     );
-    let told = s.look().models.heard.first().cloned().unwrap().1;
+    let reply = s.look().models.replies.first().cloned().unwrap().1;
     let AgentReply::ToolDecided {
         selected_option: Some(option),
         ..
-    } = told
+    } = reply
     else {
-        panic!("{told:?}")
+        panic!("{reply:?}")
     };
     assert_eq!(option["kind"], "approve");
     s.model()
         .calls(Tool::asking("shell", "ls").offers(&options));
-    ann.says("again");
+    ann.sends_message("again");
     ann.denies_with(json!({"selectedOptionId": "no"})).unwrap();
     assert_eq!(ann.call_that_is("cancelled")["selectedOption"]["id"], "no");
     s.model().asks_tool("shell", "ls");
-    ann.says("plain");
+    ann.sends_message("plain");
     assert!(
         ann.confirms_with(json!({"selectedOptionId": "once"}))
             .is_err(),
@@ -241,18 +241,18 @@ fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
 
 // H-195
 #[test]
-fn edited_input_is_what_runs_if_it_may_be_edited() {
+fn edited_input_runs_if_it_is_editable() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.model().calls(Tool::asking("shell", "rm a").editable());
-    ann.says("clean");
+    ann.sends_message("clean");
     ann.confirms_with(json!({"editedToolInput": "rm b"}))
         .unwrap();
     assert_eq!(s.executed(), ["rm b"]);
     assert_eq!(bob.call_that_is("completed")["toolInput"], "rm b");
     s.model().asks_tool("shell", "rm c");
-    ann.says("again");
+    ann.sends_message("again");
     assert!(
         ann.confirms_with(json!({"editedToolInput": "rm d"}))
             .is_err()
@@ -260,7 +260,7 @@ fn edited_input_is_what_runs_if_it_may_be_edited() {
     s.model()
         .calls(Tool::asking("shell", "rm e").with("editable", json!(false)));
     ann.confirms().unwrap();
-    ann.says("once more");
+    ann.sends_message("once more");
     assert!(
         ann.confirms_with(json!({"editedToolInput": "rm f"}))
             .is_err()
@@ -279,7 +279,7 @@ fn a_tool_that_asks_again_waits_again() {
         s.model()
             .calls(Tool::asking("shell", "ls").asks_again("really?").editable())
             .streams(["end"]);
-        ann.says("list");
+        ann.sends_message("list");
         ann.confirms().unwrap();
         assert!(s.executed().is_empty());
         let call = ann.call_that_is("pending-confirmation");
@@ -308,7 +308,7 @@ fn edited_input_survives_being_asked_again() {
             .asks_again("really?")
             .editable(),
     );
-    ann.says("clean");
+    ann.sends_message("clean");
     ann.confirms_with(json!({"editedToolInput": "rm b"}))
         .unwrap();
     assert_eq!(
@@ -325,9 +325,9 @@ fn edited_input_survives_being_asked_again() {
     s.all_agree();
 }
 
-// H-205: told more while it waits; one decision all the same
+// H-205: updated while it waits; still one decision
 #[test]
-fn what_is_known_better_while_a_call_waits_is_told_and_it_goes_on_waiting() {
+fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let judged = json!({"invocationMessage": "runs", "riskAssessment":
@@ -340,8 +340,8 @@ fn what_is_known_better_while_a_call_waits_is_told_and_it_goes_on_waiting() {
             "riskAssessment": {"kind": "model", "status": "loading"}}),
         )
         .readies(7, judged)
-        .plays(|script| script.listens(Question::Decision(7)).repeats());
-    ann.says("list");
+        .plays(|script| script.awaits(Question::Decision(7)).repeats());
+    ann.sends_message("list");
     let call = ann.call_that_is("pending-confirmation");
     assert_eq!(call["riskAssessment"]["safety"], 0.9);
     assert_eq!(
@@ -351,7 +351,7 @@ fn what_is_known_better_while_a_call_waits_is_told_and_it_goes_on_waiting() {
     assert_eq!(
         ann.needs()[0]["toolCall"],
         call,
-        "the session tells it as well"
+        "the session has it as well"
     );
     assert_eq!(ann.needs().len(), 1);
     ann.confirms().unwrap();
@@ -371,7 +371,7 @@ fn who_executes_never_changes() {
         .contributed_by(mcp.clone())
         .with("contributor", forged);
     s.model().calls(tool);
-    ann.says("find");
+    ann.sends_message("find");
     assert_eq!(ann.call_that_is("pending-confirmation")["contributor"], mcp);
     ann.confirms().unwrap();
     assert_eq!(ann.call_that_is("completed")["contributor"], mcp);
@@ -387,7 +387,7 @@ fn a_result_under_review_is_used_only_if_it_is_allowed() {
         s.model()
             .calls(Tool::running("shell", "ls").reviewed())
             .repeats();
-        ann.says("list");
+        ann.sends_message("list");
         let call = ann.call_that_is("pending-result-confirmation");
         assert_eq!(
             (call["success"].clone(), ann.chat_status()),
@@ -424,7 +424,7 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
         .announces(6, "t")
         .readies(6, ready("six"))
         .hangs();
-    ann.says("go");
+    ann.sends_message("go");
     let calls = ann.calls();
     assert_ne!(calls[0]["toolCallId"], calls[1]["toolCallId"]);
     assert_eq!(ann.needs().len(), 2);
@@ -438,9 +438,9 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
     ann.denies().unwrap();
     assert_eq!((ann.chat_status(), ann.needs().len()), (8, 0));
     let world = s.look();
-    let told: Vec<(u64, bool, Option<String>)> = world
+    let replies: Vec<(u64, bool, Option<String>)> = world
         .models
-        .heard
+        .replies
         .iter()
         .filter_map(|(_, reply)| match reply {
             AgentReply::ToolDecided {
@@ -453,22 +453,22 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
         })
         .collect();
     assert_eq!(
-        (told[0].0, told[0].1, told[0].2.as_deref()),
+        (replies[0].0, replies[0].1, replies[0].2.as_deref()),
         (6, true, Some("six"))
     );
-    assert_eq!((told[1].0, told[1].1), (5, false));
+    assert_eq!((replies[1].0, replies[1].1), (5, false));
     drop(world);
     s.all_agree();
 }
 
-// H-197: nobody completes the host's own tools but the host
+// H-197: only the host completes its own tools
 #[test]
 fn a_client_cannot_report_for_a_tool_of_the_host() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.offers(&["shell"]).unwrap();
     s.model().asks_tool("shell", "ls").hangs();
-    ann.says("list");
+    ann.sends_message("list");
     let result = json!({"success": true, "pastTenseMessage": "forged"});
     let call = ann.call_that_is("pending-confirmation");
     let complete = ann.about(&call, "chat/toolCallComplete", json!({"result": result}));
@@ -486,7 +486,7 @@ fn one_who_watches_only_the_session_can_confirm() {
     let session = ann.session();
     let bob = s.client("bob").arrives_watching(&[&session]);
     s.model().asks_tool("shell", "ls");
-    ann.says("list");
+    ann.sends_message("list");
     let entry = bob.sees(&session)["inputNeeded"][0].clone();
     assert_eq!(entry["kind"], "toolConfirmation");
     let action = json!({
@@ -508,7 +508,7 @@ fn a_confirmation_can_be_given_by_one_who_came_later() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().asks_tool("shell", "ls");
-    ann.says("list");
+    ann.sends_message("list");
     ann.loses_connection();
     let bob = s.client_of("bob", "0.9.0").joins(&ann);
     bob.confirms().unwrap();
@@ -518,15 +518,15 @@ fn a_confirmation_can_be_given_by_one_who_came_later() {
     s.all_agree();
 }
 
-// H-077: what a client adds to its decision is kept
+// H-077: what a client adds to its decision is stored
 #[test]
 fn metadata_of_a_decision_survives() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.model().asks_tool("shell", "ls").hangs();
-    ann.says("list");
-    bob.heard_actions();
+    ann.sends_message("list");
+    bob.received_actions();
     ann.confirms_with(json!({"_meta": {"x-why": "trust"}, "x-more": 1}))
         .unwrap();
     let seen = bob.with(|client| client.envelopes.clone());
@@ -545,7 +545,7 @@ fn a_decision_that_does_not_decode_is_refused() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().calls(Tool::asking("shell", "ls").editable());
-    ann.says("list");
+    ann.sends_message("list");
     for bad in [
         json!({"editedToolInput": 7}),
         json!({"selectedOptionId": {}}),

@@ -15,15 +15,15 @@ fn chat_envelopes(client: &ScenarioClient) -> Vec<Value> {
 
 // H-237
 #[test]
-fn a_truncate_keeps_the_turns_through_the_named_one() {
+fn a_truncate_removes_the_turns_after_the_named_one() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let turns = ann.says_messages(4);
+    let turns = ann.sends_messages(4);
     ann.truncates(&turns[1]).unwrap();
     assert_eq!(bob.turns(), turns[..2]);
-    ann.says("edited");
-    assert_eq!(bob.said(), ["m0", "m1", "edited"]);
+    ann.sends_message("edited");
+    assert_eq!(bob.sent_messages(), ["m0", "m1", "edited"]);
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
@@ -36,7 +36,7 @@ fn a_truncate_keeps_the_turns_through_the_named_one() {
 fn a_truncate_without_a_turn_leaves_nothing() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    ann.says_messages(5);
+    ann.sends_messages(5);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     assert!(bob.sees(&ann.chat()).get("turnsNextCursor").is_some());
@@ -44,13 +44,16 @@ fn a_truncate_without_a_turn_leaves_nothing() {
     let seen = bob.sees(&ann.chat());
     assert_eq!(seen["turns"], json!([]));
     assert!(seen.get("turnsNextCursor").is_none());
-    let heard: Vec<String> = bob.heard_actions();
-    assert!(!heard.contains(&"chat/turnsLoaded".to_owned()), "{heard:?}");
+    let envelopes: Vec<String> = bob.received_actions();
+    assert!(
+        !envelopes.contains(&"chat/turnsLoaded".to_owned()),
+        "{envelopes:?}"
+    );
     s.host_restarts();
     assert_eq!(s.state(&ann.chat())["turns"], json!([]));
     ann.reconnects();
     bob.reconnects();
-    ann.says("anew");
+    ann.sends_message("anew");
     s.all_agree();
 }
 
@@ -60,9 +63,9 @@ fn a_truncate_to_a_turn_that_is_not_completed_is_refused() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     assert!(ann.truncates("none").is_err());
-    let turns = ann.says_messages(3);
+    let turns = ann.sends_messages(3);
     s.model().hangs();
-    let active = ann.says("busy");
+    let active = ann.sends_message("busy");
     assert!(ann.truncates("none").is_err());
     assert!(ann.truncates(&active).is_err());
     assert!(s.look().models.stopped.is_empty());
@@ -80,7 +83,7 @@ fn a_truncate_drops_the_running_turn_and_stops_its_agent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let turns = ann.says_messages(2);
+    let turns = ann.sends_messages(2);
     s.model()
         .streams(["half"])
         .waits_ms(100)
@@ -96,14 +99,14 @@ fn a_truncate_drops_the_running_turn_and_stops_its_agent() {
     let seq = s.look().kernel().seq();
     s.advances_ms(500);
     assert_eq!(s.look().kernel().seq(), seq);
-    assert_eq!(bob.said(), ["m0", "m1"]);
+    assert_eq!(bob.sent_messages(), ["m0", "m1"]);
     assert_eq!(s.look().models.stopped.len(), 1);
     assert_eq!(bob.sees(&ann.chat())["status"].as_u64().unwrap() & 31, 1);
     assert_eq!(bob.listed(&ann.chat())["status"].as_u64().unwrap() & 31, 1);
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
-    assert_eq!(bob.said(), ["m0", "m1"]);
+    assert_eq!(bob.sent_messages(), ["m0", "m1"]);
     s.all_agree();
 }
 
@@ -114,11 +117,11 @@ fn a_truncate_that_cuts_nothing_is_answered_to_its_sender_alone() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     ann.truncates_all().unwrap();
-    let turns = ann.says_messages(2);
-    bob.heard_actions();
+    let turns = ann.sends_messages(2);
+    bob.received_actions();
     let seq = s.look().kernel().seq();
     ann.truncates(&turns[1]).unwrap();
-    assert!(bob.heard_actions().is_empty());
+    assert!(bob.received_actions().is_empty());
     assert_eq!(s.look().kernel().seq(), seq);
     s.all_agree();
 }
@@ -128,7 +131,7 @@ fn a_truncate_that_cuts_nothing_is_answered_to_its_sender_alone() {
 fn an_id_that_was_cut_off_is_not_used_again() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(3);
+    let turns = ann.sends_messages(3);
     ann.truncates(&turns[0]).unwrap();
     for restart in [false, true] {
         if restart {
@@ -151,7 +154,7 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
         limits.page_turns = 3;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(10);
+    let turns = ann.sends_messages(10);
     let bob = s.client("bob").joins(&ann);
     let cem = s.client("cem").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
@@ -191,7 +194,7 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
 fn a_page_that_holds_the_first_turn_leaves_no_cursor() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(8);
+    let turns = ann.sends_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     ann.truncates(&turns[0]).unwrap();
@@ -208,7 +211,7 @@ fn who_fetched_the_named_turn_gets_no_page() {
         limits.page_turns = 3;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(10);
+    let turns = ann.sends_messages(10);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     bob.fetches_turns();
@@ -219,8 +222,8 @@ fn who_fetched_the_named_turn_gets_no_page() {
     assert_eq!(bob.turns(), turns[5..6]);
     // And again, to one below the window as it is now.
     ann.truncates(&turns[2]).unwrap();
-    let heard = chat_envelopes(&bob);
-    assert_eq!(heard[0]["action"]["type"], "chat/turnsLoaded");
+    let envelopes = chat_envelopes(&bob);
+    assert_eq!(envelopes[0]["action"]["type"], "chat/turnsLoaded");
     assert_eq!(bob.turns(), turns[..3]);
     s.all_agree();
 }
@@ -230,24 +233,24 @@ fn who_fetched_the_named_turn_gets_no_page() {
 fn one_who_truncates_below_its_own_window_is_sent_the_page_before_the_echo() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(6);
+    let turns = ann.sends_messages(6);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     chat_envelopes(&bob);
     bob.truncates(&turns[2]).unwrap();
-    let heard = chat_envelopes(&bob);
-    assert_eq!(heard[0]["action"]["type"], "chat/turnsLoaded");
-    assert_eq!(heard[1]["origin"]["clientId"], "bob");
+    let envelopes = chat_envelopes(&bob);
+    assert_eq!(envelopes[0]["action"]["type"], "chat/turnsLoaded");
+    assert_eq!(envelopes[1]["origin"]["clientId"], "bob");
     assert_eq!(bob.turns(), turns[..3]);
     s.all_agree();
 }
 
 // G-18: the page's seq is used up, for good
 #[test]
-fn a_page_uses_a_seq_that_nobody_else_gets() {
+fn a_page_uses_a_seq_of_its_own() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(6);
+    let turns = ann.sends_messages(6);
     let bob = s.client("bob").joins(&ann);
     let cem = s.client("cem").joins(&ann);
     for client in [&bob, &cem] {
@@ -276,7 +279,7 @@ fn a_page_uses_a_seq_that_nobody_else_gets() {
 fn a_gap_that_cuts_below_the_last_snapshot_is_answered_with_snapshots() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(8);
+    let turns = ann.sends_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     bob.loses_connection();
@@ -295,7 +298,7 @@ fn a_page_that_was_fetched_does_not_make_the_gap_replayable() {
         limits.page_turns = 50;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(8);
+    let turns = ann.sends_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     bob.fetches_turns();
@@ -311,7 +314,7 @@ fn a_page_that_was_fetched_does_not_make_the_gap_replayable() {
 fn a_page_that_came_with_a_truncate_does_not_count_either() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(8);
+    let turns = ann.sends_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     ann.truncates(&turns[4]).unwrap();
@@ -327,7 +330,7 @@ fn a_page_that_came_with_a_truncate_does_not_count_either() {
 fn a_truncate_whose_page_was_lost_on_the_way_is_not_replayed() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(8);
+    let turns = ann.sends_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
     bob.stalls();
@@ -344,7 +347,7 @@ fn a_gap_that_cuts_within_the_window_is_replayed() {
         for all in [false, true] {
             let mut s = Scenario::with(|limits| limits.open_turns = 2);
             let ann = s.client("ann").opens_chat();
-            let turns = ann.says_messages(8);
+            let turns = ann.sends_messages(8);
             let bob = s.client("bob").joins(&ann);
             bob.watches_turns(&ann.chat(), 4);
             bob.loses_connection();
@@ -353,13 +356,13 @@ fn a_gap_that_cuts_within_the_window_is_replayed() {
             } else {
                 ann.truncates(&turns[5]).unwrap();
             }
-            ann.says("after");
+            ann.sends_message("after");
             if restart {
                 s.host_restarts();
                 ann.reconnects();
             }
             assert_eq!(bob.reconnects()["type"], "replay", "{restart} {all}");
-            assert_eq!(bob.said().last().unwrap(), "after");
+            assert_eq!(bob.sent_messages().last().unwrap(), "after");
             s.all_agree();
         }
     }
@@ -373,7 +376,7 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
         limits.page_turns = 2;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(8);
+    let turns = ann.sends_messages(8);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 4);
     bob.loses_connection();
@@ -390,13 +393,19 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
 
 // H-176: what was cut cannot be resumed; what is latest now, can
 #[test]
-fn only_what_is_left_can_be_resumed() {
+fn only_a_remaining_turn_can_be_resumed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model().streams(["x"]).keeps("first").fails_resumably();
-    let first = ann.says("one");
-    s.model().streams(["y"]).keeps("second").fails_resumably();
-    let second = ann.says("two");
+    s.model()
+        .streams(["x"])
+        .stores_checkpoint("first")
+        .fails_resumably();
+    let first = ann.sends_message("one");
+    s.model()
+        .streams(["y"])
+        .stores_checkpoint("second")
+        .fails_resumably();
+    let second = ann.sends_message("two");
     ann.truncates(&first).unwrap();
     assert!(ann.resumes(&second).is_err());
     s.model().streams(["z"]);
@@ -411,7 +420,7 @@ fn only_what_is_left_can_be_resumed() {
     assert_eq!(ann.reads(), "xz");
     s.host_restarts();
     ann.reconnects();
-    assert_eq!(ann.said(), ["one"]);
+    assert_eq!(ann.sent_messages(), ["one"]);
     s.all_agree();
 }
 
@@ -421,9 +430,9 @@ fn a_resumed_turn_is_dropped_like_any_that_runs_and_does_not_come_back() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    let first = ann.says("first");
+    let first = ann.sends_message("first");
     s.model().streams(["x"]).fails_resumably();
-    let turn = ann.says("second");
+    let turn = ann.sends_message("second");
     s.model().hangs();
     ann.resumes(&turn).unwrap();
     assert!(ann.truncates(&turn).is_err(), "it is not completed");
@@ -445,13 +454,13 @@ fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
         limits.page_turns = 2;
     });
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(9);
+    let turns = ann.sends_messages(9);
     s.host_restarts();
     s.reads_take_ms(30);
     ann.reconnects();
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
-    ann.says("one more");
+    ann.sends_message("one more");
     bob.truncates(&turns[2]).unwrap();
     assert_eq!(s.state(&ann.chat())["turns"].as_array().unwrap().len(), 3);
     s.all_agree();
@@ -462,7 +471,7 @@ fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
 fn two_truncates_at_once_are_taken_one_after_the_other() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(8);
+    let turns = ann.sends_messages(8);
     s.host_restarts();
     ann.reconnects();
     let bob = s.client("bob").joins(&ann);
@@ -471,10 +480,10 @@ fn two_truncates_at_once_are_taken_one_after_the_other() {
     let first = ann.dispatches(&ann.chat(), cut(&turns[2]));
     let second = bob.dispatches(&ann.chat(), cut(&turns[5]));
     s.settles();
-    let kept = s.state(&ann.chat())["turns"].as_array().unwrap().len();
+    let turn_count = s.state(&ann.chat())["turns"].as_array().unwrap().len();
     // Whoever came first: t5 cannot be cut to once it is gone.
     assert_eq!(ann.refusal(first), None);
-    assert_eq!(kept, 3);
+    assert_eq!(turn_count, 3);
     let _ = bob.refusal(second);
     s.all_agree();
 }
@@ -484,7 +493,7 @@ fn two_truncates_at_once_are_taken_one_after_the_other() {
 fn a_truncate_that_cannot_be_written_changes_nothing() {
     let mut s = Scenario::with(|limits| limits.open_turns = 2);
     let ann = s.client("ann").opens_chat();
-    let turns = ann.says_messages(5);
+    let turns = ann.sends_messages(5);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     s.faults().break_disk();
@@ -497,17 +506,17 @@ fn a_truncate_that_cannot_be_written_changes_nothing() {
     s.all_agree();
 }
 
-// Prepare, write, speak, act
+// Prepare, write, send, act
 #[test]
 fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::with(|limits| limits.open_turns = 2);
         let ann = s.client("ann").opens_chat();
-        let turns = ann.says_messages(6);
+        let turns = ann.sends_messages(6);
         let bob = s.client("bob").joins(&ann);
         bob.watches_turns(&ann.chat(), 1);
         s.model().hangs();
-        ann.says("busy");
+        ann.sends_message("busy");
         s.host_dies_at(point);
         let cut = json!({"type": "chat/truncated", "turnId": turns[2]});
         ann.dispatches(&ann.chat(), cut);
@@ -531,7 +540,7 @@ fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
 fn a_truncate_takes_nothing_but_turns() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.says_messages(2);
+    ann.sends_messages(2);
     let draft = json!({"text": "dra", "origin": {"kind": "user"}});
     let action = json!({"type": "chat/draftChanged", "draft": draft});
     ann.tries(&ann.chat(), action).unwrap();
@@ -549,7 +558,7 @@ fn a_truncate_takes_nothing_but_turns() {
 fn a_truncate_with_a_bad_turn_is_refused_and_does_not_clear_all() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.says_messages(2);
+    ann.sends_messages(2);
     for bad in [json!(7), json!(""), json!([]), json!({"id": "x"})] {
         let action = json!({"type": "chat/truncated", "turnId": bad});
         assert!(ann.tries(&ann.chat(), action).is_err(), "{bad}");
@@ -564,7 +573,7 @@ fn an_id_that_was_dropped_is_not_used_again() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["seen"]).hangs();
-    let active = ann.says("busy");
+    let active = ann.sends_message("busy");
     ann.tries(&ann.chat(), json!({"type": "chat/truncated"}))
         .unwrap();
     let again = ann.turn_started(&active, "again");

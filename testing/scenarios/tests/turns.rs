@@ -21,7 +21,7 @@ fn second_client_sees_deltas_in_order() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.model().thinks(["hm", "m"]).streams(["Hel", "lo"]);
-    ann.says("greet me");
+    ann.sends_message("greet me");
     assert_eq!(bob.reads(), "Hello");
     let turn = last_turn(&bob);
     assert_eq!(turn["state"], "complete");
@@ -78,7 +78,7 @@ fn an_id_used_while_it_is_looked_up_is_used() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     for _ in 0..3 {
-        ann.says("hi");
+        ann.sends_message("hi");
     }
     let bob = s.client("bob").joins(&ann);
     s.host_restarts();
@@ -130,7 +130,7 @@ fn bad_starts_are_refused() {
 fn the_default_model_is_filled_in_before_the_record() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.says("hi");
+    ann.sends_message("hi");
     assert_eq!(last_turn(&ann)["message"]["model"], json!({"id": "plain"}));
     let mut action = ann.turn_started("t2", "hi");
     action["message"]["model"] = json!({"id": "fancy", "config": {"heat": 3}});
@@ -146,7 +146,7 @@ fn a_cancel_needs_the_running_turn_and_a_duration() {
     let ann = s.client("ann").opens_chat();
     assert!(ann.cancels("none").is_err());
     s.model().hangs();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     assert!(ann.cancels("other").is_err());
     for bad in [json!(-1), json!(1.5), json!("5"), Value::Null] {
         let action = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": bad});
@@ -180,27 +180,27 @@ fn late_events_of_a_cancelled_turn_change_nothing() {
     s.advances_ms(200);
     assert_eq!(s.look().kernel().seq(), seq);
     assert_eq!(last_turn(&ann)["state"], "cancelled");
-    ann.says("next");
+    ann.sends_message("next");
     s.all_agree();
 }
 
 // H-179, G-05, H-182, H-149
 #[test]
-fn usage_notices_titles_and_activity_find_their_places() {
+fn usage_notices_titles_and_activity_are_recorded() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()
-        .says(AgentEvent::Activity(Some("reading".into())))
-        .says(AgentEvent::Usage(UsageInfo {
+        .emits(AgentEvent::Activity(Some("reading".into())))
+        .emits(AgentEvent::Usage(UsageInfo {
             input_tokens: Some(3),
             ..UsageInfo::default()
         }))
-        .says(AgentEvent::Notice {
+        .emits(AgentEvent::Notice {
             text: "mind the gap".into(),
         })
-        .says(AgentEvent::Title("about gaps".into()))
+        .emits(AgentEvent::Title("about gaps".into()))
         .hangs();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let (session, chat) = (ann.sees(&ann.session()), ann.sees(&ann.chat()));
     assert_eq!(
         (&session["activity"], &chat["activity"]),
@@ -214,8 +214,8 @@ fn usage_notices_titles_and_activity_find_their_places() {
         "systemNotification"
     );
     ann.cancels(&turn).unwrap();
-    s.model().says(AgentEvent::Activity(None));
-    ann.says("clear");
+    s.model().emits(AgentEvent::Activity(None));
+    ann.sends_message("clear");
     let session = ann.sees(&ann.session());
     assert!(session.get("activity").is_none() && session["chats"][0].get("activity").is_none());
     s.all_agree();
@@ -227,10 +227,13 @@ fn only_the_latest_turn_that_can_be_resumed_is_resumed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().fails();
-    let dead = ann.says("one");
+    let dead = ann.sends_message("one");
     assert!(ann.resumes(&dead).is_err());
-    s.model().streams(["x"]).keeps("mark").fails_resumably();
-    let turn = ann.says("two");
+    s.model()
+        .streams(["x"])
+        .stores_checkpoint("mark")
+        .fails_resumably();
+    let turn = ann.sends_message("two");
     assert_eq!(ann.sees(&ann.chat())["status"].as_u64().unwrap() & 31, 2);
     assert!(ann.resumes(&dead).is_err());
     s.model().streams(["y"]).hangs();
@@ -260,7 +263,7 @@ fn a_resumed_turn_counts_from_its_start() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().waits_ms(100).fails_resumably();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     s.advances_ms(1_000);
     s.model().waits_ms(100);
     ann.resumes(&turn).unwrap();
@@ -275,7 +278,7 @@ fn a_turn_may_be_resumed_over_and_over() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.model().streams(["1"]).hangs();
-    let turn = ann.says("count");
+    let turn = ann.sends_message("count");
     for n in 2..5 {
         s.host_restarts();
         ann.reconnects();
@@ -295,24 +298,24 @@ fn a_turn_may_be_resumed_over_and_over() {
 fn a_checkpoint_that_is_too_large_ends_the_turn() {
     let mut s = Scenario::with(|limits| limits.checkpoint_bytes_max = 3);
     let ann = s.client("ann").opens_chat();
-    s.model().keeps("four").hangs();
-    ann.says("go");
+    s.model().stores_checkpoint("four").hangs();
+    ann.sends_message("go");
     assert_eq!(last_turn(&ann)["state"], "error");
     s.all_agree();
 }
 
-// H-172: text for a part nobody opened goes nowhere
+// H-172: text for an unopened part is dropped
 #[test]
 fn text_without_a_part_is_dropped() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model()
-        .says(AgentEvent::Text {
+        .emits(AgentEvent::Text {
             part: 9,
             text: "lost".into(),
         })
         .streams(["kept"]);
-    ann.says("go");
+    ann.sends_message("go");
     assert_eq!(ann.reads(), "kept");
     s.all_agree();
 }
@@ -323,7 +326,7 @@ fn a_host_that_stops_ends_its_turns_resumably() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["half"]).hangs();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     s.world().input(kernel::Input::Stopping);
     s.settles();
     assert_eq!(last_turn(&ann)["state"], "error");
@@ -339,7 +342,7 @@ fn a_resume_reaches_one_who_watches_no_turns() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().streams(["x"]).fails_resumably();
-    let turn = ann.says("go");
+    let turn = ann.sends_message("go");
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 0);
     s.model().streams(["y"]).hangs();

@@ -1,4 +1,4 @@
-//! Workers: chats that a tool call starts, watched by people, talked to by nobody.
+//! Workers: chats that a tool call starts, which clients watch and cannot send to.
 
 use agent_api::{AgentEvent, Worker};
 use bytes::Bytes;
@@ -60,7 +60,7 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
     ann.watches(&uri);
     let there = ann.in_chat(&uri);
     assert_eq!(
-        (there.said(), there.reads()),
+        (there.sent_messages(), there.reads()),
         (vec!["read all".to_owned()], "read it".to_owned())
     );
     let origin = &there.latest_turn()["message"]["origin"]["kind"];
@@ -80,7 +80,7 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
 
 // H-151
 #[test]
-fn nobody_talks_to_a_worker() {
+fn messages_to_a_worker_are_refused() {
     for interactivity in [None, Some("read-only"), Some("hidden")] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
@@ -92,7 +92,7 @@ fn nobody_talks_to_a_worker() {
         };
         s.model()
             .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])));
-        ann.says("delegate");
+        ann.sends_message("delegate");
         let uri = worker_of(&ann);
         ann.watches(&uri);
         let there = ann.in_chat(&uri);
@@ -105,7 +105,7 @@ fn nobody_talks_to_a_worker() {
         );
         assert!(there.queues("q", "hello?").is_err());
         assert!(there.steers("s", "left!").is_err());
-        assert_eq!(there.said(), ["work"]);
+        assert_eq!(there.sent_messages(), ["work"]);
         assert_eq!(s.asked().len(), 2);
         s.all_agree();
     }
@@ -124,16 +124,16 @@ fn a_worker_that_is_full_can_be_talked_to_when_it_is_done() {
     };
     s.model()
         .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])));
-    ann.says("delegate");
+    ann.sends_message("delegate");
     let uri = worker_of(&ann);
     ann.watches(&uri);
     let there = ann.in_chat(&uri);
-    there.says("and now?");
-    assert_eq!(there.said(), ["work", "and now?"]);
+    there.sends_message("and now?");
+    assert_eq!(there.sent_messages(), ["work", "and now?"]);
     assert_eq!(
         s.tool_results().len(),
         1,
-        "its later turns are nobody's tool call"
+        "no tool call waits for its later turns"
     );
     s.all_agree();
 }
@@ -145,7 +145,7 @@ fn a_worker_asks_through_its_session() {
     let ann = s.client("ann").opens_chat();
     let script = Script::new().asks_tool("shell", "ls").streams(["ok"]);
     s.model().spawns("W", script).streams(["done"]);
-    ann.says("delegate");
+    ann.sends_message("delegate");
     let entry = ann.needs()[0].clone();
     assert_eq!(entry["kind"], "toolConfirmation");
     let uri = entry["chat"].as_str().unwrap().to_owned();
@@ -157,7 +157,7 @@ fn a_worker_asks_through_its_session() {
     s.all_agree();
 }
 
-// How it ends is what its caller is told
+// Its caller gets the outcome
 #[test]
 fn a_worker_that_fails_fails_its_call_and_no_more() {
     for resumable in [false, true] {
@@ -166,7 +166,7 @@ fn a_worker_that_fails_fails_its_call_and_no_more() {
         s.model()
             .spawns("W", Script::new().streams(["x"]).fails(resumable))
             .streams(["goes on"]);
-        ann.says("delegate");
+        ann.sends_message("delegate");
         assert_eq!(s.tool_results()[0]["success"], false);
         let call = ann.call_that_is("completed");
         assert_eq!(call["success"], false);
@@ -176,7 +176,7 @@ fn a_worker_that_fails_fails_its_call_and_no_more() {
     }
 }
 
-// Somebody stops the worker
+// A client cancels the worker
 #[test]
 fn a_worker_that_is_stopped_fails_its_call() {
     for way in ["cancel", "dispose"] {
@@ -185,7 +185,7 @@ fn a_worker_that_is_stopped_fails_its_call() {
         s.model()
             .spawns("W", Script::new().streams(["x"]).hangs())
             .streams(["goes on"]);
-        ann.says("delegate");
+        ann.sends_message("delegate");
         let uri = worker_of(&ann);
         ann.watches(&uri);
         let there = ann.in_chat(&uri);
@@ -202,7 +202,7 @@ fn a_worker_that_is_stopped_fails_its_call() {
     }
 }
 
-// Somebody stops the caller: nothing works on for a turn that is over
+// A client cancels the caller: nothing works on for a turn that is over
 #[test]
 fn a_worker_does_not_outlive_the_turn_it_works_for() {
     for way in [
@@ -233,7 +233,7 @@ fn a_worker_does_not_outlive_the_turn_it_works_for() {
             }),
             _ => s.model().plays(|own| own.spawns_worker(worker, busy)),
         };
-        let turn = ann.says("delegate");
+        let turn = ann.sends_message("delegate");
         match way {
             "cancel" | "nested" => ann.cancels(&turn).unwrap(),
             "truncate" => ann.truncates_all().unwrap(),
@@ -257,7 +257,7 @@ fn a_restart_ends_worker_and_caller() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().spawns("W", Script::new().streams(["x"]).hangs());
-    let turn = ann.says("delegate");
+    let turn = ann.sends_message("delegate");
     let old = worker_of(&ann);
     s.host_restarts();
     ann.reconnects();
@@ -289,9 +289,9 @@ fn workers_side_by_side_end_their_own_calls() {
             own.spawns_worker(worker("one"), Script::new().waits_ms(200).streams(["1"]))
                 .unattended()
                 .spawns_worker(worker("two"), Script::new().waits_ms(100).fails(false))
-                .listens(Question::End(1))
+                .awaits(Question::End(1))
         });
-        ann.says("delegate");
+        ann.sends_message("delegate");
         let calls = ann.calls();
         assert_eq!(
             (&calls[0]["success"], &calls[1]["success"]),
@@ -318,7 +318,7 @@ fn workers_do_not_nest_without_end() {
     s.model()
         .plays(|own| own.spawns("deeper", script))
         .streams(["up again"]);
-    ann.says("dig");
+    ann.sends_message("dig");
     assert!(ann.chats().len() < 40, "{} chats", ann.chats().len());
     assert_eq!(ann.reads(), "up again");
     assert_eq!(ann.latest_turn()["state"], "complete");
@@ -337,7 +337,7 @@ fn workers_do_not_multiply_without_end() {
         }
         own.hangs()
     });
-    let turn = ann.says("all at once");
+    let turn = ann.sends_message("all at once");
     assert!(ann.chats().len() < 250, "{} chats", ann.chats().len());
     ann.cancels(&turn).unwrap();
     assert!(s.look().kernel().running().is_empty());
@@ -350,7 +350,7 @@ fn a_worker_never_takes_a_name_that_is_taken() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.model().spawns("W", Script::new().streams(["x"]));
-    ann.says("delegate");
+    ann.sends_message("delegate");
     let made = worker_of(&ann);
     let digits: String = made
         .chars()
@@ -372,7 +372,7 @@ fn a_worker_never_takes_a_name_that_is_taken() {
     s.model()
         .spawns("W", Script::new().streams(["x"]))
         .streams(["done"]);
-    ann.says("delegate");
+    ann.sends_message("delegate");
     assert_eq!(ann.chats().len(), before + 1);
     assert_eq!(ann.reads(), "done");
     s.all_agree();
@@ -386,16 +386,16 @@ fn a_brief_that_is_too_large_starts_no_worker() {
     s.model()
         .spawns("W", Script::new().streams(["x"]))
         .streams(["end"]);
-    ann.says("delegate");
+    ann.sends_message("delegate");
     assert_eq!(ann.chats().len(), 1);
     assert!(ann.sees(&ann.chat()).get("activeTurn").is_none());
     s.all_agree();
 }
 
-// Prepare, write, speak, act
+// Prepare, write, send, act
 #[test]
 fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
-    for point in [Kill::BeforeWrite, Kill::BeforeSpeak, Kill::BeforeAct] {
+    for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model()
@@ -418,7 +418,7 @@ fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
 
 // H-078: `ChatInteractivity` is closed
 #[test]
-fn an_interactivity_nobody_knows_is_not_told() {
+fn an_unknown_interactivity_is_not_sent() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let worker = Worker {
@@ -429,7 +429,7 @@ fn an_interactivity_nobody_knows_is_not_told() {
     s.model()
         .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])))
         .streams(["end"]);
-    ann.says("delegate");
+    ann.sends_message("delegate");
     assert_eq!(ann.reads(), "end");
     for chat in ann.chats() {
         let listed = ann.listed(&chat)["interactivity"].clone();
@@ -457,12 +457,12 @@ fn the_end_of_a_caller_leaves_a_users_turn_in_its_old_worker_alone() {
     s.model()
         .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])))
         .hangs();
-    let turn = ann.says("delegate");
+    let turn = ann.sends_message("delegate");
     let uri = worker_of(&ann);
     ann.watches(&uri);
     let there = ann.in_chat(&uri);
     s.model().streams(["mine"]).hangs();
-    there.says("my own question");
+    there.sends_message("my own question");
     ann.cancels(&turn).unwrap();
     assert!(
         there.sees(&uri).get("activeTurn").is_some(),
@@ -485,12 +485,12 @@ fn a_brief_survives_to_the_byte() {
         ..Worker::default()
     };
     s.model()
-        .says(AgentEvent::Spawned {
+        .emits(AgentEvent::Spawned {
             call: 3,
             worker: Box::new(worker),
         })
         .hangs();
-    ann.says("delegate");
+    ann.sends_message("delegate");
     let uri = worker_of(&ann);
     assert_eq!(
         s.look().models.asked.last().unwrap().brief,
@@ -499,7 +499,7 @@ fn a_brief_survives_to_the_byte() {
     s.host_restarts();
     ann.reconnects();
     ann.watches(&uri);
-    ann.in_chat(&uri).says("again");
+    ann.in_chat(&uri).sends_message("again");
     assert_eq!(s.look().models.asked.last().unwrap().brief, Some(brief));
     s.all_agree();
 }
@@ -512,7 +512,7 @@ fn a_worker_that_is_truncated_fails_its_call() {
     s.model()
         .spawns("W", Script::new().streams(["x"]).hangs())
         .streams(["goes on"]);
-    ann.says("delegate");
+    ann.sends_message("delegate");
     let uri = worker_of(&ann);
     ann.watches(&uri);
     ann.in_chat(&uri).truncates_all().unwrap();

@@ -32,7 +32,7 @@ impl Simulation {
     fn introduce_client(&mut self, client: usize) {
         let state = &self.world.clients[client];
         // One that sees a part of a chat does not forget that it did: whether the whole that it asks for anew ever
-        // arrived, nobody could tell.
+        // arrived is unknown.
         let windowed = |mirror: &Mirror| {
             mirror
                 .chat()
@@ -44,9 +44,9 @@ impl Simulation {
             let params = state.reconnect_params();
             return self.request(client, "reconnect", params);
         }
-        let mut wanted: Vec<String> = state.mirrors.keys().cloned().collect();
-        wanted.push(ROOT.to_owned());
-        let mut params = state.initialize_params(&wanted);
+        let mut channels: Vec<String> = state.mirrors.keys().cloned().collect();
+        channels.push(ROOT.to_owned());
+        let mut params = state.initialize_params(&channels);
         self.add_default_transform(&mut params);
         self.request(client, "initialize", params);
     }

@@ -6,7 +6,7 @@ use testkit::mirror::Mirror;
 
 use crate::simulation::Simulation;
 
-/// Something that waits for somebody: its chat, its turn, and the call or the request.
+/// Something that waits for a client: its chat, its turn, and the call or the request.
 struct Block {
     chat: String,
     turn: Value,
@@ -71,7 +71,7 @@ impl Simulation {
         self.dispatch(client, &chat, action);
     }
 
-    /// A decision of earlier, once more: by now it is somebody else's, or too late.
+    /// A decision of earlier, once more: by now another was decided, or it is too late.
     pub(crate) fn repeat_decision(&mut self, client: usize) {
         if let Some((chat, action)) = self.rng.pick(&self.sent_decisions).cloned() {
             self.dispatch(client, &chat, action);
@@ -151,7 +151,7 @@ impl Simulation {
     }
 }
 
-/// Whether a part or an entry still waits for somebody.
+/// Whether a part or an entry still waits for a client.
 fn waits(part: &Value) -> bool {
     if part.get("request").is_some() {
         return part.get("response").is_none();

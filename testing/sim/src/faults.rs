@@ -35,7 +35,7 @@ impl Simulation {
             (5, _) if self.world.is_up() => {
                 let points = [
                     Kill::BeforeWrite,
-                    Kill::BeforeSpeak,
+                    Kill::BeforeSend,
                     Kill::BeforeAct,
                     Kill::AfterCompose,
                 ];

@@ -1,5 +1,5 @@
 //! Seeded simulation: a seed becomes clients of both generations, links that break, a host that dies at any point of
-//! write, speak and act, a journal that fails, a model that does anything and a clock that jumps. In the end every fault
+//! write, send and act, a journal that fails, a model that does anything and a clock that jumps. In the end every fault
 //! is removed, and the checkers say whether the state is right.
 //!
 //! Promises: the same seed gives the same bytes.

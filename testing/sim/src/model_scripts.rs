@@ -18,13 +18,13 @@ impl Simulation {
         for _ in 0..self.rng.below(5) {
             script = match self.rng.below(18) {
                 0 => script.thinks(["hm", "m"]),
-                1 => script.keeps("half way"),
-                2 => script.says(AgentEvent::Title(format!("title {}", self.rng.below(3)))),
+                1 => script.stores_checkpoint("half way"),
+                2 => script.emits(AgentEvent::Title(format!("title {}", self.rng.below(3)))),
                 3 => {
                     let activity = self.rng.percent(50).then(|| "busy".to_owned());
-                    script.says(AgentEvent::Activity(activity))
+                    script.emits(AgentEvent::Activity(activity))
                 }
-                4 => script.says(AgentEvent::Usage(UsageInfo {
+                4 => script.emits(AgentEvent::Usage(UsageInfo {
                     input_tokens: i64::try_from(self.rng.below(9)).ok(),
                     ..UsageInfo::default()
                 })),
@@ -63,7 +63,7 @@ impl Simulation {
             _ => script.completes(),
         };
         if self.rng.percent(15) {
-            script.deaf()
+            script.ignores_stop()
         } else {
             script
         }
@@ -109,7 +109,7 @@ impl Simulation {
         }
     }
 
-    /// Words about calls in no order at all; nobody waits for them.
+    /// Events of calls in random order; none is awaited.
     fn nonsense(&mut self, mut script: Script) -> Script {
         for _ in 0..1 + self.rng.below(5) {
             let call = 900 + self.rng.below(2);
@@ -122,11 +122,11 @@ impl Simulation {
                     json!({"invocationMessage": "m", "confirmed": "setting"}),
                 ),
                 3 => script.reports(call, result),
-                4 => script.says(AgentEvent::ToolInput {
+                4 => script.emits(AgentEvent::ToolInput {
                     call,
                     text: "x".to_owned(),
                 }),
-                _ => script.says(AgentEvent::ToolContent {
+                _ => script.emits(AgentEvent::ToolContent {
                     call,
                     content: vec![json!({"type": "text", "text": "t"})],
                 }),

@@ -13,7 +13,7 @@ const IDS: [&str; 5] = [
 ];
 
 impl Simulation {
-    /// Ids of sections, some of which nobody gets.
+    /// Ids of sections, some of which are restricted.
     fn pick_sections(&mut self) -> Value {
         let chosen = IDS.iter().filter(|_| self.rng.percent(50));
         chosen
@@ -29,16 +29,16 @@ impl Simulation {
             entry["systemMessageTransform"] = json!({"sections": self.pick_sections()});
         }
         if self.rng.percent(20) {
-            let said = json!({"sections": self.pick_sections()});
-            entry["_meta"] = json!({"x-systemMessageTransform": said});
+            let opt_in = json!({"sections": self.pick_sections()});
+            entry["_meta"] = json!({"x-systemMessageTransform": opt_in});
         }
     }
 
     /// The default of a connection.
     pub(crate) fn add_default_transform(&mut self, params: &mut Value) {
         if self.rng.percent(30) {
-            let said = json!({"sections": self.pick_sections()});
-            params["_meta"] = json!({"x-systemMessageTransform": said});
+            let opt_in = json!({"sections": self.pick_sections()});
+            params["_meta"] = json!({"x-systemMessageTransform": opt_in});
         }
     }
 

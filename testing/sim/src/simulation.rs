@@ -10,7 +10,7 @@ use testkit::rng::SeededRng;
 /// How a simulation ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Stands for every byte the host spoke.
+    /// Stands for every byte the host sent.
     pub hash: u64,
     pub wrong: Vec<String>,
     /// How often each kind of action was recorded, and what agents did.
@@ -49,7 +49,7 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
     let runs = [
         ("(turns run)", models.asked.len()),
         ("(tools run)", models.executed.len()),
-        ("(replies)", models.heard.len()),
+        ("(replies)", models.replies.len()),
     ];
     for rendered in &models.rendered {
         let name = format!("(render: {})", rendered.transform.word());

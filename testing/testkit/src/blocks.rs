@@ -1,4 +1,4 @@
-//! What a session tells of who waits for whom: `inputNeeded` holds exactly the blocks of all its chats (H-220).
+//! What a session publishes of what its chats wait for: `inputNeeded` holds exactly the blocks of all its chats (H-220).
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn active_parts(chat: &Value) -> impl Iterator<Item = &Value> {
     parts.into_iter().flatten()
 }
 
-/// The entry that must stand for a part, without its opaque id; none if the part blocks nobody.
+/// The entry that must stand for a part, without its opaque id; none if the part waits for nothing.
 fn entry_of(uri: &str, turn: &Value, part: &Value) -> Option<Value> {
     if part["kind"] == "inputRequest" {
         let open = part.get("response").is_none();
@@ -33,7 +33,7 @@ fn entry_of(uri: &str, turn: &Value, part: &Value) -> Option<Value> {
     }
 }
 
-/// What makes an entry comparable: its id is the host's own, and output so far need not be told twice.
+/// What makes an entry comparable: its id is the host's own, and output so far is not compared.
 fn comparable(entry: &Value) -> Value {
     let mut entry = entry.clone();
     if let Some(fields) = entry.as_object_mut() {
@@ -84,50 +84,50 @@ pub fn mirrored<'a>(
         let entries = active_parts(chat).filter_map(|part| entry_of(uri, turn, part));
         expected.extend(entries.map(|entry| comparable(&entry)));
     }
-    let told: Vec<&Value> = session["inputNeeded"]
+    let published: Vec<&Value> = session["inputNeeded"]
         .as_array()
         .into_iter()
         .flatten()
         .collect();
-    let mut ids: Vec<&str> = told
+    let mut ids: Vec<&str> = published
         .iter()
         .filter_map(|entry| entry["id"].as_str())
         .collect();
     ids.sort_unstable();
     ids.dedup();
-    if ids.len() != told.len() {
-        return Some(format!("inputNeeded has ids twice or none: {told:?}"));
+    if ids.len() != published.len() {
+        return Some(format!("inputNeeded has ids twice or none: {published:?}"));
     }
-    let asks = told
+    let asks = published
         .iter()
         .any(|entry| entry["kind"] != "toolClientExecution");
     let raised = session["status"].as_u64().unwrap_or(0) & 24 == 24;
     if asks != raised {
         let status = &session["status"];
-        return Some(format!("status {status} with {told:?}")); // H-221
+        return Some(format!("status {status} with {published:?}")); // H-221
     }
     // Of a chat at rest nothing is known here; it is loaded when it is looked at.
-    let told = told
+    let published = published
         .into_iter()
         .filter(|entry| known.iter().any(|chat| entry["chat"] == *chat));
-    let told = sorted(told.map(comparable).collect());
+    let published = sorted(published.map(comparable).collect());
     let expected = sorted(expected);
-    (told != expected).then(|| {
-        format!("inputNeeded is not what the chats wait for:\n  session {told:?}\n  chats   {expected:?}")
+    (published != expected).then(|| {
+        format!("inputNeeded is not what the chats wait for:\n  session {published:?}\n  chats   {expected:?}")
     })
 }
 
-/// Whether a chat waits for what an agent asked: a run must not wait for what nobody is asked.
+/// Whether a chat waits for what an agent asked: a run must not wait for something that was never asked.
 pub fn waits_for(chat: &Value, question: crate::script::Question) -> bool {
     use crate::script::Question;
     let status = |part: &Value| part["toolCall"]["status"].as_str().unwrap_or("").to_owned();
     active_parts(chat).any(|part| match question {
         Question::Decision(_) => status(part) == "pending-confirmation",
         Question::Review(_) => status(part) == "pending-result-confirmation",
-        // A client may want its result reviewed before the agent hears of it.
+        // A client may want its result reviewed before the agent gets it.
         Question::End(_) => ["running", "pending-result-confirmation"].contains(&&*status(part)),
         Question::Answer(_) => part["kind"] == "inputRequest" && part.get("response").is_none(),
-        // The deadline is the kernel's own: somebody is asked, or nobody waits any more.
+        // The deadline is the kernel's own: a client is asked, or the run has ended.
         Question::Render(_) => true,
         Question::Steering(_) | Question::Settings(_) => false,
     })

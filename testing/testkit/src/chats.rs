@@ -62,8 +62,8 @@ impl ScenarioClient {
     pub fn listed(&self, chat: &str) -> Value {
         let session = self.sees(&self.session());
         let chats = session["chats"].as_array().cloned().unwrap_or_default();
-        let found = chats.into_iter().find(|entry| entry["resource"] == chat);
-        found.unwrap_or(Value::Null)
+        let entry = chats.into_iter().find(|entry| entry["resource"] == chat);
+        entry.unwrap_or(Value::Null)
     }
 
     /// URIs of the chats of its session, as this client sees them.

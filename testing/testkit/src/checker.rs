@@ -31,7 +31,7 @@ pub fn violations(world: &mut World) -> Vec<String> {
 }
 
 impl World {
-    /// Mirrors of channels that are gone: who does not watch their session is told nothing (H-054).
+    /// Mirrors of channels that are gone: clients that do not watch their session are not notified (H-054).
     fn drop_mirrors_of_gone_channels(&mut self) {
         let ledger = &self.ledger;
         for client in &mut self.clients {
@@ -44,16 +44,16 @@ impl World {
 
 /// Content that a state names has not been collected.
 fn check_content(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
-    let kept: BTreeSet<wire::Digest> = world.blobs.digests().into_iter().collect();
+    let stored: BTreeSet<wire::Digest> = world.blobs.digests().into_iter().collect();
     for (uri, state) in host {
         let named = wire::content::digests_in(state.to_string().as_bytes());
-        for digest in named.difference(&kept) {
-            wrong.push(format!("{uri} names {digest}, which is not kept"));
+        for digest in named.difference(&stored) {
+            wrong.push(format!("{uri} names {digest}, which is not stored"));
         }
     }
 }
 
-/// An agent that waits to be told something waits for what somebody is asked.
+/// An agent waits only for a reply that some client or user can cause.
 fn check_waiting_agents(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     for (run, question) in world.models.waiting() {
         if world.models.is_halted(run) {
@@ -77,7 +77,7 @@ fn check_waiting_agents(world: &World, host: &BTreeMap<String, Value>, wrong: &m
             .is_some_and(|chat| blocks::waits_for(chat, question));
         if !asked {
             wrong.push(format!(
-                "{run:?} in {uri} waits for {question:?}, which nobody is asked"
+                "{run:?} in {uri} waits for {question:?}, which no client is asked"
             ));
         }
     }
@@ -95,7 +95,7 @@ fn check_all_is_answered(world: &World, wrong: &mut Vec<String>) {
         if !client.ready {
             continue;
         }
-        for (seq, (channel, served)) in &client.unheard {
+        for (seq, (channel, served)) in &client.unconfirmed {
             if client.mirrors.contains_key(channel) && !world.ledger.is_gone(channel, *served) {
                 wrong.push(format!(
                     "{}: action {seq} on {channel} was neither echoed nor refused",
@@ -121,7 +121,7 @@ fn collect_violations(world: &World, wrong: &mut Vec<String>) {
     }
 }
 
-/// Every channel there is, as a client that joins now is told.
+/// Every channel there is, as a client that joins now gets it.
 pub fn host_states(world: &mut World) -> BTreeMap<String, Value> {
     read_all_channels(world).0
 }
@@ -141,22 +141,22 @@ fn read_all_channels(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>)
     let listed = listed.and_then(Result::ok).unwrap_or(Value::Null);
     let listed = listed["items"].as_array().cloned().unwrap_or_default();
     let of = |item: &Value| item["resource"].as_str().unwrap_or("").to_owned();
-    let mut wanted: BTreeSet<String> = listed.iter().map(of).collect();
+    let mut channels: BTreeSet<String> = listed.iter().map(of).collect();
     for client in &world.clients {
-        wanted.extend(client.mirrors.keys().cloned());
+        channels.extend(client.mirrors.keys().cloned());
     }
     let mut watched = BTreeSet::from([ROOT.to_owned()]);
-    // Sessions first; they tell which chats there are.
+    // Sessions first: they list their chats.
     for _ in 0..2 {
-        for channel in wanted.difference(&watched) {
+        for channel in channels.difference(&watched) {
             let (_, text) = world.clients[index].request("subscribe", json!({"channel": channel}));
             world.send(index, text);
         }
         world.settle();
-        watched.extend(wanted.iter().cloned());
+        watched.extend(channels.iter().cloned());
         for mirror in world.clients[index].mirrors.values() {
             if let Mirror::Session(session) = mirror {
-                wanted.extend(session.chats.iter().map(|chat| chat.resource.clone()));
+                channels.extend(session.chats.iter().map(|chat| chat.resource.clone()));
             }
         }
     }
@@ -189,7 +189,7 @@ fn comparable(state: &Value, old_client: bool) -> Value {
             fields.shift_remove(field);
         }
         if old_client && let Some(status) = fields.get("status").and_then(Value::as_u64) {
-            // Clients of 0.9 hear nothing of a chat's read and archived flags (G-23).
+            // Clients of 0.9 receive nothing of a chat's read and archived flags (G-23).
             fields.insert("status".to_owned(), json!(status & 0b1_1111));
         }
     }
@@ -223,7 +223,7 @@ fn check_mirrors(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
             }
             if let (Some(all), Some(some)) = (state["turns"].as_array(), mirror["turns"].as_array())
             {
-                // A snapshot for which there was no room holds the newest turns only: then the mirror may hold more of them.
+                // A snapshot that did not fit holds the newest turns only: then the mirror may hold more of them.
                 let cut = state.get("turnsNextCursor").is_some();
                 if !(all.ends_with(some) || cut && some.ends_with(all)) {
                     wrong.push(format!(
@@ -248,7 +248,7 @@ fn check_mirrors(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
     }
 }
 
-/// What the kernel holds in memory is what it tells.
+/// What the kernel holds in memory is what it sends.
 fn check_memory(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     for (channel, state) in host {
         let uri = wire::ChannelUri::parse(channel).expect("a channel URI");
@@ -262,7 +262,7 @@ fn check_memory(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<S
     }
 }
 
-/// `replay(journal) == live`: a host that boots now tells the same.
+/// `replay(journal) == live`: a host that boots now has the same state.
 fn check_replay(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
     // A turn that runs now ends in an error when a host boots: its chat and session are left out.
     let runs = |state: &Value| {
@@ -274,13 +274,13 @@ fn check_replay(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<S
         };
         state.get("activeTurn").is_some() || chats.into_iter().any(busy)
     };
-    let wanted: Vec<String> = host
+    let channels: Vec<String> = host
         .iter()
         .filter(|(_, state)| !runs(state))
         .map(|(uri, _)| uri.clone())
         .collect();
-    let replay = replay(world, &wanted);
-    for channel in wanted {
+    let replay = replay(world, &channels);
+    for channel in channels {
         let (live, stored) = (
             &host[&channel],
             replay.get(&channel).unwrap_or(&Value::Null),
@@ -293,7 +293,7 @@ fn check_replay(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<S
     }
 }
 
-/// Channels as a host tells them that boots on the same journal and writes nothing.
+/// Channels of a host that boots on the same journal and writes nothing.
 fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     let mut memory = world.memory.clone();
     let boot = Journal::boot(&mut memory).expect("memory boots");
@@ -330,7 +330,7 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
                 .iter()
                 .any(|to| to.peer == peer)
         }) {
-            client.hears(
+            client.receive(
                 serde_json::from_slice(&outgoing.frame.to_bytes()).expect("frames are JSON"),
             );
         }

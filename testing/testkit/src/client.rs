@@ -1,4 +1,4 @@
-//! A simulated AHP client: speaks JSON, mirrors what it watches, and keeps its place like the published runtime.
+//! A simulated AHP client: speaks JSON, mirrors what it watches, and reconnects like the published runtime.
 //!
 //! `last_seen` is raised by action envelopes, by `initialize`, and by what a reconnect brings; not by a subscribe in
 //! the middle of a connection (H-085).
@@ -13,7 +13,7 @@ use crate::transform_opt_in::TransformOptIn;
 
 pub const ROOT: &str = "ahp-root://";
 
-/// What a response said.
+/// The result of a response.
 pub type Response = Result<Value, Value>;
 
 /// A request that is out.
@@ -43,7 +43,7 @@ pub struct Client {
     pub client_seq: i64,
     /// Actions sent on this connection, on channels it watched then (and since when), that were neither echoed nor
     /// refused yet.
-    pub unheard: BTreeMap<i64, (String, u64)>,
+    pub unconfirmed: BTreeMap<i64, (String, u64)>,
     /// Refused envelopes.
     pub refusals: Vec<Value>,
     /// Envelopes that came, refused ones left out; emptied on request.
@@ -51,10 +51,10 @@ pub struct Client {
     pub notifications: Vec<Value>,
     /// Requests of the host that were not answered yet, in order.
     pub asked: Vec<Value>,
-    /// What it ever said it would rewrite.
+    /// What it ever opted in to rewrite.
     pub opted: TransformOptIn,
     /// Every frame of the present connection, in order.
-    pub heard: Vec<Value>,
+    pub frames: Vec<Value>,
     /// The highest seq of an envelope on the present connection.
     pub top_seq: u64,
     /// What must never happen, and did.
@@ -76,13 +76,13 @@ impl Client {
             pending: BTreeMap::new(),
             responses: BTreeMap::new(),
             client_seq: 0,
-            unheard: BTreeMap::new(),
+            unconfirmed: BTreeMap::new(),
             refusals: Vec::new(),
             envelopes: Vec::new(),
             notifications: Vec::new(),
             asked: Vec::new(),
             opted: TransformOptIn::default(),
-            heard: Vec::new(),
+            frames: Vec::new(),
             top_seq: 0,
             violations: Vec::new(),
         }
@@ -123,7 +123,7 @@ impl Client {
             action["type"] == "session/titleChanged" && channel.starts_with("ahp-chat:");
         if self.mirrors.contains_key(channel) && !elsewhere {
             let served = self.served.get(channel).copied().unwrap_or(0);
-            self.unheard.insert(seq, (channel.to_owned(), served));
+            self.unconfirmed.insert(seq, (channel.to_owned(), served));
         }
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
         (
@@ -157,20 +157,20 @@ impl Client {
         self.link = None;
         self.ready = false;
         self.pending.clear();
-        self.unheard.clear();
+        self.unconfirmed.clear();
         self.asked.clear();
         self.top_seq = 0;
     }
 
     pub fn connected(&mut self, link: PeerId) {
         self.lost();
-        self.heard.clear();
+        self.frames.clear();
         self.link = Some(link);
     }
 
     /// Takes one frame of the host.
-    pub fn hears(&mut self, frame: Value) {
-        self.heard.push(frame.clone());
+    pub fn receive(&mut self, frame: Value) {
+        self.frames.push(frame.clone());
         match frame["method"].as_str() {
             Some("action") => self.envelope(&frame["params"]),
             Some(_) if frame.get("id").is_some() => self.is_asked(frame),
@@ -197,12 +197,14 @@ impl Client {
         let seq = envelope["serverSeq"].as_u64().unwrap_or(0);
         let own = envelope["origin"]["clientId"] == self.id.as_str();
         if own && let Some(client_seq) = envelope["origin"]["clientSeq"].as_i64() {
-            self.unheard.remove(&client_seq);
+            self.unconfirmed.remove(&client_seq);
         }
         if envelope.get("rejectionReason").is_some() {
             if !own {
-                self.violations
-                    .push(format!("{} heard another's refusal: {envelope}", self.id)); // H-067
+                self.violations.push(format!(
+                    "{} received a refusal of another client: {envelope}",
+                    self.id
+                )); // H-067
             }
             self.refusals.push(envelope.clone());
             return;
@@ -234,7 +236,7 @@ impl Client {
 
     fn forget(&mut self, gone: &str) {
         self.mirrors.remove(gone);
-        self.unheard.retain(|_, (channel, _)| channel != gone);
+        self.unconfirmed.retain(|_, (channel, _)| channel != gone);
     }
 
     fn notified(&mut self, frame: Value) {
@@ -262,8 +264,10 @@ impl Client {
             return;
         };
         let Some(pending) = self.pending.remove(&id) else {
-            self.violations
-                .push(format!("{}: a response nobody waits for: {frame}", self.id)); // H-004
+            self.violations.push(format!(
+                "{}: a response that no request waits for: {frame}",
+                self.id
+            )); // H-004
             return;
         };
         match (frame.get("result"), frame.get("error")) {

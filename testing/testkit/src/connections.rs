@@ -46,7 +46,7 @@ impl Connections {
         self.peers.clear();
     }
 
-    /// Notes what the kernel is about to hear.
+    /// Notes an input that the kernel is about to get.
     pub fn note_input(&mut self, input: &Input) {
         match input {
             Input::Connected { peer } => {
@@ -71,7 +71,7 @@ impl Connections {
         }
         let answer: Value = serde_json::from_slice(frame).expect("frames are JSON");
         let Some(connection) = self.peers.get_mut(&peer) else {
-            return; // it is gone; nobody hears this
+            return; // it is gone: nothing is delivered
         };
         let asked = answer["id"].as_u64();
         let Some((method, params)) = asked.and_then(|id| connection.asked.remove(&id)) else {

@@ -8,12 +8,12 @@ use crate::scenario::Scenario;
 use crate::scenario_client::ScenarioClient;
 
 impl Scenario {
-    /// What agents were told of their questions whether a tool may run: approved or not, in order.
+    /// The decisions agents got about their tool calls: approved or not, in order.
     pub fn tool_decisions(&self) -> Vec<bool> {
         let world = self.look();
         let decided = world
             .models
-            .heard
+            .replies
             .iter()
             .filter_map(|(_, reply)| match reply {
                 AgentReply::ToolDecided { approved, .. } => Some(*approved),
@@ -22,12 +22,12 @@ impl Scenario {
         decided.collect()
     }
 
-    /// Results of tools that agents were told, in order.
+    /// Results of tools that agents got, in order.
     pub fn tool_results(&self) -> Vec<Value> {
         let world = self.look();
         let ended = world
             .models
-            .heard
+            .replies
             .iter()
             .filter_map(|(_, reply)| match reply {
                 AgentReply::ToolEnded { result, .. } => {
@@ -65,8 +65,8 @@ impl ScenarioClient {
     #[track_caller]
     pub fn call_that_is(&self, status: &str) -> Value {
         let calls = self.calls();
-        let found = calls.iter().find(|call| call["status"] == status);
-        match found {
+        let call = calls.iter().find(|call| call["status"] == status);
+        match call {
             Some(call) => call.clone(),
             None => panic!("no call is {status}: {calls:?}"),
         }

@@ -104,7 +104,7 @@ fn session_is_wrong(host: &States, session: &Value) -> Option<String> {
 /// H-123, H-101: activity from the default chat, questions and errors from any; flags of the session.
 fn summary_is_wrong(session: &Value, summary: &Value) -> Option<String> {
     let chats: Vec<&Value> = items(session, "chats").collect();
-    let any = |wanted: u64| chats.iter().any(|chat| activity(chat) == wanted);
+    let any = |bit: u64| chats.iter().any(|chat| activity(chat) == bit);
     let default = chats
         .iter()
         .find(|chat| chat["resource"] == session["defaultChat"]);
@@ -160,7 +160,7 @@ fn links_are_wrong(host: &States, uri: &str, chat: &Value) -> Vec<String> {
             // A fork shows the same call; the worker belongs to the chat it was spawned in.
             let ours = origin["chat"] == uri || chat["origin"]["kind"] == "fork";
             if origin["kind"] != "tool" || origin["toolCallId"] != call["toolCallId"] || !ours {
-                wrong.push(format!("{uri} says {call}, the worker says {origin}"));
+                wrong.push(format!("{uri} has {call}, the worker has {origin}"));
             }
         }
     }
@@ -173,7 +173,7 @@ fn links_are_wrong(host: &States, uri: &str, chat: &Value) -> Vec<String> {
         let mut calls = turns
             .flat_map(|turn| items(turn, "responseParts"))
             .map(|part| &part["toolCall"])
-            .filter(|found| &found["toolCallId"] == call);
+            .filter(|entry| &entry["toolCallId"] == call);
         // A truncate or the end of the turn before the worker's takes the link from the parent.
         let unlinked = calls.find(|call| {
             let names_us = |content: &Value| content["resource"] == uri;

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_that_nobody_names_is_compared() {
+    fn unnamed_sections_of_a_digest_are_compared() {
         let (live, fresh) = (json!({"seq": 1, "new": [2]}), json!({"seq": 1, "new": []}));
         assert_eq!(differences(&live, &live), Vec::<String>::new());
         assert_eq!(differences(&live, &fresh).len(), 1);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::queue_checker::QueueChecker;
 
-/// What an agent can be told that somebody else must have decided before.
+/// Replies to an agent that must have been recorded before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Decision {
     Allowed,
@@ -33,7 +33,7 @@ pub struct Ledger {
     /// How often a turn was started or resumed in a chat, and how often an agent was.
     starts: BTreeMap<ChannelId, u64>,
     runs: BTreeMap<ChannelId, u64>,
-    /// How often something was recorded in a chat, and how often agents in it were told.
+    /// How often something was recorded in a chat, and how often agents in it got it.
     decisions: BTreeMap<(ChannelId, Decision), (u64, u64)>,
     queues: BTreeMap<ChannelId, QueueChecker>,
     /// Client actions that were recorded, by client and its own number.
@@ -194,7 +194,7 @@ impl Ledger {
         }
     }
 
-    /// An agent is told something: is it in the journal?
+    /// An agent gets a reply: is it in the journal?
     pub fn replied(&mut self, chat: &str, reply: &AgentReply) {
         let decision = match reply {
             AgentReply::ToolDecided { approved: true, .. } => Decision::Allowed,
@@ -207,11 +207,11 @@ impl Ledger {
             | AgentReply::Rendered { .. } => return,
             AgentReply::Steered { .. } => Decision::Steered,
         };
-        let (recorded, told) = self.decisions.entry((self.id(chat), decision)).or_default();
-        *told += 1;
-        if told > recorded {
+        let (recorded, delivered) = self.decisions.entry((self.id(chat), decision)).or_default();
+        *delivered += 1;
+        if delivered > recorded {
             self.violations
-                .push(format!("{chat}: told without a record: {reply:?}"));
+                .push(format!("{chat}: replied without a record: {reply:?}"));
         }
     }
 
@@ -224,7 +224,7 @@ impl Ledger {
     }
 }
 
-/// Whether an action can begin or end a block, or tell of one.
+/// Whether an action can begin, end or announce a block.
 fn moves_blocks(kind: &str) -> bool {
     let kinds = [
         "chat/toolCall",

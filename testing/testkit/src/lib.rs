@@ -48,8 +48,8 @@ pub fn default_chat(session: &str) -> String {
             .iter()
             .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
             << (8 * (3 - chunk.len()));
-        for place in 0..=chunk.len() {
-            let index = bits >> (18 - 6 * place) & 63;
+        for offset in 0..=chunk.len() {
+            let index = bits >> (18 - 6 * offset) & 63;
             text.push(char::from(ALPHABET[index as usize]));
         }
     }

@@ -18,7 +18,7 @@ pub struct Link {
     pub paused: bool,
     /// Nothing moves in either direction.
     pub stalled: bool,
-    /// The host closes it once what was said is delivered.
+    /// The host closes it once everything sent is delivered.
     pub closing: Option<CloseReason>,
 }
 
@@ -115,7 +115,7 @@ impl World {
             self.log(|| format!("{} <- {text}", self.clients[client].id));
             let value = serde_json::from_str(text).expect("frames are JSON");
             self.windows.entry(client).or_default().push(window);
-            self.clients[client].hears(value);
+            self.clients[client].receive(value);
         }
         true
     }

@@ -16,11 +16,11 @@ struct Playing {
     script: Script,
     /// Replies it has not listened to yet.
     inbox: VecDeque<AgentReply>,
-    listens: bool,
+    awaits_reply: bool,
     /// Inputs as they were allowed.
     inputs: BTreeMap<u64, String>,
-    /// What it was told last.
-    told: Option<AgentReply>,
+    /// The last reply it got.
+    last_reply: Option<AgentReply>,
 }
 
 /// A tool that did its work.
@@ -34,10 +34,10 @@ pub struct Execution {
 /// What becomes of a beat.
 #[derive(Debug)]
 pub enum Played {
-    Says(AgentEvent),
+    Emits(AgentEvent),
     Waits(u64),
     Executes(Execution),
-    /// Silent until it is told something, or for good.
+    /// Silent until it gets a reply, or for good.
     Silent,
 }
 
@@ -51,8 +51,8 @@ pub struct Models {
     /// Every turn the host ever asked for, in order.
     pub asked: Vec<TurnRun>,
     pub stopped: Vec<RunId>,
-    /// What runs were told while they waited.
-    pub heard: Vec<(RunId, AgentReply)>,
+    /// Replies that waiting runs got.
+    pub replies: Vec<(RunId, AgentReply)>,
     /// Every tool that ran, in order.
     pub executed: Vec<Execution>,
     /// Questions that are out, and runs that were stopped, in the life of the present process.
@@ -84,9 +84,9 @@ impl Models {
         let playing = Playing {
             script,
             inbox: VecDeque::new(),
-            listens: false,
+            awaits_reply: false,
             inputs: BTreeMap::new(),
-            told: None,
+            last_reply: None,
         };
         self.playing.insert(run.run, playing);
         self.asked.push(run);
@@ -107,14 +107,14 @@ impl Models {
         if self
             .playing
             .get(&run)
-            .is_some_and(|playing| !playing.script.deaf)
+            .is_some_and(|playing| !playing.script.ignores_stop)
         {
             self.playing.remove(&run);
         }
     }
 
     /// A reply for a run. Whether it goes on now.
-    pub fn hear(&mut self, run: RunId, reply: AgentReply) -> bool {
+    pub fn deliver_reply(&mut self, run: RunId, reply: AgentReply) -> bool {
         let question = Question::answered_by(&reply);
         // "Nothing to steer by" has no record, so a batch that fails beside it does not take it back.
         let empty = matches!(
@@ -125,20 +125,21 @@ impl Models {
         );
         if self.halted.contains(&run) && !empty {
             self.violations
-                .push(format!("{run:?} was stopped and is told {reply:?}"));
+                .push(format!("{run:?} was stopped and gets {reply:?}"));
         } else if !self.open.remove(&(run, question)) && !self.halted.contains(&run) {
-            self.violations
-                .push(format!("{run:?} is told what it did not ask: {reply:?}"));
+            self.violations.push(format!(
+                "{run:?} gets a reply it did not ask for: {reply:?}"
+            ));
         }
         if let AgentReply::Rendered { sections, .. } = &reply {
             self.record_render(run, sections);
         }
-        self.heard.push((run, reply.clone()));
+        self.replies.push((run, reply.clone()));
         let Some(playing) = self.playing.get_mut(&run) else {
             return false;
         };
         playing.inbox.push_back(reply);
-        std::mem::take(&mut playing.listens)
+        std::mem::take(&mut playing.awaits_reply)
     }
 
     /// A render is recorded right before its run is answered, and says the same.
@@ -166,12 +167,12 @@ impl Models {
         self.halted.contains(&run)
     }
 
-    /// Runs that wait to be told something, and what.
+    /// Runs that wait for a reply, and for which.
     pub fn waiting(&self) -> impl Iterator<Item = (RunId, Question)> {
         self.playing
             .iter()
             .filter_map(|(run, playing)| match playing.script.steps.front() {
-                Some(ScriptStep::Listens { to, .. }) if playing.listens => Some((*run, *to)),
+                Some(ScriptStep::Awaits { to, .. }) if playing.awaits_reply => Some((*run, *to)),
                 _ => None,
             })
     }
@@ -186,9 +187,9 @@ impl Models {
             return Played::Silent;
         };
         match beat {
-            ScriptStep::Says(event) => self.says(run, event),
+            ScriptStep::Emits(event) => self.emits(run, event),
             ScriptStep::Waits(ms) => Played::Waits(ms),
-            ScriptStep::Listens { to, yes, no } => self.listen(run, to, yes, no),
+            ScriptStep::Awaits { to, yes, no } => self.await_reply(run, to, yes, no),
             ScriptStep::Runs { call, input } => {
                 let input = playing.inputs.get(&call).cloned().unwrap_or(input);
                 playing.inputs.insert(call, input.clone());
@@ -205,7 +206,7 @@ impl Models {
             } => {
                 let input = playing.inputs.get(&call).cloned().unwrap_or_default();
                 let result = result.unwrap_or_else(|| ran_with(&input));
-                self.says(run, completed_event(call, result, review))
+                self.emits(run, completed_event(call, result, review))
             }
             ScriptStep::Spawns {
                 call,
@@ -215,7 +216,7 @@ impl Models {
                 self.spawned += 1;
                 worker.brief = Bytes::from(format!("brief {}", self.spawned));
                 self.workers.insert(worker.brief.clone(), *script);
-                self.says(
+                self.emits(
                     run,
                     AgentEvent::Spawned {
                         call,
@@ -224,10 +225,10 @@ impl Models {
                 )
             }
             ScriptStep::Repeats { part } => {
-                let text = playing.told.as_ref();
-                let text = text.map(|told| words(told, self.renders.get(&run)));
+                let text = playing.last_reply.as_ref();
+                let text = text.map(|last_reply| words(last_reply, self.renders.get(&run)));
                 let text = text.unwrap_or_default();
-                self.says(run, AgentEvent::Text { part, text })
+                self.emits(run, AgentEvent::Text { part, text })
             }
             ScriptStep::Hangs => {
                 self.playing.remove(&run);
@@ -236,7 +237,7 @@ impl Models {
         }
     }
 
-    fn says(&mut self, run: RunId, event: AgentEvent) -> Played {
+    fn emits(&mut self, run: RunId, event: AgentEvent) -> Played {
         if let Some(question) = Question::asked_by(&event)
             && !self.halted.contains(&run)
         {
@@ -246,17 +247,17 @@ impl Models {
             self.open.remove(&(run, Question::Decision(*call))); // it does not wait any more
         }
         let over = matches!(event, AgentEvent::Completed | AgentEvent::Failed(_));
-        let deaf = self
+        let ignores_stop = self
             .playing
             .get(&run)
-            .is_some_and(|playing| playing.script.deaf);
-        if over && !deaf {
+            .is_some_and(|playing| playing.script.ignores_stop);
+        if over && !ignores_stop {
             self.playing.remove(&run);
         }
-        Played::Says(event)
+        Played::Emits(event)
     }
 
-    fn listen(
+    fn await_reply(
         &mut self,
         run: RunId,
         to: Question,
@@ -271,11 +272,11 @@ impl Models {
             .iter()
             .position(|reply| Question::answered_by(reply) == to);
         let Some(reply) = answer.and_then(|at| playing.inbox.remove(at)) else {
-            playing.listens = true;
+            playing.awaits_reply = true;
             playing
                 .script
                 .steps
-                .push_front(ScriptStep::Listens { to, yes, no });
+                .push_front(ScriptStep::Awaits { to, yes, no });
             return Played::Silent;
         };
         if let AgentReply::ToolDecided {
@@ -289,12 +290,12 @@ impl Models {
         let mut branch = if is_yes(&reply) { yes } else { no };
         branch.append(&mut playing.script.steps);
         playing.script.steps = branch;
-        playing.told = Some(reply);
+        playing.last_reply = Some(reply);
         Played::Waits(0)
     }
 }
 
-/// A result that tells what the tool ran with.
+/// A result with the input the tool ran with.
 fn ran_with(input: &str) -> Value {
     json!({"success": true, "pastTenseMessage": "ran", "content": [{"type": "text", "text": input}]})
 }

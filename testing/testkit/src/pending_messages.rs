@@ -50,7 +50,7 @@ impl ScenarioClient {
     }
 
     /// Texts of the messages of all turns that this client sees in its chat, the running one last.
-    pub fn said(&self) -> Vec<String> {
+    pub fn sent_messages(&self) -> Vec<String> {
         let chat = self.sees(&self.chat());
         let turns = chat["turns"].as_array().cloned().unwrap_or_default();
         let turns = turns.iter().chain(chat.get("activeTurn"));
@@ -59,8 +59,10 @@ impl ScenarioClient {
     }
 
     /// Starts so many turns, one after the other; their ids.
-    pub fn says_messages(&self, count: usize) -> Vec<String> {
-        (0..count).map(|n| self.says(&format!("m{n}"))).collect()
+    pub fn sends_messages(&self, count: usize) -> Vec<String> {
+        (0..count)
+            .map(|n| self.sends_message(&format!("m{n}")))
+            .collect()
     }
 
     /// Ids of the turns that this client sees in its chat, the running one left out.
@@ -70,7 +72,7 @@ impl ScenarioClient {
         turns.unwrap_or_default().iter().map(id).collect()
     }
 
-    /// Keeps the turns through this one.
+    /// Removes the turns after this one.
     pub fn truncates(&self, turn: &str) -> Result<(), String> {
         let action = json!({"type": "chat/truncated", "turnId": turn});
         self.tries(&self.chat(), action)

@@ -52,15 +52,15 @@ impl QueueChecker {
     }
 
     fn removed(&mut self, id: &str, by_host: bool, envelope: &Value) -> Option<String> {
-        let Some(place) = self.waiting.iter().position(|(known, _)| known == id) else {
+        let Some(index) = self.waiting.iter().position(|(known, _)| known == id) else {
             return Some(format!("nothing waits under this id: {envelope}")); // H-233
         };
-        let entry = self.waiting.remove(place);
+        let entry = self.waiting.remove(index);
         if !by_host {
             return None;
         }
         self.taken = Some(entry);
-        (place != 0).then(|| format!("not the head was taken: {envelope}"))
+        (index != 0).then(|| format!("not the head was taken: {envelope}"))
     }
 
     /// A recorded order names everyone once, so that every client sorts alike (H-234).
@@ -74,9 +74,9 @@ impl QueueChecker {
         if sorted != known {
             return Some(format!("{known:?} wait, and are ordered: {envelope}"));
         }
-        let place = |id: &str| named.iter().position(|named| *named == id);
+        let index = |id: &str| named.iter().position(|named| *named == id);
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_by_key(|(id, _)| place(id));
+        waiting.sort_by_key(|(id, _)| index(id));
         self.waiting = waiting;
         None
     }

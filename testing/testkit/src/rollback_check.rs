@@ -1,5 +1,5 @@
 //! After a failed write a kernel is what a kernel would be that starts now from the same journal with the same
-//! connections. What a step changed and nobody undid shows here.
+//! connections. A change that is not undone is found here.
 //!
 //! The fresh kernel fails its first write too: like the one that is checked it then serves and records nothing, so that
 //! neither closes turns or moves the seq.
@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::digest::{differences, is_subscribed};
 use crate::world::World;
 
-/// Loads into the fresh kernel what nobody watches there; it is no connection of the kernel that is checked.
+/// Loads into the fresh kernel the channels without watchers there; it is no connection of the kernel that is checked.
 const LOADER: PeerId = PeerId(u64::MAX);
 
 impl World {
@@ -53,7 +53,7 @@ impl World {
         kernel
     }
 
-    /// What a connection has to say to be what it is.
+    /// The requests that bring a connection to its state.
     fn messages_of(&self, peer: PeerId, live: &Value) -> Vec<Input> {
         let Some(admitted) = self.connections.admitted(peer) else {
             return Vec::new();

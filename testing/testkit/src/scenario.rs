@@ -130,7 +130,7 @@ impl Scenario {
         self.world().start_ms_max = ms;
     }
 
-    /// The host's state of a channel, as a newcomer is told.
+    /// The host's state of a channel, as a new client gets it.
     pub fn state(&mut self, channel: &str) -> Value {
         let mut world = self.world();
         checker::host_states(&mut world)
@@ -167,12 +167,12 @@ impl ModelTalk<'_> {
         self.with(|script| script.thinks(chunks))
     }
 
-    pub fn says(self, event: agent_api::AgentEvent) -> Self {
-        self.with(|script| script.says(event))
+    pub fn emits(self, event: agent_api::AgentEvent) -> Self {
+        self.with(|script| script.emits(event))
     }
 
-    pub fn keeps(self, checkpoint: &'static str) -> Self {
-        self.with(|script| script.keeps(checkpoint))
+    pub fn stores_checkpoint(self, checkpoint: &'static str) -> Self {
+        self.with(|script| script.stores_checkpoint(checkpoint))
     }
 
     pub fn waits_ms(self, ms: u64) -> Self {
@@ -192,7 +192,7 @@ impl ModelTalk<'_> {
     }
 
     pub fn talks_on_after_stop(self) -> Self {
-        self.with(Script::deaf)
+        self.with(Script::ignores_stop)
     }
 
     pub fn calls(self, tool: Tool) -> Self {
@@ -233,7 +233,7 @@ impl ModelTalk<'_> {
         self.with(|script| script.renders(sections))
     }
 
-    /// Says what it was told last.
+    /// Sends the last reply it got as text.
     pub fn repeats(self) -> Self {
         self.with(Script::repeats)
     }

@@ -51,7 +51,7 @@ impl ScenarioClient {
 
     // Connections.
 
-    /// A bare connection: nothing was said on it yet.
+    /// A bare connection: nothing was sent on it yet.
     pub fn connects(self) -> Self {
         self.world.borrow_mut().connect(self.index);
         self
@@ -82,7 +82,7 @@ impl ScenarioClient {
         }
     }
 
-    /// The network is silent: nothing arrives, nobody notices.
+    /// The network is silent: nothing arrives, and it is not noticed.
     pub fn stalls(&self) {
         self.set_stalled(true);
     }
@@ -110,14 +110,14 @@ impl ScenarioClient {
 
     // Requests.
 
-    pub fn sends(&self, text: &str) {
+    pub fn sends_raw(&self, text: &str) {
         self.world.borrow_mut().send(self.index, text.to_owned());
     }
 
     /// Sends a request and does not wait.
     pub fn requests(&self, method: &str, params: Value) -> Sent {
         let (id, text) = self.with(|client| client.request(method, params));
-        self.sends(&text);
+        self.sends_raw(&text);
         Sent(id)
     }
 
@@ -218,7 +218,7 @@ impl ScenarioClient {
     pub fn unwatches(&self, channel: &str) {
         let message =
             json!({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": channel}});
-        self.sends(&message.to_string());
+        self.sends_raw(&message.to_string());
         self.with(|client| client.mirrors.remove(channel));
     }
 
@@ -226,7 +226,7 @@ impl ScenarioClient {
 
     pub fn dispatches(&self, channel: &str, action: Value) -> Sent {
         let (seq, text) = self.with(|client| client.dispatch(channel, action));
-        self.sends(&text);
+        self.sends_raw(&text);
         Sent(u64::try_from(seq).unwrap_or(0))
     }
 
@@ -266,7 +266,7 @@ impl ScenarioClient {
     }
 
     /// Starts a turn and lets it play; the id.
-    pub fn says(&self, text: &str) -> String {
+    pub fn sends_message(&self, text: &str) -> String {
         let turn = self.starts(text);
         self.settles();
         turn
@@ -297,7 +297,7 @@ impl ScenarioClient {
 
     // The system prompt.
 
-    /// Becomes active, wanting to rewrite these sections, said in the field of the proposal.
+    /// Becomes active, wanting to rewrite these sections, declared in the field of the proposal.
     pub fn opts_in(&self, sections: &[&str]) -> Result<(), String> {
         let client = self.with(|client| client.id.clone());
         let opt_in = json!({"sections": sections});
@@ -319,7 +319,7 @@ impl ScenarioClient {
         let asked = self.with(|client| (!client.asked.is_empty()).then(|| client.asked.remove(0)));
         let asked = asked.expect("the host asked something");
         let answer = json!({"jsonrpc": "2.0", "id": asked["id"], member: value});
-        self.sends(&answer.to_string());
+        self.sends_raw(&answer.to_string());
         self.settles();
     }
 
@@ -369,7 +369,7 @@ impl ScenarioClient {
     }
 
     /// Types of the actions that came since the last time, channel by channel mixed as they came.
-    pub fn heard_actions(&self) -> Vec<String> {
+    pub fn received_actions(&self) -> Vec<String> {
         let envelopes = self.with(|client| std::mem::take(&mut client.envelopes));
         envelopes
             .iter()
@@ -378,7 +378,7 @@ impl ScenarioClient {
     }
 
     /// Methods and action types of all frames of this connection, responses as `=`.
-    pub fn heard_frames(&self) -> Vec<String> {
+    pub fn received_frames(&self) -> Vec<String> {
         self.with(|client| {
             let name = |frame: &Value| match frame["method"].as_str() {
                 Some("action") => frame["params"]["action"]["type"]
@@ -388,7 +388,7 @@ impl ScenarioClient {
                 Some(method) => method.to_owned(),
                 None => "=".to_owned(),
             };
-            client.heard.iter().map(name).collect()
+            client.frames.iter().map(name).collect()
         })
     }
 

@@ -12,7 +12,7 @@ use wire::published::state::ChatInputResponseKind;
 
 use crate::tool::Tool;
 
-/// What a run waits to be told, named by the agent's own numbers.
+/// The reply a run waits for, named by the agent's own numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// May this call run?
@@ -76,10 +76,10 @@ pub fn is_yes(reply: &AgentReply) -> bool {
 /// One thing a model does.
 #[derive(Debug, Clone)]
 pub enum ScriptStep {
-    Says(AgentEvent),
+    Emits(AgentEvent),
     Waits(u64),
     /// Waits for the reply, plays one branch or the other, then what follows.
-    Listens {
+    Awaits {
         to: Question,
         yes: VecDeque<ScriptStep>,
         no: VecDeque<ScriptStep>,
@@ -89,7 +89,7 @@ pub enum ScriptStep {
         call: u64,
         input: String,
     },
-    /// Tells what the tool did; without a result, that it ran with its input.
+    /// Completes the call; without a result, that it ran with its input.
     Reports {
         call: u64,
         result: Option<Value>,
@@ -101,7 +101,7 @@ pub enum ScriptStep {
         worker: Worker,
         script: Box<Script>,
     },
-    /// Says the text of what it was told last.
+    /// Sends the last reply it got as text.
     Repeats {
         part: u64,
     },
@@ -113,8 +113,8 @@ pub enum ScriptStep {
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     pub steps: VecDeque<ScriptStep>,
-    /// Goes on talking after it was stopped: nobody may hear it.
-    pub deaf: bool,
+    /// Emits events after it was stopped: they must be ignored.
+    pub ignores_stop: bool,
     /// Parts, calls and questions are numbered together.
     numbers: u64,
 }
@@ -134,16 +134,16 @@ impl Script {
         self
     }
 
-    pub fn says(self, event: AgentEvent) -> Self {
-        self.step(ScriptStep::Says(event))
+    pub fn emits(self, event: AgentEvent) -> Self {
+        self.step(ScriptStep::Emits(event))
     }
 
     fn writes<'a>(mut self, kind: TextKind, chunks: impl IntoIterator<Item = &'a str>) -> Self {
         let part = self.number();
-        self = self.says(AgentEvent::PartOpened { part, kind });
+        self = self.emits(AgentEvent::PartOpened { part, kind });
         for text in chunks {
             let text = text.to_owned();
-            self = self.says(AgentEvent::Text { part, text });
+            self = self.emits(AgentEvent::Text { part, text });
         }
         self
     }
@@ -156,9 +156,9 @@ impl Script {
         self.writes(TextKind::Reasoning, chunks)
     }
 
-    pub fn keeps(self, checkpoint: &'static str) -> Self {
+    pub fn stores_checkpoint(self, checkpoint: &'static str) -> Self {
         let bytes = Bytes::from_static(checkpoint.as_bytes());
-        self.says(AgentEvent::Checkpoint(bytes))
+        self.emits(AgentEvent::Checkpoint(bytes))
     }
 
     pub fn waits_ms(self, ms: u64) -> Self {
@@ -170,7 +170,7 @@ impl Script {
     }
 
     pub fn completes(self) -> Self {
-        self.says(AgentEvent::Completed)
+        self.emits(AgentEvent::Completed)
     }
 
     pub fn fails(self, resumable: bool) -> Self {
@@ -179,18 +179,18 @@ impl Script {
             message: "the model gave up".to_owned(),
             resumable,
         };
-        self.says(AgentEvent::Failed(failure))
+        self.emits(AgentEvent::Failed(failure))
     }
 
-    pub fn deaf(mut self) -> Self {
-        self.deaf = true;
+    pub fn ignores_stop(mut self) -> Self {
+        self.ignores_stop = true;
         self
     }
 
     // Questions.
 
     /// Waits for a reply and goes on the same way whatever it is.
-    pub fn listens(self, to: Question) -> Self {
+    pub fn awaits(self, to: Question) -> Self {
         self.branches(to, |yes| yes, |no| no)
     }
 
@@ -208,18 +208,18 @@ impl Script {
         let yes = yes(from(self.numbers));
         let no = no(from(yes.numbers));
         self.numbers = no.numbers;
-        self.step(ScriptStep::Listens {
+        self.step(ScriptStep::Awaits {
             to,
             yes: yes.steps,
             no: no.steps,
         })
     }
 
-    /// Says as text what it was told last: what a test wants to see arrive.
+    /// Sends the last reply it got as text, so that a test can read it.
     pub fn repeats(mut self) -> Self {
         let part = self.number();
         let kind = TextKind::Markdown;
-        self.says(AgentEvent::PartOpened { part, kind })
+        self.emits(AgentEvent::PartOpened { part, kind })
             .step(ScriptStep::Repeats { part })
     }
 
@@ -228,7 +228,7 @@ impl Script {
         tool.played_by(self)
     }
 
-    /// Calls a tool that nobody is asked about.
+    /// Calls a tool that needs no consent.
     pub fn runs_tool(self, name: &str, input: &str) -> Self {
         self.calls(Tool::running(name, input))
     }
@@ -238,7 +238,7 @@ impl Script {
         self.calls(Tool::asking(name, input))
     }
 
-    // Single words about a call, for agents that say them out of order.
+    // Single events of a call, for agents that send them out of order.
 
     pub fn announces(self, call: u64, name: &str) -> Self {
         let start = Box::new(ToolStart {
@@ -246,27 +246,27 @@ impl Script {
             display_name: name.to_uppercase(),
             ..ToolStart::default()
         });
-        self.says(AgentEvent::ToolStarted { call, start })
+        self.emits(AgentEvent::ToolStarted { call, start })
     }
 
     pub fn readies(self, call: u64, fields: Value) -> Self {
-        self.says(ready_event(call, object(fields)))
+        self.emits(ready_event(call, object(fields)))
     }
 
     pub fn reports(self, call: u64, result: Value) -> Self {
-        self.says(completed_event(call, result, false))
+        self.emits(completed_event(call, result, false))
     }
 
     /// Calls a tool that an active client offers, and waits for what becomes of it.
     pub fn calls_client(mut self, name: &str, input: Value, timeout_ms: u64) -> Self {
         let call = self.number();
-        self.says(AgentEvent::ClientTool {
+        self.emits(AgentEvent::ClientTool {
             call,
             name: name.to_owned(),
             input,
             timeout_ms,
         })
-        .listens(Question::End(call))
+        .awaits(Question::End(call))
     }
 
     /// Asks the user something, and waits.
@@ -276,7 +276,7 @@ impl Script {
             Ok(request) => AgentEvent::InputRequested { ask, request },
             Err(error) => unreadable(error),
         };
-        self.says(event).listens(Question::Answer(ask))
+        self.emits(event).awaits(Question::Answer(ask))
     }
 
     /// One question that takes any text, and must have one.
@@ -288,17 +288,17 @@ impl Script {
     /// Can take a steering message now; says what it was.
     pub fn steers(mut self) -> Self {
         let steer = self.number();
-        self.says(AgentEvent::SteerPoint { steer })
-            .listens(Question::Steering(steer))
+        self.emits(AgentEvent::SteerPoint { steer })
+            .awaits(Question::Steering(steer))
     }
 
-    /// Renders its prompt of these sections, and says what it was told: the model reads that.
+    /// Renders its prompt of these sections, and sends the result as text.
     pub fn renders<'a>(mut self, sections: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let render = self.number();
         let section = |(id, content): (&str, &str)| Section::new(id.to_owned(), content.to_owned());
         let sections = sections.into_iter().map(section).collect();
-        self.says(AgentEvent::Render { render, sections })
-            .listens(Question::Render(render))
+        self.emits(AgentEvent::Render { render, sections })
+            .awaits(Question::Render(render))
             .repeats()
     }
 
@@ -322,12 +322,12 @@ impl Script {
             worker,
             script,
         })
-        .listens(Question::End(call))
+        .awaits(Question::End(call))
     }
 
     /// Does not wait for what it asked last.
     pub fn unattended(mut self) -> Self {
-        if matches!(self.steps.back(), Some(ScriptStep::Listens { .. })) {
+        if matches!(self.steps.back(), Some(ScriptStep::Awaits { .. })) {
             self.steps.pop_back();
         }
         self
@@ -337,7 +337,8 @@ impl Script {
         let ends = |beat: &ScriptStep| {
             matches!(
                 beat,
-                ScriptStep::Hangs | ScriptStep::Says(AgentEvent::Completed | AgentEvent::Failed(_))
+                ScriptStep::Hangs
+                    | ScriptStep::Emits(AgentEvent::Completed | AgentEvent::Failed(_))
             )
         };
         self.steps.iter().any(ends)
@@ -377,7 +378,7 @@ pub(crate) fn completed_event(call: u64, result: Value, review: bool) -> AgentEv
     }
 }
 
-/// An agent that relays what it cannot read gives up: an event cannot say it.
+/// An agent that gets something unreadable fails: no event can hold it.
 fn unreadable(error: Unreadable) -> AgentEvent {
     AgentEvent::Failed(AgentError {
         error_type: "agentUnreadable".to_owned(),

@@ -109,13 +109,13 @@ impl Tool {
             contributor: self.contributor.clone(),
             meta: None,
         };
-        script = script.says(AgentEvent::ToolStarted {
+        script = script.emits(AgentEvent::ToolStarted {
             call,
             start: Box::new(start),
         });
         for text in &self.chunks {
             let text = text.clone();
-            script = script.says(AgentEvent::ToolInput { call, text });
+            script = script.emits(AgentEvent::ToolInput { call, text });
         }
         let mut fields = self.fields.clone();
         fields.insert("invocationMessage".to_owned(), json!("runs"));
@@ -123,7 +123,7 @@ impl Tool {
         if !self.asks {
             fields.insert("confirmed".to_owned(), json!("not-needed"));
         }
-        script = script.says(ready_event(call, fields));
+        script = script.emits(ready_event(call, fields));
         if self.asks {
             script.branches(
                 Question::Decision(call),
@@ -140,7 +140,7 @@ impl Tool {
         if let Some(message) = &self.again {
             let mut fields = wire::Object::new();
             fields.insert("invocationMessage".to_owned(), json!(message));
-            script = script.says(ready_event(call, fields));
+            script = script.emits(ready_event(call, fields));
             let work = |script: Script| self.work(call, input, script);
             return script.branches(Question::Decision(call), work, |denied| denied);
         }
@@ -151,7 +151,7 @@ impl Tool {
         script = script.step(ScriptStep::Runs { call, input });
         for content in &self.updates {
             let content = content.as_array().cloned().unwrap_or_default();
-            script = script.says(AgentEvent::ToolContent { call, content });
+            script = script.emits(AgentEvent::ToolContent { call, content });
         }
         script = script.step(ScriptStep::Reports {
             call,
@@ -159,7 +159,7 @@ impl Tool {
             review: self.review,
         });
         if self.review {
-            script.listens(Question::Review(call))
+            script.awaits(Question::Review(call))
         } else {
             script
         }

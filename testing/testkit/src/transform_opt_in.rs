@@ -1,5 +1,5 @@
-//! What a client said it would rewrite, and what the host may therefore ask of it. Knows the wire only: what a client
-//! never named must never reach it, and what is restricted reaches nobody.
+//! What a client opted in to rewrite, and what the host may therefore ask of it. Knows the wire only: what a client
+//! never named must never reach it, and restricted sections reach no client.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ pub struct TransformOptIn {
     otherwise: BTreeSet<String>,
 }
 
-fn take(into: &mut BTreeSet<String>, said: &Value) {
-    let listed = said["sections"].as_array().into_iter().flatten();
+fn take(into: &mut BTreeSet<String>, opt_in: &Value) {
+    let listed = opt_in["sections"].as_array().into_iter().flatten();
     into.extend(listed.filter_map(Value::as_str).map(str::to_owned));
 }
 

@@ -1,6 +1,6 @@
 //! The world around the kernel: plays the host's kernel task, step by step, in virtual time.
 //!
-//! Promises: write, speak, act, in this order; the same calls with the same seed give the same bytes.
+//! Promises: write, send, act, in this order; the same calls with the same seed give the same bytes.
 //! Must not know: what a test wants to prove.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -27,9 +27,9 @@ use crate::rng::SeededRng;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kill {
     BeforeWrite,
-    BeforeSpeak,
+    BeforeSend,
     BeforeAct,
-    /// Bodies are kept, and nothing is recorded yet.
+    /// Bodies are stored, and nothing is recorded yet.
     AfterCompose,
 }
 
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// A number that stands for every byte the host ever spoke.
+    /// A number that stands for every byte the host ever sent.
     pub fn hash(&self) -> u64 {
         self.hash
     }
@@ -228,7 +228,7 @@ impl World {
         }
         if outputs.iter().all(|output| !output.wrote) {
             kernel.committed();
-            self.speak_and_act(outputs, AfterFrames::Act);
+            self.send_and_act(outputs, AfterFrames::Act);
             return;
         }
         if self.dies_at(Kill::BeforeWrite) {
@@ -241,9 +241,9 @@ impl World {
                     kernel.committed();
                 }
                 self.look_at_blocks();
-                if !self.dies_at(Kill::BeforeSpeak) {
+                if !self.dies_at(Kill::BeforeSend) {
                     let dies = self.kill_at == Some(Kill::BeforeAct);
-                    self.speak_and_act(
+                    self.send_and_act(
                         outputs,
                         if dies {
                             AfterFrames::Die
@@ -264,13 +264,13 @@ impl World {
                             "after a failed write, against a fresh start: {different}"
                         ));
                     }
-                    self.speak_and_act(vec![instead], AfterFrames::Act);
+                    self.send_and_act(vec![instead], AfterFrames::Act);
                 }
             }
         }
     }
 
-    fn speak_and_act(&mut self, outputs: Vec<Output>, then: AfterFrames) {
+    fn send_and_act(&mut self, outputs: Vec<Output>, then: AfterFrames) {
         let mut effects = Vec::new();
         for output in outputs {
             for outgoing in output.frames {
@@ -340,7 +340,7 @@ impl World {
         self.log(|| format!("effect {effect:?}").chars().take(200).collect());
         match effect {
             Effect::Read { ticket, query } => {
-                // Read at once, heard later: an answer may be old when it arrives.
+                // Read at once, delivered later: an answer may be old when it arrives.
                 let answer = self
                     .reader
                     .read(&query)
@@ -363,17 +363,11 @@ impl World {
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
             Effect::StoreBodies { ticket, bodies } => {
-                let kept = host::blobs::store_bodies(&self.blobs, bodies, self.now);
+                let stored = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                 if self.dies_at(Kill::AfterCompose) {
                     return;
                 }
-                self.within(
-                    self.read_ms_max,
-                    Input::BodiesStored {
-                        ticket,
-                        stored: kept,
-                    },
-                );
+                self.within(self.read_ms_max, Input::BodiesStored { ticket, stored });
             }
             Effect::Compose { ticket, compose } => {
                 let composed = host::compose::compose_message(
@@ -402,7 +396,7 @@ impl World {
                 if let Some(chat) = self.models.chat_of(run) {
                     self.ledger.replied(chat, &reply);
                 }
-                if self.models.hear(run, reply) {
+                if self.models.deliver_reply(run, reply) {
                     self.at(self.now, Due::ModelStep(run));
                 }
             }
@@ -464,15 +458,15 @@ impl World {
 
     fn play_model_step(&mut self, run: RunId) {
         match self.models.play(run) {
-            Played::Says(mut event) => {
+            Played::Emits(mut event) => {
                 let bodies = detach_from_event(&mut event, self.limits.inline_result_bytes);
                 if !bodies.is_empty() {
-                    let places = bodies.iter().map(|body| body.pointer.clone()).collect();
-                    let kept = host::blobs::store_bodies(&self.blobs, bodies, self.now);
+                    let pointers = bodies.iter().map(|body| body.pointer.clone()).collect();
+                    let stored = host::blobs::store_bodies(&self.blobs, bodies, self.now);
                     fill_event(
                         &mut event,
-                        places,
-                        kept.map_err(|failed| failed.to_string()),
+                        pointers,
+                        stored.map_err(|failed| failed.to_string()),
                     );
                 }
                 if let AgentEvent::Render { render, .. } = &event {

@@ -111,7 +111,7 @@ async fn run_without_consent(
     complete_call(context, call, outcome).await.map(Some)
 }
 
-/// Carries out a call after somebody consented.
+/// Carries out a call after consent.
 async fn run_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
@@ -170,7 +170,7 @@ fn consent_key(tool: &dyn Tool, plan: &Plan) -> String {
     }
 }
 
-/// An input that somebody wrote in the place of the model's: it must be possible, and it alone is what was approved.
+/// An input that a user wrote instead of the model's: it must be possible, and it alone is what was approved.
 async fn replan(
     context: &ToolContext<'_>,
     tool: &dyn Tool,
@@ -206,7 +206,7 @@ fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
-/// A call that is not possible: it is shown as failed, and the model is told why.
+/// A call that is not possible: it is shown as failed, and the model gets the reason.
 async fn refuse_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,

@@ -1,4 +1,4 @@
-//! One tool call as its events tell it: ready, perhaps a question, output, result.
+//! The events of one tool call: ready, perhaps a question, output, result.
 //!
 //! Promises: bodies are stored before an event refers to them.
 //! Must not know: which calls need consent.
@@ -71,7 +71,7 @@ pub(super) async fn send_ready(
         .await
 }
 
-/// What somebody decided about a call.
+/// A user's decision about a call.
 pub(super) enum Decision {
     Approved {
         edited: Option<String>,

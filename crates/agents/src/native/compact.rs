@@ -1,4 +1,4 @@
-//! Compaction of the history: it summarises what was said, and from then on sees the summary in its place.
+//! Compaction of the history: the model summarises the turns, and from then on gets the summary instead.
 
 use agent_api::{AgentEvent, Section, TurnInput};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! The history of a chat as entries for the model: completed turns, and the response of a resumed turn so far.
 //!
-//! Promises: what a model said and what its tools returned stays as it was, in order; every call has a result, for
-//! servers refuse a conversation in which one is missing; the oldest turns go first when there is no room.
+//! Promises: a model's text and its tools' results stay as they were, in order; every call has a result, for
+//! servers refuse a conversation in which one is missing; the oldest turns go first when there is no space left.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ const TOKEN_BYTES: usize = 4;
 /// What a picture counts for, in bytes of text.
 const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
 
-/// Said of a call whose end nobody saw.
+/// The result of a call whose end is unknown.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
 
 /// The entries of the turns, oldest first, as many of the newest turns as fit.
 pub(super) fn entries_of_turns(turns: &[PastTurn], tokens_max: u64) -> Vec<HistoryEntry> {
-    let room = usize::try_from(tokens_max)
+    let space = usize::try_from(tokens_max)
         .unwrap_or(usize::MAX)
         .saturating_mul(TOKEN_BYTES);
     let mut used = 0;
@@ -32,7 +32,7 @@ pub(super) fn entries_of_turns(turns: &[PastTurn], tokens_max: u64) -> Vec<Histo
     for turn in turns.iter().rev() {
         let messages = entries_of_turn(turn);
         used += messages.iter().map(estimate_bytes).sum::<usize>();
-        if used > room && !fitting.is_empty() {
+        if used > space && !fitting.is_empty() {
             break;
         }
         fitting.push(messages);
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    fn said(text: &str) -> HistoryEntry {
+    fn user_text(text: &str) -> HistoryEntry {
         HistoryEntry::Model(ModelMessage::Assistant {
             text: text.to_owned(),
             calls: Vec::new(),
@@ -327,7 +327,7 @@ mod tests {
         let messages = entries_of_turns(&turns, 255);
         assert_eq!(messages.len(), 4);
         assert_eq!(messages[0], HistoryEntry::user("question 2"));
-        assert_eq!(messages[3], said(&"x".repeat(400)));
+        assert_eq!(messages[3], user_text(&"x".repeat(400)));
         assert_eq!(entries_of_turns(&turns, 0).len(), 2);
     }
 }

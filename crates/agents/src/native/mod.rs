@@ -1,6 +1,6 @@
 //! The native agent: a model, a few tools, and the loop between them.
 //!
-//! Promises: nothing edits or runs without consent; a turn that died goes on from what was said; a cancel stops the
+//! Promises: nothing edits or runs without consent; an interrupted turn goes on from what it had; a cancel stops the
 //! request and every process at once.
 //! Must not know: channels, peers, sequence numbers; the wire format of any model.
 

@@ -102,9 +102,9 @@ impl Model {
 
     /// Names the first thing that cannot work in a list of models.
     pub fn check_all(models: &[Self]) -> Result<(), ModelError> {
-        for (place, model) in models.iter().enumerate() {
+        for (index, model) in models.iter().enumerate() {
             model.check()?;
-            if models[..place].iter().any(|other| other.id == model.id) {
+            if models[..index].iter().any(|other| other.id == model.id) {
                 return Err(ModelError::Twice(model.id.clone()));
             }
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_named() {
+    fn a_model_that_cannot_work_is_named() {
         let model = Model::parse("http://h/v1#m").unwrap();
         assert_eq!(
             Model::check_all(&[model.clone(), model.clone()]),

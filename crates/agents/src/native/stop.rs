@@ -5,7 +5,7 @@ use agent_api::{AgentError, TurnOver};
 use crate::provider::{ProviderError, ProviderErrorKind};
 
 pub(super) enum Stop {
-    /// Nobody receives its events any more.
+    /// Its events have no receiver any more.
     Over,
     Failed(AgentError),
 }

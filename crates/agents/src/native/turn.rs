@@ -153,11 +153,11 @@ fn choose_model<'a>(
     message: &Value,
 ) -> Result<(&'a Model, &'a Endpoint), Stop> {
     let id = message["model"]["id"].as_str();
-    let found = match id {
+    let model = match id {
         Some(id) => shared.models.iter().find(|(model, _)| model.id == id),
         None => shared.models.first(),
     };
-    found
+    model
         .map(|(model, endpoint)| (model, endpoint))
         .ok_or_else(|| {
             let message = "the model of this message is not configured any more; choose another";

@@ -8,7 +8,7 @@ use super::{clip, one_line};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CustomInstructions {
-    /// Nearest first: they take precedence, and are included when there is no room for all.
+    /// Nearest first: they take precedence, and are included when there is no space for all.
     pub files: Vec<InstructionFile>,
 }
 

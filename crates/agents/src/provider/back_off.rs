@@ -1,6 +1,6 @@
 //! How long to wait before a server is asked again.
 //!
-//! Promises: waits grow and are never all the same; nobody waits longer than a minute for one try.
+//! Promises: waits grow and are never all the same; no wait is longer than a minute.
 //! Must not know: why it failed.
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub fn pause(
     retry_after: Option<Duration>,
     chance: u8,
 ) -> Option<Duration> {
-    if tries >= TRIES_MAX || retry_after.is_some_and(|wanted| wanted > RETRY_AFTER_MAX) {
+    if tries >= TRIES_MAX || retry_after.is_some_and(|wait| wait > RETRY_AFTER_MAX) {
         return None;
     }
     let grown = base * 2_u32.pow(tries.saturating_sub(1));

@@ -1,6 +1,6 @@
 //! A model server: its address, its credentials, how long to wait for it.
 //!
-//! Promises: what can be wrong about an address is said when it is configured, not when it is asked; neither address nor
+//! Promises: what can be wrong about an address is reported when it is configured, not when it is used; neither address nor
 //! headers can be printed with a secret in them.
 //! Must not know: what is asked.
 
@@ -77,7 +77,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// A server by its base URL, e.g. `http://localhost:11434/v1`. A query is kept, a fragment is not.
+    /// A server by its base URL, e.g. `http://localhost:11434/v1`. A query is preserved, a fragment is not.
     pub fn new(base_url: &str) -> Result<Self, EndpointError> {
         let mut url =
             Url::parse(base_url.trim()).map_err(|error| EndpointError::Url(error.to_string()))?;
@@ -104,7 +104,7 @@ impl Endpoint {
         }
     }
 
-    /// Sent with every request; takes the place of one that is sent anyway.
+    /// Sent with every request; replaces one that is sent anyway.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, EndpointError> {
         let header = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| EndpointError::HeaderName(name.to_owned()))?;
@@ -231,7 +231,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Whether the header or query parameter of this name is one that nobody may read.
+/// Whether the header or query parameter of this name is secret.
 fn serves_as_key(name: &str) -> bool {
     const WORDS: &[&str] = &["auth", "key", "token", "secret", "cookie"];
     let name = name.to_ascii_lowercase();
@@ -296,9 +296,9 @@ mod tests {
             .and_then(|endpoint| endpoint.with_header("authorization", "Bearer third"))
             .unwrap();
         let credentials = endpoint.credentials().await.unwrap();
-        let shown = format!("{endpoint:?} {:?}", credentials.headers);
+        let debug_text = format!("{endpoint:?} {:?}", credentials.headers);
         for secret in ["first", "second", "third"] {
-            assert!(!shown.contains(secret), "{shown}");
+            assert!(!debug_text.contains(secret), "{debug_text}");
         }
         assert_eq!(credentials.secrets.len(), 3);
     }

@@ -12,7 +12,7 @@ const MESSAGE_CHARS_MAX: usize = 600;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorBody {
-    /// Empty if nothing readable was said.
+    /// Empty if there is nothing readable.
     pub message: String,
     status: Option<u64>,
     /// Types and codes in words, in lower case.
@@ -20,7 +20,7 @@ pub struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// From the body of an answer with an error status: JSON of some shape, text, or a web page nobody wants to read.
+    /// From the body of an answer with an error status: JSON of some shape, text, or a web page.
     pub fn from_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
@@ -81,12 +81,12 @@ impl ErrorBody {
             "base64",
         ];
         const SIZE: &[&str] = &["too large", "too big", "payload", "request_too_large"];
-        let said = format!("{} {}", self.message.to_lowercase(), self.words);
-        let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let searched_text = format!("{} {}", self.message.to_lowercase(), self.words);
+        let names = |words: &[&str]| words.iter().any(|word| searched_text.contains(word));
         names(BODY) || names(SIZE)
     }
 
-    /// What kind of failure this is when no HTTP status tells.
+    /// What kind of failure this is without an HTTP status.
     pub fn kind(&self) -> ProviderErrorKind {
         const KEY: &[&str] = &["auth", "api_key", "permission", "billing", "insufficient_"];
         const REQUEST: &[&str] = &[

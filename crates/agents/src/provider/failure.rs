@@ -148,8 +148,8 @@ pub fn reason(fault: &reqwest::Error) -> String {
 fn find<'a, E: Error + 'static>(fault: &'a reqwest::Error) -> Option<&'a E> {
     let mut next: Option<&'a (dyn Error + 'static)> = Some(fault);
     while let Some(error) = next {
-        if let Some(found) = error.downcast_ref::<E>() {
-            return Some(found);
+        if let Some(cause) = error.downcast_ref::<E>() {
+            return Some(cause);
         }
         // An io::Error names the source of what it wraps, not what it wraps.
         next = match error

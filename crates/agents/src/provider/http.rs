@@ -27,7 +27,7 @@ const LIST_BYTES_MAX: usize = 8 << 20;
 /// One answer, with all that surrounds its text on the wire: against a server that never stops.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// How long the body of an error or a list may take: nobody waits longer for it.
+/// How long the body of an error or a list may take.
 const SHORT_BODY: Duration = Duration::from_secs(10);
 /// How long a server that has stopped may take for usage and the end mark.
 const AFTER_STOP: Duration = Duration::from_secs(10);
@@ -251,8 +251,8 @@ impl<D: Decode, L: ModelEventSink> Answer<'_, D, L> {
 }
 
 impl From<AnswerUnwanted> for ProviderError {
-    fn from(nobody: AnswerUnwanted) -> Self {
-        Self::new(Interrupted, nobody.to_string())
+    fn from(unwanted: AnswerUnwanted) -> Self {
+        Self::new(Interrupted, unwanted.to_string())
     }
 }
 
@@ -276,11 +276,11 @@ async fn check_status(endpoint: &Endpoint, mut response: Response) -> Result<Res
     if status.is_success() {
         return Ok(response);
     }
-    let wanted = response
+    let header = response
         .headers()
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok());
-    let retry_after = wanted.and_then(|value| back_off::retry_after(value, Timestamp::now()));
+    let retry_after = header.and_then(|value| back_off::retry_after(value, Timestamp::now()));
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
     let error_body = ErrorBody::from_body(&body);
     Err(status_failure(endpoint, status, &error_body, retry_after))
@@ -298,9 +298,9 @@ async fn read_body(response: &mut Response, bytes_max: usize) -> (Vec<u8>, Exten
         loop {
             match response.chunk().await {
                 Ok(Some(bytes)) => {
-                    let room = bytes_max - body.len();
-                    body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                    if bytes.len() > room {
+                    let space = bytes_max - body.len();
+                    body.extend_from_slice(&bytes[..bytes.len().min(space)]);
+                    if bytes.len() > space {
                         return Extent::Partial;
                     }
                 }

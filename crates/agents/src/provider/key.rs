@@ -14,7 +14,7 @@ use super::{ProviderError, error_body};
 
 /// No key is longer; a larger file is another one.
 const KEY_BYTES_MAX: u64 = 16 << 10;
-/// Shorter ones are place holders for servers that want any key at all: redact them would only garble messages.
+/// Shorter ones are placeholders for servers that want any key at all: redact them would only garble messages.
 const HIDDEN_CHARS_MIN: usize = 4;
 
 /// Where the key of a server is to be found.
@@ -62,17 +62,17 @@ impl Key {
                     })?
             }
         };
-        let place = match &self.0 {
+        let source = match &self.0 {
             Source::Environment(variable) => format!("the environment variable {variable}"),
             Source::File(path) => format!("the key file {}", path.display()),
         };
         let secret = text.trim();
         if secret.is_empty() {
-            return Err(unusable(format!("{place} is empty")));
+            return Err(unusable(format!("{source} is empty")));
         }
         if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(unusable(format!(
-                "{place} holds no key: it has spaces or other characters no key has"
+                "{source} holds no key: it has spaces or other characters no key has"
             )));
         }
         Ok(Secret(secret.to_owned()))
@@ -93,7 +93,7 @@ fn unusable(message: String) -> ProviderError {
     ProviderError::new(Unauthorized, message)
 }
 
-/// Something that nobody may read: a key, or the value of a header that serves as one.
+/// A secret: a key, or the value of a header that serves as one.
 pub(super) struct Secret(String);
 
 impl Secret {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_key_is_said_without_showing_it() {
+    async fn an_invalid_key_is_reported_without_its_value() {
         let (_directory, key) = key_file(" \n");
         assert!(fault(&key).await.ends_with("is empty"));
         let (_directory, key) = key_file("-----BEGIN\nsecret words\n");
@@ -185,9 +185,9 @@ mod tests {
     fn secrets_are_hidden_before_a_message_is_cut() {
         let secret = Secret("sk-0123456789".to_owned());
         let message = format!("{}sk-0123456789 is wrong\u{7}", "x".repeat(590));
-        let shown = redact(&message, &[secret]);
-        assert!(!shown.contains("sk-"), "{shown}");
-        assert!(!shown.contains('\u{7}'));
+        let redacted = redact(&message, &[secret]);
+        assert!(!redacted.contains("sk-"), "{redacted}");
+        assert!(!redacted.contains('\u{7}'));
     }
 
     #[test]

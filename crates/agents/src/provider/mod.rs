@@ -74,7 +74,7 @@ pub struct ToolSpec {
 pub enum ModelEvent {
     Text(String),
     Reasoning(String),
-    /// A call begins; `index` counts the calls of one answer from 0 and tells parallel ones apart.
+    /// A call begins; `index` counts the calls of one answer from 0 and distinguishes parallel ones.
     CallStarted {
         index: usize,
         id: String,
@@ -110,7 +110,7 @@ pub enum StopReason {
     ToolCalls,
     /// It ran into its output limit.
     Length,
-    /// The server cut it off for what it said.
+    /// The server cut it off for its content.
     ContentFilter,
     Other(String),
 }
@@ -166,7 +166,7 @@ pub trait ModelEventSink: Send {
     ) -> impl Future<Output = Result<(), AnswerUnwanted>> + Send;
 }
 
-/// Whoever wanted the answer does not want it any more.
+/// The caller has stopped waiting for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the answer is not wanted any more")]
 pub struct AnswerUnwanted;

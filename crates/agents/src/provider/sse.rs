@@ -223,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf_8_is_replaced() {
+    fn invalid_utf_8_is_replaced() {
         check(b"data: a\xFFb\n\n", &["a\u{FFFD}b"]);
         check("data: ä😀\n\n".as_bytes(), &["ä😀"]);
     }
 
     #[test]
-    fn errors_are_told_apart_by_event_or_field() {
+    fn errors_are_recognised_by_event_or_field() {
         let events = read_in_pieces(b"event: error\ndata: a\n\nerror: b\n\ndata: c\n\n", 1);
         let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
         use EventKind::{Error, Message};
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_told_from_an_event_stream() {
+    fn text_that_is_no_event_stream_is_recognised() {
         let is_foreign = |stream: &[u8]| {
             let mut reader = Reader::default();
             let mut events = Vec::new();

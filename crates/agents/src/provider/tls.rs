@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::{ClientConfig, RootCertStore};
 
-/// For servers asked in the clear: trusts nobody, costs nothing.
+/// For servers asked in the clear: trusts no certificate and loads none.
 pub fn without_roots() -> Result<ClientConfig, rustls::Error> {
     trusting(RootCertStore::empty())
 }

@@ -18,21 +18,21 @@ mod tests {
     use super::super::step::Step;
     use super::*;
 
-    /// Content that a scene names must be content that the scene keeps: it is named by its digest.
+    /// Content that a scene names must be content that the scene stores: it is named by its digest.
     #[test]
     fn content_that_is_named_is_there() {
         let script = script();
         let steps = script.scenes.iter().flat_map(|scene| &scene.steps);
-        let kept = steps.filter_map(|step| match step {
+        let digests = steps.filter_map(|step| match step {
             Step::ContentRef(content) => Some(Sha256::digest(&content.text)),
             _ => None,
         });
-        let kept: Vec<String> = kept.map(|digest| format!("{digest:x}")).collect();
+        let digests: Vec<String> = digests.map(|digest| format!("{digest:x}")).collect();
         let named = BUILTIN.split("ahp-content:/sha256/").skip(1);
         let named: Vec<&str> = named.map(|after| &after[..64]).collect();
         assert!(!named.is_empty());
         for digest in named {
-            assert!(kept.iter().any(|kept| kept == digest), "{digest}");
+            assert!(digests.iter().any(|known| known == digest), "{digest}");
         }
     }
 

@@ -121,7 +121,7 @@ impl Scene {
         };
         let captures = when.captures(text)?;
         let group =
-            |group: Option<regex::Match>| group.map_or("", |found| found.as_str()).to_owned();
+            |group: Option<regex::Match>| group.map_or("", |matched| matched.as_str()).to_owned();
         Some(captures.iter().skip(1).map(group).collect())
     }
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_script_is_told_with_its_place() {
+    fn a_bad_script_is_reported_with_its_position() {
         for (script, expected) in [
             (
                 "{",

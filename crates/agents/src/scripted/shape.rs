@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_could_read_does_not_load() {
+    fn a_script_that_clients_could_not_read_does_not_load() {
         let mut lines = String::new();
         for (shape, value) in [
             (Shape::Words, json!("plain")),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_may_come_from_a_message_and_words_stay_words() {
+    fn numbers_may_be_placeholders_and_strings_stay_strings() {
         let scope = Scope::new("", vec!["3".to_owned(), "many".to_owned()]);
         let question = json!({"kind": "integer", "id": "$1", "message": "$1", "min": "$1", "max": "4.5",
             "defaultValue": "2", "_meta": {"min": "$1"}});

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_stand_for_what_the_contract_says() {
+    fn placeholders_are_substituted_as_documented() {
         let scope = Scope::new("the text", vec!["one".to_owned(), String::new()]);
         for (template, expected) in [
             ("$1", "one"),
@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_is_not_read_again() {
+    fn substituted_text_is_not_substituted_again() {
         let scope = Scope::new("$1 {{last}}", vec!["{{text}}".to_owned()]);
         assert_eq!(scope.substitute("{{text}} $1"), "$1 {{last}} {{text}}");
     }
 
     #[test]
-    fn what_can_never_change_is_known() {
+    fn constant_strings_are_recognised() {
         assert!(may_change("$1") && may_change("a{{text}}"));
         assert!(!may_change("seven") && !may_change("$") && !may_change("$x {{y}}"));
     }

@@ -1,4 +1,4 @@
-//! Work that waits for a disk, on threads where waiting harms nobody, and cancelled when nobody waits for it.
+//! Work that waits for a disk, on threads that may block, and cancelled when the caller is gone.
 
 use workspace::Cancellation;
 
@@ -35,7 +35,7 @@ mod tests {
     use workspace::FileError;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn work_is_cancelled_when_nobody_waits() {
+    async fn work_is_cancelled_when_its_future_is_dropped() {
         let (started, has_started) = tokio::sync::oneshot::channel();
         let (stopped, has_stopped) = tokio::sync::oneshot::channel();
         let work = run_blocking(move |cancellation| {

@@ -14,7 +14,7 @@ use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
 /// Matching lines of one call.
 const LINES_MAX: usize = 200;
 
-/// Files of one call when only files are wanted.
+/// Files of one call when only files are requested.
 const FILES_MAX: usize = 500;
 
 /// Text after which nothing is added: the last match and its context still fit.

@@ -137,7 +137,7 @@ impl Page {
         }
     }
 
-    /// Adds a line, or breaks if there is no room for it.
+    /// Adds a line, or breaks if it does not fit.
     fn add(&mut self, line: &Line) -> ControlFlow<()> {
         if self.lines == self.lines_max || !self.push(line) {
             self.has_more = true;
@@ -146,7 +146,7 @@ impl Page {
         ControlFlow::Continue(())
     }
 
-    /// Whether there was room for it.
+    /// Whether it fitted.
     fn push(&mut self, line: &Line) -> bool {
         let mut bytes = &line.bytes[..];
         if let Some(without) = bytes.strip_suffix(b"\r") {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_text_is_announced() {
+    fn files_that_are_not_plain_text_are_described() {
         check(
             b"a\xff\r\nb\r\n",
             None,

@@ -114,7 +114,7 @@ async fn variables_that_hold_secrets_are_not_passed_on() {
 }
 
 #[tokio::test]
-async fn long_output_is_cut_for_the_model_and_kept_for_the_record() {
+async fn long_output_is_cut_for_the_model_and_stored_whole() {
     let session = Session::new();
     let input = command("seq 100000");
     let outcome = session.run("bash", input).await.unwrap();
@@ -127,19 +127,19 @@ async fn long_output_is_cut_for_the_model_and_kept_for_the_record() {
 }
 
 #[tokio::test]
-async fn output_is_shown_while_it_runs_and_never_all_of_it() {
+async fn output_is_streamed_while_it_runs_within_a_bound() {
     let session = Session::new();
-    let (output, mut shown) = mpsc::channel(1);
+    let (output, mut updates) = mpsc::channel(1);
     let input = command(
         "echo first; until [ -e go ]; do read -t 0.01 </dev/zero; done; seq 50000; until [ -e end ]; do :; done",
     );
     let tool = named("bash");
     let run = tool.run(&input, &session.workspace, &output);
     let watch = async {
-        assert_eq!(shown.recv().await.unwrap(), "first\n");
+        assert_eq!(updates.recv().await.unwrap(), "first\n");
         session.put("go", "");
         loop {
-            let text = shown.recv().await.unwrap();
+            let text = updates.recv().await.unwrap();
             assert!(text.len() < 10_000, "{}", text.len());
             if text.ends_with("49999\n50000\n") {
                 break;
@@ -154,7 +154,7 @@ async fn output_is_shown_while_it_runs_and_never_all_of_it() {
 #[tokio::test]
 async fn an_impatient_call_kills_the_whole_tree() {
     let session = Session::new();
-    let (output, mut shown) = mpsc::channel(1);
+    let (output, mut updates) = mpsc::channel(1);
     let input = json!({"command": TREE, "timeout_seconds": 5});
     let tool = named("bash");
     let mut run = tool.run(&input, &session.workspace, &output);
@@ -162,7 +162,7 @@ async fn an_impatient_call_kills_the_whole_tree() {
     let outcome = loop {
         tokio::select! {
             outcome = &mut run => break outcome.unwrap(),
-            text = shown.recv() => {
+            text = updates.recv() => {
                 if let Some(numbers) = numbers(&text.unwrap(), TREE_PROCESSES) {
                     processes = numbers.into_iter().map(Process::new).collect();
                 }
@@ -188,13 +188,13 @@ async fn an_impatient_call_kills_the_whole_tree() {
 #[tokio::test]
 async fn a_dropped_call_kills_the_whole_tree() {
     let session = Session::new();
-    let (output, mut shown) = mpsc::channel(1);
+    let (output, mut updates) = mpsc::channel(1);
     let (input, tool) = (command(TREE), named("bash"));
     let mut run = tool.run(&input, &session.workspace, &output);
     let processes: Vec<Process> = loop {
         tokio::select! {
             outcome = &mut run => panic!("{outcome:?}"),
-            text = shown.recv() => {
+            text = updates.recv() => {
                 if let Some(numbers) = numbers(&text.unwrap(), TREE_PROCESSES) {
                     break numbers.into_iter().map(Process::new).collect();
                 }
@@ -214,7 +214,7 @@ async fn a_dropped_call_kills_the_whole_tree() {
 async fn a_call_dropped_at_any_moment_leaves_nothing_behind() {
     let session = Session::new();
     for polls in 0..40 {
-        let (output, _shown) = mpsc::channel(1);
+        let (output, _updates) = mpsc::channel(1);
         let input = command(&format!("echo $$ >> pids; exec sleep 100{polls}"));
         let tool = named("bash");
         let mut run = tool.run(&input, &session.workspace, &output);
@@ -234,7 +234,7 @@ async fn a_call_dropped_at_any_moment_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_is_left_in_the_background_ends_with_the_command() {
+async fn background_processes_end_with_the_command() {
     let session = Session::new();
     let left = "sleep 1000 & echo $!; setsid bash -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; cat pid";
     let outcome = session.run("bash", command(left)).await.unwrap();
@@ -249,14 +249,14 @@ async fn what_is_left_in_the_background_ends_with_the_command() {
 #[tokio::test]
 async fn a_child_without_session_and_mark_is_known_by_its_parent() {
     let session = Session::new();
-    let (output, mut shown) = mpsc::channel(1);
+    let (output, mut updates) = mpsc::channel(1);
     let nameless = "env -i \"$(command -v setsid)\" \"$(command -v bash)\" -c 'echo $$; exec \"$0\" 1000' \"$(command -v sleep)\" & wait";
     let (input, tool) = (command(nameless), named("bash"));
     let mut run = tool.run(&input, &session.workspace, &output);
     let process = loop {
         tokio::select! {
             outcome = &mut run => panic!("{outcome:?}"),
-            text = shown.recv() => {
+            text = updates.recv() => {
                 if let Some(numbers) = numbers(&text.unwrap(), 1) {
                     break Process::new(numbers[0]);
                 }
@@ -269,19 +269,19 @@ async fn a_child_without_session_and_mark_is_known_by_its_parent() {
 }
 
 #[tokio::test]
-async fn nobody_else_is_killed_for_being_in_another_session() {
+async fn processes_of_other_sessions_are_not_killed() {
     let session = Session::new();
     let mut stranger = std::process::Command::new("setsid")
         .args(["sleep", "1000"])
         .spawn()
         .unwrap();
     let other = Session::new();
-    let (output, mut shown) = mpsc::channel(1);
+    let (output, mut updates) = mpsc::channel(1);
     let waits = command("echo $$; until [ -e go ]; do :; done; echo went");
     let tool = named("bash");
     let neighbour = tool.run(&waits, &other.workspace, &output);
     let ends = async {
-        while numbers(&shown.recv().await.unwrap(), 1).is_none() {}
+        while numbers(&updates.recv().await.unwrap(), 1).is_none() {}
         let outcome = session.run("bash", command("true")).await.unwrap();
         assert!(outcome.success);
         other.put("go", "");
@@ -294,7 +294,7 @@ async fn nobody_else_is_killed_for_being_in_another_session() {
 }
 
 #[tokio::test]
-async fn a_process_out_of_reach_does_not_keep_the_call_waiting() {
+async fn a_process_out_of_reach_does_not_delay_the_call() {
     let session = Session::new();
     let input = command(
         "env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >pid; exec sleep 1000' & until [ -s pid ]; do :; done; echo done",

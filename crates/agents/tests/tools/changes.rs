@@ -50,7 +50,7 @@ async fn a_new_file_is_previewed_created_and_reported() {
 }
 
 #[tokio::test]
-async fn an_edit_is_previewed_and_keeps_the_mode() {
+async fn an_edit_is_previewed_and_preserves_the_file_mode() {
     let session = Session::with(&[("run.sh", "echo a\necho b\n")]);
     fs::set_permissions(session.path("run.sh"), fs::Permissions::from_mode(0o751)).unwrap();
     let input = json!({"path": "run.sh", "edits": [
@@ -93,7 +93,7 @@ async fn consent_is_for_a_file_and_a_command() {
 }
 
 #[tokio::test]
-async fn what_was_not_read_is_not_replaced() {
+async fn a_file_that_was_not_read_is_not_replaced() {
     let session = Session::with(&[("a", "precious\n")]);
     for result in [
         session.plan("write", write("a", "x")).await.map(drop),
@@ -136,7 +136,7 @@ async fn what_was_not_read_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn what_changed_since_it_was_read_is_not_overwritten() {
+async fn a_file_changed_since_it_was_read_is_not_overwritten() {
     let session = Session::with(&[("a", "one\n")]);
     session.reads("a").await;
     session.put("a", "one and more\n");
@@ -159,7 +159,7 @@ async fn what_changed_since_it_was_read_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn what_changed_since_consent_was_asked_for_is_not_overwritten() {
+async fn a_file_changed_since_consent_was_asked_for_is_not_overwritten() {
     let session = Session::with(&[("unread", "one\n"), ("read", "one\n")]);
     session.reads("read").await;
     let inputs = [
@@ -265,7 +265,7 @@ async fn too_much_is_not_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_reads_sees_the_old_or_the_new_and_never_a_part() {
+async fn a_concurrent_reader_sees_the_old_or_the_new_file_and_never_a_part() {
     let contents = ["a".repeat(60_000), "b".repeat(40_000)];
     let session = Session::with(&[("file", &contents[0])]);
     let done = Arc::new(AtomicBool::new(false));

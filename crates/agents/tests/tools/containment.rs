@@ -123,17 +123,17 @@ async fn walks_pass_links_by() {
         listed,
         ".gitignore@\ninside.txt\nlink@\nparent@\nsub/\nsub/inside.txt"
     );
-    let found = session
+    let output = session
         .text_of(
             "grep",
             json!({"pattern": "secret|public", "files_only": true}),
         )
         .await;
-    assert_eq!(found, "inside.txt\nsub/inside.txt\n");
+    assert_eq!(output, "inside.txt\nsub/inside.txt\n");
 }
 
 #[tokio::test]
-async fn links_that_stay_inside_are_followed_and_kept() {
+async fn links_that_stay_inside_are_followed_and_preserved() {
     let (session, _outside) = session_and_outside();
     symlink("../inside.txt", session.path("sub/link")).unwrap();
     symlink("sub", session.path("folder")).unwrap();
@@ -256,7 +256,7 @@ async fn magic_links_are_not_followed() {
 }
 
 #[tokio::test]
-async fn what_is_no_regular_file_is_not_waited_for() {
+async fn pipes_and_devices_are_not_waited_for() {
     let session = Session::new();
     let made = std::process::Command::new("mkfifo")
         .arg(session.path("pipe"))
@@ -266,8 +266,8 @@ async fn what_is_no_regular_file_is_not_waited_for() {
         let expected = why.contains("is a pipe") || why.contains("is a file, not a directory");
         assert!(expected, "{tool}: {why}");
     }
-    let found = session.text_of("grep", json!({"pattern": "x"})).await;
-    assert_eq!(found, "[no match]\n");
+    let output = session.text_of("grep", json!({"pattern": "x"})).await;
+    assert_eq!(output, "[no match]\n");
 }
 
 #[tokio::test]
@@ -291,13 +291,13 @@ async fn a_second_directory_is_named_in_full() {
             .await
             .contains('2')
     );
-    let found = session
+    let output = session
         .text_of(
             "grep",
             json!({"path": second.path("").to_str(), "pattern": "."}),
         )
         .await;
-    assert_eq!(found, format!("{path}\n1:2\n"));
+    assert_eq!(output, format!("{path}\n1:2\n"));
     assert!(
         session
             .text_of("read", json!({"path": "b"}))

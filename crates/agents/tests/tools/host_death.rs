@@ -20,11 +20,11 @@ async fn host() {
         return;
     }
     let session = Session::new();
-    let (output, mut shown) = mpsc::channel(1);
+    let (output, mut updates) = mpsc::channel(1);
     let (input, tool) = (json!({"command": TREE}), named("bash"));
     let run = tool.run(&input, &session.workspace, &output);
     let watch = async {
-        while let Some(text) = shown.recv().await {
+        while let Some(text) = updates.recv().await {
             if numbers(&text, TREE_PROCESSES).is_some() {
                 println!("\n{text}");
             }

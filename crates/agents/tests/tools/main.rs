@@ -59,7 +59,7 @@ impl Session {
     }
 
     async fn run(&self, tool: &str, input: Value) -> Result<Outcome, ToolError> {
-        let (output, _shown) = mpsc::channel(1);
+        let (output, _updates) = mpsc::channel(1);
         named(tool).run(&input, &self.workspace, &output).await
     }
 
@@ -99,7 +99,7 @@ fn error<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
 }
 
 #[test]
-fn every_tool_says_what_it_takes() {
+fn every_tool_has_an_input_schema() {
     for tool in tool::all() {
         let parameters = tool.parameters();
         assert_eq!(parameters["type"], "object", "{}", tool.name());
@@ -113,7 +113,7 @@ fn every_tool_says_what_it_takes() {
 }
 
 #[tokio::test]
-async fn an_input_that_does_not_fit_is_answered_with_what_does() {
+async fn an_invalid_input_is_answered_with_the_valid_shape() {
     let session = Session::new();
     for (tool, input, expected) in [
         ("read", json!({}), "missing field `path`"),
@@ -143,7 +143,7 @@ async fn an_input_that_does_not_fit_is_answered_with_what_does() {
 #[tokio::test]
 async fn a_session_without_a_directory_refuses_every_tool() {
     let workspace = Workspace::open(&[]).unwrap();
-    let (output, _shown) = mpsc::channel(1);
+    let (output, _updates) = mpsc::channel(1);
     for (tool, input) in [
         ("read", json!({"path": "a"})),
         ("read", json!({"path": "/etc/hostname"})),

@@ -32,7 +32,7 @@ fn project() -> Session {
 }
 
 #[tokio::test]
-async fn a_directory_is_listed_without_what_is_ignored() {
+async fn a_directory_is_listed_without_ignored_files() {
     let session = project();
     check(
         &session,
@@ -90,7 +90,7 @@ async fn a_directory_is_listed_without_what_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_long_list_loses_what_lies_deepest() {
+async fn a_long_list_loses_its_deepest_entries() {
     let session = Session::new();
     for number in 0..600 {
         session.put(&format!("a/deep/{number}"), "");
@@ -212,19 +212,19 @@ async fn matches_are_found_where_they_should_be() {
 }
 
 #[tokio::test]
-async fn what_is_found_is_bounded_and_binaries_are_passed_over() {
+async fn matches_are_bounded_and_binaries_are_skipped() {
     let session = Session::new();
     session.put("binary", b"match\n\0match\n");
     session.put("lines", "match\n".repeat(500));
-    let found = session.text_of("grep", json!({"pattern": "match"})).await;
-    assert!(found.starts_with("lines\n1:match\n"));
-    assert_eq!(found.matches(":match").count(), 200);
-    assert!(found.ends_with("narrow the search by pattern, path or globs]\n"));
+    let output = session.text_of("grep", json!({"pattern": "match"})).await;
+    assert!(output.starts_with("lines\n1:match\n"));
+    assert_eq!(output.matches(":match").count(), 200);
+    assert!(output.ends_with("narrow the search by pattern, path or globs]\n"));
 
     session.put("lines", format!("match{}\n", "é".repeat(5_000)).repeat(150));
-    let found = session.text_of("grep", json!({"pattern": "match"})).await;
-    assert!(found.len() < 48 * 1_024, "{}", found.len());
-    assert!(found.contains('…'));
+    let output = session.text_of("grep", json!({"pattern": "match"})).await;
+    assert!(output.len() < 48 * 1_024, "{}", output.len());
+    assert!(output.contains('…'));
 }
 
 #[tokio::test]

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_from_messages() {
+    fn commands_are_distinguished_from_messages() {
         for (line, command) in [
             ("/help", Some(Command::Help)),
             (" /quit ", Some(Command::Quit)),

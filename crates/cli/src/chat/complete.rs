@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_control_the_terminal_is_not_suggested() {
+    fn suggestions_cannot_control_the_terminal() {
         let bad = vec![completion("\u{1b}[2J")];
         assert_eq!(CompletionCycle::new(bad, "👍 @x", 7), None);
         assert_eq!(CompletionCycle::new(Vec::new(), "", 0), None);

@@ -10,7 +10,7 @@ use super::tool::{body, input_text};
 use super::wrap::wrap;
 use crate::terminal::clean_line;
 
-/// What somebody chose to do.
+/// What the user chose to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Choice {
     Decided(ToolDecision),
@@ -50,8 +50,8 @@ impl<'a> MenuItem<'a> {
         self.keys.contains(&key) || self.hidden_keys.contains(&key)
     }
 
-    fn decides(&self, wanted: Decision) -> bool {
-        matches!(self.does, Does::Choose(option) if option.decision == wanted)
+    fn decides(&self, decision: Decision) -> bool {
+        matches!(self.does, Does::Choose(option) if option.decision == decision)
     }
 
     fn choose(&self, confirmation: &Confirmation) -> Choice {
@@ -98,10 +98,10 @@ fn label(option: &ConfirmOption, subject: Subject) -> String {
 /// `y` and `n` where they can mean only one thing, and the first letter of a label where it is free.
 fn give_letters(items: &mut [MenuItem<'_>]) {
     let mut taken: Vec<char> = items.iter().flat_map(|item| item.keys.clone()).collect();
-    for (letter, wanted) in [('y', Decision::Approve), ('n', Decision::Deny)] {
+    for (letter, decision) in [('y', Decision::Approve), ('n', Decision::Deny)] {
         let mut able: Vec<&mut MenuItem<'_>> = items
             .iter_mut()
-            .filter(|item| item.decides(wanted))
+            .filter(|item| item.decides(decision))
             .collect();
         if let [only] = &mut able[..] {
             taken.push(letter);
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    fn shown(confirmation: &Confirmation) -> String {
+    fn draw(confirmation: &Confirmation) -> String {
         let lines = lines(confirmation, 60);
         lines.iter().map(|line| line.text() + "\n").collect()
     }
@@ -232,7 +232,7 @@ mod tests {
         expect![[r#"
             [1/y] Yes   [2/n] No   [d] deny and say what to do instead
         "#]]
-        .assert_eq(&shown(&plain));
+        .assert_eq(&draw(&plain));
         let yes = Some(Choice::Decided(plain.approve()));
         for answer in ["y", "1", "yes", "Y"] {
             assert_eq!(choose_by_line(&mut plain, answer), yes, "{answer}");
@@ -257,7 +257,7 @@ mod tests {
             [1/y] Allow   [2/n] Deny   [d] deny and say what to do
             instead
         "#]]
-        .assert_eq(&shown(&one));
+        .assert_eq(&draw(&one));
         assert_eq!(choose_by_key(&one, 'a'), choose_by_key(&one, 'y'));
         let two = confirmation(json!({"options": [
             {"id": "a", "label": "Always", "kind": "approve"},
@@ -283,7 +283,7 @@ mod tests {
             [1/a] Allow once   [2] Always allow   [3/n] Deny   [d] deny
             and say what to do instead
         "#]]
-        .assert_eq(&shown(&offered));
+        .assert_eq(&draw(&offered));
         let nth = |offered: &Confirmation, index: usize| {
             Some(Choice::Decided(offered.choose(&offered.options()[index])))
         };
@@ -306,7 +306,7 @@ mod tests {
             [1/y] Yes   [2/n] No   [e] edit the input first   [d] deny
             and say what to do instead
         "#]]
-        .assert_eq(&shown(&editable));
+        .assert_eq(&draw(&editable));
         let edited = |choice: Option<Choice>| match choice {
             Some(Choice::Decided(decision)) => decision.edited_input,
             other => panic!("{other:?}"),

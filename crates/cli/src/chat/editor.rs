@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::keys::Key;
 
-/// Entries of the history that are kept.
+/// Entries of the history that are stored.
 const HISTORY_MAX: usize = 500;
 const JOINER: char = '\u{200d}';
 
@@ -250,7 +250,7 @@ mod tests {
     }
 
     /// The text with a bar where the cursor is.
-    fn shown(editor: &Editor) -> String {
+    fn draw(editor: &Editor) -> String {
         let (before, after) = editor.text.split_at(editor.cursor);
         format!("{before}|{after}")
     }
@@ -275,7 +275,7 @@ mod tests {
             let mut editor = Editor::default();
             type_in(&mut editor, typed);
             press(&mut editor, keys);
-            assert_eq!(shown(&editor), expected, "{typed:?} {keys:?}");
+            assert_eq!(draw(&editor), expected, "{typed:?} {keys:?}");
         }
     }
 
@@ -288,35 +288,35 @@ mod tests {
         press(&mut editor, &[Key::NewLine]);
         type_in(&mut editor, "three");
         press(&mut editor, &[Key::Up, Key::Home]);
-        assert_eq!(shown(&editor), "one\n|two\nthree");
+        assert_eq!(draw(&editor), "one\n|two\nthree");
         press(&mut editor, &[Key::Down, Key::End, Key::Up]);
-        assert_eq!(shown(&editor), "one\ntwo|\nthree");
+        assert_eq!(draw(&editor), "one\ntwo|\nthree");
         let entered = editor.key(&Key::Enter);
         assert_eq!(entered, Edited::Entered("one\ntwo\nthree".to_owned()));
         assert!(editor.is_empty());
     }
 
     #[test]
-    fn history_comes_back_and_what_was_half_typed_too() {
+    fn history_and_the_unfinished_line_can_be_recalled() {
         let mut editor = Editor::default();
         editor.remember("first");
         editor.remember("second");
         editor.remember("second");
         type_in(&mut editor, "half");
         press(&mut editor, &[Key::Up]);
-        assert_eq!(shown(&editor), "second|");
+        assert_eq!(draw(&editor), "second|");
         press(&mut editor, &[Key::Up]);
-        assert_eq!(shown(&editor), "first|");
+        assert_eq!(draw(&editor), "first|");
         assert_eq!(editor.key(&Key::Up), Edited::Unused);
         press(&mut editor, &[Key::Down, Key::Down]);
-        assert_eq!(shown(&editor), "half|");
+        assert_eq!(draw(&editor), "half|");
         assert_eq!(editor.key(&Key::Down), Edited::Unused);
     }
 
     #[test]
-    fn what_is_pasted_is_text_and_cannot_control_anything() {
+    fn pasted_text_cannot_control_the_editor() {
         let mut editor = Editor::default();
         press(&mut editor, &[Key::Paste("a\nb\u{1b}[31m\u{7}".to_owned())]);
-        assert_eq!(shown(&editor), "a\nb[31m|");
+        assert_eq!(draw(&editor), "a\nb[31m|");
     }
 }

@@ -26,7 +26,7 @@ impl EditedFile {
             path: std::env::temp_dir().join(name),
             was_json: json.is_ok(),
         };
-        let shown = match json {
+        let content = match json {
             Ok(value) => serde_json::to_string_pretty(&value)? + "\n",
             Err(_) => text.to_owned(),
         };
@@ -35,7 +35,7 @@ impl EditedFile {
             .create_new(true)
             .mode(0o600)
             .open(&file.path);
-        let written = opened.and_then(|mut opened| opened.write_all(shown.as_bytes()));
+        let written = opened.and_then(|mut opened| opened.write_all(content.as_bytes()));
         written.with_context(|| format!("{} cannot be written", file.path.display()))?;
         Ok(file)
     }
@@ -89,10 +89,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_shown_in_lines_and_comes_back_in_one() {
+    fn json_is_edited_in_lines_and_read_back_as_one() {
         let file = EditedFile::new("{\"b\":1,\"a\":[2]}").unwrap();
-        let shown = read(&file.path).unwrap();
-        assert!(shown.contains("\n  \"b\": 1,\n"), "{shown}");
+        let content = read(&file.path).unwrap();
+        assert!(content.contains("\n  \"b\": 1,\n"), "{content}");
         assert_eq!(file.read().unwrap(), "{\"b\":1,\"a\":[2]}");
         std::fs::write(&file.path, "{").unwrap();
         assert!(file.read().unwrap_err().to_string().contains("not JSON"));

@@ -13,7 +13,7 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 pub(crate) enum Key {
     Char(char),
     Enter,
-    /// Enter with Alt or Shift where the terminal tells: a new line in the text.
+    /// Enter with Alt or Shift where the terminal reports it: a new line in the text.
     NewLine,
     Tab,
     Escape,
@@ -108,11 +108,11 @@ fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> Step {
         return Step::Key(Key::Paste(text), end + PASTE_END.len());
     }
     // The end may be here in part.
-    let keep = (1..PASTE_END.len())
+    let tail_bytes = (1..PASTE_END.len())
         .rev()
         .find(|len| rest.ends_with(&PASTE_END[..*len]))
         .unwrap_or(0);
-    match rest.len() - keep {
+    match rest.len() - tail_bytes {
         0 => Step::More,
         used => {
             pasted.extend_from_slice(&rest[..used]);
@@ -132,7 +132,7 @@ fn read(rest: &[u8]) -> Step {
         0x7f | 0x08 => key(Key::Backspace),
         byte @ 0x01..=0x1a => key(Key::Ctrl((b'a' + byte - 1) as char)),
         0x00 | 0x1c..=0x1f => Step::Nothing(1),
-        _ => character(rest, 0).map_or(Step::Nothing(1), |found| match found {
+        _ => character(rest, 0).map_or(Step::Nothing(1), |key| match key {
             Some((c, len)) => Step::Key(Key::Char(c), len),
             None => Step::More,
         }),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_left_out() {
+    fn unknown_sequences_are_ignored() {
         assert_eq!(keys(b"\x1b[99;99Qa"), [Key::Char('a')]);
         assert_eq!(
             keys(b"\xffa\xc3(b"),

@@ -124,10 +124,10 @@ fn typed_lines(
     if editor.cursor() == text.len() {
         cursor = (rows.len() - 1, column);
     }
-    let shown_max = EDITOR_ROWS_MAX.min(rows_max).max(1);
-    let first = (cursor.0 + 1).saturating_sub(shown_max);
-    let shown = rows.into_iter().enumerate().skip(first).take(shown_max);
-    let lines = shown.map(|(index, row)| {
+    let visible_max = EDITOR_ROWS_MAX.min(rows_max).max(1);
+    let first = (cursor.0 + 1).saturating_sub(visible_max);
+    let visible = rows.into_iter().enumerate().skip(first).take(visible_max);
+    let lines = visible.map(|(index, row)| {
         if index == 0 {
             Line::new(Style::Bold, prompt).then(Style::Plain, row)
         } else {
@@ -156,13 +156,16 @@ mod tests {
 
     fn check(content: Content<'_>, rows: usize, expected: Expect) {
         let LiveArea { lines, cursor } = layout(content, 24, rows);
-        let mut shown: Vec<String> = lines.iter().map(Line::text).collect();
+        let mut visible: Vec<String> = lines.iter().map(Line::text).collect();
         let (row, column) = cursor;
-        let at = shown[row].chars().count().min(column);
-        let offset = shown[row].char_indices().nth(at).map(|(offset, _)| offset);
-        let offset = offset.unwrap_or(shown[row].len());
-        shown[row].insert(offset, '|');
-        expected.assert_eq(&(shown.join("\n") + "\n"));
+        let at = visible[row].chars().count().min(column);
+        let offset = visible[row]
+            .char_indices()
+            .nth(at)
+            .map(|(offset, _)| offset);
+        let offset = offset.unwrap_or(visible[row].len());
+        visible[row].insert(offset, '|');
+        expected.assert_eq(&(visible.join("\n") + "\n"));
     }
 
     fn content<'a>(chat: Option<&'a ChatState>, editor: &'a Editor) -> Content<'a> {
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn every_row_is_in_its_position() {
         let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
         let pending = |text: &str| PendingMessage {
             id: text.to_owned(),
@@ -238,14 +241,14 @@ mod tests {
             "#]],
         );
         let tall = editor(&["x"; 30].join("\n"));
-        let shown = layout(content(None, &tall), 24, 8);
-        let texts: Vec<String> = shown.lines.iter().map(Line::text).collect();
+        let visible = layout(content(None, &tall), 24, 8);
+        let texts: Vec<String> = visible.lines.iter().map(Line::text).collect();
         assert_eq!(texts, ["", "  x", "  x", "  x", "  x"]);
-        assert_eq!(shown.cursor, (4, 3));
+        assert_eq!(visible.cursor, (4, 3));
     }
 
     #[test]
-    fn what_moves_gives_way_to_what_is_typed() {
+    fn the_live_part_shrinks_before_the_editor() {
         let editor = editor("");
         let mut tall = content(None, &editor);
         tall.moving = (0..20)
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_screen_has_room_for_what_is_typed() {
+    fn the_smallest_screen_still_shows_the_editor() {
         let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
         chat.queued_messages = vec![PendingMessage {
             id: "q".to_owned(),
@@ -276,14 +279,14 @@ mod tests {
             let mut small = content(Some(&chat), &typed);
             small.moving = vec![Line::new(Style::Plain, "moving"); 5];
             small.dialog = vec![Line::new(Style::Bold, "[1/y] Yes")];
-            let shown = layout(small, width, rows);
-            let (row, column) = shown.cursor;
+            let visible = layout(small, width, rows);
+            let (row, column) = visible.cursor;
             assert!(
-                row < shown.lines.len() && column <= width.max(2),
+                row < visible.lines.len() && column <= width.max(2),
                 "{width}x{rows}"
             );
             let mut painter = Painter::new(Colors::On, (width, rows));
-            assert!(!painter.draw(&[], shown).is_empty());
+            assert!(!painter.draw(&[], visible).is_empty());
         }
     }
 

@@ -98,7 +98,7 @@ impl Painter {
         erase
     }
 
-    /// Forgets what was drawn: somebody else has written since.
+    /// Forgets what was drawn: another program has written since.
     pub(crate) fn forget(&mut self) {
         self.drawn = None;
     }
@@ -170,11 +170,11 @@ mod tests {
         fn draw(&mut self, settled: &[&str], area: LiveArea) -> String {
             let written = self.painter.draw(&lines(settled), area);
             self.terminal.process(written.as_bytes());
-            self.shown()
+            self.screen_text()
         }
 
         /// Without the spaces at the ends of lines.
-        fn shown(&self) -> String {
+        fn screen_text(&self) -> String {
             let contents = self.terminal.screen().contents();
             let lines: Vec<&str> = contents.lines().map(str::trim_end).collect();
             lines.join("\n")
@@ -182,15 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn the_bottom_is_drawn_again_below_what_settles() {
+    fn the_live_area_is_redrawn_below_finished_lines() {
         let mut screen = Screen::new();
         assert_eq!(
             screen.draw(&["one"], bottom(&["part", "> "], (1, 2))),
             "one\npart\n>"
         );
         assert_eq!(screen.terminal.screen().cursor_position(), (2, 2));
-        let shown = screen.draw(&["two", "three"], bottom(&["> x"], (0, 3)));
-        assert_eq!(shown, "one\ntwo\nthree\n> x");
+        let screen_text = screen.draw(&["two", "three"], bottom(&["> x"], (0, 3)));
+        assert_eq!(screen_text, "one\ntwo\nthree\n> x");
         assert_eq!(screen.terminal.screen().cursor_position(), (3, 3));
         assert_eq!(
             screen.painter.draw(&[], bottom(&["> x"], (0, 3))),
@@ -203,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn what_settles_scrolls_into_the_history_of_the_terminal() {
+    fn finished_lines_scroll_into_the_terminals_history() {
         let mut screen = Screen::new();
         for n in 0..20 {
             screen.draw(&[&format!("line {n}")], bottom(&["", "> "], (1, 2)));
         }
-        let shown = screen.shown();
-        assert_eq!(shown, "line 16\nline 17\nline 18\nline 19\n\n>");
+        let screen_text = screen.screen_text();
+        assert_eq!(screen_text, "line 16\nline 17\nline 18\nline 19\n\n>");
         screen.terminal.screen_mut().set_scrollback(16);
         assert!(
             screen
@@ -224,27 +224,27 @@ mod tests {
     fn a_bottom_taller_than_the_screen_is_cut_around_the_cursor() {
         let mut screen = Screen::new();
         let texts = ["1", "2", "3", "4", "5", "6", "7", "8"];
-        let shown = screen.draw(&["settled"], bottom(&texts, (7, 1)));
-        assert_eq!(shown, "settled\n4\n5\n6\n7\n8");
-        let shown = screen.draw(&[], bottom(&["> "], (0, 2)));
-        assert_eq!(shown, "settled\n>");
-        let shown = screen.draw(&[], bottom(&texts, (1, 0)));
-        assert_eq!(shown, "settled\n2\n3\n4\n5\n6");
+        let screen_text = screen.draw(&["settled"], bottom(&texts, (7, 1)));
+        assert_eq!(screen_text, "settled\n4\n5\n6\n7\n8");
+        let screen_text = screen.draw(&[], bottom(&["> "], (0, 2)));
+        assert_eq!(screen_text, "settled\n>");
+        let screen_text = screen.draw(&[], bottom(&texts, (1, 0)));
+        assert_eq!(screen_text, "settled\n2\n3\n4\n5\n6");
     }
 
     #[test]
     fn a_long_line_at_the_bottom_is_cut() {
         let mut screen = Screen::new();
-        let shown = screen.draw(
+        let screen_text = screen.draw(
             &[],
             bottom(&["a line that does not fit here", "> "], (1, 2)),
         );
-        assert_eq!(shown, "a line that does n…\n>");
-        let shown = screen.draw(
+        assert_eq!(screen_text, "a line that does n…\n>");
+        let screen_text = screen.draw(
             &["above"],
             bottom(&["a line that does not fit here", "> "], (1, 2)),
         );
-        assert_eq!(shown, "above\na line that does n…\n>");
+        assert_eq!(screen_text, "above\na line that does n…\n>");
         assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "above\n>");
     }
 

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_no_text_have_words() {
+    fn parts_other_than_text_are_described() {
         check(
             json!({"kind": "systemNotification", "content": {"markdown": "The model was changed by someone"}}),
             expect![[r#"

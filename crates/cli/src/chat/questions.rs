@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(form: &QuestionForm, width: usize) -> String {
+    fn draw(form: &QuestionForm, width: usize) -> String {
         let lines = lines(form, width);
         lines.iter().map(|line| line.text() + "\n").collect()
     }
@@ -168,7 +168,7 @@ mod tests {
               open https://example.org/
             [Enter] continue   /decline: refuse, /cancel: dismiss
         "#]]
-        .assert_eq(&shown(&form, 60));
+        .assert_eq(&draw(&form, 60));
     }
 
     #[test]
@@ -186,14 +186,14 @@ mod tests {
               2 Blue (recommended)
               a number; Enter for Blue   /decline: refuse, /cancel: dismiss
         "#]]
-        .assert_eq(&shown(&form, 70));
+        .assert_eq(&draw(&form, 70));
         assert_eq!(answer_line(&mut form, " 1 "), Answered::Next);
         expect![[r#"
             2 of 2: Why?
               your answer, at most 80 characters   /decline: refuse, /cancel:
               dismiss, /back
         "#]]
-        .assert_eq(&shown(&form, 70));
+        .assert_eq(&draw(&form, 70));
         let Answered::Wrong(why) = answer_line(&mut form, "") else {
             panic!("it is required")
         };

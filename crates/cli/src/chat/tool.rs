@@ -100,11 +100,11 @@ fn question_lines(call: &Object, width: usize) -> Vec<Line> {
 fn title(call: &Object, status: &str) -> String {
     let text = |field: &str| clean_line(&text_of(call.get(field)));
     let name = || {
-        let shown = text("displayName");
-        if shown.is_empty() {
+        let display_name = text("displayName");
+        if display_name.is_empty() {
             text("toolName")
         } else {
-            shown
+            display_name
         }
     };
     let first = |fields: &[&str]| {
@@ -187,7 +187,7 @@ fn block_text(block: &Value) -> String {
     }
 }
 
-/// A reference to content that is kept elsewhere.
+/// A reference to content that is stored elsewhere.
 pub(crate) fn reference_text(reference: &Value) -> String {
     let kind = reference["contentType"].as_str().unwrap_or("content");
     let size = reference["sizeHint"].as_u64();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_shown_in_every_state() {
+    fn a_call_is_rendered_in_every_state() {
         check(
             json!({"status": "streaming", "displayName": "Run", "partialInput": "{\"comm"}),
             expect![[r#"

@@ -303,18 +303,18 @@ mod tests {
         fn check(&mut self, expected: Expect) -> &mut Self {
             let settled = self.transcript.settle(&self.chat, self.width);
             let moving = self.transcript.moving(&self.chat, self.width);
-            let mut shown = String::new();
+            let mut text_so_far = String::new();
             for (bar, lines) in [("", &settled), ("| ", &moving)] {
                 for line in lines {
                     let encoded = line.encode(Colors::On);
                     let text = line.text();
                     let dim = encoded.contains("\u{1b}[2m");
                     let text = if dim { format!("{{{text}}}") } else { text };
-                    shown.push_str(format!("{bar}{text}").trim_end());
-                    shown.push('\n');
+                    text_so_far.push_str(format!("{bar}{text}").trim_end());
+                    text_so_far.push('\n');
                 }
             }
-            expected.assert_eq(&shown);
+            expected.assert_eq(&text_so_far);
             self
         }
     }
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_move_until_they_are_over_and_hold_back_what_follows() {
+    fn running_calls_are_redrawn_and_hold_back_later_parts() {
         let mut page = Page::new();
         page.begin("go");
         let call = |more: Value| {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_width_breaks_only_what_is_to_come() {
+    fn a_change_of_width_affects_later_lines_only() {
         let mut page = Page::new();
         page.begin("go")
             .part(json!({"kind": "markdown", "id": "p", "content": "one two three four"}));

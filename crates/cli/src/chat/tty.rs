@@ -33,7 +33,7 @@ pub(crate) struct Tty {
     wake: PipeWriter,
 }
 
-/// Whether input is read: not while somebody else has the terminal, or their keys would be stolen.
+/// Whether input is read: not while another program has the terminal, or its keys would be stolen.
 #[derive(Default)]
 struct Gate {
     reading: Mutex<Reading>,
@@ -87,7 +87,7 @@ impl Tty {
         write(BEGIN)
     }
 
-    /// Gives the terminal to somebody else, until [`Tty::enter`].
+    /// Gives the terminal to another program, until [`Tty::enter`].
     pub(crate) fn leave_raw_mode(&mut self) {
         self.gate.set(Reading::Stopping);
         if self.wake.write_all(b".").is_ok() {

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_directory_and_an_open_token_are_told() {
+    fn open_permissions_of_directory_and_token_are_reported() {
         let data = tempfile::tempdir().unwrap();
         let token = data.path().join("token");
         fs::write(&token, "t").unwrap();

@@ -57,7 +57,7 @@ async fn check_host(options: &HostOptions) -> Finding {
                 .server_info
                 .unwrap_or_else(|| "a host".to_owned());
             let protocol = initialized.protocol_version;
-            // The address may carry a token; what follows the `?` is nobody's business.
+            // The address may carry a token; what follows the `?` must not be printed.
             let url = url.split('?').next().unwrap_or_default();
             Finding::ok(
                 WHAT,

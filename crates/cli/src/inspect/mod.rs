@@ -1,7 +1,7 @@
 //! `greenroom inspect`: the messages of a chat and what the model was sent of them, read from the data directory; no host is
 //! needed, and one may run.
 //!
-//! Promises: nothing it shows ever travels over the protocol; what was kept comes out as it was.
+//! Promises: nothing it shows ever travels over the protocol; records are printed as they were stored.
 
 pub(crate) mod prompt;
 mod turns;

@@ -21,23 +21,23 @@ pub(crate) fn renders_of(
     session: &ArchivedSession,
     last: usize,
 ) -> Result<Vec<ChatRender>, JournalError> {
-    let mut shown = Vec::new();
+    let mut all = Vec::new();
     for chat in &session.chats {
         let renders = archive.renders(chat)?;
         let skipped = renders.len().saturating_sub(last);
-        shown.extend(renders.into_iter().skip(skipped).map(|render| ChatRender {
+        all.extend(renders.into_iter().skip(skipped).map(|render| ChatRender {
             chat: chat.state.resource.clone(),
             render,
         }));
     }
-    Ok(shown)
+    Ok(all)
 }
 
 /// What a section was rewritten to; nothing if it was not.
 fn find_rewritten<'a>(render: &'a ArchivedRender, id: &str) -> Option<&'a str> {
     let mut rewritten = render.rewritten.iter();
-    let found = rewritten.find(|(rewritten, _)| rewritten == id);
-    found.map(|(_, content)| content.as_str())
+    let rewrite = rewritten.find(|(rewritten, _)| rewritten == id);
+    rewrite.map(|(_, content)| content.as_str())
 }
 
 pub(crate) fn to_json(renders: &[ChatRender]) -> Value {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_who_changed_what_and_how() {
+    fn the_rewriting_client_and_its_changes_are_printed() {
         let renders = [
             render("rewritten", &[("tone", "Be brief.\nBe polite.")]),
             render("timeout", &[]),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_keeps_what_stayed() {
+    fn a_diff_contains_unchanged_lines() {
         assert_eq!(diff("a\nb\nc", "a\nc"), "  a\n- b\n  c\n");
         assert_eq!(diff("", "x"), "+ x\n");
         assert_eq!(diff("a\na", "a"), "  a\n- a\n");

@@ -24,9 +24,9 @@ pub(crate) struct InspectedTurn {
 pub(crate) fn turns_of(
     archive: &Archive,
     session: &ArchivedSession,
-    wanted: Option<&str>,
+    only: Option<&str>,
 ) -> anyhow::Result<Vec<InspectedTurn>> {
-    let mut found = Vec::new();
+    let mut turns = Vec::new();
     for chat in &session.chats {
         let mut calls: BTreeMap<String, Vec<ArchivedLowering>> = BTreeMap::new();
         for call in archive.lowered(chat)? {
@@ -39,10 +39,10 @@ pub(crate) fn turns_of(
         })?;
         ids.extend(chat.state.active_turn.as_ref().map(|turn| turn.id.clone()));
         for turn_id in ids {
-            if wanted.is_some_and(|wanted| wanted != turn_id) {
+            if only.is_some_and(|only| only != turn_id) {
                 continue;
             }
-            found.push(InspectedTurn {
+            turns.push(InspectedTurn {
                 chat: chat.state.resource.clone(),
                 messages: archive.messages(chat, &turn_id)?,
                 calls: calls.remove(&turn_id).unwrap_or_default(),
@@ -50,10 +50,10 @@ pub(crate) fn turns_of(
             });
         }
     }
-    if let Some(wanted) = wanted.filter(|_| found.is_empty()) {
-        bail!("No turn `{}` in this chat", clean_line(wanted));
+    if let Some(only) = only.filter(|_| turns.is_empty()) {
+        bail!("No turn `{}` in this chat", clean_line(only));
     }
-    Ok(found)
+    Ok(turns)
 }
 
 pub(crate) fn to_json(turns: &[InspectedTurn]) -> Value {

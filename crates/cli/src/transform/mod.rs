@@ -180,14 +180,14 @@ fn warnings(pack: &Pack, catalogue: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     for rule in &pack.rules {
         for id in &rule.sections {
-            let (file, shown) = (clean_line(&rule.file), clean_line(id));
+            let (file, inspected) = (clean_line(&rule.file), clean_line(id));
             match catalogue.iter().find(|entry| entry["id"] == id.as_str()) {
                 Some(entry) if entry["restricted"] == true => lines.push(format!(
-                    "{file}: the section `{shown}` is restricted by this host: nobody may rewrite it, so this file does \
+                    "{file}: the section `{inspected}` is restricted by this host: nobody may rewrite it, so this file does \
                      not change it"
                 )),
                 Some(_) => {}
-                None => lines.push(format!("{file}: this agent has no section `{shown}`")),
+                None => lines.push(format!("{file}: this agent has no section `{inspected}`")),
             }
         }
     }
@@ -211,10 +211,10 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
         return Ok(Exit::Complete);
     }
     let mut text = String::new();
-    for shown in &renders {
-        let at = wire::Timestamp(shown.render.at).to_rfc3339();
-        text.push_str(&format!("{at}  {}\n\n", clean_line(&shown.chat)));
-        for (id, before) in &shown.render.before {
+    for inspected in &renders {
+        let at = wire::Timestamp(inspected.render.at).to_rfc3339();
+        text.push_str(&format!("{at}  {}\n\n", clean_line(&inspected.chat)));
+        for (id, before) in &inspected.render.before {
             let restricted =
                 |entry: &Value| entry["id"] == id.as_str() && entry["restricted"] == true;
             if catalogue.iter().any(restricted) {

@@ -40,13 +40,13 @@ pub(crate) struct Pack {
 
 impl Pack {
     pub(crate) fn load(directory: &Path) -> anyhow::Result<Self> {
-        let shown = directory.display();
+        let path_text = directory.display();
         let entries = std::fs::read_dir(directory)
-            .with_context(|| format!("the pack {shown} cannot be read"))?;
+            .with_context(|| format!("the pack {path_text} cannot be read"))?;
         let mut paths = Vec::new();
         for entry in entries {
             let path = entry
-                .with_context(|| format!("the pack {shown} cannot be read"))?
+                .with_context(|| format!("the pack {path_text} cannot be read"))?
                 .path();
             if path.extension().is_some_and(|extension| extension == "md") {
                 paths.push(path);
@@ -55,21 +55,21 @@ impl Pack {
         paths.sort();
         if paths.is_empty() {
             bail!(
-                "the pack {shown} holds no .md file; each one names its sections in its front matter"
+                "the pack {path_text} holds no .md file; each one names its sections in its front matter"
             );
         }
         if paths.len() > FILES_MAX {
-            bail!("the pack {shown} holds more than {FILES_MAX} files");
+            bail!("the pack {path_text} holds more than {FILES_MAX} files");
         }
         let rules = paths.iter().map(|path| {
-            let shown = path.display();
+            let path_text = path.display();
             let bytes = std::fs::metadata(path)
-                .with_context(|| format!("{shown}"))?
+                .with_context(|| format!("{path_text}"))?
                 .len();
             if bytes > FILE_BYTES_MAX {
-                bail!("{shown} has more than {FILE_BYTES_MAX} bytes");
+                bail!("{path_text} has more than {FILE_BYTES_MAX} bytes");
             }
-            let text = std::fs::read_to_string(path).with_context(|| format!("{shown}"))?;
+            let text = std::fs::read_to_string(path).with_context(|| format!("{path_text}"))?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             Rule::parse(&name, &text)
         });
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_would_be_right() {
+    fn a_bad_pack_is_reported_with_what_is_expected() {
         for (text, hint) in [
             ("Body", "must begin with front matter"),
             ("---\nsections: a\n", "must begin with front matter"),

@@ -1,4 +1,4 @@
-//! A host in a process of its own, and the verbs run against it, for the tests of the door.
+//! A host in a process of its own, and the verbs run against it, for tests of the command line.
 
 // Every test binary uses a part of it.
 #![allow(dead_code)]
@@ -85,8 +85,8 @@ impl Host {
             .unwrap();
         let _ = child.kill();
         let _ = child.wait();
-        let mut told: Value = serde_json::from_str(&line).unwrap();
-        told["state"].take()
+        let mut line_json: Value = serde_json::from_str(&line).unwrap();
+        line_json["state"].take()
     }
 
     /// SIGKILL; the data directory stays.
@@ -128,7 +128,7 @@ pub fn greenroom(data: &Path) -> Command {
     command
 }
 
-/// Where the host keeps its things.
+/// The host's data directory.
 pub fn data_directory(data: &Path) -> PathBuf {
     data.join("greenroom")
 }

@@ -104,14 +104,14 @@ impl Terminal {
     }
 
     /// Types a line and presses Enter.
-    pub fn say(&mut self, line: &str) {
+    pub fn type_line(&mut self, line: &str) {
         self.press(line);
         self.press(ENTER);
     }
 
     /// Waits until the screen is as wanted; what it shows then.
-    pub fn wait_until(&self, wanted: impl Fn(&str) -> bool) -> String {
-        self.wait(|seen| wanted(&shown(&seen.parser)))
+    pub fn wait_until(&self, condition: impl Fn(&str) -> bool) -> String {
+        self.wait(|seen| condition(&screen_text(&seen.parser)))
     }
 
     /// Waits until the screen shows a text.
@@ -138,23 +138,23 @@ impl Terminal {
     }
 
     pub fn screen(&self) -> String {
-        shown(&self.screen.lock().parser)
+        screen_text(&self.screen.lock().parser)
     }
 
-    fn wait(&self, wanted: impl Fn(&Seen) -> bool) -> String {
+    fn wait(&self, condition: impl Fn(&Seen) -> bool) -> String {
         let deadline = Instant::now() + DEADLINE;
         let mut seen = self.screen.lock();
-        while seen.is_half_drawn() || !wanted(&seen) {
+        while seen.is_half_drawn() || !condition(&seen) {
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero(),
                 "{} waited in vain; the screen:\n{}",
                 self.name,
-                shown(&seen.parser)
+                screen_text(&seen.parser)
             );
             seen = self.screen.changed.wait_timeout(seen, left).unwrap().0;
         }
-        shown(&seen.parser)
+        screen_text(&seen.parser)
     }
 }
 
@@ -166,11 +166,11 @@ impl Drop for Terminal {
 }
 
 impl Seen {
-    /// Whether a drawing began that has not ended: nobody looks at a terminal then.
+    /// Whether a drawing began that has not ended: the screen is not read then.
     fn is_half_drawn(&self) -> bool {
         let last = |sequence: &[u8]| {
-            let mut places = self.bytes.windows(sequence.len());
-            places.rposition(|window| window == sequence)
+            let mut positions = self.bytes.windows(sequence.len());
+            positions.rposition(|window| window == sequence)
         };
         !self.ended && last(b"\x1b[?2026h") > last(b"\x1b[?2026l")
     }
@@ -178,11 +178,11 @@ impl Seen {
 
 impl Screen {
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Whoever waited in vain told so while looking.
+        // A failed wait has panicked already.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what is written until nobody can write any more.
+    /// Shows what is written until all writers are closed.
     fn watch(&self, mut output: File) {
         let mut bytes = [0; 4_096];
         // A terminal whose other end is closed answers with an error.
@@ -198,7 +198,7 @@ impl Screen {
 }
 
 /// The rows of the screen without the spaces behind them.
-fn shown(parser: &vt100::Parser) -> String {
+fn screen_text(parser: &vt100::Parser) -> String {
     let contents = parser.screen().contents();
     let rows: Vec<&str> = contents.lines().map(str::trim_end).collect();
     rows.join("\n")

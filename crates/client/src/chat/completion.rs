@@ -13,7 +13,7 @@ use super::{ChatError, OpenChat};
 
 /// Suggestions that are read.
 const ITEMS_MAX: usize = 50;
-/// How long somebody waits for a word to be completed.
+/// How long a user waits for a completion.
 const COMPLETIONS_TIMEOUT: Duration = Duration::from_secs(3);
 /// What marks the end of a sentence, not of a name.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}'];
@@ -26,7 +26,7 @@ pub struct Attachment(pub(super) Value);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
     pub insert_text: String,
-    /// The bytes of the text it takes the place of.
+    /// The bytes of the text it replaces.
     pub replaces: Range<usize>,
     /// What goes along with the message once it is accepted.
     pub attachment: Option<Attachment>,
@@ -140,10 +140,10 @@ impl AcceptedCompletions {
 
     /// The attachments of what is still in a text, in its order, each with its range; all are forgotten here.
     pub fn take_attachments(&mut self, text: &str) -> Vec<Attachment> {
-        let mut found: Vec<(Range<usize>, Attachment)> = Vec::new();
+        let mut accepted: Vec<(Range<usize>, Attachment)> = Vec::new();
         for (inserted, attachment) in self.0.drain(..) {
             let is_free = |range: &Range<usize>| {
-                found
+                accepted
                     .iter()
                     .all(|(other, _)| range.end <= other.start || other.end <= range.start)
             };
@@ -152,11 +152,11 @@ impl AcceptedCompletions {
                 .map(|(at, _)| at..at + inserted.len());
             let mut matches = matches.filter(|range| is_whole(text, range) && is_free(range));
             if let Some(range) = matches.next() {
-                found.push((range, attachment));
+                accepted.push((range, attachment));
             }
         }
-        found.sort_by_key(|(range, _)| range.start);
-        let ranged = found
+        accepted.sort_by_key(|(range, _)| range.start);
+        let ranged = accepted
             .into_iter()
             .map(|(range, Attachment(mut attachment))| {
                 attachment["range"] = json!({
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_hosts_complete_are_known() {
+    fn completable_words_are_recognised() {
         for text in [
             "/",
             "/rev",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_not_suggested() {
+    fn invalid_items_are_not_suggested() {
         for bad in [
             json!({}),
             json!({"items": []}),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_in_the_text_goes_along() {
+    fn completions_still_in_the_text_are_sent() {
         let accepted = |typed: &[&str]| {
             let mut accepted = AcceptedCompletions::default();
             for typed in typed {
@@ -259,7 +259,7 @@ mod tests {
         };
         let ranges = |typed: &[&str], text: &str| {
             let attachments = accepted(typed).take_attachments(text);
-            let shown = |Attachment(attachment): &Attachment| {
+            let describe = |Attachment(attachment): &Attachment| {
                 let (start, end) = (&attachment["range"]["start"], &attachment["range"]["end"]);
                 assert_eq!(attachment["_meta"]["k"], attachment["label"]);
                 format!(
@@ -271,7 +271,11 @@ mod tests {
                     end["character"],
                 )
             };
-            attachments.iter().map(shown).collect::<Vec<_>>().join(", ")
+            attachments
+                .iter()
+                .map(describe)
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         assert_eq!(ranges(&["/review "], "/review x"), "/review 0:0-0:7");
         assert_eq!(ranges(&["/review "], "so /review x"), "");

@@ -1,4 +1,4 @@
-//! A tool call that waits for a decision: what can be chosen, and what each choice tells the host.
+//! A tool call that waits for a decision: what can be chosen, and the action for each choice.
 //!
 //! Promises: nothing is approved but by a choice that says so. An edited input is sent only with an approval.
 //! Must not know: connections, how choices are shown and made.
@@ -202,7 +202,7 @@ impl ConfirmOption {
 }
 
 impl ToolDecision {
-    /// The action that tells the host.
+    /// The action to dispatch.
     pub(super) fn action(&self) -> Value {
         let is_approved = self.decision == Decision::Approve;
         let mut action = json!({"turnId": self.turn_id, "toolCallId": self.call_id});

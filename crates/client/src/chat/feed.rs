@@ -45,8 +45,8 @@ impl UpdateFeed {
         look: impl Fn() -> Result<Option<T>, ChatError>,
     ) -> Result<T, ChatError> {
         loop {
-            if let Some(found) = look()? {
-                return Ok(found);
+            if let Some(result) = look()? {
+                return Ok(result);
             }
             match self.updates.next().await {
                 Some(Update::Connection(ConnectionEvent::Closed { why })) => {

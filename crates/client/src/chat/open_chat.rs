@@ -1,4 +1,4 @@
-//! The chat that is open: its state, its events, and how another takes its place.
+//! The chat that is open: its state, its events, and how another replaces it.
 //!
 //! Promises: an event says that there is something to look at; the state is always readable.
 
@@ -158,14 +158,14 @@ impl OpenChat {
         self.live.read(|replica| replica.pending().next().is_some())
     }
 
-    /// After a turn that was cancelled or failed the queue waits for somebody (G-08).
+    /// After a turn that was cancelled or failed the queue waits for a user (G-08).
     pub fn is_queue_paused(&self) -> bool {
         let chat = self.confirmed();
         let last = chat.as_ref().and_then(|chat| chat.turns.last());
         last.is_some_and(|turn| turn.outcome != Outcome::Complete)
     }
 
-    /// Another chat of the session in which somebody is asked something: a worker's, for example.
+    /// Another chat of the session in which a user is asked something: a worker's, for example.
     pub fn input_needed_elsewhere(&self) -> Option<String> {
         let session = self.session_state()?;
         let mut elsewhere = session.input_needed.iter().filter_map(|needed| {

@@ -1,6 +1,6 @@
 //! What an agent waits for in a chat: a decision about a tool call, or answers to questions.
 //!
-//! Promises: there is one exactly while something waits; one that somebody else answered goes away by itself.
+//! Promises: there is one exactly while something waits; one that another client answered goes away by itself.
 //! Must not know: connections.
 
 use serde_json::Value;
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_lasts_until_somebody_answers_it() {
+    fn a_question_is_pending_until_it_is_answered() {
         let mut chat = chat();
         assert_eq!(PendingInput::first_of(&chat), None);
         let questions = json!([

@@ -155,7 +155,7 @@ impl QuestionForm {
 }
 
 impl InputResponse {
-    /// The action that tells the host.
+    /// The action to dispatch.
     pub(super) fn action(&self) -> Value {
         let mut action = json!({
             "type": "chat/inputCompleted",

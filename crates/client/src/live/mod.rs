@@ -61,7 +61,7 @@ pub struct Options {
     pub initialize_params: Object,
     /// Answers the host's own requests; without one each is answered with -32601.
     pub handler: Option<Handler>,
-    /// How long nothing may be heard before the host is asked whether it is there; after twice that without a word the
+    /// How long the host may be silent before it is pinged; after twice that without an answer the
     /// connection counts as lost.
     pub ping_after: Duration,
     /// The longest wait before the connection is tried again.
@@ -158,7 +158,7 @@ impl Live {
         self.subscribe_with(channel, Object::new()).await
     }
 
-    /// The same with further params, `view` and `delivery`, which are kept for later connections.
+    /// The same with further params, `view` and `delivery`, which are used again on later connections.
     pub async fn subscribe_with(
         &self,
         channel: &ChannelUri,
@@ -199,7 +199,7 @@ impl Live {
 
     /// Asks the host, after everything that was dispatched before. Fails at once while there is no connection.
     ///
-    /// Not for `subscribe`: its answer must be taken in its place among the actions ([`Live::subscribe`] does).
+    /// Not for `subscribe`: its answer must be taken in order with the actions ([`Live::subscribe`] does).
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
         let connection = self.shared.flush().await?;
         connection.request(method, params).await
@@ -237,7 +237,7 @@ impl Live {
         self.read(|replica| replica.chat(channel.as_str()).cloned())
     }
 
-    /// Reads anything else of the state: confirmed states, what is pending. Nothing is heard or dispatched meanwhile, so
+    /// Reads anything else of the state: confirmed states, what is pending. Nothing is received or dispatched meanwhile, so
     /// it should be short and must not call this client.
     pub fn read<T>(&self, read: impl FnOnce(&Replica) -> T) -> T {
         read(&self.shared.lock().replica)

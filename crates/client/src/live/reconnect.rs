@@ -55,8 +55,8 @@ impl Supervisor {
     ) -> Result<Established, ClientError> {
         let (connection, events) = open(shared, locator).await?;
         let client_id = shared.lock().replica.client_id().to_owned();
-        let wanted = options.subscriptions.iter().cloned();
-        let watched: Watched = wanted.map(|channel| (channel, Object::new())).collect();
+        let channels = options.subscriptions.iter().cloned();
+        let watched: Watched = channels.map(|channel| (channel, Object::new())).collect();
         let (states, host) = initialize(
             &connection,
             &client_id,

@@ -206,7 +206,7 @@ impl Inner {
             .collect()
     }
 
-    /// Subscriptions to a channel that are still on their way are not wanted any more: who waits for one hears that.
+    /// Subscriptions to a channel that are still on their way are not wanted any more: whoever waits for one gets an error.
     pub(super) fn cancel_subscriptions(&mut self, channel: &ChannelUri) {
         let unwanted = self
             .subscribing
@@ -223,7 +223,7 @@ impl Inner {
         self.closed.get_or_insert_with(|| why.clone());
     }
 
-    /// There is no connection any more; who waits on it hears why.
+    /// There is no connection any more; whoever waits on it gets the reason.
     pub(super) fn mark_disconnected(&mut self, why: &ClientError) {
         self.connection = None;
         self.disconnected_because = why.clone();

@@ -187,7 +187,7 @@ impl Supervisor {
         self.shared.lock().mark_closed(why);
         match Arc::try_unwrap(connection) {
             Ok(connection) => connection.close().await,
-            // Somebody waits for an answer on it: it ends when they have heard why.
+            // A caller waits for an answer on it: it ends when they have the reason.
             Err(connection) => connection.abort(why.clone()),
         }
     }

@@ -55,7 +55,7 @@ pub struct Pending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watch {
     Watched,
-    /// The echo goes to those who watch the channel (H-043): of acceptance, nothing is heard.
+    /// The echo goes to those who watch the channel (H-043): acceptance is not reported.
     NotWatched,
 }
 
@@ -79,7 +79,7 @@ pub enum EnvelopeEffect {
         action: Arc<Action>,
         reason: String,
     },
-    /// A refusal of what another client did: nobody else's business (H-067).
+    /// A refusal of what another client did: it is for its sender alone (H-067).
     NotForUs,
 }
 
@@ -120,7 +120,7 @@ impl Replica {
         let channel = snapshot.resource.clone();
         self.confirmed.take_snapshot(snapshot)?;
         // What was sent to the channel before it was watched was decided before (H-065): it is in the snapshot, or
-        // refused. What came later is heard of from now on.
+        // refused. Later ones are answered from now on.
         self.pending.retain(|pending| {
             pending.channel != channel
                 || pending.watch == Watch::Watched
@@ -135,7 +135,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Forgets a channel that is watched no more. What is pending on it is not heard of again unless it is refused.
+    /// Forgets a channel that is watched no more. Actions pending on it are not answered unless they are refused.
     pub fn drop_channel(&mut self, channel: &str) {
         self.confirmed.drop_channel(channel);
         self.ahead.remove(channel);
@@ -233,7 +233,7 @@ impl Replica {
         }
     }
 
-    /// Takes an answered action out of the pending ones. What was sent before it and is not heard of is settled too.
+    /// Takes an answered action out of the pending ones. Earlier ones that are never answered are settled too.
     fn take_answered(&mut self, client_seq: i64) -> Option<Pending> {
         let position = self
             .pending

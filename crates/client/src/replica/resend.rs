@@ -10,11 +10,11 @@ pub enum DropReason {
     /// Something happened on the chat meanwhile: to cut it, to cancel, to resume or to confirm was meant for what was
     /// there before.
     MovedOn,
-    /// The state came as a snapshot, which does not tell whether the action is in it.
+    /// The state came as a snapshot, which does not show whether the action is in it.
     StateReplaced,
     /// The channel is not there any more.
     ChannelGone,
-    /// The channel is not watched, so the replay does not tell whether the host took the action.
+    /// The channel is not watched, so the replay does not show whether the host took the action.
     NotWatched,
     /// Connection after connection ended before the host answered it.
     SentTooOften,

@@ -69,7 +69,7 @@ fn envelope(channel: &str, seq: u64, action: &Action, own: Option<i64>) -> Envel
     Envelope::from_value(value).unwrap()
 }
 
-fn shown(replica: &Replica) -> Option<&str> {
+fn draft_text(replica: &Replica) -> Option<&str> {
     replica.chat(CHAT)?.draft.as_ref()?["text"].as_str()
 }
 
@@ -80,7 +80,7 @@ fn send_all(replica: &mut Replica) -> Vec<i64> {
 }
 
 #[test]
-fn while_nothing_is_pending_what_is_shown_is_the_confirmed_state_itself() {
+fn without_pending_actions_the_visible_state_is_the_confirmed_one() {
     let mut replica = watching();
     let is_same = |replica: &Replica| {
         Arc::ptr_eq(
@@ -91,13 +91,13 @@ fn while_nothing_is_pending_what_is_shown_is_the_confirmed_state_itself() {
     assert!(is_same(&replica));
     replica.dispatch(CHAT, draft("mine")).unwrap();
     assert!(!is_same(&replica));
-    assert_eq!(shown(&replica), Some("mine"));
+    assert_eq!(draft_text(&replica), Some("mine"));
     replica.receive(&envelope(CHAT, 6, &draft("mine"), Some(1)));
     assert!(is_same(&replica));
 }
 
 #[test]
-fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
+fn streaming_beside_pending_actions_copies_nothing_until_the_state_is_read() {
     let mut replica = watching();
     let part = Action::host(
         ActionKind::ChatResponsePart,
@@ -121,16 +121,16 @@ fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
     let chat = replica.chat(CHAT).unwrap();
     let turn = chat.active_turn.as_ref().unwrap();
     assert_eq!(turn.parts.get("p").unwrap().0["content"], "x".repeat(12));
-    assert_eq!(shown(&replica), Some("mine"));
+    assert_eq!(draft_text(&replica), Some("mine"));
 }
 
 #[test]
-fn what_others_do_goes_below_what_is_pending() {
+fn pending_actions_are_applied_after_foreign_ones() {
     let mut replica = watching();
     replica.dispatch(CHAT, draft("mine")).unwrap();
-    let heard = replica.receive(&envelope(CHAT, 6, &draft("theirs"), None));
-    assert_eq!(heard, EnvelopeEffect::Foreign(Applied::Changed));
-    assert_eq!(shown(&replica), Some("mine"));
+    let effect = replica.receive(&envelope(CHAT, 6, &draft("theirs"), None));
+    assert_eq!(effect, EnvelopeEffect::Foreign(Applied::Changed));
+    assert_eq!(draft_text(&replica), Some("mine"));
     let confirmed = replica.confirmed_chat(CHAT).unwrap();
     assert_eq!(confirmed.draft.as_ref().unwrap()["text"], "theirs");
 }
@@ -139,13 +139,13 @@ fn what_others_do_goes_below_what_is_pending() {
 fn the_answer_that_nothing_changed_clears_and_changes_nothing() {
     let mut replica = watching();
     let seq = replica.dispatch(CHAT, draft("mine")).unwrap();
-    // The current seq, which is that of the snapshot or of something heard since.
-    let heard = replica.receive(&envelope(CHAT, 5, &draft("mine"), Some(seq)));
+    // The current seq, which is that of the snapshot or of an action received since.
+    let effect = replica.receive(&envelope(CHAT, 5, &draft("mine"), Some(seq)));
     assert!(
-        matches!(heard, EnvelopeEffect::Own { client_seq: 1, .. }),
-        "{heard:?}"
+        matches!(effect, EnvelopeEffect::Own { client_seq: 1, .. }),
+        "{effect:?}"
     );
-    assert_eq!((replica.pending().count(), shown(&replica)), (0, None));
+    assert_eq!((replica.pending().count(), draft_text(&replica)), (0, None));
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn a_refusal_is_undone_and_anothers_is_nobodys_business() {
     replica.dispatch(CHAT, draft("two")).unwrap();
     let mut refusal = envelope(CHAT, 5, &draft("one"), Some(first));
     refusal.rejection = Some("no".to_owned());
-    let heard = replica.receive(&refusal);
+    let effect = replica.receive(&refusal);
     assert!(
-        matches!(heard, EnvelopeEffect::Refused { client_seq: 1, .. }),
-        "{heard:?}"
+        matches!(effect, EnvelopeEffect::Refused { client_seq: 1, .. }),
+        "{effect:?}"
     );
-    assert_eq!(shown(&replica), Some("two"));
+    assert_eq!(draft_text(&replica), Some("two"));
     refusal.origin.as_mut().unwrap().client_id = "you".to_owned();
     assert_eq!(replica.receive(&refusal), EnvelopeEffect::NotForUs);
     assert_eq!(replica.pending().count(), 1);
@@ -177,7 +177,7 @@ fn a_title_sent_to_a_chat_is_echoed_on_its_session() {
 }
 
 #[test]
-fn what_is_never_heard_of_is_settled_by_what_comes_after_it() {
+fn an_unechoed_action_is_settled_by_a_later_answer() {
     let mut replica = watching();
     let unwatched = "ahp-chat:/elsewhere";
     replica.dispatch(unwatched, draft("there")).unwrap();
@@ -193,7 +193,7 @@ fn what_is_never_heard_of_is_settled_by_what_comes_after_it() {
 }
 
 #[test]
-fn what_was_sent_before_a_channel_was_watched_is_in_its_snapshot_and_what_came_later_is_not() {
+fn a_snapshot_holds_what_was_sent_before_the_subscription_only() {
     let mut replica = Replica::new("me");
     replica.dispatch(CHAT, draft("in it")).unwrap();
     assert_eq!(send_all(&mut replica), [1]);
@@ -207,7 +207,10 @@ fn what_was_sent_before_a_channel_was_watched_is_in_its_snapshot_and_what_came_l
         .pending()
         .map(|pending| pending.client_seq)
         .collect();
-    assert_eq!((pending, shown(&replica)), (vec![2, 3], Some("unsent")));
+    assert_eq!(
+        (pending, draft_text(&replica)),
+        (vec![2, 3], Some("unsent"))
+    );
     let resumed = replica.apply_replay(&[envelope(CHAT, 6, &draft("on its way"), Some(2))], &[]);
     assert_eq!(resumed.not_resent, []);
     assert_eq!(send_all(&mut replica), [3]);
@@ -241,7 +244,7 @@ fn of_every_sort() -> Vec<(Action, bool)> {
 }
 
 #[test]
-fn after_a_replay_all_is_sent_again_but_what_was_meant_for_another_moment() {
+fn after_a_replay_outdated_actions_are_not_sent_again() {
     for is_quiet in [true, false] {
         for (pending, is_careful) in of_every_sort() {
             let mut replica = watching();
@@ -270,7 +273,7 @@ fn after_a_replay_all_is_sent_again_but_what_was_meant_for_another_moment() {
 }
 
 #[test]
-fn what_was_replayed_is_not_sent_again() {
+fn replayed_actions_are_not_sent_again() {
     let mut replica = watching();
     for text in ["one", "two", "three"] {
         replica.dispatch(CHAT, draft(text)).unwrap();
@@ -283,7 +286,7 @@ fn what_was_replayed_is_not_sent_again() {
 }
 
 #[test]
-fn after_snapshots_only_a_turn_nobody_knows_is_sent_again() {
+fn after_snapshots_only_an_unknown_turn_is_sent_again() {
     let mut replica = watching();
     for (action, _) in of_every_sort() {
         replica.dispatch(CHAT, action).unwrap();
@@ -321,7 +324,10 @@ fn snapshots_that_cannot_be_read_change_nothing() {
     let mut broken = chat(&[], 90);
     broken.state["status"] = json!("no number");
     assert!(replica.apply_snapshots(vec![broken]).is_err());
-    assert_eq!((shown(&replica), replica.last_seen()), (Some("mine"), 5));
+    assert_eq!(
+        (draft_text(&replica), replica.last_seen()),
+        (Some("mine"), 5)
+    );
 }
 
 #[test]
@@ -335,11 +341,11 @@ fn an_action_that_ends_every_connection_is_given_up() {
     assert_eq!(send_all(&mut replica), [1]);
     let given_up = replica.apply_replay(&[], &[]).not_resent;
     assert_eq!(given_up[0].why, DropReason::SentTooOften);
-    assert_eq!((replica.pending().count(), shown(&replica)), (0, None));
+    assert_eq!((replica.pending().count(), draft_text(&replica)), (0, None));
 }
 
 #[test]
-fn no_more_is_pending_than_can_be_kept() {
+fn the_number_of_pending_actions_is_bounded() {
     let mut replica = watching();
     for _ in 0..PENDING_MAX {
         replica.dispatch(CHAT, draft("x")).unwrap();

@@ -34,7 +34,7 @@ pub fn unconfirmed(chat: &ChatState) -> Option<String> {
     })
 }
 
-/// A client's action on a chat, made for the state it sees (or for none). `fresh` is an id nobody used.
+/// A client's action on a chat, made for the state it sees (or for none). `fresh` is an unused id.
 pub fn of_a_person(d: &mut Dice, chat: Option<&ChatState>, fresh: &str) -> Value {
     let active = active_id(chat).unwrap_or_else(|| "t-nobody".to_owned());
     let last = last_id(chat).unwrap_or_else(|| "t-nobody".to_owned());
@@ -108,7 +108,7 @@ pub fn elsewhere(d: &mut Dice) -> (String, Value) {
     }
 }
 
-/// What the host does in a chat by itself. `fresh` is an id nobody used.
+/// What the host does in a chat by itself. `fresh` is an unused id.
 pub fn of_the_host(d: &mut Dice, chat: &ChatState, fresh: &str) -> (&'static str, Value) {
     let Some(turn) = &chat.active_turn else {
         return match chat.queued_messages.first() {

@@ -148,7 +148,7 @@ impl Host {
         );
     }
 
-    /// A chat is disposed of; those who watch the session are told.
+    /// A chat is disposed of; watchers of the session are notified.
     pub fn dispose(&mut self, channel: &str) {
         if self.states.remove(channel).is_none() {
             return;
@@ -158,7 +158,7 @@ impl Host {
         }
         // The catalogue is empty in this model, so the reducers ignore it; clients listen for it all the same.
         let action = Action::host(ActionKind::SessionChatRemoved, json!({"chat": channel}));
-        self.speak(SESSION, &action, None);
+        self.broadcast(SESSION, &action, None);
     }
 
     pub fn take(&mut self, client: usize, message: ToHost, d: &mut Dice) {
@@ -203,7 +203,7 @@ impl Host {
         let decision = if !is_allowed || d.one_in(7) {
             let mut refusal = self.envelope(&channel, &action, Some(&origin));
             refusal["rejectionReason"] = json!("no");
-            self.say(client, refusal);
+            self.send(client, refusal);
             Decision::Refused
         } else {
             let action = normalised(action, self.chat(&channel));
@@ -215,7 +215,7 @@ impl Host {
                 Reduced::Unchanged => {
                     // G-17: to the sender alone, with the current seq.
                     let answer = self.envelope(&channel, &action, Some(&origin));
-                    self.say(client, answer);
+                    self.send(client, answer);
                     Decision::Unchanged
                 }
             }
@@ -229,11 +229,11 @@ impl Host {
         if state.reduce(action) == Reduced::Unchanged {
             return Reduced::Unchanged;
         }
-        self.speak(channel, action, origin);
+        self.broadcast(channel, action, origin);
         Reduced::Changed
     }
 
-    fn speak(&mut self, channel: &str, action: &Action, origin: Option<&Origin>) {
+    fn broadcast(&mut self, channel: &str, action: &Action, origin: Option<&Origin>) {
         self.seq += 1;
         let envelope = self.envelope(channel, action, origin);
         self.log
@@ -254,7 +254,7 @@ impl Host {
         envelope
     }
 
-    fn say(&mut self, client: usize, envelope: Value) {
+    fn send(&mut self, client: usize, envelope: Value) {
         self.peers[client]
             .outbox
             .push_back(ToClient::Action(envelope));
@@ -272,8 +272,8 @@ impl Host {
     }
 
     /// The client is there again, on a new connection.
-    pub fn reconnect(&mut self, client: usize, last_seen: u64, wanted: &[String], d: &mut Dice) {
-        let (there, missing): (Vec<String>, Vec<String>) = wanted
+    pub fn reconnect(&mut self, client: usize, last_seen: u64, channels: &[String], d: &mut Dice) {
+        let (there, missing): (Vec<String>, Vec<String>) = channels
             .iter()
             .cloned()
             .partition(|channel| self.states.contains_key(channel));

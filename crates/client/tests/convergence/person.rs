@@ -26,7 +26,7 @@ enum Link {
     Up,
 }
 
-/// What the application heard of an action.
+/// What the application learned about an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Confirmed,
@@ -49,7 +49,7 @@ pub struct Person {
     /// How often each action was sent.
     sends: BTreeMap<i64, usize>,
     pub fates: BTreeMap<i64, Fate>,
-    /// Actions whose fate need not be heard: sent where the person does not watch, or does not watch any more.
+    /// Actions whose outcome need not be reported: sent where the person does not watch, or does not watch any more.
     unheard: BTreeSet<i64>,
     /// What was dispatched, and where.
     dispatched: BTreeMap<i64, (String, String)>,
@@ -87,7 +87,7 @@ impl Person {
     }
 
     /// Whether the echo of an action comes this way.
-    fn is_heard(&self, channel: &str, action: &Action) -> bool {
+    fn is_echoed(&self, channel: &str, action: &Action) -> bool {
         let kind = match channel {
             ROOT => ChannelKind::Root,
             SESSION => ChannelKind::Session,
@@ -111,11 +111,14 @@ impl Person {
         let mut subscribing = self.subscribing.iter();
         let is_coming = subscribing.any(|on| on.channel == channel && !on.is_given_up);
         let is_chats = action.name().starts_with("chat/");
-        let is_heard = self.is_heard(&channel, &action) || (is_coming && is_chats);
+        let is_echoed = self.is_echoed(&channel, &action) || (is_coming && is_chats);
         let name = action.name().to_owned();
-        let client_seq = self.replica.dispatch(&channel, action).expect("room");
+        let client_seq = self
+            .replica
+            .dispatch(&channel, action)
+            .expect("fewer pending actions than the bound");
         self.dispatched.insert(client_seq, (name, channel));
-        if !is_heard {
+        if !is_echoed {
             self.unheard.insert(client_seq);
         }
         self.flush();
@@ -198,13 +201,13 @@ impl Person {
 
     pub fn comes_back(&mut self, host: &mut Host, d: &mut Dice) {
         if self.link == Link::Down {
-            let wanted: Vec<String> = self.replica.channels().map(str::to_owned).collect();
-            host.reconnect(self.number, self.replica.last_seen(), &wanted, d);
+            let channels: Vec<String> = self.replica.channels().map(str::to_owned).collect();
+            host.reconnect(self.number, self.replica.last_seen(), &channels, d);
             self.link = Link::Coming;
         }
     }
 
-    /// Hears up to so many messages.
+    /// Receives up to so many messages.
     pub fn listen(&mut self, host: &mut Host, most: usize) {
         for _ in 0..most {
             let Some(message) = host.peers[self.number].outbox.pop_front() else {
@@ -218,8 +221,8 @@ impl Person {
         match message {
             ToClient::Action(envelope) => {
                 let envelope = Envelope::from_value(envelope).expect("an envelope");
-                let heard = self.replica.receive(&envelope);
-                self.note(&heard);
+                let effect = self.replica.receive(&envelope);
+                self.note(&effect);
                 if envelope.action.name() == "session/chatRemoved" {
                     let chat = envelope.action.text("chat").expect("a chat");
                     let given_up = self.replica.remove_channel(chat);
@@ -249,14 +252,14 @@ impl Person {
                     }
                 }
             }
-            ToClient::Replay { actions, missing } => self.hear_replay(actions, &missing),
-            ToClient::Snapshots(snapshots) => self.hear_snapshots(snapshots),
+            ToClient::Replay { actions, missing } => self.receive_replay(actions, &missing),
+            ToClient::Snapshots(snapshots) => self.receive_snapshots(snapshots),
         }
         self.flush();
     }
 
-    fn note(&mut self, heard: &EnvelopeEffect) {
-        let (client_seq, fate) = match heard {
+    fn note(&mut self, effect: &EnvelopeEffect) {
+        let (client_seq, fate) = match effect {
             EnvelopeEffect::Own { client_seq, .. } => (*client_seq, Fate::Confirmed),
             EnvelopeEffect::Refused { client_seq, .. } => (*client_seq, Fate::Refused),
             EnvelopeEffect::Foreign(_) | EnvelopeEffect::NotForUs => return,
@@ -276,13 +279,13 @@ impl Person {
         let newest_own = self.dispatched.keys().rev().find(|seq| own(**seq)).copied();
         let mut expected = Expected::default();
         for pending in self.replica.pending() {
-            let is_heard = self.is_heard(&pending.channel, &pending.action);
+            let is_echoed = self.is_echoed(&pending.channel, &pending.action);
             let sends = self.sends.get(&pending.client_seq).copied().unwrap_or(0);
             if own(pending.client_seq) {
                 continue;
             }
-            if !is_heard && sends > 0 && newest_own > Some(pending.client_seq) {
-                continue; // arrived before something that arrived, and nothing is ever heard of it
+            if !is_echoed && sends > 0 && newest_own > Some(pending.client_seq) {
+                continue; // arrived before something that arrived, and is never answered
             }
             let only_if_quiet = [
                 "chat/truncated",
@@ -296,7 +299,7 @@ impl Person {
                 .any(|envelope| envelope.channel == pending.channel);
             let why = if missing.contains(&pending.channel) {
                 Some(DropReason::ChannelGone)
-            } else if !is_heard {
+            } else if !is_echoed {
                 (sends > 0).then_some(DropReason::NotWatched)
             } else if moved_on && only_if_quiet.contains(&pending.action.name()) {
                 Some(DropReason::MovedOn)
@@ -334,18 +337,18 @@ impl Person {
         expected
     }
 
-    fn hear_replay(&mut self, actions: Vec<Value>, missing: &[String]) {
+    fn receive_replay(&mut self, actions: Vec<Value>, missing: &[String]) {
         let envelopes = actions.into_iter().map(Envelope::from_value);
         let envelopes: Vec<Envelope> = envelopes.collect::<Result<_, _>>().expect("envelopes");
         let expected = self.after_replay(&envelopes, missing);
         let resumed = self.replica.apply_replay(&envelopes, missing);
-        for heard in &resumed.effects {
-            self.note(heard);
+        for effect in &resumed.effects {
+            self.note(effect);
         }
         self.check_resumed(expected, resumed);
     }
 
-    fn hear_snapshots(&mut self, snapshots: Vec<Value>) {
+    fn receive_snapshots(&mut self, snapshots: Vec<Value>) {
         let snapshots = snapshots.into_iter().map(Snapshot::from_value);
         let snapshots: Vec<Snapshot> = snapshots.collect::<Result<_, _>>().expect("snapshots");
         let expected = self.after_snapshots(&snapshots);
@@ -373,19 +376,19 @@ impl Person {
         }
     }
 
-    /// What is shown is what is confirmed with everything pending on top.
+    /// The visible state is the confirmed one with all pending actions applied.
     pub fn check_ahead(&self) {
         for channel in self.replica.channels() {
             let Some(mut expected) = self.confirmed(channel) else {
                 continue;
             };
             for pending in self.replica.pending() {
-                if pending.channel == channel && self.is_heard(channel, &pending.action) {
+                if pending.channel == channel && self.is_echoed(channel, &pending.action) {
                     expected.reduce(&pending.action);
                 }
             }
             assert_eq!(
-                self.shown(channel),
+                self.visible_state(channel),
                 Some(expected),
                 "{channel} ahead of the host"
             );
@@ -396,13 +399,13 @@ impl Person {
     pub fn check_quiet(&self, host: &Host) {
         assert_eq!(self.link, Link::Up);
         for pending in self.replica.pending() {
-            let is_heard = self.is_heard(&pending.channel, &pending.action);
-            assert!(!is_heard, "{} still pending", pending.client_seq);
+            let is_echoed = self.is_echoed(&pending.channel, &pending.action);
+            assert!(!is_echoed, "{} still pending", pending.client_seq);
         }
         for channel in self.replica.channels() {
             let state = host.states.get(channel).cloned();
             assert_eq!(self.confirmed(channel), state, "confirmed {channel}");
-            assert_eq!(self.shown(channel), state, "shown {channel}");
+            assert_eq!(self.visible_state(channel), state, "shown {channel}");
         }
         for (client_seq, (name, _)) in &self.dispatched {
             use crate::host::Decision::{Recorded, Refused, Unchanged};
@@ -426,7 +429,7 @@ impl Person {
                 Some(Fate::Dropped) => {}
                 None => assert!(
                     self.unheard.contains(client_seq),
-                    "nobody told what became of {client_seq}"
+                    "the outcome of {client_seq} was never reported"
                 ),
             }
         }
@@ -448,7 +451,7 @@ impl Person {
         }
     }
 
-    fn shown(&self, channel: &str) -> Option<State> {
+    fn visible_state(&self, channel: &str) -> Option<State> {
         let replica = &self.replica;
         match channel {
             ROOT => replica.root().map(|state| State::Root(boxed(state))),

@@ -86,10 +86,10 @@ fn locate(text: &str, part: &Object, budget: &mut usize) -> Option<Range<usize>>
         let before = text[..at].chars().next_back();
         !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '@' || c == '/')
     };
-    let mut found = text
+    let mut matches = text
         .match_indices(token)
         .map(|(at, _)| at..at + token.len())
         .filter(|range| begins(range.start) && ends(range.end));
-    let only = found.next()?;
-    found.next().is_none().then_some(only)
+    let only = matches.next()?;
+    matches.next().is_none().then_some(only)
 }

@@ -22,7 +22,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    fn found(attachment: Value) -> Self {
+    fn from_attachment(attachment: Value) -> Self {
         Self {
             may_read_back: true,
             ..Self::carrying(attachment)
@@ -63,8 +63,8 @@ pub(super) fn to_attachment(part: &Part, roots: &[String]) -> Option<Form> {
         View::Attachment(attachment) => stored_or_described(&attachment),
         View::Command(_) | View::Mention(_) => simple(&typed(part), ""),
         View::EditorContext(context) => {
-            let shown = texts::editor_context(context.kind, context.source, context.payload);
-            let mut form = simple(context.kind, &shown);
+            let text = texts::editor_context(context.kind, context.source, context.payload);
+            let mut form = simple(context.kind, &text);
             form.attachment
                 .insert("displayKind".to_owned(), json!(context.kind));
             form
@@ -88,7 +88,7 @@ fn simple_born(part: &Part, text: &str) -> Option<Form> {
         attachment["displayKind"] = json!(kind);
     }
     attachment["modelRepresentation"] = json!(text);
-    Some(Form::found(attachment))
+    Some(Form::from_attachment(attachment))
 }
 
 fn embedded(part: &Part, data: &str) -> Form {
@@ -98,7 +98,7 @@ fn embedded(part: &Part, data: &str) -> Form {
     if let Some(selection) = part.object().get("selection") {
         attachment["selection"] = selection.clone();
     }
-    Form::found(attachment)
+    Form::from_attachment(attachment)
 }
 
 fn resource(part: &Part, file: &FileRef<'_>, uri: &str) -> Form {
@@ -117,7 +117,7 @@ fn resource(part: &Part, file: &FileRef<'_>, uri: &str) -> Form {
     } else if let Some(selection) = file.range.and_then(selection) {
         attachment["selection"] = selection;
     }
-    Form::found(attachment)
+    Form::from_attachment(attachment)
 }
 
 /// Copies the description of a reference.
@@ -153,7 +153,7 @@ fn stored_or_described(attachment: &Attachment<'_>) -> Form {
         }
         return Form {
             read_as: ReadAs::Stored,
-            ..Form::found(resource)
+            ..Form::from_attachment(resource)
         };
     }
     let descriptor = Descriptor {
@@ -167,8 +167,8 @@ fn stored_or_described(attachment: &Attachment<'_>) -> Form {
 }
 
 fn unknown(part: &Part, kind: &str, text: Option<&str>, roots: &[String]) -> Form {
-    let shown = text.map_or_else(|| texts::unsupported(kind), str::to_owned);
-    let carrying = simple(text.unwrap_or(kind), &shown);
+    let representation = text.map_or_else(|| texts::unsupported(kind), str::to_owned);
+    let carrying = simple(text.unwrap_or(kind), &representation);
     match (
         kind,
         part.object().get("attachment"),
@@ -178,7 +178,7 @@ fn unknown(part: &Part, kind: &str, text: Option<&str>, roots: &[String]) -> For
             attachment: attachment.clone(),
             is_whole: true,
             otherwise: Some(carrying.attachment),
-            ..Form::found(json!({}))
+            ..Form::from_attachment(json!({}))
         },
         ("directory-ref", _, Some(of)) => match uri::of_reference(of, roots) {
             Some(uri) => {
@@ -186,7 +186,7 @@ fn unknown(part: &Part, kind: &str, text: Option<&str>, roots: &[String]) -> For
                 let mut attachment = json!({"type": "resource", "label": name, "uri": uri,
                     "displayKind": "directory"});
                 describe(&mut attachment, of);
-                Form::found(attachment)
+                Form::from_attachment(attachment)
             }
             None => carrying,
         },

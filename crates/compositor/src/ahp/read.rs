@@ -74,9 +74,8 @@ fn rebuild(
         Entry::Part(part) => SubmittedPart::from_object(part),
         Entry::Attachment { index, read_as } => {
             let attachment = &attachments[index];
-            let found =
-                read_attachment(attachment, read_as, &ruler, environment.roots, diagnostics);
-            with_body(found, index, bodies)
+            let part = read_attachment(attachment, read_as, &ruler, environment.roots, diagnostics);
+            with_body(part, index, bodies)
         }
     };
     entries.into_iter().map(&mut read_entry).collect()
@@ -90,30 +89,29 @@ pub(super) fn read_attachment(
     roots: &[String],
     diagnostics: &mut Diagnostics,
 ) -> AttachmentPart {
-    let mut found = attachment::to_part(attachment, roots, diagnostics);
-    if found.is_carried {
-        return found;
+    let mut part = attachment::to_part(attachment, roots, diagnostics);
+    if part.is_carried {
+        return part;
     }
     if read_as == ReadAs::Stored
         && let Some(stored) = attachment::stored(attachment)
     {
-        found.part = stored;
+        part.part = stored;
     }
     let range = attachment.get("range").and_then(read_range);
     if let Some(range) = range.and_then(|range| ruler.bytes(&range)) {
-        found
-            .part
+        part.part
             .insert("anchor".to_owned(), json!(&ruler.text()[range]));
     }
-    found
+    part
 }
 
 /// A part with the body of its attachment.
-fn with_body(found: AttachmentPart, index: usize, bodies: &mut [Option<String>]) -> SubmittedPart {
+fn with_body(read: AttachmentPart, index: usize, bodies: &mut [Option<String>]) -> SubmittedPart {
     let body = bodies.get_mut(index).and_then(Option::take);
-    let mut part = found.part;
+    let mut part = read.part;
     if let Some(body) = &body
-        && !found.is_carried
+        && !read.is_carried
     {
         part.insert("size".to_owned(), json!(decoded_len(body)));
     }
@@ -195,12 +193,12 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn attachments(&mut self, attachments: &[Value], bodies: &mut [Option<String>]) {
         let mut parts = Vec::with_capacity(attachments.len());
         for attachment in attachments {
-            let mut found =
+            let mut part =
                 attachment::to_part(attachment, self.environment.roots, self.diagnostics);
             // Its anchor and its origin are determined here, whatever it says.
-            found.part.shift_remove("anchor");
-            found.part.shift_remove("derived_from");
-            parts.push(found);
+            part.part.shift_remove("anchor");
+            part.part.shift_remove("derived_from");
+            parts.push(part);
         }
         let anchors = find_anchors(self.text, attachments, &parts, self.diagnostics);
         let mut at = 0;
@@ -208,23 +206,23 @@ impl<'a, 'b> Walk<'a, 'b> {
             self.prose(at..range.start);
             let next = anchors.anchored.get(position + 1);
             let next = next.map_or(self.text.len(), |(range, _)| range.start);
-            let mut found = std::mem::take(&mut parts[*index]);
+            let mut part = std::mem::take(&mut parts[*index]);
             at = range.end;
-            if found.part.get("type").and_then(Value::as_str) == Some("command") {
+            if part.part.get("type").and_then(Value::as_str) == Some("command") {
                 // It owns the text up to the next anchor.
                 let raw = args::raw_of(&self.text[at..next]);
                 let args = Value::Object(args::object(raw));
-                found.part.insert("args".to_owned(), args);
+                part.part.insert("args".to_owned(), args);
                 at = next;
             }
             let anchor = json!(&self.text[range.clone()]);
-            found.part.insert("anchor".to_owned(), anchor);
-            self.parts.push(with_body(found, *index, bodies));
+            part.part.insert("anchor".to_owned(), anchor);
+            self.parts.push(with_body(part, *index, bodies));
         }
         self.prose(at..self.text.len());
         for index in anchors.unanchored {
-            let found = std::mem::take(&mut parts[index]);
-            self.parts.push(with_body(found, index, bodies));
+            let part = std::mem::take(&mut parts[index]);
+            self.parts.push(with_body(part, index, bodies));
         }
     }
 

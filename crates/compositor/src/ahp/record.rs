@@ -1,4 +1,4 @@
-//! What is recorded of a message: the message as everybody is shown it, and the same without its bodies beside its parts
+//! What is recorded of a message: the message as clients see it, and the same without its bodies beside its parts
 //! (3.1, G-32).
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::version::SCHEMA_VERSION;
 pub(super) const IN_PART: &str = "$part";
 
 pub(crate) struct Recorded {
-    /// As it is recorded and shown.
+    /// As it is recorded and sent to clients.
     pub message: Object,
     /// The same with `{"$part": i}` where part `i` holds the body.
     pub skeleton: Object,

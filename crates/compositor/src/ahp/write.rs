@@ -215,7 +215,7 @@ fn reads_back(
         form.attachment.insert("range".to_owned(), range.clone());
     }
     let attachment = Value::Object(form.attachment.clone());
-    let mut found = read_attachment(
+    let mut read_back = read_attachment(
         &attachment,
         form.read_as,
         ruler,
@@ -224,13 +224,13 @@ fn reads_back(
     )
     .part;
     if let Some(Value::String(data)) = form.attachment.get("data")
-        && found.contains_key("data")
+        && read_back.contains_key("data")
     {
-        found.insert("data".to_owned(), json!(data));
-        found.insert("size".to_owned(), json!(decoded_len(data)));
+        read_back.insert("data".to_owned(), json!(data));
+        read_back.insert("size".to_owned(), json!(decoded_len(data)));
     }
     let text = |object: &Object| serde_json::to_string(object).unwrap_or_default();
-    text(&found) == text(part.object())
+    text(&read_back) == text(part.object())
 }
 
 /// The label of a chip: what is typed for it.

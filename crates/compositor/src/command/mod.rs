@@ -188,7 +188,7 @@ pub fn is_action(id: &str) -> bool {
     BUILT_IN.iter().any(|(known, ..)| *known == id)
 }
 
-/// How many things one message may have the host do. Nobody means to branch a thousand times.
+/// How many things one message may have the host do. More is never meant.
 pub const ACTIONS_MAX: usize = 16;
 
 /// What the host is to do itself, in the order of the parts; what is beyond [`ACTIONS_MAX`] is not done.
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn c_051_actions_are_found_with_and_without_arguments() {
+    fn c_051_host_actions_are_recognised_with_and_without_arguments() {
         let part = |value| Part::from_value(value).unwrap();
         let parts = [
             part(json!({"type": "command", "id": "/compact", "args": {}})),

@@ -33,7 +33,7 @@ enum Piece<'a> {
 
 /// Fills a template's slots from what was typed after the command's name and its words.
 pub fn expand(template: &str, raw: &str, words: &[String]) -> Expansion {
-    let room = GROWTH_BYTES_MAX + template.len() + raw.len();
+    let bytes_max = GROWTH_BYTES_MAX + template.len() + raw.len();
     let mut text = String::with_capacity(template.len() + raw.len());
     let mut has_slot = false;
     let mut rest = template;
@@ -45,7 +45,7 @@ pub fn expand(template: &str, raw: &str, words: &[String]) -> Expansion {
             Piece::All => raw,
         };
         has_slot |= !matches!(piece, Piece::Literal(_));
-        if text.len() + filling.len() > room {
+        if text.len() + filling.len() > bytes_max {
             return Expansion { text, cut: true };
         }
         text.push_str(filling);

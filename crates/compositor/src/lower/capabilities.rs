@@ -19,7 +19,7 @@ const BUILT_IN: &str = include_str!("capabilities.json");
 #[derive(Debug, Clone, PartialEq)]
 pub struct CapabilityMap(Object);
 
-/// A map that cannot be used; the operator hears it.
+/// A map that cannot be used; for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("capabilities: {location}: {why}")]
 pub struct BadCapabilities {
@@ -122,16 +122,16 @@ impl CapabilityMap {
                     .as_object()
                     .ok_or_else(|| bad("`models` is not an object"))?,
             };
-            for (pattern, said) in models {
+            for (pattern, entry) in models {
                 let location = || format!("{name}: models: {pattern}");
-                if !said.is_object() {
+                if !entry.is_object() {
                     let why = "is not an object".to_owned();
                     return Err(BadCapabilities {
                         location: location(),
                         why,
                     });
                 }
-                read(said).map_err(|why| BadCapabilities {
+                read(entry).map_err(|why| BadCapabilities {
                     location: location(),
                     why,
                 })?;
@@ -147,16 +147,16 @@ impl CapabilityMap {
         };
         let entry = self.0.get(target.name());
         let object = |key: &str| entry.and_then(|entry| entry.get(key)?.as_object());
-        let mut said = object("default").cloned().unwrap_or_default();
+        let mut entry = object("default").cloned().unwrap_or_default();
         let models = object("models").into_iter().flatten();
         let matching = models.filter(|(pattern, _)| model.is_some_and(|it| matches(pattern, it)));
         for (_, over) in matching {
             let over = over
                 .as_object()
                 .ok_or_else(|| bad("is not an object".to_owned()))?;
-            merge_into(&mut said, over, DEPTH_MAX).map_err(bad)?;
+            merge_into(&mut entry, over, DEPTH_MAX).map_err(bad)?;
         }
-        read(&Value::Object(said)).map_err(bad)
+        read(&Value::Object(entry)).map_err(bad)
     }
 }
 
@@ -167,11 +167,11 @@ impl Capabilities {
     }
 
     /// What is left of it for an agent whose handshake limits what its prompts may hold.
-    pub fn of_prompts(mut self, said: &Object) -> Self {
-        let says = |key: &str| said.get(key) == Some(&Value::Bool(true));
-        self.image = self.image.filter(|_| says("image"));
-        self.audio = self.audio.filter(|_| says("audio"));
-        let embedded = says("embeddedContext");
+    pub fn with_prompt_capabilities(mut self, entry: &Object) -> Self {
+        let accepts = |key: &str| entry.get(key) == Some(&Value::Bool(true));
+        self.image = self.image.filter(|_| accepts("image"));
+        self.audio = self.audio.filter(|_| accepts("audio"));
+        let embedded = accepts("embeddedContext");
         self.pdf = self.pdf.filter(|_| embedded);
         self.video = self.video.filter(|_| embedded);
         self.binary = self.binary.filter(|_| embedded);
@@ -243,8 +243,8 @@ fn merge_into(under: &mut Object, over: &Object, depth_left: usize) -> Result<()
 }
 
 /// A `null` says that something the default has is not there.
-fn read(said: &Value) -> Result<Capabilities, String> {
-    Capabilities::deserialize(said).map_err(|error| error.to_string())
+fn read(entry: &Value) -> Result<Capabilities, String> {
+    Capabilities::deserialize(entry).map_err(|error| error.to_string())
 }
 
 /// Whether a model's id is one that a pattern means.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::part::{Lowering, NO_ROOM, TOO_LARGE};
+use super::part::{Lowering, OVER_BUDGET, TOO_LARGE};
 use super::{Media, Target};
 use crate::image_header;
 use crate::media_type::{Class, MediaType};
@@ -18,7 +18,7 @@ use crate::resolve::{Animation, ImageLimits, WhyOmitted};
 pub(super) struct NotSent {
     pub(super) why: String,
     pub(super) omitted: Option<WhyOmitted>,
-    /// Whether the user hears of it.
+    /// Whether the user gets a diagnostic.
     pub(super) is_reported: bool,
 }
 
@@ -114,8 +114,8 @@ impl Lowering<'_> {
         if kind.class == Class::Image && self.budget.images_left == Some(0) {
             return Err(NotSent::because(format!("{target} accepts no more images")));
         }
-        if !self.has_room(base64_bytes) {
-            return Err(NotSent::too_large(NO_ROOM.to_owned()));
+        if !self.fits(base64_bytes) {
+            return Err(NotSent::too_large(OVER_BUDGET.to_owned()));
         }
         let base64 = data.map_or_else(|| Cow::Owned(STANDARD.encode(bytes)), Cow::Borrowed);
         let media = Media {

@@ -24,7 +24,7 @@ use crate::resolve::{InlineLimits, Resolved, Sources};
 
 pub use capabilities::{BadCapabilities, Capabilities, CapabilityMap};
 
-/// Whose shapes are wanted.
+/// Which target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     Anthropic,
@@ -135,7 +135,7 @@ impl RequestBudget {
     }
 }
 
-/// What a target is shown of a message that has a request for itself.
+/// What is sent to a target of a message that has a request for itself.
 pub fn lower(
     parts: &[Part],
     resolved: &BTreeMap<usize, Resolved>,
@@ -180,7 +180,7 @@ pub struct Message<'a> {
     pub described: &'a BTreeSet<usize>,
 }
 
-/// What a target is shown of all messages of one request, oldest first. They share its budget; where it is too
+/// What is sent to a target of all messages of one request, oldest first. They share its budget; where it is too
 /// small the older ones are described.
 pub fn lower_all(
     messages: &[Message<'_>],

@@ -1,4 +1,4 @@
-//! Lowers each part, in order, whatever the target: texts, attachments, contexts, and what is not shown.
+//! Lowers each part, in order, whatever the target: texts, attachments, contexts, and what is not sent.
 
 use std::collections::BTreeMap;
 
@@ -180,13 +180,13 @@ impl Lowering<'_> {
     /// What cannot be sent anyway is not read.
     fn check_readable(&self, of: &Attachment<'_>) -> Result<(), NotSent> {
         let base64_bytes = |size: u64| size.div_ceil(3).saturating_mul(4);
-        if of.size.is_none_or(|size| self.has_room(base64_bytes(size))) {
+        if of.size.is_none_or(|size| self.fits(base64_bytes(size))) {
             return Ok(());
         }
         let class = Class::of_mime(of.mime);
         Err(match self.capabilities.of_class(class) {
             None if class != Class::Text => NotSent::unsupported(self.target, class),
-            _ => NotSent::too_large(NO_ROOM.to_owned()),
+            _ => NotSent::too_large(OVER_BUDGET.to_owned()),
         })
     }
 
@@ -249,8 +249,8 @@ impl Lowering<'_> {
                 "it is too long to be inlined".to_owned(),
             ));
         }
-        if !self.has_room(bytes.len() as u64) {
-            return Err(NotSent::too_large(NO_ROOM.to_owned()));
+        if !self.fits(bytes.len() as u64) {
+            return Err(NotSent::too_large(OVER_BUDGET.to_owned()));
         }
         self.push_text_part(at, "file", texts::file(of.name, whole), None);
         Ok(())
@@ -302,7 +302,7 @@ impl Lowering<'_> {
         });
     }
 
-    pub(super) fn has_room(&self, bytes: u64) -> bool {
+    pub(super) fn fits(&self, bytes: u64) -> bool {
         self.budget.bytes_left.is_none_or(|left| bytes <= left)
     }
 }
@@ -354,7 +354,7 @@ fn selected_lines(part: &Part) -> Option<Range> {
     })
 }
 
-pub(super) const NO_ROOM: &str = "it does not fit in the request";
+pub(super) const OVER_BUDGET: &str = "it does not fit in the request";
 
 /// For [`NotSent`]: what is too large says so in its descriptor.
 pub(super) const TOO_LARGE: Option<WhyOmitted> = Some(WhyOmitted::TooLarge);

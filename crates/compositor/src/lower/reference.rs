@@ -2,7 +2,7 @@
 
 use super::Target;
 use super::acp;
-use super::part::{Lowering, NO_ROOM};
+use super::part::{Lowering, OVER_BUDGET};
 use super::texts::{self, NotInlined};
 use crate::diagnostics::quoted;
 use crate::media_type::{Class, MediaType};
@@ -30,9 +30,14 @@ impl Lowering<'_> {
 
     fn push_resolved(&mut self, at: usize, reference: &Reference<'_>, resolved: Resolved) {
         match resolved {
-            Resolved::Text { size, text, .. } if !self.has_room(text.len() as u64) => {
+            Resolved::Text { size, text, .. } if !self.fits(text.len() as u64) => {
                 let why = WhyOmitted::TooLarge;
-                self.describe_reference(at, reference, NotInlined::Omitted { why, size }, NO_ROOM);
+                self.describe_reference(
+                    at,
+                    reference,
+                    NotInlined::Omitted { why, size },
+                    OVER_BUDGET,
+                );
             }
             Resolved::Text { text, label, .. } => {
                 self.push_text_part(at, "file", texts::file(&label, &text), None);
@@ -131,8 +136,8 @@ impl Lowering<'_> {
                 range: Some(range), ..
             } if *range != asked => {
                 let (unit, Range { start, end, .. }) = (unit_of(range), range);
-                let shown = format!("only {unit} {start}-{end} exist (clamped)");
-                self.diagnostics.report(|| format!("file: {name}: {shown}"));
+                let note = format!("only {unit} {start}-{end} exist (clamped)");
+                self.diagnostics.report(|| format!("file: {name}: {note}"));
             }
             _ => {}
         }

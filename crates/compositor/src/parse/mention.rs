@@ -16,7 +16,7 @@ const PROSE_AFTER: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}'];
 
 /// Which tokens mean something.
 pub(crate) enum Kinds<'a> {
-    /// Only skills: they are never shown to a model, wherever they are (C-061).
+    /// Only skills: they are never sent to a model, wherever they are (C-061).
     Skills,
     All {
         /// Names beyond those that are always known.
@@ -50,10 +50,10 @@ pub(crate) fn spans(
     let mut tokens = 0;
     let mut prose = within.start;
     let mut from = within.start;
-    while let Some(found) = text[from..within.end].find('@')
+    while let Some(offset) = text[from..within.end].find('@')
         && tokens < tokens_max
     {
-        let at = from + found;
+        let at = from + offset;
         from = at + 1;
         if !may_begin(&text[..at]) {
             continue;

@@ -147,13 +147,13 @@ pub fn resolve_all(
     let mut limits = *limits;
     for (at, part) in parts.iter().enumerate() {
         limits.media_bytes = limits.media_bytes.min(limits.message_media_bytes);
-        let Some(found) = resolve(part, sources, &limits) else {
+        let Some(resolution) = resolve(part, sources, &limits) else {
             continue;
         };
-        if let Resolved::Media { size, .. } = &found {
+        if let Resolved::Media { size, .. } = &resolution {
             limits.message_media_bytes = limits.message_media_bytes.saturating_sub(*size);
         }
-        resolved.insert(at, found);
+        resolved.insert(at, resolution);
     }
     resolved
 }
@@ -292,7 +292,7 @@ fn omitted(why: WhyOmitted, size: u64, head: &[u8]) -> Resolved {
     Resolved::Omitted { why, size, mime }
 }
 
-/// A name with the slice that is shown of it.
+/// A name with the slice that is sent of it.
 pub(crate) fn label_with_range(title: &str, range: &Range) -> String {
     let Range { start, end, .. } = range;
     match range.unit {

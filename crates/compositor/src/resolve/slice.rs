@@ -39,11 +39,11 @@ pub(crate) fn cut(bytes: &[u8], range: Range, bytes_max: u64) -> Cut {
     slicer.finish()
 }
 
-/// Takes a text piece by piece and keeps the slice.
+/// Takes a text piece by piece and collects the slice.
 pub(crate) struct Slicer {
-    wanted: Range,
+    requested: Range,
     bytes_max: u64,
-    kept: Vec<u8>,
+    slice: Vec<u8>,
     is_too_large: bool,
     begins_with: Vec<u8>,
     seen_bytes: u64,
@@ -53,11 +53,11 @@ pub(crate) struct Slicer {
 }
 
 impl Slicer {
-    pub(crate) fn new(wanted: Range, bytes_max: u64) -> Self {
+    pub(crate) fn new(requested: Range, bytes_max: u64) -> Self {
         Self {
-            wanted,
+            requested,
             bytes_max,
-            kept: Vec::new(),
+            slice: Vec::new(),
             is_too_large: false,
             begins_with: Vec::new(),
             seen_bytes: 0,
@@ -76,14 +76,14 @@ impl Slicer {
             TEXT_CHECK_BYTES.saturating_sub(usize::try_from(self.seen_bytes).unwrap_or(usize::MAX));
         self.has_nul |= memchr::memchr(0, &piece[..piece.len().min(looked_at)]).is_some();
         self.utf8.feed(piece);
-        match self.wanted.unit {
-            Unit::Line => self.keep_lines(piece),
-            Unit::Byte => self.keep_bytes(piece),
+        match self.requested.unit {
+            Unit::Line => self.take_lines(piece),
+            Unit::Byte => self.take_bytes(piece),
         }
         self.seen_bytes += piece.len() as u64;
-        let is_past = match self.wanted.unit {
-            Unit::Line => self.lines.begun > self.wanted.end,
-            Unit::Byte => self.seen_bytes >= self.wanted.end.saturating_add(4),
+        let is_past = match self.requested.unit {
+            Unit::Line => self.lines.begun > self.requested.end,
+            Unit::Byte => self.seen_bytes >= self.requested.end.saturating_add(4),
         };
         let is_decided = self.has_nul || self.utf8.is_bad || self.is_too_large;
         if is_decided || (is_past && self.seen_bytes > CHECKED_BYTES) {
@@ -92,41 +92,41 @@ impl Slicer {
         ControlFlow::Continue(())
     }
 
-    fn keep_lines(&mut self, piece: &[u8]) {
-        let wanted = self.wanted;
+    fn take_lines(&mut self, piece: &[u8]) {
+        let requested = self.requested;
         let mut rest = piece;
-        while !rest.is_empty() && self.lines.begun <= wanted.end {
+        while !rest.is_empty() && self.lines.begun <= requested.end {
             let (line, bytes) = self.lines.next_in(rest);
-            if (wanted.start..=wanted.end).contains(&line) {
-                self.keep(&rest[..bytes]);
+            if (requested.start..=requested.end).contains(&line) {
+                self.append(&rest[..bytes]);
             }
             rest = &rest[bytes..];
         }
-        // Whether there is a line after the wanted ones no longer matters.
+        // Whether there is a line after the requested ones no longer matters.
     }
 
-    fn keep_bytes(&mut self, piece: &[u8]) {
+    fn take_bytes(&mut self, piece: &[u8]) {
         let at = self.seen_bytes;
         let within = |offset: u64| {
             usize::try_from(offset.saturating_sub(at)).map_or(piece.len(), |o| o.min(piece.len()))
         };
-        let (start, end) = (within(self.wanted.start), within(self.wanted.end));
+        let (start, end) = (within(self.requested.start), within(self.requested.end));
         if start < end {
-            self.keep(&piece[start..end]);
+            self.append(&piece[start..end]);
         }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        if self.kept.len() as u64 + bytes.len() as u64 > self.bytes_max {
+    fn append(&mut self, bytes: &[u8]) {
+        if self.slice.len() as u64 + bytes.len() as u64 > self.bytes_max {
             self.is_too_large = true;
-            self.kept = Vec::new();
+            self.slice = Vec::new();
         } else if !self.is_too_large {
-            self.kept.extend_from_slice(bytes);
+            self.slice.extend_from_slice(bytes);
         }
     }
 
     pub(crate) fn finish(self) -> Cut {
-        if !is_valid(&self.wanted) {
+        if !is_valid(&self.requested) {
             return Cut::Invalid;
         }
         if self.has_nul || self.utf8.is_bad || (self.utf8.is_cut() && !self.may_have_more()) {
@@ -135,7 +135,7 @@ impl Slicer {
         if self.is_too_large {
             return Cut::TooLarge;
         }
-        match self.wanted.unit {
+        match self.requested.unit {
             Unit::Line => self.finish_lines(),
             Unit::Byte => self.finish_bytes(),
         }
@@ -147,24 +147,24 @@ impl Slicer {
     }
 
     fn finish_lines(mut self) -> Cut {
-        let Range { start, end, .. } = self.wanted;
+        let Range { start, end, .. } = self.requested;
         let lines = self.lines.begun;
         if start > lines {
             return Cut::OutOfBounds { lines: Some(lines) };
         }
-        if start == 1 && self.kept.starts_with(BOM) {
-            self.kept.drain(..BOM.len());
+        if start == 1 && self.slice.starts_with(BOM) {
+            self.slice.drain(..BOM.len());
         }
         let range = Range {
             unit: Unit::Line,
             start,
             end: end.min(lines),
         };
-        text_or_binary(self.kept, range)
+        text_or_binary(self.slice, range)
     }
 
     fn finish_bytes(mut self) -> Cut {
-        let Range { mut start, end, .. } = self.wanted;
+        let Range { mut start, end, .. } = self.requested;
         if start > self.seen_bytes || (start == self.seen_bytes && end > start) {
             return Cut::OutOfBounds { lines: None };
         }
@@ -173,23 +173,26 @@ impl Slicer {
         } else {
             0
         };
-        let in_mark = mark.saturating_sub(start).min(self.kept.len() as u64);
-        let cut_off = self.kept.iter().skip(usize::try_from(in_mark).unwrap_or(0));
+        let in_mark = mark.saturating_sub(start).min(self.slice.len() as u64);
+        let cut_off = self
+            .slice
+            .iter()
+            .skip(usize::try_from(in_mark).unwrap_or(0));
         let continued = cut_off.take_while(|byte| **byte & 0xc0 == 0x80).count() as u64;
         let inward = usize::try_from(in_mark + continued).unwrap_or(0);
-        self.kept.drain(..inward);
+        self.slice.drain(..inward);
         start += inward as u64;
-        if let Err(error) = std::str::from_utf8(&self.kept)
+        if let Err(error) = std::str::from_utf8(&self.slice)
             && error.error_len().is_none()
         {
-            self.kept.truncate(error.valid_up_to());
+            self.slice.truncate(error.valid_up_to());
         }
         let range = Range {
             unit: Unit::Byte,
             start,
-            end: start + self.kept.len() as u64,
+            end: start + self.slice.len() as u64,
         };
-        text_or_binary(self.kept, range)
+        text_or_binary(self.slice, range)
     }
 }
 

@@ -9,10 +9,10 @@ use wire::Object;
 use super::WhyUnavailable;
 use crate::Part;
 
-/// How much of references is read and shown (C-017). Host configuration.
+/// How much of references is read and sent (C-017). Host configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InlineLimits {
-    /// The largest file that is shown whole.
+    /// The largest file that is sent whole.
     pub text_bytes: u64,
     /// The largest slice of a file.
     pub range_bytes: u64,
@@ -76,7 +76,7 @@ pub struct ImageLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Animation {
     Allowed,
-    /// Only the first frame is wanted.
+    /// Only the first frame is needed.
     Refused,
 }
 

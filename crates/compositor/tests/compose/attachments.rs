@@ -14,7 +14,7 @@ fn attached(mime: &str, bytes: &[u8]) -> Value {
     json!({"type": "file-attachment", "name": "n", "mime": mime, "data": STANDARD.encode(bytes)})
 }
 
-fn room(each_bytes: u64, left_bytes: u64) -> World {
+fn world_with_budget(each_bytes: u64, left_bytes: u64) -> World {
     let mut world = World::new();
     world.inline = InlineBudget {
         each_bytes,
@@ -24,7 +24,7 @@ fn room(each_bytes: u64, left_bytes: u64) -> World {
 }
 
 #[test]
-fn c_033_what_is_strictly_larger_goes_and_so_does_what_would_overflow() {
+fn c_033_bodies_over_the_limit_or_the_budget_are_detached() {
     let is_inline = |world: &World, sizes: &[usize]| -> Vec<bool> {
         let parts = sizes
             .iter()
@@ -40,13 +40,16 @@ fn c_033_what_is_strictly_larger_goes_and_so_does_what_would_overflow() {
         assert_eq!(composed.inline_bytes, stay as u64);
         inline
     };
-    assert_eq!(is_inline(&room(10, 100), &[10, 11, 0]), [true, false, true]);
+    assert_eq!(
+        is_inline(&world_with_budget(10, 100), &[10, 11, 0]),
+        [true, false, true]
+    );
     // Only what would overflow is split: what comes after it and fits stays.
     assert_eq!(
-        is_inline(&room(10, 20), &[8, 8, 8, 4, 1]),
+        is_inline(&world_with_budget(10, 20), &[8, 8, 8, 4, 1]),
         [true, true, false, true, false]
     );
-    assert_eq!(is_inline(&room(10, 0), &[0, 1]), [true, false]);
+    assert_eq!(is_inline(&world_with_budget(10, 0), &[0, 1]), [true, false]);
     let defaults = InlineBudget::default();
     assert_eq!(
         (defaults.each_bytes, defaults.left_bytes),
@@ -57,7 +60,7 @@ fn c_033_what_is_strictly_larger_goes_and_so_does_what_would_overflow() {
 }
 
 #[test]
-fn c_033_what_no_model_reads_always_goes() {
+fn c_033_bodies_that_no_model_reads_are_always_detached() {
     let world = World::new();
     for (mime, bytes) in [
         ("application/zip", &b"PK\x03\x04\0"[..]),
@@ -81,7 +84,7 @@ fn c_033_what_no_model_reads_always_goes() {
 
 #[test]
 fn c_034_content_is_named_by_the_digest_of_its_bytes() {
-    let composed = room(0, 0).parts(json!([attached("text/plain", b"abc")]));
+    let composed = world_with_budget(0, 0).parts(json!([attached("text/plain", b"abc")]));
     let id = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(
         values(&composed),
@@ -119,14 +122,14 @@ fn c_035_base64_is_strict_and_sizes_are_counted() {
         );
         assert!(composed.bodies.is_empty() && composed.reaches_model);
     }
-    // Without a body, what is told is all there is.
+    // Without a body, the claimed type is all there is.
     let descriptor =
         json!([{"type": "file-attachment", "name": "n", "mime": "m", "size": 12_000_000}]);
     assert_eq!(values(&world.parts(descriptor.clone())), descriptor);
 }
 
 #[test]
-fn c_036_a_body_that_is_not_what_it_claims_is_flagged_and_told() {
+fn c_036_a_mislabelled_body_is_flagged_and_reported() {
     let composed = World::new().parts(json!([
         attached("text/plain", b"\0\x01\x02\xff"),
         attached("application/pdf", b"PK\x03\x04\0"),
@@ -148,7 +151,7 @@ fn c_036_a_body_that_is_not_what_it_claims_is_flagged_and_told() {
 
 #[test]
 fn c_038_duplicates_are_separate_parts_and_one_body() {
-    let composed = room(0, 0).parts(json!([
+    let composed = world_with_budget(0, 0).parts(json!([
         attached("image/png", PNG),
         attached("image/png", PNG)
     ]));
@@ -169,7 +172,7 @@ fn c_039_the_same_file_may_come_as_a_reference_or_attached() {
 
 #[test]
 fn g_32_bodies_that_move_are_references_in_the_message_and_all_else_stays() {
-    let mut world = room(8, 100);
+    let mut world = world_with_budget(8, 100);
     world.roots.clear();
     let message = json!({"text": "see x", "origin": {"kind": "user"}, "own": 1, "attachments": [
         {"type": "embeddedResource", "x": 1, "label": "big", "data": STANDARD.encode(b"123456789"),
@@ -196,9 +199,9 @@ fn g_32_bodies_that_move_are_references_in_the_message_and_all_else_stays() {
         "contentType": "text/plain", "uri": uri(hex), "sizeHint": 12});
     assert_eq!(recorded.to_string(), expected.to_string());
     assert_eq!(composed.bodies[1].bytes, b"????????????");
-    let kept = &composed.metadata["ahp"]["attachments"];
+    let attachments = &composed.metadata["ahp"]["attachments"];
     assert_eq!(
-        kept[1]["data"],
+        attachments[1]["data"],
         json!({"$part": 2}),
         "a body is not stored twice"
     );
@@ -214,7 +217,7 @@ fn bodies_are_counted_in_the_order_of_the_text() {
         json!({"type": "embeddedResource", "label": "l", "contentType": "text/plain",
         "data": STANDARD.encode(b"12345"), "range": range})
     };
-    let composed = room(5, 5)
+    let composed = world_with_budget(5, 5)
         .message(json!({"text": "ab", "attachments": [embedded(at(2)), embedded(at(1))]}));
     let message = composed.message.unwrap();
     assert_eq!(message["attachments"][0]["type"], "resource");

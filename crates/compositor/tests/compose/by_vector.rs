@@ -1,4 +1,4 @@
-//! What every vector says that is persisted, told, and whether a model is called.
+//! What is persisted and reported for every vector, and whether a model is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use wire::Object;
 
 use crate::vectors;
 
-/// The commands that the file speaks of.
+/// The commands that the file uses.
 fn catalogue(file: &Value) -> Catalogue {
     let mut catalogue = Catalogue::built_in();
     for (id, what) in file["commands"].as_object().unwrap() {
@@ -61,11 +61,11 @@ fn input(vector: &Value) -> Input {
     }
 }
 
-/// The diagnostics that lowering tells, not we.
-const TOLD_LATER: [&str; 1] = ["V56"];
+/// Diagnostics that come from lowering, not from composing.
+const DIAGNOSED_LATER: [&str; 1] = ["V56"];
 
 #[test]
-fn every_vector_is_persisted_as_it_says() {
+fn every_vector_is_persisted_as_expected() {
     let file = vectors::file();
     let catalogue = catalogue(&file);
     let skills = file["skills"].as_array().unwrap().iter();
@@ -103,11 +103,11 @@ fn every_vector_is_persisted_as_it_says() {
         assert_eq!(composed.reaches_model, model_called, "{id}");
         let version = if id == "V61" { 2 } else { 1 };
         assert_eq!(composed.metadata["schema_version"], version, "{id}");
-        if let Value::Array(told) = &vector["diagnostics"]
-            && !TOLD_LATER.contains(&id)
+        if let Value::Array(expected) = &vector["diagnostics"]
+            && !DIAGNOSED_LATER.contains(&id)
         {
-            let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
-            assert_eq!(composed.diagnostics, told, "{id}");
+            let expected: Vec<&str> = expected.iter().filter_map(Value::as_str).collect();
+            assert_eq!(composed.diagnostics, expected, "{id}");
         }
         checked += 1;
     }

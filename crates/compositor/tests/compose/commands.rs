@@ -52,7 +52,7 @@ fn c_041_the_literal_of_a_known_command_is_in_no_text() {
 }
 
 #[test]
-fn c_044_the_command_is_kept_and_its_expansion_never_made_again() {
+fn c_044_the_command_is_stored_and_expanded_only_once() {
     let mut world = World::new();
     let composed = world.typed("/review src/foo.ts critical");
     let expanded = json!([
@@ -61,7 +61,7 @@ fn c_044_the_command_is_kept_and_its_expansion_never_made_again() {
         {"type": "text", "text": "Review src/foo.ts with severity critical.", "derived_from": {"part": 0}},
     ]);
     assert_eq!(values(&composed), expanded);
-    // Another template today: what was said yesterday is said again as it was.
+    // Another template today: yesterday's expansion is used again.
     world.catalogue = compositor::Catalogue::built_in();
     let body = "Changed".to_owned();
     let mentions = Mentions::Literal;
@@ -89,7 +89,7 @@ fn c_040_an_expansion_may_have_an_intent() {
 }
 
 #[test]
-fn c_044_what_moves_is_followed_by_what_was_made_from_it() {
+fn c_044_expansions_refer_to_the_new_index_of_their_command() {
     let composed = World::new().parts(json!([
         {"type": "command", "id": "/plain", "args": {}},
         {"type": "command", "id": "/review", "args": {"raw": "a b"}},
@@ -108,17 +108,17 @@ fn c_044_what_moves_is_followed_by_what_was_made_from_it() {
 
 #[test]
 fn c_045_a_slash_is_a_command_only_at_the_beginning() {
-    let said = |text: &str| json!([{"type": "text", "text": text}]);
+    let text_part = |text: &str| json!([{"type": "text", "text": text}]);
     check(
         "please run /compact later",
-        said("please run /compact later"),
+        text_part("please run /compact later"),
     );
-    check(" /compact", said(" /compact"));
-    check("/compact,", said("/compact,"));
-    check("/etc/hosts", said("/etc/hosts"));
-    check("\\/compact is a name", said("/compact is a name"));
-    check("\\/", said("/"));
-    check("a\\/b", said("a\\/b"));
+    check(" /compact", text_part(" /compact"));
+    check("/compact,", text_part("/compact,"));
+    check("/etc/hosts", text_part("/etc/hosts"));
+    check("\\/compact is a name", text_part("/compact is a name"));
+    check("\\/", text_part("/"));
+    check("a\\/b", text_part("a\\/b"));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn c_051_a_command_without_body_and_arguments_is_resolved_all_the_same() {
 }
 
 #[test]
-fn c_052_tokens_in_an_expansion_mean_something_only_if_the_entry_says_so() {
+fn c_052_tokens_in_an_expansion_count_only_if_the_entry_allows_it() {
     let composed = World::new().typed("/echo @file:a.ts @selection !`ls`");
     assert_eq!(composed.parts.len(), 2);
     assert_eq!(
@@ -194,7 +194,7 @@ fn c_052_tokens_in_an_expansion_mean_something_only_if_the_entry_says_so() {
                 "derived_from": {"part": 4}, "emitted_at": 1_760_000_000_000_i64}),
         ]
     );
-    // A skill is never shown to a model, wherever it is named.
+    // A skill is never sent to a model, wherever it is named.
     let composed = World::new().typed("/echo use @skill:known now");
     let kinds: Vec<&str> = composed.parts.iter().map(|part| part.kind()).collect();
     assert_eq!(kinds, ["command", "text", "mention", "text"]);
@@ -209,7 +209,7 @@ fn c_053_only_host_actions_call_no_model() {
     assert!(world.typed("hello").reaches_model);
     assert!(
         world.typed(" ").reaches_model,
-        "nobody acts, so somebody must answer"
+        "without a host action a model must answer"
     );
     let action = json!({"type": "command", "id": "/compact", "args": {}});
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}});
@@ -242,7 +242,7 @@ fn skill_bound_commands_suggest_their_skill() {
 }
 
 #[test]
-fn a_command_nobody_knows_is_kept_and_passed_on_as_text() {
+fn an_unknown_command_is_stored_and_passed_on_as_text() {
     let composed = World::new().parts(json!([
         {"type": "command", "id": "/nope", "args": {"raw": "a  b"}, "own": 1}
     ]));

@@ -9,7 +9,7 @@ use wire::Object;
 
 use crate::environment::World;
 
-/// Somebody typed this.
+/// Typed text.
 pub fn text(text: &str) {
     let world = World::new();
     let Ok(composed) = compose(Input::Text(text.to_owned()), &world.environment()) else {
@@ -20,9 +20,9 @@ pub fn text(text: &str) {
     for part in &composed.parts {
         let part = part.object();
         if part["type"] == "text" && !part.contains_key("derived_from") {
-            let said = part["text"].as_str().unwrap();
-            let at = rest.find(said).expect("prose is said as it was typed");
-            rest = &rest[at + said.len()..];
+            let text = part["text"].as_str().unwrap();
+            let at = rest.find(text).expect("text is sent as it was typed");
+            rest = &rest[at + text.len()..];
         }
     }
     composes_to_itself(&world, &composed);
@@ -45,7 +45,7 @@ pub fn template(template: &str, raw: &str) {
 pub fn message(message: Object) {
     let mut world = World::new();
     let (parts, _) = from_ahp(message.clone(), &world.environment());
-    found_again(&world, &parts);
+    reread(&world, &parts);
     world.inline = InlineBudget {
         each_bytes: 16,
         left_bytes: 40,
@@ -70,7 +70,7 @@ pub fn parts(values: Vec<Value>) {
         .iter()
         .cloned()
         .filter_map(|it| Part::from_value(it).ok());
-    found_again(&world, &parts.collect::<Vec<_>>());
+    reread(&world, &parts.collect::<Vec<_>>());
     let metadata = Object::new();
     let input = Input::Parts {
         parts: values,
@@ -81,7 +81,7 @@ pub fn parts(values: Vec<Value>) {
     }
 }
 
-fn found_again(world: &World, parts: &[Part]) {
+fn reread(world: &World, parts: &[Part]) {
     let message = to_ahp(parts, &Object::new(), &world.roots);
     let (again, _) = from_ahp(message, &world.environment());
     assert_eq!(all_written(&again), all_written(parts));

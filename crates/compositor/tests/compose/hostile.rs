@@ -1,4 +1,4 @@
-//! Input of somebody who means harm ends in a diagnostic and a turn that goes on (G-38), and costs no more than its size.
+//! Hostile input ends in a diagnostic and a turn that goes on (G-38), and costs no more than its size.
 
 use compositor::Part;
 use compositor::ahp::{MESSAGE_KEY, to_ahp};
@@ -110,7 +110,7 @@ fn a_skeleton_that_does_not_fit_is_not_read() {
 }
 
 #[test]
-fn a_body_that_is_said_to_lie_in_a_part_is_given_back_once() {
+fn a_body_that_parts_claim_to_hold_is_returned_once() {
     let body = "QUFB".repeat(10_000);
     let parts = [Part::from_value(
         json!({"type": "file-attachment", "name": "n", "mime": "text/plain",
@@ -141,7 +141,7 @@ fn thousands_of_attachments_are_thousands_of_parts() {
 }
 
 #[test]
-fn thousands_of_attachments_at_one_place_read_the_text_once() {
+fn thousands_of_attachments_at_one_position_read_the_text_once() {
     let text = format!("/{}", "a".repeat(1_000_000));
     let nowhere = json!({"line": 0, "character": 0});
     let attachment = json!({"type": "simple", "label": "x", "modelRepresentation": "x",
@@ -153,13 +153,16 @@ fn thousands_of_attachments_at_one_place_read_the_text_once() {
 }
 
 #[test]
-fn thousands_of_bad_attachments_are_told_in_few_words() {
+fn diagnostics_of_thousands_of_bad_attachments_are_short() {
     let bad = json!({"type": "embeddedResource", "label": "x".repeat(10_000), "contentType": "text/plain",
         "data": "!", "range": {"start": {"line": 99, "character": 0}, "end": {"line": 99, "character": 0}}});
     let attachments: Vec<Value> = (0..5_000).map(|_| bad.clone()).collect();
     let composed = World::new().message(json!({"text": "x", "attachments": attachments}));
-    let told: usize = composed.diagnostics.iter().map(String::len).sum();
-    assert!(told < 20_000, "{told} bytes of diagnostics");
+    let diagnostic_bytes: usize = composed.diagnostics.iter().map(String::len).sum();
+    assert!(
+        diagnostic_bytes < 20_000,
+        "{diagnostic_bytes} bytes of diagnostics"
+    );
     assert_eq!(composed.parts.len(), 5_001);
 }
 
@@ -180,7 +183,7 @@ fn a_text_of_a_million_tokens_is_not_a_million_parts() {
 }
 
 #[test]
-fn chips_without_a_place_in_a_large_text_do_not_cost_their_product() {
+fn unanchored_chips_in_a_large_text_take_linear_time() {
     let chip = json!({"type": "simple", "label": "/review",
         "_meta": {"compositor/part": {"type": "command", "id": "/review"}}});
     let attachments: Vec<Value> = (0..5_000).map(|_| chip.clone()).collect();
@@ -190,7 +193,7 @@ fn chips_without_a_place_in_a_large_text_do_not_cost_their_product() {
 }
 
 #[test]
-fn what_is_nested_deeply_is_kept_as_it_is() {
+fn deeply_nested_values_are_stored_unchanged() {
     let mut payload = json!({});
     for _ in 0..120 {
         payload = json!({ "p": [payload] });
@@ -205,7 +208,7 @@ fn what_is_nested_deeply_is_kept_as_it_is() {
 }
 
 #[test]
-fn what_is_no_part_does_not_take_its_siblings_along() {
+fn an_invalid_part_does_not_affect_its_siblings() {
     let composed = World::new().parts(json!([5, {"type": "text", "text": "x"}, {"type": 7}, null]));
     let kinds: Vec<&str> = composed.parts.iter().map(Part::kind).collect();
     assert_eq!(kinds, ["unreadable", "text", "unreadable", "unreadable"]);
@@ -214,7 +217,7 @@ fn what_is_no_part_does_not_take_its_siblings_along() {
 }
 
 #[test]
-fn an_expansion_without_end_is_cut_and_told() {
+fn an_endless_expansion_is_cut_and_reported() {
     let mut world = World::new();
     let body = "$@".repeat(50_000);
     let mentions = compositor::command::Mentions::Literal;
@@ -231,7 +234,7 @@ fn an_expansion_without_end_is_cut_and_told() {
 }
 
 #[test]
-fn what_small_chips_ask_for_is_bounded_all_together() {
+fn the_total_cost_of_small_chips_is_bounded() {
     let mut world = World::new();
     let body = "x".repeat(100_000);
     let mentions = compositor::command::Mentions::Literal;
@@ -257,14 +260,14 @@ fn what_small_chips_ask_for_is_bounded_all_together() {
         let text = part.object().get("text").and_then(Value::as_str);
         text.is_some_and(|text| text.len() == 100_000)
     });
-    assert_eq!(expanded.count(), 41, "as many as there is room for, whole");
+    assert_eq!(expanded.count(), 41, "as many as fit, whole");
 
     let composed = world.typed(&"@open ".repeat(900));
     let contexts = composed
         .parts
         .iter()
         .filter(|part| part.kind() == "editor-context");
-    assert_eq!(contexts.count(), 1, "nobody needs it twice");
+    assert_eq!(contexts.count(), 1, "it is included once");
     assert!(composed.diagnostics.is_empty());
     let again = world.parts(values(&composed));
     assert_eq!(again.parts, composed.parts);
@@ -286,7 +289,7 @@ proptest! {
 
     /// The fuzz target `compose_text`.
     #[test]
-    fn any_text_is_composed_and_said_as_it_was(
+    fn any_text_is_composed_and_written_back_unchanged(
         text in "(\\PC|/[a-z]{1,6}|/review |/look |@(skill|file|node):?|@selection|\"|:1-2|[ \n.\\\\]){0,40}",
     ) {
         fuzzed::text(&text);

@@ -47,7 +47,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Fields nobody knows.
+/// Unknown fields.
 fn extra() -> impl Strategy<Value = Vec<(String, Value)>> {
     prop_oneof![3 => Just(vec![]), 1 => vec(("x-[a-z]{0,3}", json_value()), 0..3)]
 }
@@ -107,7 +107,7 @@ fn uri() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What somebody puts under our own key of an attachment.
+/// Values that a client puts under our own key of an attachment.
 fn carried() -> impl Strategy<Value = Value> {
     prop_oneof![
         part(),
@@ -120,8 +120,8 @@ fn carried() -> impl Strategy<Value = Value> {
 }
 
 fn attachment() -> impl Strategy<Value = Value> {
-    let simple = option::of(text()).prop_map(|shown| match shown {
-        Some(shown) => json!({"type": "simple", "modelRepresentation": shown}),
+    let simple = option::of(text()).prop_map(|representation| match representation {
+        Some(representation) => json!({"type": "simple", "modelRepresentation": representation}),
         None => json!({"type": "simple"}),
     });
     let embedded = (mime(), body(), option::of(selection())).prop_map(|(mime, data, selection)| {
@@ -150,14 +150,14 @@ fn attachment() -> impl Strategy<Value = Value> {
     ];
     let kind = prop_oneof![simple, embedded, resource, other];
     let display = prop::sample::select(vec!["image", "directory", "selection", "skill", "é"]);
-    let told = (
+    let common_fields = (
         text(),
         option::of(range()),
         option::of(display),
         option::of(carried()),
         extra(),
     );
-    (kind, told).prop_map(|(mut it, (label, range, display, carried, extra))| {
+    (kind, common_fields).prop_map(|(mut it, (label, range, display, carried, extra))| {
         it["label"] = json!(label);
         if let Some(range) = range {
             it["range"] = range;
@@ -272,8 +272,8 @@ fn part() -> impl Strategy<Value = Value> {
         3 => text().prop_map(|text| json!({"type": "text", "text": text})),
         1 => file_ref, 1 => attached, 1 => stored, 1 => command, 1 => mention, 1 => context, 1 => odd
     ];
-    let told = (option::of(text()), option::weighted(0.2, 0..9_u64), extra());
-    (kind, told).prop_map(|(mut it, (anchor, derived_from, extra))| {
+    let common_fields = (option::of(text()), option::weighted(0.2, 0..9_u64), extra());
+    (kind, common_fields).prop_map(|(mut it, (anchor, derived_from, extra))| {
         if let (Some(anchor), true) = (anchor, it["type"] != "text") {
             it["anchor"] = json!(anchor);
         }
@@ -294,8 +294,8 @@ fn object(value: Value) -> Object {
     }
 }
 
-/// What G-32 says, said once more: bodies without room, and those that are not what they claim, are references.
-fn externalised(message: &Object, mut room: InlineBudget) -> Object {
+/// G-32 once more: bodies over the budget, and those that are not what they claim, are references.
+fn externalised(message: &Object, mut budget: InlineBudget) -> Object {
     let mut message = message.clone();
     let attachments = message.get_mut("attachments");
     for it in attachments
@@ -325,8 +325,8 @@ fn externalised(message: &Object, mut room: InlineBudget) -> Object {
         });
         let bytes = decoded.unwrap_or_else(|_| data.as_bytes().to_vec());
         let size = bytes.len() as u64;
-        if is_known && size <= room.each_bytes && size <= room.left_bytes {
-            room.left_bytes -= size;
+        if is_known && size <= budget.each_bytes && size <= budget.left_bytes {
+            budget.left_bytes -= size;
             continue;
         }
         use sha2::{Digest as _, Sha256};
@@ -362,7 +362,7 @@ proptest! {
         }
         let kept = composed.bodies.iter().map(|body| body.content_id.clone());
         let kept: std::collections::BTreeSet<_> = kept.collect();
-        prop_assert_eq!(kept.len(), composed.bodies.len(), "kept twice");
+        prop_assert_eq!(kept.len(), composed.bodies.len(), "stored twice");
         let inline = composed.parts.iter().filter(|part| part.kind() == "file-attachment");
         let inline = inline.filter_map(|part| part.object().get("data")?.as_str());
         let inline: usize = inline.map(|data| STANDARD.decode(data).map_or(0, |it| it.len())).sum();
@@ -372,7 +372,7 @@ proptest! {
 
     /// `from_ahp(to_ahp(p)) == p`
     #[test]
-    fn parts_are_found_again_in_the_message_that_is_made_from_them(values in vec(part(), 0..6)) {
+    fn parts_survive_a_round_trip_through_a_message(values in vec(part(), 0..6)) {
         let world = World::new();
         let environment = world.environment();
         let parts: Vec<Part> = values.into_iter().map(|it| Part::from_value(it).unwrap()).collect();

@@ -33,7 +33,7 @@ fn c_060_and_c_066_tokens_become_mentions() {
 }
 
 #[test]
-fn c_061_and_c_064_a_skill_that_nobody_has_is_flagged_and_told() {
+fn c_061_and_c_064_an_unknown_skill_is_flagged_and_reported() {
     let world = World::new();
     let composed = world.typed("use @skill:nope");
     let target = json!({"kind": "skill", "name": "nope", "unresolved": true});
@@ -41,8 +41,8 @@ fn c_061_and_c_064_a_skill_that_nobody_has_is_flagged_and_told() {
         values(&composed)[1],
         json!({"type": "mention", "target": target})
     );
-    let told = ["mention: unknown skill 'nope' (dropped from model view)"];
-    assert_eq!(composed.diagnostics, told);
+    let diagnostics = ["mention: unknown skill 'nope' (dropped from model view)"];
+    assert_eq!(composed.diagnostics, diagnostics);
     // Whoever says that it is there, or not, is not believed.
     let forged = json!([
         {"type": "mention", "target": {"kind": "skill", "name": "known", "unresolved": true}},
@@ -54,7 +54,7 @@ fn c_061_and_c_064_a_skill_that_nobody_has_is_flagged_and_told() {
         json!({"kind": "skill", "name": "known"})
     );
     assert_eq!(values(&composed)[1]["target"], target);
-    assert_eq!(composed.diagnostics, told);
+    assert_eq!(composed.diagnostics, diagnostics);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn c_063_an_entity_stays_a_mention() {
 }
 
 #[test]
-fn c_065_a_context_is_what_it_is_at_submit() {
+fn c_065_a_context_is_captured_at_submission() {
     let mut world = World::new();
     let tab = json!({"type": "editor-context", "kind": "open", "payload": {"path": "a"}, "emitted_at": 5});
     let tabs = vec![
@@ -108,8 +108,8 @@ fn c_065_a_context_is_what_it_is_at_submit() {
         values(&composed)[1],
         json!({"type": "mention", "target": target})
     );
-    let told = ["mention: context 'cursor' does not resolve (dropped)"];
-    assert_eq!(composed.diagnostics, told);
+    let diagnostics = ["mention: context 'cursor' does not resolve (dropped)"];
+    assert_eq!(composed.diagnostics, diagnostics);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn c_065_a_context_that_came_with_the_message_is_not_missed() {
 }
 
 #[test]
-fn c_070_to_c_073_context_is_kept_apart_whole_and_in_order() {
+fn c_070_to_c_073_context_is_separate_whole_and_in_order() {
     let parts = json!([
         {"type": "editor-context", "kind": "anything at all", "source": "panel", "emitted_at": 1,
             "payload": {"deep": [[[{"a": null}]]], "text": 5}},
@@ -137,7 +137,7 @@ fn c_070_to_c_073_context_is_kept_apart_whole_and_in_order() {
 }
 
 #[test]
-fn c_072_the_time_is_stamped_if_nobody_did() {
+fn c_072_a_missing_time_is_filled_in() {
     let composed = World::new().parts(json!([
         {"type": "text", "text": "x"},
         {"type": "editor-context", "kind": "selection", "payload": {}},
@@ -164,7 +164,7 @@ fn c_071_only_the_presence_of_a_payload_is_checked() {
             {"type": "editor-context", "kind": "k", "payload": bad, "emitted_at": 1},
         ]);
         let composed = World::new().parts(parts.clone());
-        assert_eq!(values(&composed), parts, "kept as it is");
+        assert_eq!(values(&composed), parts, "stored unchanged");
         assert_eq!(composed.diagnostics.len(), 1);
     }
 }
@@ -174,7 +174,7 @@ proptest! {
 
     /// What a completion inserts is read as what it was completed to.
     #[test]
-    fn what_is_inserted_for_a_path_names_that_path(path in "([a-z]|[./ :#L0-9-]|\\PC){1,12}") {
+    fn the_inserted_text_of_a_path_names_that_path(path in "([a-z]|[./ :#L0-9-]|\\PC){1,12}") {
         prop_assume!(!path.contains('"'));
         let target = json!({"kind": "file", "path": path});
         let part = Part::from_value(json!({"type": "mention", "target": target})).unwrap();

@@ -9,8 +9,8 @@ fn range(start: (u64, u64), end: (u64, u64)) -> Value {
     json!({"start": position(start), "end": position(end)})
 }
 
-fn simple(label: &str, shown: &str, range: Value) -> Value {
-    let mut it = json!({"type": "simple", "label": label, "modelRepresentation": shown});
+fn simple(label: &str, representation: &str, range: Value) -> Value {
+    let mut it = json!({"type": "simple", "label": label, "modelRepresentation": representation});
     if !range.is_null() {
         it["range"] = range;
     }
@@ -28,16 +28,16 @@ fn only(attachment: Value) -> Value {
 /// What stands where: texts as they are, attachments as what they cover.
 fn order(text: &str, attachments: Value) -> Vec<String> {
     let parts = parts(text, attachments);
-    let told = |part: &Value| match (&part["anchor"], &part["ahp"]["label"]) {
+    let describe = |part: &Value| match (&part["anchor"], &part["ahp"]["label"]) {
         (Value::String(anchor), label) => format!("[{}={anchor}]", label.as_str().unwrap_or("")),
         (_, Value::String(label)) => format!("[{label}]"),
         _ => part["text"].as_str().unwrap_or("?").to_owned(),
     };
-    parts.as_array().unwrap().iter().map(told).collect()
+    parts.as_array().unwrap().iter().map(describe).collect()
 }
 
 #[test]
-fn attachments_stand_where_they_say_and_cover_text() {
+fn attachments_are_placed_by_their_range_and_cover_text() {
     let attachments = json!([
         simple("b", "x", range((1, 0), (1, 2))),
         simple("loose", "x", Value::Null),
@@ -50,7 +50,7 @@ fn attachments_stand_where_they_say_and_cover_text() {
 }
 
 #[test]
-fn overlapping_and_impossible_ranges_are_unanchored_and_told() {
+fn overlapping_and_impossible_ranges_are_unanchored_and_reported() {
     let composed = World::new().message(json!({"text": "abcdef", "attachments": [
         simple("late", "x", range((0, 2), (0, 5))),
         simple("first", "x", range((0, 0), (0, 3))),
@@ -77,7 +77,7 @@ fn overlapping_and_impossible_ranges_are_unanchored_and_told() {
 }
 
 #[test]
-fn ranges_are_sorted_by_start_end_and_place_in_the_list() {
+fn ranges_are_sorted_by_start_end_and_index() {
     let attachments = json!([
         simple("wide", "x", range((0, 1), (0, 2))),
         simple("two", "x", range((0, 1), (0, 1))),
@@ -90,7 +90,7 @@ fn ranges_are_sorted_by_start_end_and_place_in_the_list() {
 }
 
 #[test]
-fn g_39_the_empty_line_after_a_final_newline_is_a_place() {
+fn g_39_the_empty_line_after_a_final_newline_is_a_valid_position() {
     let composed = World::new().message(json!({"text": "a\n", "attachments": [
         simple("end", "x", range((1, 0), (1, 0)))]}));
     assert_eq!(values(&composed)[1]["anchor"], "");
@@ -104,7 +104,7 @@ fn a_range_inside_of_a_surrogate_pair_snaps_outward() {
 }
 
 #[test]
-fn simple_attachments_are_shown_as_they_say() {
+fn simple_attachments_use_their_model_representation() {
     assert_eq!(
         only(
             json!({"type": "simple", "label": "l", "displayKind": "symbol", "modelRepresentation": "shown"})
@@ -132,7 +132,7 @@ fn simple_attachments_are_shown_as_they_say() {
 }
 
 #[test]
-fn embedded_resources_are_attachments_and_keep_their_selection() {
+fn embedded_resources_are_attachments_with_their_selection() {
     let selection = json!({"range": range((0, 0), (1, 0))});
     assert_eq!(
         only(
@@ -209,7 +209,7 @@ fn annotations_are_editor_context() {
 }
 
 #[test]
-fn what_nobody_knows_is_kept_whole_with_its_label() {
+fn unknown_attachments_are_stored_whole_with_their_label() {
     for attachment in [
         json!({"type": "chat", "label": "Yesterday", "resource": "ahp-chat:/c", "endTurn": "t1"}),
         json!({"type": "hologram", "label": "Yesterday", "range": {"start": 1}}),
@@ -223,8 +223,8 @@ fn what_nobody_knows_is_kept_whole_with_its_label() {
         );
     }
     for attachment in [json!(5), json!(null), json!([]), json!({})] {
-        let kept = json!({"type": "ahp-attachment", "attachment": attachment});
-        assert_eq!(only(attachment), kept);
+        let expected = json!({"type": "ahp-attachment", "attachment": attachment});
+        assert_eq!(only(attachment), expected);
     }
 }
 
@@ -285,7 +285,7 @@ fn an_anchor_inside_of_a_command_makes_it_prose() {
 }
 
 #[test]
-fn completed_attachments_without_a_range_are_located_by_what_was_inserted() {
+fn completed_attachments_without_a_range_are_located_by_their_inserted_text() {
     let located = |text: &str, attachment: Value| parts(text, json!([attachment]));
     let part = located(
         "/review a.ts low",
@@ -320,7 +320,7 @@ fn completed_attachments_without_a_range_are_located_by_what_was_inserted() {
 }
 
 #[test]
-fn chips_are_checked_against_what_there_is() {
+fn chips_are_checked_against_the_catalogue() {
     let composed = World::new().message(json!({"text": "/nope a", "attachments": [
         chip("/nope", command("/nope"), range((0, 0), (0, 5))),
         chip("s", json!({"type": "mention", "target": {"kind": "skill", "name": "gone"}}), Value::Null),
@@ -345,7 +345,7 @@ fn chips_are_checked_against_what_there_is() {
 }
 
 #[test]
-fn metadata_says_who_and_with_what() {
+fn metadata_holds_origin_and_model() {
     let message = json!({"text": "x", "origin": {"kind": "user"}, "agent": {"uri": "agent:/a"},
         "model": {"id": "p/m", "config": {"n": 1}}, "_meta": {"theirs": {"b": 1, "a": 2}}, "new": []});
     let composed = World::new().message(message.clone());

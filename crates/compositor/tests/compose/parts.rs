@@ -1,4 +1,4 @@
-//! Parts as they are persisted: their names, their order, and what nobody knows of them (C-001 to C-013, C-082 to C-088).
+//! Parts as they are persisted: their names, their order, and unknown ones (C-001 to C-013, C-082 to C-088).
 
 use compositor::ahp::to_ahp;
 use compositor::{ComposeRefusal, Input, Part, View, compose, compose_plain, is_plain, version};
@@ -56,7 +56,7 @@ fn c_002_and_c_003_any_parts_any_number_in_their_order() {
 }
 
 #[test]
-fn c_004_c_005_and_c_083_types_are_spelled_so_and_stay_what_they_are() {
+fn c_004_c_005_and_c_083_type_names_are_stable() {
     let composed = World::new().parts(all_kinds());
     let kinds: Vec<&str> = composed.parts.iter().map(Part::kind).collect();
     let expected = [
@@ -80,7 +80,7 @@ fn c_004_c_005_and_c_083_types_are_spelled_so_and_stay_what_they_are() {
 }
 
 #[test]
-fn c_006_what_nobody_knows_survives_with_the_order_of_its_keys() {
+fn c_006_unknown_fields_survive_with_the_order_of_their_keys() {
     let parts = r#"[{"z":1,"type":"text","a":{"y":[1.50,-0.0,1e400],"b":null},"text":"t","é":"\u0000"},
         {"n":18446744073709551615,"type":"hologram","uri":"x:1"},
         {"type":"file-attachment","x":1,"data":"YQ==","mime":"text/plain","w":2,"name":"n","size":1,"v":3},
@@ -110,7 +110,7 @@ fn c_006_what_nobody_knows_survives_with_the_order_of_its_keys() {
 }
 
 #[test]
-fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
+fn c_007_a_message_without_content_is_refused() {
     let world = World::new();
     let environment = world.environment();
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1});
@@ -136,13 +136,13 @@ fn c_007_a_message_in_which_nobody_said_anything_is_refused() {
             "{input:?}"
         );
     }
-    let said = ComposeRefusal::EmptyMessage.to_string();
-    assert!(said.starts_with("empty_message"), "{said}");
+    let text = ComposeRefusal::EmptyMessage.to_string();
+    assert!(text.starts_with("empty_message"), "{text}");
     assert!(compose(Input::Text(" ".to_owned()), &environment).is_ok());
 }
 
 #[test]
-fn c_010_and_c_011_a_reference_keeps_its_range_and_gets_no_body() {
+fn c_010_and_c_011_a_reference_has_its_range_and_no_body() {
     let world = World::new();
     let parts = json!([
         {"type": "file-ref", "ref": {"kind": "path", "path": "a", "range": {"start": 10, "end": 25}}},
@@ -182,7 +182,7 @@ fn c_037_parts_do_not_depend_on_the_model() {
 }
 
 #[test]
-fn c_082_composing_does_not_touch_what_it_was_not_asked_about() {
+fn c_082_composing_leaves_other_fields_unchanged() {
     let composed = World::new().parts(all_kinds());
     let parts = composed.parts.clone();
     let actions = compositor::host_actions(&composed.parts);
@@ -192,7 +192,7 @@ fn c_082_composing_does_not_touch_what_it_was_not_asked_about() {
 }
 
 #[test]
-fn c_085_every_message_has_a_version_and_a_newer_one_keeps_its_own() {
+fn c_085_every_message_has_a_version_and_newer_ones_are_preserved() {
     let world = World::new();
     assert_eq!(world.typed("x").metadata["schema_version"], 1);
     assert_eq!(
@@ -205,11 +205,11 @@ fn c_085_every_message_has_a_version_and_a_newer_one_keeps_its_own() {
         compose_plain(&object(message)).metadata["schema_version"],
         1
     );
-    for (told, kept) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
-        let metadata = object(json!({"schema_version": told, "queued_at": 5}));
+    for (version, stored) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
+        let metadata = object(json!({"schema_version": version, "queued_at": 5}));
         let parts = vec![json!({"type": "text", "text": "x"})];
         let composed = compose(Input::Parts { parts, metadata }, &world.environment()).unwrap();
-        assert_eq!(composed.metadata["schema_version"], kept);
+        assert_eq!(composed.metadata["schema_version"], stored);
         assert_eq!(composed.metadata["queued_at"], 5);
     }
 }
@@ -223,22 +223,22 @@ fn c_086_and_c_087_unknown_parts_are_additive() {
     let composed = World::new().parts(parts.clone());
     assert_eq!(values(&composed), parts);
     assert!(composed.reaches_model);
-    let told = ["part: one of type 'file-ref' cannot be read (kept unchanged)"];
-    assert_eq!(composed.diagnostics, told);
+    let diagnostics = ["part: one of type 'file-ref' cannot be read (kept unchanged)"];
+    assert_eq!(composed.diagnostics, diagnostics);
     let view = composed.parts[0].view();
     let text = Some("Which one?");
     assert_eq!(view, View::Unknown { kind: "poll", text });
 }
 
 #[test]
-fn c_088_what_the_model_never_sees_is_in_the_record() {
+fn c_088_parts_that_are_not_sent_are_recorded() {
     let composed = World::new().typed("/svg cat @skill:known");
     let kinds: Vec<&str> = composed.parts.iter().map(Part::kind).collect();
     assert_eq!(kinds, ["command", "mention", "text", "mention"]);
 }
 
 #[test]
-fn a_plain_message_is_what_composing_would_make_of_it() {
+fn a_plain_message_equals_its_composed_form() {
     let world = World::new();
     let environment = world.environment();
     for message in [

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bodies::{MP4, PDF, PNG, WAV, attached, by_type, described};
 use crate::vectors::{Memory, parts};
-use crate::{chat, shown};
+use crate::{chat, lower_for};
 
 #[test]
 fn c030_each_class_goes_natively_where_it_is_taken_and_is_described_elsewhere() {
@@ -91,7 +91,7 @@ fn documents_in_the_shapes_of_each_target() {
     let url = format!("data:application/pdf;base64,{data}");
     let source = json!({"type": "base64", "media_type": "application/pdf", "data": data});
     let of = |target| {
-        shown(target, &part, &mut Memory::default())
+        lower_for(target, &part, &mut Memory::default())
             .blocks
             .remove(0)
     };
@@ -111,7 +111,7 @@ fn documents_in_the_shapes_of_each_target() {
 }
 
 #[test]
-fn c030_a_small_text_is_shown_and_a_long_one_described() {
+fn c030_a_small_text_is_sent_and_a_long_one_described() {
     let small = attached("n.md", "text/markdown", "a `b`\n".as_bytes());
     let code = attached("c.json", "application/json", b"{}");
     let long = attached("l.txt", "text/plain", &vec![b'x'; 64 * 1_024 + 1]);
@@ -126,11 +126,11 @@ fn c030_a_small_text_is_shown_and_a_long_one_described() {
 }
 
 #[test]
-fn only_what_is_selected_of_a_text_is_shown() {
+fn only_the_selection_of_a_text_is_sent() {
     let select = |start: u64, end: u64, column: u64| {
         let mut part = attached("a.txt", "text/plain", b"1\n2\n3\n");
         part["selection"] = json!({"range": {"start": {"line": start, "character": 0}, "end": {"line": end, "character": column}}});
-        shown(Target::OpenaiChat, &json!([part]), &mut Memory::default())
+        lower_for(Target::OpenaiChat, &json!([part]), &mut Memory::default())
     };
     assert_eq!(select(1, 1, 1).blocks[0]["text"], "a.txt:2-2\n```\n2\n```");
     assert_eq!(
@@ -153,7 +153,7 @@ fn only_what_is_selected_of_a_text_is_shown() {
 #[test]
 fn c031_bytes_that_a_model_cannot_use_are_described() {
     let psd = json!({"type": "file-attachment", "name": "design.psd", "mime": "image/vnd.adobe.photoshop", "size": 12_000_000});
-    let lowered = shown(Target::Anthropic, &json!([psd]), &mut Memory::default());
+    let lowered = lower_for(Target::Anthropic, &json!([psd]), &mut Memory::default());
     let expected = described("design.psd", "image/vnd.adobe.photoshop", 12_000_000);
     assert_eq!(lowered.blocks[0]["text"], expected);
     assert!(lowered.diagnostics.is_empty(), "nothing was lost");
@@ -172,24 +172,24 @@ fn c031_bytes_that_a_model_cannot_use_are_described() {
 }
 
 #[test]
-fn c032_what_is_described_can_be_reached() {
+fn c032_described_attachments_can_be_read() {
     let mut sources = Memory::default();
     sources
         .staged
         .insert("z.zip".to_owned(), "attachments/z.zip".to_owned());
     let zip = attached("z.zip", "application/zip", b"PK\x03\x04");
-    let lowered = shown(Target::OpenaiChat, &json!([zip]), &mut sources);
+    let lowered = lower_for(Target::OpenaiChat, &json!([zip]), &mut sources);
     let expected = "<file_attachment name=\"z.zip\" mime=\"application/zip\" size=\"4\" path=\"attachments/z.zip\"/>";
     assert_eq!(lowered.blocks[0]["text"], expected);
-    let told = "attachment: 'z.zip': openai_chat does not accept binary (described instead)";
-    assert_eq!(lowered.diagnostics, [told]);
+    let diagnostic = "attachment: 'z.zip': openai_chat does not accept binary (described instead)";
+    assert_eq!(lowered.diagnostics, [diagnostic]);
 }
 
 #[test]
 fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
     let bad = json!({"type": "file-attachment", "name": "a.png", "mime": "image/png", "data": "iVBO Rw0=", "size": 4});
     let gone = json!({"type": "file-attachment", "name": "b.png", "mime": "image/png", "content_id": "sha256:00", "size": 8});
-    let lowered = shown(
+    let lowered = lower_for(
         Target::OpenaiChat,
         &json!([bad, gone]),
         &mut Memory::default(),
@@ -212,9 +212,9 @@ fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
 }
 
 #[test]
-fn c036_a_body_is_what_its_bytes_are() {
+fn c036_the_type_of_a_body_is_decided_by_its_bytes() {
     let jpeg = attached("a.png", "image/png", b"\xff\xd8\xff\xe0");
-    let block = shown(Target::Anthropic, &json!([jpeg]), &mut Memory::default())
+    let block = lower_for(Target::Anthropic, &json!([jpeg]), &mut Memory::default())
         .blocks
         .remove(0);
     assert_eq!(block["source"]["media_type"], "image/jpeg");
@@ -246,7 +246,7 @@ fn c036_a_body_is_what_its_bytes_are() {
 }
 
 #[test]
-fn c037_the_same_part_is_shown_to_each_model_as_it_takes_it() {
+fn c037_the_same_part_is_lowered_for_each_model_as_it_accepts_it() {
     let over = json!({"openai_chat": {"models": {"blind-*": {"image": null}}}});
     let map = CapabilityMap::built_in().with(&over).unwrap();
     let parts = parts(&json!([attached("i.png", "image/png", PNG)]));
@@ -305,7 +305,7 @@ fn c084_without_native_media_there_are_descriptors_joined_into_one_text() {
 fn sounds_have_names_for_two_formats() {
     let of = |mime: &str, body: &[u8]| {
         let part = json!([attached("a", mime, body)]);
-        shown(Target::OpenaiChat, &part, &mut Memory::default())
+        lower_for(Target::OpenaiChat, &part, &mut Memory::default())
             .blocks
             .remove(0)
     };

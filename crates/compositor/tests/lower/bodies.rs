@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use compositor::lower::Target;
 use serde_json::{Value, json};
 
-use crate::shown;
+use crate::lower_for;
 use crate::vectors::Memory;
 
 pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -31,9 +31,9 @@ pub fn described(name: &str, mime: &str, size: usize) -> String {
     format!("<file_attachment name=\"{name}\" mime=\"{mime}\" size=\"{size}\"/>")
 }
 
-/// The types of the blocks that a target is shown, descriptors as they are.
+/// The types of the blocks for a target, descriptors as they are.
 pub fn by_type(target: Target, part: &Value) -> String {
-    let block = shown(target, &json!([part]), &mut Memory::default())
+    let block = lower_for(target, &json!([part]), &mut Memory::default())
         .blocks
         .remove(0);
     let text = block["text"].as_str().map(str::to_owned);

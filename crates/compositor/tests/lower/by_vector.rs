@@ -1,4 +1,4 @@
-//! What every vector says that targets are shown.
+//! What is sent to targets for every vector.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::vectors::{self, Memory, parts};
 
 #[test]
-fn every_vector_is_lowered_as_it_says() {
+fn every_vector_is_lowered_as_expected() {
     let mut checked = 0;
     for vector in vectors::vectors() {
         let id = vector["id"].as_str().unwrap();
@@ -37,8 +37,8 @@ fn every_vector_is_lowered_as_it_says() {
 }
 
 #[test]
-fn the_diagnostics_of_a_vector_are_told() {
-    // Those of other stages are told there.
+fn every_vector_has_its_diagnostics() {
+    // Diagnostics of other stages are checked there.
     let ours = ["V56"];
     for vector in vectors::vectors() {
         let id = vector["id"].as_str().unwrap();

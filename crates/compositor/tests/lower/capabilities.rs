@@ -68,8 +68,8 @@ fn a_pattern_means_whole_ids() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_refused_with_the_place() {
-    for (over, said) in [
+fn an_invalid_file_is_refused_with_the_position() {
+    for (over, entry) in [
         (json!([]), "capabilities: the file: is not an object"),
         (
             json!({"mistral": {}}),
@@ -109,14 +109,15 @@ fn a_file_that_cannot_be_read_is_refused_with_the_place() {
         ),
     ] {
         let why = with(&over).unwrap_err();
-        assert!(why.contains(said), "{why}");
+        assert!(why.contains(entry), "{why}");
     }
 }
 
 #[test]
-fn an_agent_says_what_its_prompts_may_hold() {
-    let of =
-        |said: Value| Capabilities::built_in(Target::Acp).of_prompts(said.as_object().unwrap());
+fn an_agents_prompt_capabilities_are_respected() {
+    let of = |entry: Value| {
+        Capabilities::built_in(Target::Acp).with_prompt_capabilities(entry.as_object().unwrap())
+    };
     let baseline = of(json!({}));
     assert!(baseline.image.is_none() && baseline.audio.is_none() && baseline.binary.is_none());
     assert!(!baseline.embedded_text);

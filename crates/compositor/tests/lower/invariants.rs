@@ -136,7 +136,7 @@ fn any_part() -> impl Strategy<Value = Part> {
     })
 }
 
-/// Parts that can be read, each with its number in what is shown of it.
+/// Parts that can be read, each with its number in the lowered text.
 fn numbered_part() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!({"type": "text"})),
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn c002_c003_any_parts_in_any_number_keep_their_order(parts in prop::collection::vec(numbered_part(), 1..20)) {
+    fn c002_c003_parts_are_lowered_in_order(parts in prop::collection::vec(numbered_part(), 1..20)) {
         let mut expected = Vec::new();
         let mut numbered = Vec::new();
         for (at, mut part) in parts.into_iter().enumerate() {
@@ -199,8 +199,8 @@ proptest! {
         for target in Target::ALL {
             let capabilities = Capabilities::built_in(target);
             let lowered = lower(&numbered, &BTreeMap::new(), target, &capabilities, &mut Memory::default());
-            let shown = texts_of(&lowered);
-            let marked: Vec<&String> = shown.iter().filter(|text| text.contains('[')).collect();
+            let texts = texts_of(&lowered);
+            let marked: Vec<&String> = texts.iter().filter(|text| text.contains('[')).collect();
             prop_assert_eq!(marked.len(), expected.len());
             for (text, mark) in marked.iter().zip(&expected) {
                 prop_assert!(text.contains(mark.as_str()), "{} is not in {}", mark, text);
@@ -229,16 +229,16 @@ proptest! {
         let parts = [Part::from_value(part).unwrap()];
         let capabilities = Capabilities::built_in(Target::OpenaiChat);
         let lowered = lower(&parts, &BTreeMap::new(), Target::OpenaiChat, &capabilities, &mut sources);
-        let shown = lowered.blocks[0]["text"].as_str().unwrap();
-        let fence = shown.lines().nth(1).unwrap();
+        let block = lowered.blocks[0]["text"].as_str().unwrap();
+        let fence = block.lines().nth(1).unwrap();
         prop_assert!(fence.len() >= 3 && fence.bytes().all(|byte| byte == b'`'));
         prop_assert!(!text.contains(fence), "the fence is longer than any run inside");
-        let inside = &shown[2 + fence.len() + 1..shown.len() - fence.len()];
+        let inside = &block[2 + fence.len() + 1..block.len() - fence.len()];
         prop_assert!(inside == text || inside.strip_suffix('\n') == Some(text.as_str()));
     }
 
     #[test]
-    fn a_slice_is_what_lies_between_its_lines(text in "[ab\r\né]{0,40}", start in 1_u64..8, length in 0_u64..8, piece in 1_usize..5) {
+    fn a_slice_holds_the_lines_of_its_range(text in "[ab\r\né]{0,40}", start in 1_u64..8, length in 0_u64..8, piece in 1_usize..5) {
         use compositor::resolve::{FileRead, Scanned, Sources};
         // A source that hands out small pieces, against one that hands out all at once.
         struct Pieces(Memory, usize);
@@ -271,8 +271,8 @@ proptest! {
         prop_assert_eq!(&at_once, &compositor::resolve::resolve(&part, &mut pieces, &limits));
 
         let lines = lines_of(&text);
-        let wanted = lines.iter().skip(start as usize - 1).take(length as usize + 1);
-        let expected: String = wanted.copied().collect();
+        let expected = lines.iter().skip(start as usize - 1).take(length as usize + 1);
+        let expected: String = expected.copied().collect();
         match at_once {
             Some(compositor::resolve::Resolved::Text { text, .. }) => prop_assert_eq!(text, expected),
             _ => prop_assert!(start as usize > lines.len()),

@@ -11,7 +11,7 @@ use compositor::resolve::{Animation, InlineLimits};
 use serde_json::{Value, json};
 
 use crate::bodies::{PNG, WAV, attached, by_type, described, png};
-use crate::shown;
+use crate::lower_for;
 use crate::vectors::{Memory, parts};
 
 #[test]
@@ -21,7 +21,7 @@ fn a_picture_that_is_too_large_is_scaled_if_it_can_be() {
         fits: Some(("image/png".to_owned(), png(8_000, 9))),
         ..Memory::default()
     };
-    let lowered = shown(Target::Anthropic, &json!([wide]), &mut sources);
+    let lowered = lower_for(Target::Anthropic, &json!([wide]), &mut sources);
     assert_eq!(
         lowered.blocks[0]["source"]["data"],
         STANDARD.encode(png(8_000, 9))
@@ -38,7 +38,7 @@ fn a_picture_that_is_too_large_is_scaled_if_it_can_be() {
     // What comes back is not believed: still too wide, or of a type that is not taken.
     for bad in [("image/png", png(8_001, 9)), ("image/bmp", png(1, 1))] {
         sources.fits = Some((bad.0.to_owned(), bad.1));
-        let lowered = shown(Target::Anthropic, &json!([wide]), &mut sources);
+        let lowered = lower_for(Target::Anthropic, &json!([wide]), &mut sources);
         let text = lowered.blocks[0]["text"].as_str().unwrap();
         assert!(text.contains("omitted=\"too_large\""), "{text}");
     }
@@ -49,7 +49,7 @@ fn where_there_are_many_pictures_each_must_be_smaller() {
     let many = |count: usize| {
         let mut sources = Memory::default();
         let all = vec![attached("i.png", "image/png", &png(3_000, 10)); count];
-        let lowered = shown(Target::Anthropic, &json!(all), &mut sources);
+        let lowered = lower_for(Target::Anthropic, &json!(all), &mut sources);
         let natives = lowered
             .blocks
             .iter()
@@ -73,12 +73,12 @@ fn a_gif_is_transcoded_where_none_is_taken_and_stilled_where_none_may_move() {
         fits: Some(("image/png".to_owned(), PNG.to_vec())),
         ..Memory::default()
     };
-    let block = shown(Target::Gemini, &json!([gif]), &mut sources)
+    let block = lower_for(Target::Gemini, &json!([gif]), &mut sources)
         .blocks
         .remove(0);
     assert_eq!(block["inlineData"]["mimeType"], "image/png");
     assert_eq!(sources.fit_asked[0].mimes[0], "image/png");
-    let lowered = shown(Target::Gemini, &json!([gif]), &mut Memory::default());
+    let lowered = lower_for(Target::Gemini, &json!([gif]), &mut Memory::default());
     assert_eq!(
         lowered.blocks[0]["text"],
         described("g.gif", "image/gif", 6)
@@ -95,7 +95,7 @@ fn a_gif_is_transcoded_where_none_is_taken_and_stilled_where_none_may_move() {
     assert_eq!(by_type(Target::OpenaiChat, &still), "image_url");
     moving.extend(frame);
     let moving = attached("m.gif", "image/gif", &moving);
-    let block = shown(Target::OpenaiChat, &json!([moving]), &mut sources)
+    let block = lower_for(Target::OpenaiChat, &json!([moving]), &mut sources)
         .blocks
         .remove(0);
     assert!(
@@ -112,7 +112,7 @@ fn a_gif_is_transcoded_where_none_is_taken_and_stilled_where_none_may_move() {
 }
 
 #[test]
-fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
+fn limits_on_pictures_and_bytes_apply_to_the_whole_request() {
     let capabilities = Capabilities::built_in(Target::Anthropic);
     let mut budget = RequestBudget::new(&capabilities);
     budget.images_left = Some(3);
@@ -120,11 +120,11 @@ fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
         attached("a.png", "image/png", PNG),
         attached("b.png", "image/png", PNG)
     ]));
-    let native = |room: &mut RequestBudget| {
+    let native = |budget: &mut RequestBudget| {
         let target = Target::Anthropic;
         let mut sources = Memory::default();
         let lowered = lower_into(
-            room,
+            budget,
             &two,
             &BTreeMap::new(),
             target,
@@ -140,8 +140,8 @@ fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
     assert_eq!(native(&mut budget).0, 2);
     let (count, lowered) = native(&mut budget);
     assert_eq!(count, 1);
-    let told = "attachment: 'b.png': anthropic accepts no more images (described instead)";
-    assert_eq!(lowered.diagnostics, [told]);
+    let diagnostic = "attachment: 'b.png': anthropic accepts no more images (described instead)";
+    assert_eq!(lowered.diagnostics, [diagnostic]);
 
     budget.images_left = None;
     budget.bytes_left = Some(20);
@@ -156,7 +156,7 @@ fn a_request_has_room_for_so_many_pictures_and_bytes_in_all_its_messages() {
 }
 
 #[test]
-fn of_a_whole_request_the_newest_message_has_its_room_first() {
+fn the_newest_message_draws_on_the_budget_first() {
     let over = json!({"anthropic": {"default": {"image": {"count": 3, "crowded": {"above": 3, "side_px": 50}}}}});
     let map = CapabilityMap::built_in().with(&over).unwrap();
     let capabilities = map.of(Target::Anthropic, None);
@@ -198,7 +198,7 @@ fn of_a_whole_request_the_newest_message_has_its_room_first() {
 }
 
 #[test]
-fn texts_that_have_no_room_left_are_described_but_not_what_the_user_said() {
+fn texts_beyond_the_budget_are_described_except_user_text() {
     let capabilities = Capabilities::built_in(Target::OpenaiChat);
     let mut budget = RequestBudget::new(&capabilities);
     budget.bytes_left = Some(10);
@@ -234,9 +234,9 @@ fn texts_that_have_no_room_left_are_described_but_not_what_the_user_said() {
 }
 
 #[test]
-fn the_user_is_told_little_whatever_was_sent() {
+fn diagnostics_are_short_whatever_was_sent() {
     let bad = json!({"type": "file-attachment", "name": "n".repeat(10_000), "mime": "image/png", "data": "?"});
-    let lowered = shown(
+    let lowered = lower_for(
         Target::Anthropic,
         &json!(vec![bad; 500]),
         &mut Memory::default(),
@@ -252,7 +252,7 @@ fn the_user_is_told_little_whatever_was_sent() {
 }
 
 #[test]
-fn what_a_provider_refused_is_described_the_next_time() {
+fn rejected_media_are_described_in_the_next_request() {
     let capabilities = Capabilities::built_in(Target::Gemini);
     let mut budget = RequestBudget::new(&capabilities);
     let parts = parts(&json!([
@@ -291,7 +291,7 @@ fn what_a_provider_refused_is_described_the_next_time() {
 }
 
 #[test]
-fn a_stored_body_that_has_no_room_is_not_read() {
+fn a_stored_body_beyond_the_budget_is_not_read() {
     let stored = |mime: &str| json!([{"type": "file-attachment", "name": "n", "mime": mime, "content_id": "sha256:00", "size": 90_000_000}]);
     for (target, mime, omitted, why) in [
         (
@@ -325,7 +325,7 @@ fn a_stored_body_that_has_no_room_is_not_read() {
             "openai_chat does not accept binary",
         ),
     ] {
-        let lowered = shown(target, &stored(mime), &mut Memory::default());
+        let lowered = lower_for(target, &stored(mime), &mut Memory::default());
         let text = compositor::lower::text_of(&lowered);
         assert_eq!(text.contains("omitted=\"too_large\""), omitted, "{text}");
         assert_eq!(

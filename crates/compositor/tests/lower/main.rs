@@ -1,4 +1,4 @@
-//! What targets are shown of persisted parts: every rule of docs/rules/compositor.md on it, by its number.
+//! What is sent to targets of persisted parts: every rule of docs/rules/compositor.md on it, by its number.
 
 #[path = "../vectors/mod.rs"]
 mod vectors;
@@ -21,15 +21,15 @@ use serde_json::Value;
 use vectors::Memory;
 
 /// What the built-in capability map lets a target get of parts.
-fn shown(target: Target, parts: &Value, sources: &mut Memory) -> Lowered {
+fn lower_for(target: Target, parts: &Value, sources: &mut Memory) -> Lowered {
     let parts: Vec<Part> = vectors::parts(parts);
     let capabilities = Capabilities::built_in(target);
     lower(&parts, &BTreeMap::new(), target, &capabilities, sources)
 }
 
-/// The texts that Chat Completions is shown, other blocks by their type.
+/// The texts sent to Chat Completions, other blocks by their type.
 fn chat(parts: &Value, sources: &mut Memory) -> Vec<String> {
-    let blocks = shown(Target::OpenaiChat, parts, sources).blocks;
+    let blocks = lower_for(Target::OpenaiChat, parts, sources).blocks;
     let text = |block: Value| match &block["text"] {
         Value::String(text) => text.clone(),
         _ => format!("({})", block["type"].as_str().unwrap()),

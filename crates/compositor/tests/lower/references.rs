@@ -8,7 +8,7 @@ use compositor::resolve::{InlineLimits, Resolved, WhyOmitted, resolve, resolve_a
 use serde_json::{Value, json};
 
 use crate::vectors::{Lies, Memory, parts};
-use crate::{chat, shown};
+use crate::{chat, lower_for};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
@@ -20,7 +20,7 @@ fn path_ref(path: &str, range: Option<Value>) -> Value {
     part
 }
 
-/// What Chat Completions is shown of one file.
+/// What is sent to Chat Completions of one file.
 fn of_file(content: &[u8], range: Value) -> String {
     let mut sources = Memory::default().with_file("a", content);
     let range = Some(range).filter(|range| !range.is_null());
@@ -90,10 +90,10 @@ fn c014_three_ways_to_end_a_line_and_the_last_one_begins_none() {
 }
 
 #[test]
-fn c015_an_end_past_the_file_is_clamped_and_told() {
+fn c015_an_end_past_the_file_is_clamped_and_reported() {
     let mut sources = Memory::default().with_file("a", "x\ny\n");
     let part = json!([path_ref("a", Some(lines(2, 99)))]);
-    let lowered = shown(Target::OpenaiChat, &part, &mut sources);
+    let lowered = lower_for(Target::OpenaiChat, &part, &mut sources);
     assert_eq!(lowered.blocks[0]["text"], "a:2-2\n```\ny\n```");
     assert_eq!(
         lowered.diagnostics,
@@ -142,10 +142,10 @@ fn c016_a_whole_file_has_no_range_in_its_name_and_no_at_sign() {
 }
 
 #[test]
-fn c016_a_range_of_a_picture_is_ignored_and_told() {
+fn c016_a_range_of_a_picture_is_ignored_and_reported() {
     let mut sources = Memory::default().with_file("a", PNG);
     let part = json!([path_ref("a", Some(lines(1, 2)))]);
-    let lowered = shown(Target::Anthropic, &part, &mut sources);
+    let lowered = lower_for(Target::Anthropic, &part, &mut sources);
     assert_eq!(lowered.blocks[0]["type"], "image");
     assert_eq!(
         lowered.diagnostics,
@@ -173,7 +173,7 @@ fn c017_whole_files_up_to_64_kib_and_ranges_up_to_200_kb() {
 }
 
 #[test]
-fn c018_text_is_told_by_its_bytes() {
+fn c018_text_is_recognised_by_its_bytes() {
     assert_eq!(of_file(b"\xef\xbb\xbfx", Value::Null), "a\n```\nx\n```");
     assert_eq!(
         of_file(b"\xef\xbb\xbfx\ny", lines(1, 1)),
@@ -212,7 +212,7 @@ fn c018_a_picture_is_known_whatever_it_is_called() {
 }
 
 #[test]
-fn c019_what_cannot_be_reached_is_told_and_the_part_stays() {
+fn c019_an_unreachable_file_is_reported_and_its_part_stays() {
     let mut sources = Memory::default();
     sources
         .files
@@ -231,13 +231,13 @@ fn c019_what_cannot_be_reached_is_told_and_the_part_stays() {
             [expected]
         );
     }
-    let told = shown(
+    let diagnostics = lower_for(
         Target::Gemini,
         &json!([path_ref("gone", None)]),
         &mut sources,
     )
     .diagnostics;
-    assert_eq!(told, ["file: 'gone': not_found"]);
+    assert_eq!(diagnostics, ["file: 'gone': not_found"]);
 }
 
 #[test]
@@ -265,21 +265,24 @@ fn c020_urls_are_not_fetched_and_content_ids_are_looked_up() {
 }
 
 #[test]
-fn c021_what_was_frozen_is_sent_again_whatever_the_file_holds_by_now() {
+fn c021_a_frozen_reference_is_sent_again_whatever_the_file_holds() {
     let part = Part::from_value(path_ref("a", Some(lines(1, 1)))).unwrap();
     let mut sources = Memory::default().with_file("a", "first\n");
     let limits = InlineLimits::default();
     let resolved = resolve(&part, &mut sources, &limits).unwrap();
-    let kept = resolved.to_stored();
-    let about = Value::Object(kept.about.clone()).to_string();
-    assert!(!about.contains("first"), "the body is kept apart: {about}");
+    let stored = resolved.to_stored();
+    let about = Value::Object(stored.about.clone()).to_string();
+    assert!(
+        !about.contains("first"),
+        "the body is stored separately: {about}"
+    );
     assert_eq!(
-        Resolved::from_stored(kept.clone()).as_ref(),
+        Resolved::from_stored(stored.clone()).as_ref(),
         Some(&resolved)
     );
 
     let mut sources = Memory::default().with_file("a", "second\n");
-    let stored = BTreeMap::from([(0, Resolved::from_stored(kept).unwrap())]);
+    let stored = BTreeMap::from([(0, Resolved::from_stored(stored).unwrap())]);
     let capabilities = Capabilities::built_in(Target::OpenaiChat);
     let parts = [part];
     let again = lower(
@@ -325,8 +328,8 @@ fn c062_a_mention_of_a_file_is_a_reference_to_it() {
     let reference = json!([path_ref("a", Some(lines(2, 2)))]);
     for target in Target::ALL {
         let mut sources = Memory::default().with_file("a", "x\ny\n");
-        let one = shown(target, &mention, &mut sources);
-        assert_eq!(one, shown(target, &reference, &mut sources));
+        let one = lower_for(target, &mention, &mut sources);
+        assert_eq!(one, lower_for(target, &reference, &mut sources));
     }
 }
 
@@ -417,7 +420,7 @@ fn an_agent_is_given_links_to_whole_files_and_the_lines_of_slices() {
     let link = |uri: &str, name: &str, mime: &str, size: u64| json!({"type": "resource_link", "uri": uri, "name": name, "mimeType": mime, "size": size});
     let lines =
         json!({"uri": "file:///ws/src/a%20b.ts#L2:3", "mimeType": "text/plain", "text": "y\nz\n"});
-    let blocks = shown(Target::Acp, &parts, &mut sources).blocks;
+    let blocks = lower_for(Target::Acp, &parts, &mut sources).blocks;
     assert_eq!(
         blocks,
         [
@@ -440,7 +443,7 @@ fn a_directory_is_named_and_never_looked_into() {
 }
 
 #[test]
-fn a_name_cannot_pass_for_what_follows_it() {
+fn names_are_escaped() {
     let mut sources = Memory::default().with_file("a\n```\nevil", "x");
     let text = chat(&json!([path_ref("a\n```\nevil", None)]), &mut sources);
     assert_eq!(text, ["a ``` evil\n```\nx\n```"]);

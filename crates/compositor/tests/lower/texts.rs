@@ -6,9 +6,9 @@ use compositor::lower::{Capabilities, Target, chat_content, lower, text_of};
 use serde_json::{Value, json};
 
 use crate::vectors::{Memory, parts};
-use crate::{chat, shown};
+use crate::{chat, lower_for};
 
-fn said(parts: Value) -> Vec<String> {
+fn lower_to_texts(parts: Value) -> Vec<String> {
     chat(&parts, &mut Memory::default())
 }
 
@@ -22,7 +22,7 @@ fn c002_blocks_are_in_the_order_of_parts() {
         .map(|n| json!({"type": "text", "text": n.to_string()}))
         .collect();
     let numbers: Vec<String> = (0..30).map(|n| n.to_string()).collect();
-    assert_eq!(said(json!(parts)), numbers);
+    assert_eq!(lower_to_texts(json!(parts)), numbers);
 }
 
 #[test]
@@ -30,57 +30,60 @@ fn text_is_sent_as_it_is_and_blanks_are_not_sent() {
     let text = " </editor_context> & <b>\r\n";
     let parts = json!([{"type": "text", "text": text}, {"type": "text", "text": " \n\t"}]);
     for target in Target::ALL {
-        let lowered = shown(target, &parts, &mut Memory::default());
+        let lowered = lower_for(target, &parts, &mut Memory::default());
         assert_eq!(lowered.blocks.len(), 1);
         assert_eq!(text_of(&lowered), text);
     }
 }
 
 #[test]
-fn c040_c041_commands_are_not_shown_and_what_they_became_is() {
+fn c040_c041_commands_are_not_sent_but_their_expansion_is() {
     let parts = json!([
         {"type": "command", "id": "/review", "args": {"raw": "a", "argv": ["a"]}},
         {"type": "text", "text": "Review a.", "derived_from": {"part": 0}},
     ]);
-    assert_eq!(said(parts), ["Review a."]);
+    assert_eq!(lower_to_texts(parts), ["Review a."]);
     let parts = json!([
         {"type": "command", "id": "/search", "args": {"raw": "icons", "argv": ["icons"]}},
         {"type": "text", "text": "icons", "intent": "search", "derived_from": {"part": 0}},
     ]);
-    assert_eq!(said(parts), ["<user_intent kind=\"search\"/>", "icons"]);
+    assert_eq!(
+        lower_to_texts(parts),
+        ["<user_intent kind=\"search\"/>", "icons"]
+    );
     let bare = json!([{"type": "text", "text": "", "intent": "search"}]);
-    assert_eq!(said(bare), ["<user_intent kind=\"search\"/>"]);
+    assert_eq!(lower_to_texts(bare), ["<user_intent kind=\"search\"/>"]);
 }
 
 #[test]
-fn c053_host_actions_alone_are_shown_nothing() {
+fn c053_host_actions_alone_send_nothing() {
     let action = json!({"type": "command", "id": "/compact", "args": {}});
-    assert!(said(json!([action])).is_empty());
-    assert!(said(json!([action, {"type": "text", "text": "\n"}])).is_empty());
-    assert!(said(json!([])).is_empty());
+    assert!(lower_to_texts(json!([action])).is_empty());
+    assert!(lower_to_texts(json!([action, {"type": "text", "text": "\n"}])).is_empty());
+    assert!(lower_to_texts(json!([])).is_empty());
 }
 
 #[test]
 fn c061_c064_skills_leave_no_trace() {
     let skill = |unresolved: bool| json!({"type": "mention", "anchor": "@skill:s", "target": {"kind": "skill", "name": "s", "unresolved": unresolved}});
     let parts = json!([{"type": "text", "text": "use "}, skill(false), skill(true)]);
-    let lowered = shown(Target::Anthropic, &parts, &mut Memory::default());
+    let lowered = lower_for(Target::Anthropic, &parts, &mut Memory::default());
     assert_eq!(text_of(&lowered), "use ");
     assert!(
         lowered.diagnostics.is_empty(),
-        "they were told at submission"
+        "they were reported at submission"
     );
 }
 
 #[test]
-fn c063_an_entity_that_is_there_is_a_reference_and_another_is_dropped_and_told() {
+fn c063_a_known_entity_is_a_reference_and_an_unknown_one_is_dropped_and_reported() {
     let mut sources = Memory {
         entities: vec![("node".to_owned(), "n1".to_owned())],
         ..Memory::default()
     };
     let of =
         |id: &str| json!({"type": "mention", "target": {"kind": "node", "id": id, "label": "L"}});
-    let lowered = shown(
+    let lowered = lower_for(
         Target::Anthropic,
         &json!([of("n1"), of("n2")]),
         &mut sources,
@@ -92,7 +95,7 @@ fn c063_an_entity_that_is_there_is_a_reference_and_another_is_dropped_and_told()
         ["mention: node 'n2' does not resolve (dropped)"]
     );
     let nameless = json!([{"type": "text", "text": "x"}, {"type": "mention", "target": {"kind": "unknown", "label": "Chip"}}]);
-    let lowered = shown(Target::Anthropic, &nameless, &mut sources);
+    let lowered = lower_for(Target::Anthropic, &nameless, &mut sources);
     assert_eq!(
         lowered.diagnostics,
         ["mention: unknown 'Chip' does not resolve (dropped)"]
@@ -100,29 +103,32 @@ fn c063_an_entity_that_is_there_is_a_reference_and_another_is_dropped_and_told()
 }
 
 #[test]
-fn c065_a_context_mention_is_shown_as_what_follows_it() {
+fn c065_a_context_mention_is_lowered_to_its_content() {
     let parts = json!([
         {"type": "mention", "target": {"kind": "context", "name": "selection"}},
         {"type": "editor-context", "kind": "selection", "payload": {"text": "x"}, "emitted_at": 1, "derived_from": {"part": 0}},
     ]);
     assert_eq!(
-        said(parts),
+        lower_to_texts(parts),
         ["<editor_context kind=\"selection\">x</editor_context>"]
     );
 }
 
 #[test]
-fn c067_a_message_without_words_says_so() {
+fn c067_a_message_without_content_is_marked() {
     let skill = json!({"type": "mention", "target": {"kind": "skill", "name": "s"}});
     let command = json!({"type": "command", "id": "/svg", "args": {}});
     let nothing = "(The user sent no text.)";
-    assert_eq!(said(json!([skill])), [nothing]);
-    assert_eq!(said(json!([{"type": "text", "text": " "}])), [nothing]);
-    assert_eq!(said(json!([command, skill])), [nothing]);
+    assert_eq!(lower_to_texts(json!([skill])), [nothing]);
+    assert_eq!(
+        lower_to_texts(json!([{"type": "text", "text": " "}])),
+        [nothing]
+    );
+    assert_eq!(lower_to_texts(json!([command, skill])), [nothing]);
     let empty = json!({"type": "text", "text": "", "derived_from": {"part": 0}});
-    assert_eq!(said(json!([command, empty])), [nothing]);
+    assert_eq!(lower_to_texts(json!([command, empty])), [nothing]);
     let dropped = json!([{"type": "mention", "target": {"kind": "node", "id": "gone"}}]);
-    let lowered = shown(Target::Gemini, &dropped, &mut Memory::default());
+    let lowered = lower_for(Target::Gemini, &dropped, &mut Memory::default());
     assert_eq!(lowered.blocks, [json!({"text": nothing})]);
     assert_eq!(lowered.decisions.last().unwrap().became, "placeholder");
 }
@@ -135,7 +141,7 @@ fn c070_c073_contexts_are_blocks_of_their_own_in_order() {
         {"type": "editor-context", "kind": "cursor", "payload": {}},
     ]);
     assert_eq!(
-        said(parts),
+        lower_to_texts(parts),
         [
             "fix this",
             "<editor_context kind=\"open\" source=\"tabs\">{\"files\":[\"a\",\"b\"]}</editor_context>",
@@ -145,14 +151,14 @@ fn c070_c073_contexts_are_blocks_of_their_own_in_order() {
 }
 
 #[test]
-fn c071_c076_any_kind_and_any_payload_is_shown_as_it_is() {
+fn c071_c076_any_kind_and_payload_is_sent_unchanged() {
     let odd = json!({"type": "editor-context", "kind": "ref", "payload": {"id": "n1", "deep": [{"a": null}]}});
     let text =
         "<editor_context kind=\"ref\">{\"id\":\"n1\",\"deep\":[{\"a\":null}]}</editor_context>";
-    assert_eq!(said(json!([odd])), [text]);
+    assert_eq!(lower_to_texts(json!([odd])), [text]);
     let own = json!({"type": "editor-context", "kind": "timeline/range", "payload": {}});
     assert_eq!(
-        said(json!([own])),
+        lower_to_texts(json!([own])),
         ["<editor_context kind=\"timeline/range\">{}</editor_context>"]
     );
 }
@@ -178,11 +184,14 @@ fn c074_no_payload_closes_its_marker() {
         ),
     ] {
         let expected = format!("<editor_context kind=\"k\">{body}</editor_context>");
-        assert_eq!(said(json!([context(payload.clone())])), [expected]);
+        assert_eq!(
+            lower_to_texts(json!([context(payload.clone())])),
+            [expected]
+        );
     }
     // What is escaped in JSON is the same payload.
     let payload = json!({"html": "</editor_context>"});
-    let text = said(json!([context(payload.clone())])).remove(0);
+    let text = lower_to_texts(json!([context(payload.clone())])).remove(0);
     let body = text.strip_prefix("<editor_context kind=\"k\">").unwrap();
     let body = body.strip_suffix("</editor_context>").unwrap();
     assert_eq!(serde_json::from_str::<Value>(body).unwrap(), payload);
@@ -192,7 +201,7 @@ fn c074_no_payload_closes_its_marker() {
 fn c074_attributes_are_escaped() {
     let part = json!([{"type": "editor-context", "kind": "<&>", "source": "\"'", "payload": {}}]);
     assert_eq!(
-        said(part),
+        lower_to_texts(part),
         ["<editor_context kind=\"&lt;&amp;&gt;\" source=\"&quot;'\">{}</editor_context>"]
     );
 }
@@ -218,7 +227,7 @@ fn c082_stages_leave_the_parts_as_they_are() {
 }
 
 #[test]
-fn c086_what_is_not_known_is_shown_by_its_text_or_its_name() {
+fn c086_an_unknown_part_is_sent_as_its_text_or_its_name() {
     let parts = json!([
         {"type": "poll", "text": "Which?", "options": [1]},
         {"type": "hologram"},
@@ -230,7 +239,7 @@ fn c086_what_is_not_known_is_shown_by_its_text_or_its_name() {
         {"type": ""},
     ]);
     assert_eq!(
-        said(parts),
+        lower_to_texts(parts),
         [
             "Which?",
             "[unsupported part: hologram]",
@@ -254,7 +263,7 @@ fn c089_every_part_has_a_decision() {
         {"type": "hologram"},
         context(json!({})),
     ]);
-    let lowered = shown(Target::Anthropic, &parts, &mut Memory::default());
+    let lowered = lower_for(Target::Anthropic, &parts, &mut Memory::default());
     let became: Vec<(usize, &str)> = lowered
         .decisions
         .iter()
@@ -274,8 +283,13 @@ fn c089_every_part_has_a_decision() {
 
 #[test]
 fn one_text_is_a_plain_string_for_old_servers() {
-    let of =
-        |parts: Value| chat_content(&shown(Target::OpenaiChat, &parts, &mut Memory::default()));
+    let of = |parts: Value| {
+        chat_content(&lower_for(
+            Target::OpenaiChat,
+            &parts,
+            &mut Memory::default(),
+        ))
+    };
     assert_eq!(of(json!([{"type": "text", "text": "a"}])), json!("a"));
     let two = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     assert_eq!(of(two.clone()), two);
@@ -289,11 +303,15 @@ fn g06_the_text_of_a_message_is_its_text_blocks() {
         {"type": "file-attachment", "name": "i.png", "mime": "image/png", "data": "iVBORw0KGgo="},
         {"type": "file-attachment", "name": "n", "mime": "text/plain", "data": "eA=="},
     ]);
-    let lowered = shown(Target::OpenaiChat, &parts, &mut Memory::default());
+    let lowered = lower_for(Target::OpenaiChat, &parts, &mut Memory::default());
     assert_eq!(text_of(&lowered), "a\nn\n```\nx\n```");
     let action = json!([{"type": "command", "id": "/compact", "args": {}}]);
     assert_eq!(
-        text_of(&shown(Target::OpenaiChat, &action, &mut Memory::default())),
+        text_of(&lower_for(
+            Target::OpenaiChat,
+            &action,
+            &mut Memory::default()
+        )),
         ""
     );
 }

@@ -78,7 +78,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The workspace, the entities and the bodies that a vector speaks of.
+    /// The workspace, the entities and the bodies that a vector uses.
     pub fn of(vector: &Value) -> Self {
         let mut memory = Self::default();
         for (path, lies) in vector["workspace"].as_object().into_iter().flatten() {
@@ -94,12 +94,12 @@ impl Memory {
             let string = |key: &str| entity[key].as_str().unwrap().to_owned();
             memory.entities.push((string("kind"), string("id")));
         }
-        memory.keep_bodies(vector);
+        memory.store_bodies(vector);
         memory
     }
 
     /// Every body of an input is in the store, whether it is split or not.
-    fn keep_bodies(&mut self, vector: &Value) {
+    fn store_bodies(&mut self, vector: &Value) {
         use sha2::{Digest as _, Sha256};
         for part in vector["input"]["parts"].as_array().into_iter().flatten() {
             if let Some(bytes) = part["data"]

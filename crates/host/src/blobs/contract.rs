@@ -11,7 +11,7 @@ macro_rules! contract {
             $(
                 #[test]
                 fn $promise() {
-                    super::$promise(&mut super::Shelf::$store());
+                    super::$promise(&mut super::Fixture::$store());
                 }
             )*
         }
@@ -21,23 +21,23 @@ macro_rules! contract {
 contract! {
     memory, files;
     {
-        what_was_put_is_read_back_and_survives, a_body_lies_there_once,
-        what_was_never_put_is_missing, no_more_is_read_than_was_asked_for, damage_is_told,
-        a_body_ages_from_when_it_was_last_put, what_was_put_again_is_not_removed,
-        what_is_removed_is_gone_and_can_be_put_again, buckets_divide_all_bodies,
+        a_stored_body_is_read_back_after_reopening, a_body_lies_there_once,
+        a_body_that_was_never_stored_is_missing, no_more_is_read_than_was_asked_for, damage_is_reported,
+        a_body_ages_from_when_it_was_last_put, a_body_stored_again_is_not_removed,
+        a_removed_body_is_gone_and_can_be_stored_again, buckets_divide_all_bodies,
         one_body_can_be_put_by_many_at_once
     }
 }
 
 /// A store under test.
-struct Shelf {
+struct Fixture {
     store: Box<dyn Blobs>,
     /// Opens the same contents again.
     open: Box<dyn FnMut() -> Box<dyn Blobs>>,
     damage: Box<dyn Fn(&wire::Digest)>,
 }
 
-impl Shelf {
+impl Fixture {
     fn memory() -> Self {
         let memory = MemoryBlobs::new();
         let damaged = memory.clone();
@@ -98,92 +98,92 @@ fn at(ms: i64) -> Timestamp {
     Timestamp(1_790_000_000_000 + ms)
 }
 
-fn what_was_put_is_read_back_and_survives(shelf: &mut Shelf) {
+fn a_stored_body_is_read_back_after_reopening(fixture: &mut Fixture) {
     let long = "long ".repeat(100_000);
     let bodies = ["", "short", long.as_str()];
-    let digests = bodies.map(|body| shelf.put(body, 0));
+    let digests = bodies.map(|body| fixture.put(body, 0));
     assert_eq!(digests[1].to_hex()[..8], *"f9b0078b");
-    shelf.reopen();
+    fixture.reopen();
     for (body, digest) in bodies.iter().zip(&digests) {
-        assert_eq!(shelf.read(digest).as_deref(), Some(*body));
+        assert_eq!(fixture.read(digest).as_deref(), Some(*body));
     }
 }
 
-fn a_body_lies_there_once(shelf: &mut Shelf) {
-    let first = shelf.put("same", 0);
-    assert_eq!(shelf.put("same", 1), first);
-    assert_eq!(shelf.list_older_than(9), [first]);
+fn a_body_lies_there_once(fixture: &mut Fixture) {
+    let first = fixture.put("same", 0);
+    assert_eq!(fixture.put("same", 1), first);
+    assert_eq!(fixture.list_older_than(9), [first]);
 }
 
-fn what_was_never_put_is_missing(shelf: &mut Shelf) {
-    shelf.put("one", 0);
-    assert_eq!(shelf.read(&digest_of(b"another")), None);
+fn a_body_that_was_never_stored_is_missing(fixture: &mut Fixture) {
+    fixture.put("one", 0);
+    assert_eq!(fixture.read(&digest_of(b"another")), None);
 }
 
-fn no_more_is_read_than_was_asked_for(shelf: &mut Shelf) {
-    let digest = shelf.put("12345", 0);
+fn no_more_is_read_than_was_asked_for(fixture: &mut Fixture) {
+    let digest = fixture.put("12345", 0);
     let too_large = Ok(Found::TooLarge { bytes: 5 });
-    assert_eq!(shelf.store.read(&digest, 4), too_large);
+    assert_eq!(fixture.store.read(&digest, 4), too_large);
     assert_eq!(
-        shelf.store.read(&digest, 5),
+        fixture.store.read(&digest, 5),
         Ok(Found::Body(b"12345".to_vec()))
     );
 }
 
-fn damage_is_told(shelf: &mut Shelf) {
-    let (whole, damaged) = (shelf.put("whole", 0), shelf.put("damaged", 0));
-    (shelf.damage)(&damaged);
-    shelf.reopen();
-    let told = shelf.store.read(&damaged, 99);
-    assert_eq!(told, Err(BlobError::Damaged(damaged)));
-    assert_eq!(shelf.read(&whole).as_deref(), Some("whole"));
+fn damage_is_reported(fixture: &mut Fixture) {
+    let (whole, damaged) = (fixture.put("whole", 0), fixture.put("damaged", 0));
+    (fixture.damage)(&damaged);
+    fixture.reopen();
+    let read = fixture.store.read(&damaged, 99);
+    assert_eq!(read, Err(BlobError::Damaged(damaged)));
+    assert_eq!(fixture.read(&whole).as_deref(), Some("whole"));
 }
 
-fn a_body_ages_from_when_it_was_last_put(shelf: &mut Shelf) {
-    let (old, renewed) = (shelf.put("old", 1_000), shelf.put("renewed", 1_000));
-    shelf.put("renewed", 5_000);
+fn a_body_ages_from_when_it_was_last_put(fixture: &mut Fixture) {
+    let (old, renewed) = (fixture.put("old", 1_000), fixture.put("renewed", 1_000));
+    fixture.put("renewed", 5_000);
     // A clock that went back does not make it older again.
-    shelf.put("renewed", 2_000);
-    shelf.reopen();
-    assert_eq!(shelf.list_older_than(1_000), []);
-    assert_eq!(shelf.list_older_than(1_001), [old]);
-    assert_eq!(shelf.list_older_than(5_000), [old]);
+    fixture.put("renewed", 2_000);
+    fixture.reopen();
+    assert_eq!(fixture.list_older_than(1_000), []);
+    assert_eq!(fixture.list_older_than(1_001), [old]);
+    assert_eq!(fixture.list_older_than(5_000), [old]);
     let mut both = [old, renewed];
     both.sort();
-    assert_eq!(shelf.list_older_than(5_001), both);
+    assert_eq!(fixture.list_older_than(5_001), both);
 }
 
-fn what_was_put_again_is_not_removed(shelf: &mut Shelf) {
-    let digest = shelf.put("body", 1_000);
-    assert_eq!(shelf.list_older_than(2_000), [digest]);
-    shelf.put("body", 3_000);
-    shelf.store.remove(&digest, at(2_000)).unwrap();
-    assert_eq!(shelf.read(&digest).as_deref(), Some("body"));
+fn a_body_stored_again_is_not_removed(fixture: &mut Fixture) {
+    let digest = fixture.put("body", 1_000);
+    assert_eq!(fixture.list_older_than(2_000), [digest]);
+    fixture.put("body", 3_000);
+    fixture.store.remove(&digest, at(2_000)).unwrap();
+    assert_eq!(fixture.read(&digest).as_deref(), Some("body"));
 }
 
-fn what_is_removed_is_gone_and_can_be_put_again(shelf: &mut Shelf) {
-    let (digest, other) = (shelf.put("body", 1_000), shelf.put("other", 1_000));
-    shelf.store.remove(&digest, at(2_000)).unwrap();
-    shelf.store.remove(&digest, at(2_000)).unwrap();
-    shelf.reopen();
-    assert_eq!(shelf.read(&digest), None);
-    assert_eq!(shelf.list_older_than(2_000), [other]);
-    assert_eq!(shelf.put("body", 3_000), digest);
-    assert_eq!(shelf.read(&digest).as_deref(), Some("body"));
+fn a_removed_body_is_gone_and_can_be_stored_again(fixture: &mut Fixture) {
+    let (digest, other) = (fixture.put("body", 1_000), fixture.put("other", 1_000));
+    fixture.store.remove(&digest, at(2_000)).unwrap();
+    fixture.store.remove(&digest, at(2_000)).unwrap();
+    fixture.reopen();
+    assert_eq!(fixture.read(&digest), None);
+    assert_eq!(fixture.list_older_than(2_000), [other]);
+    assert_eq!(fixture.put("body", 3_000), digest);
+    assert_eq!(fixture.read(&digest).as_deref(), Some("body"));
 }
 
-fn buckets_divide_all_bodies(shelf: &mut Shelf) {
-    let mut all: Vec<_> = (0..40).map(|n| shelf.put(&n.to_string(), 0)).collect();
+fn buckets_divide_all_bodies(fixture: &mut Fixture) {
+    let mut all: Vec<_> = (0..40).map(|n| fixture.put(&n.to_string(), 0)).collect();
     all.sort();
-    let find = |buckets| shelf.store.list_older_than(buckets, at(1)).unwrap();
+    let find = |buckets| fixture.store.list_older_than(buckets, at(1)).unwrap();
     let (low, high) = (find(0..=99), find(100..=255));
     assert!(!low.is_empty() && !high.is_empty());
     assert_eq!([low, high].concat(), all);
 }
 
-fn one_body_can_be_put_by_many_at_once(shelf: &mut Shelf) {
+fn one_body_can_be_put_by_many_at_once(fixture: &mut Fixture) {
     let body = vec![b'x'; 300_000];
-    let store = &*shelf.store;
+    let store = &*fixture.store;
     std::thread::scope(|threads| {
         let puts: Vec<_> = (0..8)
             .map(|n| {
@@ -196,8 +196,8 @@ fn one_body_can_be_put_by_many_at_once(shelf: &mut Shelf) {
         }
     });
     assert_eq!(
-        shelf.store.read(&digest_of(&body), 300_000),
+        fixture.store.read(&digest_of(&body), 300_000),
         Ok(Found::Body(body))
     );
-    assert_eq!(shelf.list_older_than(100).len(), 1);
+    assert_eq!(fixture.list_older_than(100).len(), 1);
 }

@@ -73,12 +73,12 @@ impl FileBlobs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        let found = file.metadata()?;
-        if found.len() != bytes {
+        let metadata = file.metadata()?;
+        if metadata.len() != bytes {
             return Ok(false); // damaged: it is written again
         }
         let now = system_time(now);
-        if found.modified()? < now {
+        if metadata.modified()? < now {
             file.set_modified(now)?;
         }
         sync_dir(&self.bucket(digest.as_bytes()[0]))?;
@@ -164,7 +164,7 @@ impl Blobs for FileBlobs {
                 let Some(digest) = name.to_str().and_then(Digest::from_hex) else {
                     continue; // not ours
                 };
-                let modified = entry.metadata().and_then(|found| found.modified());
+                let modified = entry.metadata().and_then(|metadata| metadata.modified());
                 if modified.map_err(unreadable)? < before {
                     aged.push(digest);
                 }
@@ -177,7 +177,7 @@ impl Blobs for FileBlobs {
     fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError> {
         let path = self.path(digest);
         let _naming = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
-        let modified = match fs::metadata(&path).and_then(|found| found.modified()) {
+        let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
             Ok(modified) => modified,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(unreadable(error)),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_without_a_name_goes_and_names_stay() {
+    fn temporary_files_of_a_crash_are_removed_and_bodies_stay() {
         let data = tempfile::tempdir().unwrap();
         let store = FileBlobs::open(data.path()).unwrap();
         let digest = store.put(b"whole", NOW).unwrap();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_takes_nothing_is_told_and_leaves_nothing() {
+    fn a_full_disk_is_reported_and_leaves_no_file() {
         let data = tempfile::tempdir().unwrap();
         let store = FileBlobs::open(data.path()).unwrap();
         let digest = digest_of(b"body");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_alone() {
+    fn foreign_files_are_left_alone() {
         let data = tempfile::tempdir().unwrap();
         let store = FileBlobs::open(data.path()).unwrap();
         let digest = store.put(b"body", NOW).unwrap();

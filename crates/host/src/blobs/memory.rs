@@ -71,12 +71,12 @@ impl Blobs for MemoryBlobs {
     }
 
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {
-        let found = self
+        let entry = self
             .store()
             .bodies
             .get(digest)
             .map(|(body, _)| body.clone());
-        let Some(body) = found else {
+        let Some(body) = entry else {
             return Ok(Found::Missing);
         };
         let bytes = body.len() as u64;

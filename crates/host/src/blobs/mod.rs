@@ -1,7 +1,7 @@
 //! The blob store: bodies that are too large for state, stored under the digest of what they hold (G-32).
 //!
 //! Promises: a body that was put is on the disk before its digest is returned, and is there once however often it is put;
-//! what is read is what was put, or an error; a body is removed only if nobody put it since. What
+//! what is read is what was put, or an error; a body is removed only if it was not put again since. What
 //! is referred to is known by the journal alone. `contract` holds every store to it.
 //! Must not know: channels, turns, why a body was moved out.
 

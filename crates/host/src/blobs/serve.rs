@@ -11,7 +11,7 @@ use wire::published::commands::ContentEncoding;
 
 use super::{BlobError, Blobs, Found};
 
-/// Reads and encodes content. It takes at least as much room encoded, so larger ones are not even read.
+/// Reads and encodes content. It takes at least as much space encoded, so larger ones are not even read.
 pub fn fetch(
     blobs: &dyn Blobs,
     fetch: &Fetch,
@@ -33,8 +33,8 @@ pub fn fetch(
 
 /// Content as `resourceRead` answers it: in the encoding that was asked for if that is possible, otherwise as text if
 /// it is text and no content type contradicts.
-fn encode(body: &[u8], wanted: Option<ContentEncoding>, content_type: Option<String>) -> Content {
-    let text = match wanted {
+fn encode(body: &[u8], encoding: Option<ContentEncoding>, content_type: Option<String>) -> Content {
+    let text = match encoding {
         Some(ContentEncoding::Base64) => None,
         Some(ContentEncoding::Utf8) => std::str::from_utf8(body).ok(),
         None if is_text(content_type.as_deref(), body) => std::str::from_utf8(body).ok(),
@@ -85,8 +85,8 @@ fn is_text(content_type: Option<&str>, body: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn check(body: &[u8], wanted: Option<ContentEncoding>, content_type: Option<&str>) -> String {
-        let content = encode(body, wanted, content_type.map(str::to_owned));
+    fn check(body: &[u8], encoding: Option<ContentEncoding>, content_type: Option<&str>) -> String {
+        let content = encode(body, encoding, content_type.map(str::to_owned));
         let data: String = serde_json::from_slice(&content.data).unwrap();
         match content.encoding {
             ContentEncoding::Utf8 => format!("text {data}"),
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn text_goes_as_text_and_bytes_as_base64() {
         let (utf8, base64) = (Some(ContentEncoding::Utf8), Some(ContentEncoding::Base64));
-        for (body, wanted, content_type, expected) in [
+        for (body, encoding, content_type, expected) in [
             (&b"a \"b\"\n"[..], None, None, "text a \"b\"\n"),
             (b"hi", None, Some("text/plain; charset=utf-8"), "text hi"),
             (b"{}", None, Some("Application/JSON"), "text {}"),
@@ -111,7 +111,7 @@ mod tests {
             (b"\xff", None, Some("text/plain"), "base64 /w=="),
             (b"", None, None, "text "),
         ] {
-            assert_eq!(check(body, wanted, content_type), expected);
+            assert_eq!(check(body, encoding, content_type), expected);
         }
     }
 }

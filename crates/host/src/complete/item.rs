@@ -23,7 +23,7 @@ pub(super) fn completion_item(suggestion: Suggestion<'_>, span: Span) -> Option<
     match suggestion {
         Suggestion::Command { id, entry } => Some(command(id, entry, span)),
         Suggestion::Context(name) => Some(context(name, span)),
-        Suggestion::Skill(found) => Some(skill(found, span)),
+        Suggestion::Skill(suffix) => Some(skill(suffix, span)),
         Suggestion::Path(path) => file(path, span),
     }
 }
@@ -81,8 +81,8 @@ fn file(path: IndexedPath<'_>, span: Span) -> Option<Value> {
 fn display_kind(path: IndexedPath<'_>) -> &'static str {
     let is_picture = |ending: &&str| {
         let start = path.relative.len().checked_sub(ending.len());
-        let found = start.and_then(|start| path.relative.get(start..));
-        found.is_some_and(|found| found.eq_ignore_ascii_case(ending))
+        let suffix = start.and_then(|start| path.relative.get(start..));
+        suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(ending))
     };
     match path.kind {
         PathKind::Directory => "directory",

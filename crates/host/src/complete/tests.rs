@@ -208,7 +208,7 @@ fn skills_and_contexts_are_mentions_that_come_back() {
 }
 
 #[test]
-fn what_is_no_token_has_no_completions() {
+fn text_without_a_token_has_no_completions() {
     let (root, completer) = (project(), Completer::default());
     for text in ["", "hello", "me@home", "see /re", "/review x", "@main x"] {
         assert_eq!(
@@ -228,7 +228,7 @@ fn what_is_no_token_has_no_completions() {
 fn an_accepted_item_is_understood_when_it_is_submitted() {
     use std::collections::{BTreeMap, BTreeSet};
     let (root, completer) = (project(), Completer::default());
-    let found = discover(&request(&[root.path()], "").working_directories);
+    let catalogue = discover(&request(&[root.path()], "").working_directories);
     let kinds = |text: &str| {
         let items = complete(&completer, &[root.path()], text);
         let item = &items[0];
@@ -241,7 +241,7 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
             json!({"text": typed, "origin": {"kind": "user"}, "attachments": [attachment]});
         let roots = [root.path().display().to_string()];
         let around = compositor::Environment {
-            catalogue: &found.catalogue,
+            catalogue: &catalogue.catalogue,
             skills: &BTreeSet::from(["tables".to_owned()]),
             contexts: &BTreeMap::new(),
             entity_kinds: &BTreeSet::new(),

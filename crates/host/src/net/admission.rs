@@ -24,7 +24,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Admits nobody until [`Admission::set_ready`]. Without a token everyone who reaches the address is admitted.
+    /// Admits no connection until [`Admission::set_ready`]. Without a token everyone who reaches the address is admitted.
     pub fn new(
         limits: ServerLimits,
         token: Option<String>,

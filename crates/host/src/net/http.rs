@@ -41,7 +41,7 @@ impl Answer {
     pub const TOO_SLOW: Self = Self::new(408, "the request did not come in time\n");
     pub const HEAD_TOO_LARGE: Self = Self::new(431, "the request head is too large\n");
     pub const NOT_READY: Self = Self::new(503, "the host is not ready\n");
-    pub const FULL: Self = Self::new(503, "the host has no room for another connection\n");
+    pub const FULL: Self = Self::new(503, "the host has too many connections\n");
     const OK: Self = Self::new(200, "ok\n");
 
     const fn new(status: u16, text: &'static str) -> Self {
@@ -233,13 +233,13 @@ fn check_origin(
         return Ok(());
     };
     let listed = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin);
-    if admission.allowed_origins.iter().any(listed) || is_same_place(origin, host) {
+    if admission.allowed_origins.iter().any(listed) || is_same_origin(origin, host) {
         return Ok(());
     }
     Err(forbidden)
 }
 
-fn is_same_place(origin: &str, host: Authority<'_>) -> bool {
+fn is_same_origin(origin: &str, host: Authority<'_>) -> bool {
     let Some((scheme, authority)) = origin.split_once("://") else {
         return false;
     };

@@ -166,7 +166,7 @@ fn origins_are_absent_ours_or_listed() {
 }
 
 #[test]
-fn what_is_no_upgrade_is_told_so() {
+fn a_request_that_is_no_upgrade_is_refused() {
     let admission = admission(Some("s3cret"));
     let ask = |method: &str, target: &str, rest: &str| {
         status_of(
@@ -205,7 +205,7 @@ fn what_is_no_upgrade_is_told_so() {
 }
 
 #[test]
-fn health_needs_no_token_and_readiness_is_told() {
+fn health_needs_no_token_and_readiness_is_reported() {
     let admission = admission(Some("s3cret"));
     let head = |target| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(status_of(&head("/healthz"), &admission), 200);

@@ -49,7 +49,7 @@ pub(crate) struct Taken {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MayRead {
     Yes,
-    /// The connection is ending: nothing more is wanted.
+    /// The connection is ending: nothing more is sent.
     Stop,
 }
 
@@ -94,7 +94,7 @@ struct State {
     takes: u64,
     due: Due,
     ping: bool,
-    /// Only the latest ping needs an answer (RFC 6455, 5.5.3), so a flood of them takes no room.
+    /// Only the latest ping needs an answer (RFC 6455, 5.5.3), so a flood of them takes no space.
     pong: Option<Box<[u8]>>,
     ending: Option<Ending>,
     paused: bool,
@@ -201,7 +201,7 @@ impl Outbox {
         wake(reader);
     }
 
-    /// Whether a quarter of the room is taken, and how far the writer has come.
+    /// Whether a quarter of the queue is used, and how far the writer has come.
     pub fn backlog(&self) -> Option<Backlog> {
         let state = self.lock();
         let frames = state.held.len() + state.in_flight_frames;

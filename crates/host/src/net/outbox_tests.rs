@@ -53,7 +53,7 @@ async fn the_earliest_of_the_held_decides_and_the_clock_starts_at_the_push() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeping_writer_hears_of_an_earlier_deadline() {
+async fn a_sleeping_writer_is_woken_for_an_earlier_deadline() {
     let (link, outbox) = Link::detached(100, 1_000);
     link.push(text("slow"), 10_000);
     let start = Instant::now();
@@ -78,7 +78,7 @@ async fn a_full_write_leaves_however_long_its_window_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn control_frames_do_not_release_what_is_held() {
+async fn control_frames_do_not_release_held_frames() {
     let (link, outbox) = Link::detached(100, 1_000);
     link.push(text("a"), 50);
     outbox.pong(b"one".to_vec());
@@ -109,7 +109,7 @@ async fn over_a_bound_the_link_is_cut_and_the_queue_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_being_written_counts_until_the_writer_asks_again() {
+async fn frames_being_written_count_until_the_writer_asks_again() {
     let (link, outbox) = Link::detached(2, 1_000);
     link.push(text("a"), 0);
     link.push(text("b"), 0);

@@ -57,7 +57,7 @@ impl Liveness {
 pub(crate) enum ReadEnd {
     /// The outbox knows the ending: the writer has a close frame to send.
     Closing,
-    /// Nobody is there any more.
+    /// The other side is gone.
     Gone,
 }
 

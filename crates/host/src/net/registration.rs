@@ -67,8 +67,8 @@ impl Drop for PeerRegistration {
         }
         let item = QueuedInput::Input(Input::Disconnected { peer: self.peer });
         if let Err(TrySendError::Full(item)) = self.queue.try_send(item) {
-            // Room reserved for each connection would use up the queue; a short task waits for room instead. There is at
-            // most one for each connection, and without a runtime there is no kernel that could be told.
+            // Space reserved for each connection would use up the queue; a short task waits for space instead. There is at
+            // most one for each connection, and without a runtime there is no kernel left to notify.
             if let Ok(runtime) = Handle::try_current() {
                 let queue = self.queue.clone();
                 runtime.spawn(async move {

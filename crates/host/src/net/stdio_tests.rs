@@ -47,7 +47,7 @@ async fn start(frame_in_bytes: usize) -> World {
 }
 
 impl World {
-    async fn hears(&mut self) -> String {
+    async fn receive(&mut self) -> String {
         match self.inbox.recv().await {
             Some(QueuedInput::Input(Input::Received { message, bytes, .. })) => {
                 let wire::Incoming::Notification { method, .. } = message else {
@@ -71,19 +71,23 @@ impl World {
     }
 }
 
-fn says(method: &str) -> String {
+fn notification_line(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_line_is_one_message_in_both_directions() {
     let mut world = start(1_000).await;
-    let lines = format!("{}\r\n\n  \n{}\nnot json\n\n", says("one"), says("two"));
-    let bytes = says("one").len();
+    let lines = format!(
+        "{}\r\n\n  \n{}\nnot json\n\n",
+        notification_line("one"),
+        notification_line("two")
+    );
+    let bytes = notification_line("one").len();
     world.stdin.write_all(lines.as_bytes()).await.unwrap();
-    assert_eq!(world.hears().await, format!("one {}", bytes + 1));
-    assert_eq!(world.hears().await, format!("two {bytes}"));
-    assert_eq!(world.hears().await, "-32700");
+    assert_eq!(world.receive().await, format!("one {}", bytes + 1));
+    assert_eq!(world.receive().await, format!("two {bytes}"));
+    assert_eq!(world.receive().await, "-32700");
     world
         .link
         .push(Frame::Text(Bytes::from_static(b"{\"a\":1}")), 0);
@@ -102,16 +106,16 @@ async fn a_line_over_the_bound_and_one_that_is_not_text_are_answered_and_skipped
         world.stdin.write_all(b"\n\xFF\xFE\n").await.unwrap();
         world
             .stdin
-            .write_all(format!("{}\n", says("after")).as_bytes())
+            .write_all(format!("{}\n", notification_line("after")).as_bytes())
             .await
             .unwrap();
         world.stdin
     };
     let (reads, _stdin) = tokio::join!(
         async {
-            let mut heard = Vec::new();
+            let mut inputs = Vec::new();
             for _ in 0..3 {
-                heard.push(match world.inbox.recv().await {
+                inputs.push(match world.inbox.recv().await {
                     Some(QueuedInput::Input(Input::Malformed { malformed, .. })) => {
                         malformed.error.code
                     }
@@ -119,7 +123,7 @@ async fn a_line_over_the_bound_and_one_that_is_not_text_are_answered_and_skipped
                     _ => 1,
                 });
             }
-            heard
+            inputs
         },
         writes
     );
@@ -127,19 +131,19 @@ async fn a_line_over_the_bound_and_one_that_is_not_text_are_answered_and_skipped
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_before_the_end_of_the_input_is_still_answered() {
+async fn requests_before_the_end_of_input_are_still_answered() {
     let mut world = start(1_000).await;
     world
         .stdin
-        .write_all(says("last").as_bytes())
+        .write_all(notification_line("last").as_bytes())
         .await
         .unwrap();
     world.stdin.shutdown().await.unwrap();
     assert!(
-        world.hears().await.starts_with("last"),
+        world.receive().await.starts_with("last"),
         "the last line needs no newline"
     );
-    assert_eq!(world.hears().await, "gone");
+    assert_eq!(world.receive().await, "gone");
     world
         .link
         .push(Frame::Text(Bytes::from_static(b"the answer")), 1_000);
@@ -160,13 +164,13 @@ async fn what_was_asked_before_the_end_of_the_input_is_still_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_writes_what_was_pushed_and_returns() {
+async fn a_stop_writes_pushed_frames_and_returns() {
     let mut world = start(1_000).await;
     world
         .link
         .push(Frame::Text(Bytes::from_static(b"bye")), 60_000);
     world.stop.cancel();
-    assert_eq!(world.hears().await, "gone");
+    assert_eq!(world.receive().await, "gone");
     assert_eq!(world.line().await, "bye\n");
     world.task.await.unwrap();
 }

@@ -99,16 +99,16 @@ impl Writer<'_> {
                 }
             });
             match woke.await? {
-                // The send buffer has room again, so the other side took bytes: it is there, however slow.
+                // The send buffer has space again, so the other side took bytes: it is there, however slow.
                 Woke::Writable => self.liveness.record_activity(),
                 Woke::TooLate => return Err(io::ErrorKind::TimedOut.into()),
-                Woke::Ending(found) => {
-                    if found.urgency == Urgency::AtOnce {
+                Woke::Ending(close) => {
+                    if close.urgency == Urgency::AtOnce {
                         batch.drop_unstarted_frames();
-                        batch.put_close(found.code, &found.reason);
+                        batch.put_close(close.code, &close.reason);
                         flushed = Flushed::Cut;
                     }
-                    ending = Some(found);
+                    ending = Some(close);
                 }
             }
         }

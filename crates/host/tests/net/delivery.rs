@@ -20,7 +20,7 @@ async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
     let (mut quick, _, quick_link) = host.client().await;
     let body = "x".repeat(60_000);
     let mut count = 0u32;
-    // Goes on until the host gives the stuck one up; the quick one hears each frame before the next is pushed.
+    // Goes on until the host gives the stuck one up; the quick one receives each frame before the next is pushed.
     let cut = loop {
         let frame = text(format!("{count} {body}"));
         stuck_link.push(frame.clone(), 0);

@@ -103,7 +103,7 @@ async fn while_not_ready_or_full_upgrades_are_refused() {
     assert_eq!(ask(addr, &upgrade).await.0, 503);
     assert_eq!(ask(addr, &readyz).await.0, 200, "the probes still answer");
     drop(client);
-    host.hears_gone(peer).await;
+    host.receive_gone(peer).await;
     while host.admission.connections() > 0 {
         tokio::task::yield_now().await;
     }

@@ -30,9 +30,9 @@ async fn tungstenite_talks_with_the_host() {
         .await
         .unwrap();
     client.send(Message::text(long)).await.unwrap();
-    assert_eq!(host.hears().await, "small");
-    assert_eq!(host.hears().await, "binary");
-    assert_eq!(host.hears().await.len(), 300_000);
+    assert_eq!(host.receive().await, "small");
+    assert_eq!(host.receive().await, "binary");
+    assert_eq!(host.receive().await.len(), 300_000);
 
     let large = "z".repeat(1_000_000);
     link.push(text("short"), 0);
@@ -54,19 +54,19 @@ async fn tungstenite_talks_with_the_host() {
         reason: "done".into(),
     };
     client.close(Some(frame)).await.unwrap();
-    host.hears_gone(peer).await;
+    host.receive_gone(peer).await;
     let echo = client.next().await.unwrap().unwrap();
     assert!(matches!(echo, Message::Close(Some(frame)) if frame.code == CloseCode::Normal));
     assert!(client.next().await.is_none());
 }
 
 #[tokio::test]
-async fn tungstenite_hears_why_it_is_closed() {
+async fn tungstenite_gets_the_close_reason() {
     let mut host = Host::start(ServerLimits::default()).await;
     let (mut client, _) = connect_async(host.url()).await.unwrap();
     let (peer, link) = host.joined().await;
     link.close(1008, "another connection of this client");
-    host.hears_gone(peer).await;
+    host.receive_gone(peer).await;
     let Message::Close(Some(frame)) = client.next().await.unwrap().unwrap() else {
         panic!()
     };
@@ -76,7 +76,7 @@ async fn tungstenite_hears_why_it_is_closed() {
 }
 
 #[tokio::test]
-async fn tungstenite_authenticates_by_header_and_hears_refusals() {
+async fn tungstenite_authenticates_by_header_and_gets_refusals() {
     let mut host = Host::start(ServerLimits::default()).await;
     let bare = format!("ws://{}/", host.addr);
     let mut request = bare.as_str().into_client_request().unwrap();

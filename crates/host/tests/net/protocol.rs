@@ -1,4 +1,4 @@
-//! The WebSocket protocol as clients hear it.
+//! The WebSocket protocol as clients see it.
 
 use host::ServerLimits;
 use kernel::Input;
@@ -18,15 +18,15 @@ fn small() -> ServerLimits {
 async fn texts_binaries_and_fragments_are_messages() {
     let mut host = Host::start(small()).await;
     let (mut client, peer, _link) = host.client().await;
-    client.says("text").await;
+    client.notify("text").await;
     client.frame(0x82, notification("binary")).await;
     let whole = notification("fragments");
     client.frame(0x01, &whole[..10]).await;
     client.frame(0x89, b"between").await;
     client.frame(0x00, &whole[10..20]).await;
     client.frame(0x80, &whole[20..]).await;
-    assert_eq!(host.hears().await, "text");
-    assert_eq!(host.hears().await, "binary");
+    assert_eq!(host.receive().await, "text");
+    assert_eq!(host.receive().await, "binary");
     match host.input().await {
         Input::Received {
             peer: from, bytes, ..
@@ -39,23 +39,23 @@ async fn texts_binaries_and_fragments_are_messages() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_reported_and_the_socket_kept() {
+async fn an_invalid_message_is_answered_and_the_socket_stays_open() {
     let mut host = Host::start(small()).await;
     let (mut client, _, _link) = host.client().await;
     client.frame(0x81, "{").await;
     client.frame(0x81, "[[[[[[[[[]]]]]]]]]").await;
-    client.says("after").await;
+    client.notify("after").await;
     for expected in [-32700, -32600] {
         match host.input().await {
             Input::Malformed { malformed, .. } => assert_eq!(malformed.error.code, expected),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(host.hears().await, "after");
+    assert_eq!(host.receive().await, "after");
 }
 
 #[tokio::test]
-async fn faults_are_told_by_their_close_code() {
+async fn faults_have_their_close_codes() {
     let mut host = Host::start(small()).await;
     for (bytes, code) in [
         (vec![0x81, 0x02, b'{', b'}'], 1002),
@@ -74,7 +74,7 @@ async fn faults_are_told_by_their_close_code() {
     ] {
         let (mut client, peer, _link) = host.client().await;
         client.bytes(&bytes).await;
-        host.hears_gone(peer).await;
+        host.receive_gone(peer).await;
         assert_eq!(client.read_close().await.0, code);
     }
 }
@@ -82,22 +82,22 @@ async fn faults_are_told_by_their_close_code() {
 #[tokio::test]
 async fn a_close_is_answered_with_its_code() {
     let mut host = Host::start(small()).await;
-    for (said, heard) in [
+    for (close_payload, expected) in [
         (&b"\x03\xE8bye"[..], &b"\x03\xE8"[..]),
         (b"\x0F\xA1", b"\x0F\xA1"),
         (b"", b""),
     ] {
         let (mut client, peer, _link) = host.client().await;
-        client.says("before").await;
-        client.frame(0x88, said).await;
-        assert_eq!(host.hears().await, "before");
-        host.hears_gone(peer).await;
-        assert_eq!(client.read().await, (0x88, heard.to_vec()));
+        client.notify("before").await;
+        client.frame(0x88, close_payload).await;
+        assert_eq!(host.receive().await, "before");
+        host.receive_gone(peer).await;
+        assert_eq!(client.read().await, (0x88, expected.to_vec()));
     }
 }
 
 #[tokio::test]
-async fn the_host_closes_after_what_it_pushed() {
+async fn the_host_closes_after_its_pushed_frames() {
     let mut host = Host::start(small()).await;
     let (mut client, peer, link) = host.client().await;
     link.push(text("the refusal"), 60_000);
@@ -108,7 +108,7 @@ async fn the_host_closes_after_what_it_pushed() {
         client.read_close().await,
         (1002, "no common version".to_owned())
     );
-    host.hears_gone(peer).await;
+    host.receive_gone(peer).await;
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn bytes_behind_the_head_are_the_first_frames() {
         .await
         .unwrap();
     let (_, _link) = host.joined().await;
-    assert_eq!(host.hears().await, "early");
+    assert_eq!(host.receive().await, "early");
 }
 
 #[tokio::test]
@@ -134,27 +134,27 @@ async fn every_way_out_is_reported_once() {
     let mut host = Host::start(small()).await;
     let (client, lost, _link) = host.client().await;
     drop(client);
-    host.hears_gone(lost).await;
+    host.receive_gone(lost).await;
 
     let (_client, dropped, link) = host.client().await;
     drop(link);
-    host.hears_gone(dropped).await;
+    host.receive_gone(dropped).await;
 
     let (_client, aborted, _link) = host.client().await;
     host.task.abort();
-    host.hears_gone(aborted).await;
+    host.receive_gone(aborted).await;
     assert!(host.inbox.recv().await.is_none(), "and nothing after it");
 }
 
 #[tokio::test]
-async fn a_stop_closes_with_1001_after_what_was_pushed() {
+async fn a_stop_closes_with_1001_after_pushed_frames() {
     let mut host = Host::start(small()).await;
     let (mut client, peer, link) = host.client().await;
     link.push(text("last"), 60_000);
     host.stop.cancel();
     assert_eq!(client.read_text().await, "last");
     assert_eq!(client.read_close().await.0, 1001);
-    host.hears_gone(peer).await;
+    host.receive_gone(peer).await;
     drop(client);
     host.task.await.unwrap();
     assert!(host.inbox.recv().await.is_none());
@@ -175,7 +175,7 @@ async fn silence_is_pinged_and_then_cut() {
         "a pong buys another period"
     );
     assert_eq!(client.read_close().await.0, 1001);
-    host.hears_gone(peer).await;
+    host.receive_gone(peer).await;
     assert_eq!(start.elapsed().as_secs(), 90);
 }
 
@@ -183,19 +183,19 @@ async fn silence_is_pinged_and_then_cut() {
 async fn a_paused_peer_is_not_read_until_it_is_resumed() {
     let mut host = Host::start_with_inbox(small(), 1).await;
     let (mut client, _, link) = host.client().await;
-    client.says("one").await;
-    assert_eq!(host.hears().await, "one");
+    client.notify("one").await;
+    assert_eq!(host.receive().await, "one");
     link.pause();
-    client.says("two").await;
+    client.notify("two").await;
     // A whole other conversation passes meanwhile.
     let (mut other, _, _other_link) = host.client().await;
-    other.says("other").await;
-    assert_eq!(host.hears().await, "other");
+    other.notify("other").await;
+    assert_eq!(host.receive().await, "other");
     link.push(text("still written"), 0);
     assert_eq!(client.read_text().await, "still written");
     assert!(host.inbox.is_empty());
     link.resume();
-    assert_eq!(host.hears().await, "two");
+    assert_eq!(host.receive().await, "two");
 }
 
 #[tokio::test]
@@ -212,17 +212,17 @@ async fn a_kernel_that_is_behind_stops_reading_but_not_writing() {
         writing
     });
     link.push(text("through"), 0);
-    let mut heard = [0; 9];
-    tokio::io::AsyncReadExt::read_exact(&mut reading, &mut heard)
+    let mut received = [0; 9];
+    tokio::io::AsyncReadExt::read_exact(&mut reading, &mut received)
         .await
         .unwrap();
-    assert_eq!(&heard[2..], b"through");
+    assert_eq!(&received[2..], b"through");
     for _ in 0..sent {
-        assert_eq!(host.hears().await, "n");
+        assert_eq!(host.receive().await, "n");
     }
     client = Client {
         socket: reading.reunite(flood.await.unwrap()).unwrap(),
     };
-    client.says("last").await;
-    assert_eq!(host.hears().await, "last");
+    client.notify("last").await;
+    assert_eq!(host.receive().await, "last");
 }

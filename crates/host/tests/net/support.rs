@@ -1,4 +1,4 @@
-//! A host without a kernel, and a client that says exactly the bytes it is told to.
+//! A host without a kernel, and a client that sends exactly the given bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Host {
             Some(QueuedInput::Connected { peer, link }) => (peer, link),
             Some(QueuedInput::Input(input)) => panic!("expected a peer to join, not {input:?}"),
             Some(QueuedInput::Agent { event, .. }) => panic!("expected a peer, not {event:?}"),
-            None => panic!("nobody can join any more"),
+            None => panic!("no peer can connect any more"),
         }
     }
 
@@ -78,7 +78,7 @@ impl Host {
     }
 
     /// The method of the next message.
-    pub async fn hears(&mut self) -> String {
+    pub async fn receive(&mut self) -> String {
         match self.input().await {
             Input::Received {
                 message: wire::Incoming::Notification { method, .. },
@@ -88,7 +88,7 @@ impl Host {
         }
     }
 
-    pub async fn hears_gone(&mut self, who: PeerId) {
+    pub async fn receive_gone(&mut self, who: PeerId) {
         match self.input().await {
             Input::Disconnected { peer } => assert_eq!(peer, who),
             other => panic!("expected a farewell, not {other:?}"),
@@ -151,7 +151,7 @@ impl Client {
         self.bytes(&masked(first, payload.as_ref())).await;
     }
 
-    pub async fn says(&mut self, method: &str) {
+    pub async fn notify(&mut self, method: &str) {
         self.frame(0x81, notification(method)).await;
     }
 

@@ -245,7 +245,7 @@ impl ActionKind {
         self.row().map(|row| row.channel)
     }
 
-    /// Who may send it. Nobody else than a host may send what is unknown: it is refused to clients (H-070).
+    /// Who may send it. Unknown kinds are refused to clients (H-070).
     pub fn sender(self) -> Sender {
         self.row().map_or(Sender::Host, |row| row.sender)
     }
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_the_hosts_and_streams_nowhere() {
+    fn unknown_actions_are_for_the_host_only_and_do_not_stream() {
         let unknown = ActionKind::Unknown;
         assert_eq!((unknown.name(), unknown.channel()), ("", None));
         assert_eq!(

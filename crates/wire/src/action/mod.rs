@@ -188,7 +188,7 @@ pub fn encode(
         unreachable!("an envelope always encodes: {error}");
     }
     buffer.push(b'}');
-    // Exactly as large as it is: the tail keeps thousands of these.
+    // Exactly as large as it is: the tail holds thousands of these.
     let frame = Bytes::from(buffer.into_boxed_slice());
     let envelope = frame.slice(FRAME_HEAD.len()..frame.len() - 1);
     EncodedAction { frame, envelope }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_keeps_its_name_and_what_has_none_is_no_action() {
+    fn an_unknown_type_has_its_name_and_a_value_without_type_is_no_action() {
         let action = Action::decode(json!({"type": "x-later/thing", "n": 1})).unwrap();
         assert_eq!(
             (action.kind, action.name()),

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_type_or_another_shape_is_left_alone() {
+    fn customizations_with_a_type_or_another_shape_are_unchanged() {
         for action in [
             set(json!({"type": "new", "id": "p"})),
             set(json!(7)),

@@ -162,20 +162,20 @@ mod tests {
     use super::*;
 
     fn field(sections: &[&str]) -> Option<OptIn> {
-        said(Carrier::Field, sections)
+        opt_in(Carrier::Field, sections)
     }
 
     fn extension(sections: &[&str]) -> Option<OptIn> {
-        said(Carrier::Extension, sections)
+        opt_in(Carrier::Extension, sections)
     }
 
-    fn said(carrier: Carrier, sections: &[&str]) -> Option<OptIn> {
+    fn opt_in(carrier: Carrier, sections: &[&str]) -> Option<OptIn> {
         let sections = sections.iter().map(|id| (*id).to_owned()).collect();
         Some(OptIn { carrier, sections })
     }
 
     #[test]
-    fn an_entry_says_it_in_the_field_or_in_its_meta() {
+    fn an_entry_opts_in_by_field_or_by_meta() {
         let meta = json!({X_METHOD: {"sections": ["tone"]}});
         for (entry, expected) in [
             (json!({"clientId": "c"}), None),

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_served_is_named() {
+    fn methods_that_are_not_served_are_named() {
         assert_eq!(
             refusal("nope", json!({})),
             (-32601, "unknown method `nope`".to_owned())
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_params_are_told_without_their_content() {
+    fn bad_params_are_reported_without_their_content() {
         for (method, params, message) in [
             ("subscribe", json!({}), "missing field `channel`"),
             ("disposeSession", Value::Null, "params must be an object"),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_created_session_keeps_what_the_types_do_not_know() {
+    fn unknown_fields_of_a_created_session_are_preserved() {
         let params = json!({
             "channel": "scripted:/1",
             "activeClient": {"clientId": "c", "tools": [], "systemMessageTransform": {"sections": []}},

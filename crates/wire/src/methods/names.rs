@@ -81,7 +81,7 @@ names! {
 }
 
 names! {
-    /// What a client tells the host without waiting for an answer.
+    /// Notifications from a client to the host.
     ClientNotification {
         Unsubscribe = "unsubscribe",
         DispatchAction = "dispatchAction",
@@ -89,7 +89,7 @@ names! {
 }
 
 names! {
-    /// What the host tells a client.
+    /// Notifications from the host to a client.
     HostNotification {
         Action = "action",
         SessionAdded = "root/sessionAdded",

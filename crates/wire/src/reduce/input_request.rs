@@ -22,8 +22,8 @@ pub(super) fn is_open(part: &Part) -> bool {
 /// The open request with this id: its whole part.
 fn find_open<'a>(state: &'a mut ChatState, id: &str) -> Option<&'a mut Object> {
     let turn = state.active_turn.as_mut()?;
-    let wanted = |part: &Part| is_open(part) && part.0["request"]["id"] == id;
-    turn.parts.find_mut(wanted).map(|part| &mut part.0)
+    let has_id = |part: &Part| is_open(part) && part.0["request"]["id"] == id;
+    turn.parts.find_mut(has_id).map(|part| &mut part.0)
 }
 
 /// Asks anew, or asks again with what was answered so far (H-215).

@@ -1,7 +1,7 @@
 //! Tool calls: the state machine of docs/rules/protocol.md, Tool calls.
 //!
 //! A call is its JSON object; its `status` says the state. A step carries what belongs to the call, drops what belongs
-//! to the state it leaves, and keeps unknown fields. A step that its state does not allow does nothing.
+//! to the state it leaves, and preserves unknown fields. A step that its state does not allow does nothing.
 
 use serde_json::{Value, json};
 
@@ -113,8 +113,8 @@ fn step(
 /// The call in another state: without what belongs to a state, except what is carried.
 fn enter(call: &Object, status: &str, carried: &[&str]) -> Object {
     let stays = |field: &str| !STATE_FIELDS.contains(&field) || carried.contains(&field);
-    let kept = call.iter().filter(|(field, _)| stays(field));
-    let mut next: Object = kept
+    let common = call.iter().filter(|(field, _)| stays(field));
+    let mut next: Object = common
         .map(|(field, value)| (field.clone(), value.clone()))
         .collect();
     next.insert("status".to_owned(), json!(status));

@@ -146,7 +146,7 @@ pub(super) fn resume(state: &mut ChatState, action: &Action) -> Reduced {
         | set_flag(&mut state.status, status::IS_READ, Some(false))
 }
 
-/// Keeps the turns through the named one, or none at all; what runs is dropped (H-237).
+/// Removes the turns after the named one, or none at all; what runs is dropped (H-237).
 pub(super) fn truncate(state: &mut ChatState, action: &Action) -> Reduced {
     let keep = match action.text("turnId") {
         None => 0,

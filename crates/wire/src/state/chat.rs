@@ -128,11 +128,11 @@ impl PartList {
         self.items.iter_mut().map(Arc::make_mut)
     }
 
-    /// The first part that `wanted` accepts, to be changed; only that part is copied if it is shared.
-    pub fn find_mut(&mut self, wanted: impl Fn(&Part) -> bool) -> Option<&mut Part> {
+    /// The first part that `matches` accepts, to be changed; only that part is copied if it is shared.
+    pub fn find_mut(&mut self, matches: impl Fn(&Part) -> bool) -> Option<&mut Part> {
         self.items
             .iter_mut()
-            .find(|part| wanted(part))
+            .find(|part| matches(part))
             .map(Arc::make_mut)
     }
 

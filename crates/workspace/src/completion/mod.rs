@@ -23,7 +23,7 @@ use token::{Token, TokenKind};
 /// Suggestions of one answer.
 pub const SUGGESTIONS_MAX: usize = 50;
 
-/// Skills among files: nobody should have to scroll past them.
+/// Skills among files: there are not so many that one must scroll.
 const SKILLS_AMONG_FILES_MAX: usize = 10;
 
 /// Contexts every host knows (C-065).
@@ -135,8 +135,8 @@ fn suggest_for<T>(
             TokenKind::File => {}
         }
     }
-    let room = SUGGESTIONS_MAX.saturating_sub(suggestions.len());
-    let best = paths.best(token.query, room);
+    let remaining = SUGGESTIONS_MAX.saturating_sub(suggestions.len());
+    let best = paths.best(token.query, remaining);
     suggestions.extend(best.into_iter().map(Suggestion::Path));
     debug_assert!(suggestions.len() <= SUGGESTIONS_MAX);
     let span = Span {

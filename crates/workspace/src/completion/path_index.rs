@@ -1,6 +1,6 @@
 //! Indexes of files, built in the background.
 //!
-//! Promises: one walk over a set of directories at a time, and a bounded number in all; nobody waits for one but the very
+//! Promises: one walk over a set of directories at a time, and a bounded number in all; no request waits for one but the very
 //! first answer, and that briefly.
 
 use std::collections::{HashMap, VecDeque};
@@ -12,7 +12,7 @@ use super::paths::{PathKind, Paths};
 use crate::directory::{EntryKind, IgnoreMode, Listing};
 use crate::{Workspace, WorkspacePath};
 
-/// When an index is built again, if somebody asks.
+/// When an index is built again, if it is asked for.
 const STALE: Duration = Duration::from_secs(10);
 
 /// How long the first answer waits for its index.
@@ -24,7 +24,7 @@ const WALK_MAX: Duration = Duration::from_secs(20);
 /// Indexes in memory.
 const INDEXES_MAX: usize = 8;
 
-/// An index that nobody used for this long is dropped.
+/// An index that was not used for this long is dropped.
 const UNUSED_MAX: Duration = Duration::from_secs(600);
 
 /// Walks at a time.
@@ -91,9 +91,9 @@ impl PathIndexes {
         }
         indexes.retain(|_, index| {
             let unused = now.saturating_duration_since(lock(&index.state).used);
-            let is_kept = unused < UNUSED_MAX;
-            index.is_dropped.store(!is_kept, Ordering::Relaxed);
-            is_kept
+            let is_in_use = unused < UNUSED_MAX;
+            index.is_dropped.store(!is_in_use, Ordering::Relaxed);
+            is_in_use
         });
         if indexes.len() >= INDEXES_MAX {
             let oldest = indexes.iter();
@@ -193,7 +193,7 @@ fn walk(working_directories: &[String], deadline: Instant, is_dropped: &AtomicBo
     paths
 }
 
-/// `false` if there is no room for more.
+/// `false` if there is no space for more.
 fn add_entries(workspace: &Workspace, root: usize, listing: &Listing, paths: &mut Paths) -> bool {
     for entry in &listing.entries {
         let kind = match entry.kind {

@@ -58,11 +58,10 @@ impl Paths {
         }
     }
 
-    /// Adds a path; `false` if there is no room for more.
+    /// Adds a path; `false` if there is no space for more.
     pub fn push(&mut self, root: usize, relative: &str, kind: PathKind) -> bool {
-        let has_room =
-            self.entries.len() < PATHS_MAX && self.text.len() + relative.len() <= BYTES_MAX;
-        let (Ok(root), true) = (u16::try_from(root), has_room) else {
+        let fits = self.entries.len() < PATHS_MAX && self.text.len() + relative.len() <= BYTES_MAX;
+        let (Ok(root), true) = (u16::try_from(root), fits) else {
             // The caller stops its walk.
             return false;
         };

@@ -29,7 +29,7 @@ impl QueryMatcher {
     }
 }
 
-/// Keeps the best of what is pushed.
+/// Holds the best of what is pushed.
 pub(super) struct TopK<K: Ord> {
     max: usize,
     /// The worst is on top.
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_are_kept_best_first() {
+    fn the_best_matches_come_first() {
         let mut top = TopK::new(3);
         for key in [4, 9, 1, 7, 8, 2] {
             top.push(key);

@@ -4,7 +4,7 @@
 
 use super::OffsetOutsideText;
 
-/// Nobody types a longer query.
+/// Longer queries are not typed.
 const QUERY_BYTES_MAX: usize = 256;
 
 /// What the token can be.

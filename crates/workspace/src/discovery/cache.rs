@@ -1,4 +1,4 @@
-//! What was discovered recently, so that files are not searched at every key that somebody presses.
+//! What was discovered recently, so that files are not searched at every key press.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

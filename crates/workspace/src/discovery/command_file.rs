@@ -47,7 +47,7 @@ fn add_directory(scan: &mut Scan<'_>, path: &WorkspacePath, catalogue: &mut Cata
         };
         for entry in &listing.entries {
             let Some(name) = entry.name.to_str() else {
-                // Nobody could type it.
+                // It could not be typed.
                 continue;
             };
             if entry.kind == EntryKind::Directory {

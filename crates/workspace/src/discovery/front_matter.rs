@@ -13,8 +13,8 @@ pub(super) struct Document<'a> {
 impl Document<'_> {
     /// A field that has a value.
     pub(super) fn field(&self, key: &str) -> Option<&str> {
-        let mut found = self.fields.iter().filter(|(known, _)| *known == key);
-        let (_, value) = found.next()?;
+        let mut matching = self.fields.iter().filter(|(known, _)| *known == key);
+        let (_, value) = matching.next()?;
         Some(value.trim()).filter(|value| !value.is_empty())
     }
 

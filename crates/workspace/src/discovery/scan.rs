@@ -12,7 +12,7 @@ const FILES_MAX: usize = 1_000;
 /// What is read of them in all.
 const BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
-/// How long it may take: somebody waits for it.
+/// How long it may take: a user waits for it.
 const TIME_MAX: Duration = Duration::from_millis(1_000);
 
 const WARNINGS_MAX: usize = 64;

@@ -107,7 +107,7 @@ fn find(scan: &mut Scan<'_>, path: &WorkspacePath, skills: &mut Vec<Skill>) {
             continue;
         }
         let Some(directory) = entry.name.to_str() else {
-            // Nobody could type it.
+            // It could not be typed.
             continue;
         };
         let path = entry.path.join(FILE);

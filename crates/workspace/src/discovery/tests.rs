@@ -60,18 +60,18 @@ fn names(discovered: &Discovered) -> Vec<&str> {
 
 fn assert_warned(discovered: &Discovered, kind: WarningKind, path: &str, reason: &str) {
     let warnings = &discovered.warnings;
-    let is_wanted = |warning: &Warning| {
+    let is_expected = |warning: &Warning| {
         let message = warning.to_string();
         warning.kind == kind && message.contains(path) && message.contains(reason)
     };
     assert!(
-        warnings.iter().any(is_wanted),
+        warnings.iter().any(is_expected),
         "{kind:?}, {path}, {reason}: {warnings:#?}"
     );
 }
 
 #[test]
-fn g_041_commands_are_found_where_users_have_them() {
+fn g_041_commands_are_discovered_in_all_their_directories() {
     let project = Project::new(&[
         (
             ".greenroom/commands/review.md",
@@ -93,24 +93,24 @@ fn g_041_commands_are_found_where_users_have_them() {
         ),
         (".claude/commands/notes.txt", "nothing"),
     ]);
-    let found = project.discover();
-    assert_eq!(found.warnings, Vec::<Warning>::new());
-    let review = found.catalogue.lookup("/review").unwrap();
+    let discovery = project.discover();
+    assert_eq!(discovery.warnings, Vec::<Warning>::new());
+    let review = discovery.catalogue.lookup("/review").unwrap();
     assert_eq!(review.description.as_deref(), Some("Reviews a file"));
     assert_eq!(review.argument_hint.as_deref(), Some("[file]"));
-    assert_eq!(template(&found, "/review"), "Review $1.");
-    assert_eq!(template(&found, "/git:commit"), "Commit: $ARGUMENTS");
-    let plain = found.catalogue.lookup("/plain").unwrap();
+    assert_eq!(template(&discovery, "/review"), "Review $1.");
+    assert_eq!(template(&discovery, "/git:commit"), "Commit: $ARGUMENTS");
+    let plain = discovery.catalogue.lookup("/plain").unwrap();
     assert_eq!(plain.description.as_deref(), Some("Run the checklist"));
-    let look = &found.catalogue.lookup("/look").unwrap().effect;
+    let look = &discovery.catalogue.lookup("/look").unwrap().effect;
     assert_eq!(*look, CommandEffect::Intent("search".to_owned()));
     let find = CommandEffect::Directed {
         intent: "search".to_owned(),
         body: "Find $1.".to_owned(),
         mentions: Mentions::Literal,
     };
-    assert_eq!(found.catalogue.lookup("/find").unwrap().effect, find);
-    let at = &found.catalogue.lookup("/at").unwrap().effect;
+    assert_eq!(discovery.catalogue.lookup("/find").unwrap().effect, find);
+    let at = &discovery.catalogue.lookup("/at").unwrap().effect;
     assert!(matches!(
         at,
         CommandEffect::Template {
@@ -118,8 +118,8 @@ fn g_041_commands_are_found_where_users_have_them() {
             ..
         }
     ));
-    assert!(found.catalogue.lookup("/compact").is_some());
-    assert!(found.catalogue.lookup("/notes").is_none());
+    assert!(discovery.catalogue.lookup("/compact").is_some());
+    assert!(discovery.catalogue.lookup("/notes").is_none());
 }
 
 #[test]
@@ -133,18 +133,23 @@ fn c_043_the_first_command_wins_and_the_other_is_a_warning() {
         (".greenroom/commands/x.md", "other"),
         (".claude/commands/y.md", "y"),
     ]);
-    let found = discover(&[project.uri(), other.uri()]);
-    assert_eq!(template(&found, "/x"), "ours");
-    assert_eq!(template(&found, "/y"), "y");
-    assert_eq!(template(&found, "/project:compact"), "theirs");
+    let discovery = discover(&[project.uri(), other.uri()]);
+    assert_eq!(template(&discovery, "/x"), "ours");
+    assert_eq!(template(&discovery, "/y"), "y");
+    assert_eq!(template(&discovery, "/project:compact"), "theirs");
     assert_eq!(
-        found.catalogue.lookup("/compact").unwrap().effect,
+        discovery.catalogue.lookup("/compact").unwrap().effect,
         CommandEffect::Action
     );
     let name = WarningKind::Name;
-    assert_warned(&found, name, ".agents/commands/x.md", "two are named /x");
     assert_warned(
-        &found,
+        &discovery,
+        name,
+        ".agents/commands/x.md",
+        "two are named /x",
+    );
+    assert_warned(
+        &discovery,
         name,
         ".claude/commands/compact.md",
         "two are named /compact",
@@ -171,8 +176,8 @@ fn a_bad_file_affects_nothing_else_and_is_named() {
     symlink("/etc/passwd", project.path(".greenroom/commands/away.md")).unwrap();
     symlink("gone.md", project.path(".greenroom/commands/dangling.md")).unwrap();
     symlink("loop.md", project.path(".greenroom/commands/loop.md")).unwrap();
-    let found = project.discover();
-    assert_eq!(template(&found, "/good"), "good");
+    let discovery = project.discover();
+    assert_eq!(template(&discovery, "/good"), "good");
     for (kind, path, reason) in [
         (WarningKind::Invalid, "open.md", "not closed"),
         (WarningKind::Invalid, "empty.md", "it is empty"),
@@ -192,36 +197,36 @@ fn a_bad_file_affects_nothing_else_and_is_named() {
             "cannot be typed",
         ),
     ] {
-        assert_warned(&found, kind, path, reason);
+        assert_warned(&discovery, kind, path, reason);
     }
     let built_in = Catalogue::built_in().iter().count();
-    let extra: Vec<&str> = found.catalogue.iter().map(|(id, _)| id).collect();
+    let extra: Vec<&str> = discovery.catalogue.iter().map(|(id, _)| id).collect();
     assert_eq!(extra.len(), built_in + 2, "{extra:?}");
     assert!(extra.contains(&"/dir.md:inner"));
-    assert!(found.skills.is_empty());
+    assert!(discovery.skills.is_empty());
 }
 
 #[test]
 fn directories_that_cannot_be_used_are_warnings() {
     let project = Project::new(&[(".greenroom/commands/x.md", "x"), (".claude", "a file")]);
-    let found = discover(&[
+    let discovery = discover(&[
         "file:///not/there".to_owned(),
         "https://example.org/".to_owned(),
         project.uri(),
     ]);
-    assert_eq!(template(&found, "/x"), "x");
+    assert_eq!(template(&discovery, "/x"), "x");
     for (path, reason) in [
         ("/not/there", "cannot be opened"),
         ("https://example.org/", "not a `file:` URI"),
         (".claude/commands", "not a directory"),
     ] {
-        assert_warned(&found, WarningKind::Unreadable, path, reason);
+        assert_warned(&discovery, WarningKind::Unreadable, path, reason);
     }
     assert_eq!(discover(&[]).catalogue, Catalogue::built_in());
 }
 
 #[test]
-fn skills_are_found_and_the_first_of_a_name_counts() {
+fn skills_are_discovered_and_the_first_of_a_name_counts() {
     let project = Project::new(&[
         (
             ".agents/skills/tables/SKILL.md",
@@ -249,29 +254,29 @@ fn skills_are_found_and_the_first_of_a_name_counts() {
         ),
         (".claude/skills/file.md", "no directory"),
     ]);
-    let found = project.discover();
+    let discovery = project.discover();
     assert_eq!(
-        names(&found),
+        names(&discovery),
         ["by-dir", "tables", "asked", "quiet", "svg-kit"]
     );
-    assert_eq!(found.skills[0].description, "Named by its directory");
-    assert_eq!(found.skills[1].description, "Makes tables.");
-    assert!(!found.skills[2].is_for_models() && found.skills[2].is_for_users());
-    assert!(!found.skills[3].is_for_users() && found.skills[3].is_for_models());
+    assert_eq!(discovery.skills[0].description, "Named by its directory");
+    assert_eq!(discovery.skills[1].description, "Makes tables.");
+    assert!(!discovery.skills[2].is_for_models() && discovery.skills[2].is_for_users());
+    assert!(!discovery.skills[3].is_for_users() && discovery.skills[3].is_for_models());
     assert_warned(
-        &found,
+        &discovery,
         WarningKind::Name,
         ".claude/skills/tables/SKILL.md",
         "has the same name",
     );
-    let svg = found.catalogue.lookup("/svg").unwrap();
+    let svg = discovery.catalogue.lookup("/svg").unwrap();
     assert_eq!(
         svg.effect,
         CommandEffect::Skill {
             skill: "svg-kit".to_owned()
         }
     );
-    assert!(found.catalogue.lookup("/quiet").is_none());
+    assert!(discovery.catalogue.lookup("/quiet").is_none());
 }
 
 #[test]
@@ -283,13 +288,13 @@ fn the_same_directory_under_two_names_is_visited_once() {
     fs::create_dir_all(project.path(".claude")).unwrap();
     symlink("../.agents/skills", project.path(".claude/skills")).unwrap();
     symlink("../../kept/b", project.path(".agents/skills/b")).unwrap();
-    let found = project.discover();
-    assert_eq!(names(&found), ["a", "b"]);
-    assert_eq!(found.warnings, Vec::<Warning>::new());
+    let discovery = project.discover();
+    assert_eq!(names(&discovery), ["a", "b"]);
+    assert_eq!(discovery.warnings, Vec::<Warning>::new());
 }
 
 #[test]
-fn what_is_read_has_a_bound() {
+fn reading_is_bounded() {
     let project = Project::new(&[]);
     for number in 0..1_100 {
         project.write(&format!(".greenroom/commands/c{number}.md"), b"x");
@@ -298,11 +303,11 @@ fn what_is_read_has_a_bound() {
         &format!(".greenroom/commands/{}x.md", "d/".repeat(8)),
         b"deep",
     );
-    let found = project.discover();
-    let count = found.catalogue.iter().count() - Catalogue::built_in().iter().count();
+    let discovery = project.discover();
+    let count = discovery.catalogue.iter().count() - Catalogue::built_in().iter().count();
     assert!(count <= 1_000, "{count}");
     assert!(
-        found
+        discovery
             .warnings
             .iter()
             .any(|warning| warning.kind == WarningKind::LimitReached)

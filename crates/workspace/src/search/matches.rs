@@ -10,7 +10,7 @@ const LINE_CHARS_MAX: usize = 300;
 /// The matches so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchMatches {
-    /// Each file's path on a line of its own; below it, unless only files are wanted, its lines as `number:text`, those of
+    /// Each file's path on a line of its own; below it, unless only files are requested, its lines as `number:text`, those of
     /// the context as `number-text`.
     pub text: String,
     pub lines: usize,
@@ -56,7 +56,7 @@ pub(super) struct FileMatches {
 }
 
 impl FileMatches {
-    /// With the room that the files before it left.
+    /// With the space that the files before it left.
     pub(super) fn new(before: &SearchMatches, options: &SearchOptions) -> Self {
         Self {
             files_only: options.files_only,
@@ -88,7 +88,7 @@ impl FileMatches {
 impl Sink for &mut FileMatches {
     type Error = std::io::Error;
 
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
+    fn matched(&mut self, _: &Searcher, line_match: &SinkMatch<'_>) -> Result<bool, Self::Error> {
         if self.files_only {
             self.lines = 1;
             return Ok(false);
@@ -98,7 +98,7 @@ impl Sink for &mut FileMatches {
             return Ok(false);
         }
         self.lines += 1;
-        self.push(found.line_number(), ':', found.bytes());
+        self.push(line_match.line_number(), ':', line_match.bytes());
         Ok(true)
     }
 

@@ -240,8 +240,8 @@ mod tests {
         };
         let search = |path| {
             let path = workspace.resolve(path).unwrap();
-            let found = workspace.search(&path, &pattern, &options, &cancellation);
-            found.map(|matches| matches.text)
+            let matches = workspace.search(&path, &pattern, &options, &cancellation);
+            matches.map(|matches| matches.text)
         };
         assert_eq!(search(".").unwrap(), "a\n1:word\n");
         cancellation.cancel();

@@ -1,7 +1,7 @@
 //! Writing a file so that it appears whole under its name, or not at all.
 //!
 //! Promises: what was under the name is replaced in one step, by a file that is on the disk; if it is not what it was
-//! expected to be, it is left there. A crash leaves at most a temporary file (`.greenroom-*`) beside it. The mode is kept, the
+//! expected to be, it is left there. A crash leaves at most a temporary file (`.greenroom-*`) beside it. The mode is preserved, the
 //! owner where the system lets us; hard links are broken, and access lists and extended attributes are not carried
 //! over.
 //! Must not know: what was expected, and why.
@@ -45,7 +45,7 @@ pub(super) fn create(
     let parent = create_directories(root, path.parent().unwrap_or(Path::new("")))?;
     let temp = TempFile::write(&parent, bytes, None, cancellation)?;
     match rustix::fs::renameat_with(&parent, &temp.name, &parent, name, RenameFlags::NOREPLACE) {
-        Ok(()) => temp.keep(),
+        Ok(()) => temp.persist(),
         Err(Errno::EXIST) => return Err(WriteError::Changed),
         // Some file systems cannot do that; all can refuse to link over something.
         Err(Errno::INVAL | Errno::NOSYS) => {
@@ -84,7 +84,7 @@ fn exchange(temp: TempFile<'_>, name: &OsStr, expected: &Stat) -> Result<(), Wri
         // Some file systems cannot do that; then it is replaced because of the check before.
         Err(Errno::INVAL | Errno::NOSYS) => {
             rustix::fs::renameat(parent, &temp.name, parent, name)?;
-            temp.keep();
+            temp.persist();
             return Ok(());
         }
         Err(Errno::NOENT) => return Err(WriteError::Changed),
@@ -97,7 +97,7 @@ fn exchange(temp: TempFile<'_>, name: &OsStr, expected: &Stat) -> Result<(), Wri
     };
     if let Err(errno) = temp.exchange_with(name) {
         // What is not ours must not be removed, even under a temporary name.
-        temp.keep();
+        temp.persist();
         return Err(errno.into());
     }
     Err(failed)
@@ -128,7 +128,7 @@ fn create_directories(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     };
     for name in missing.into_iter().rev() {
         match rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
-            // Somebody else was faster; what they made is checked below like any other.
+            // Another process was faster; what it made is checked below like any other.
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
@@ -181,7 +181,7 @@ impl<'a> TempFile<'a> {
     }
 
     /// It is not temporary any more, or not ours to remove.
-    fn keep(mut self) {
+    fn persist(mut self) {
         self.name = OsString::new();
     }
 }
@@ -199,7 +199,7 @@ fn copy_ownership_and_mode(file: &impl AsFd, from: &Stat) -> Result<(), Errno> {
     let now = Stat::of(file)?;
     if (now.owner, now.group) != (from.owner, from.group) {
         let (owner, group) = (Uid::from_raw(from.owner), Gid::from_raw(from.group));
-        // Only the superuser may give a file away; a group of one's own can be kept.
+        // Only the superuser may give a file away; a group of one's own can be preserved.
         if rustix::fs::fchown(file, Some(owner), Some(group)).is_err() {
             let _ = rustix::fs::fchown(file, None, Some(group));
         }

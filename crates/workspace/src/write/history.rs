@@ -114,7 +114,7 @@ impl FileHistory {
             })
     }
 
-    /// The lineage of a file as it is now: a new one if somebody else changed it.
+    /// The lineage of a file as it is now: a new one if it was changed from outside.
     fn lineage(&mut self, path: &WorkspacePath, digest: Digest) -> u64 {
         match self.files.get(path) {
             Some(known) if known.digest == digest => known.lineage,
@@ -202,7 +202,7 @@ mod tests {
     const CHANGE: Digest = Digest::new([9; 32]);
 
     #[test]
-    fn a_change_by_somebody_else_is_noticed_and_our_own_is_not() {
+    fn a_foreign_change_is_noticed_and_our_own_is_not() {
         let mut history = FileHistory::default();
         assert_eq!(history.freshness(&path(), digest(1)), Freshness::Unread);
         history.record_read(&path(), digest(1));

@@ -1,7 +1,7 @@
 //! Changing files: what is there now, whether it may be replaced, and replacing it.
 //!
 //! Promises: what is written is what was proposed, to the file it was proposed for, or nothing at all. A file that the
-//! session has not read, or that somebody changed since it did, is not overwritten; nor is one that changed since the
+//! session has not read, or that was changed since, is not overwritten; nor is one that changed since the
 //! change was proposed. A symbolic link is not replaced: its target is, if that lies inside.
 //! Must not know: how the new content comes about.
 
@@ -18,7 +18,7 @@ use crate::read::FILE_BYTES_MAX;
 use crate::{Cancellation, DiffStats, FileError, Workspace};
 use target::Target;
 
-/// A change to one file that somebody wants.
+/// A requested change to one file.
 #[derive(Debug, Clone, Copy)]
 pub struct ChangeRequest<'a> {
     /// Names the change: it is applied to what it was proposed for under the same name.

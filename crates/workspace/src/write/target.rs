@@ -167,7 +167,7 @@ impl Workspace {
     ) -> Result<(), FileError> {
         let mut history = self.history();
         let Some(proposal) = history.take_proposal(request.id) else {
-            // Nobody was shown a proposal that could be wrong by now.
+            // No proposal was shown that could be outdated.
             return Ok(());
         };
         let (path, now) = (&target.path, target.digest());

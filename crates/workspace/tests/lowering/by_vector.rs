@@ -1,4 +1,4 @@
-//! The vectors that speak of a workspace, in a real one.
+//! The vectors that use a workspace, in a real one.
 
 use std::collections::BTreeMap;
 use std::fs;

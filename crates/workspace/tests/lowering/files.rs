@@ -79,7 +79,7 @@ fn paths_are_relative_to_the_first_root_or_absolute_in_any() {
 }
 
 #[test]
-fn what_lies_outside_is_not_read_whichever_way_it_is_named() {
+fn files_outside_are_not_read_however_they_are_named() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "secret").unwrap();
     let secret = outside.path().join("secret");
@@ -277,7 +277,7 @@ fn a_picture_of_a_hundred_megabytes_is_not_read() {
 }
 
 #[test]
-fn c021_a_frozen_file_is_the_same_after_it_changed_or_went() {
+fn c021_a_frozen_file_is_the_same_after_it_changed_or_was_removed() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("a"), "first").unwrap();
     let files = open(&[root.path()]);

@@ -110,7 +110,7 @@ fn too_many_bytes_become_fewer() {
 }
 
 #[test]
-fn what_can_be_seen_through_stays_so() {
+fn transparency_is_preserved() {
     let mut glass = DynamicImage::from(noise(200, 200)).to_rgba8();
     glass.pixels_mut().for_each(|pixel| pixel.0[3] = 100);
     let glass = encoded(glass, ImageFormat::Png);
@@ -162,7 +162,7 @@ fn a_header_cannot_ask_for_memory() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_left_alone() {
+fn undecodable_pictures_are_left_alone() {
     let whole = encoded(noise(64, 64), ImageFormat::Png);
     let of = |bytes: &[u8]| fit("image/png", bytes, &limits(ALL, None, Some(32)));
     assert!(of(&whole).is_some());
@@ -224,7 +224,7 @@ fn a_picture_of_more_than_a_target_takes_reaches_it_smaller() {
 }
 
 #[test]
-fn a_gif_reaches_gemini_as_png_and_a_bomb_reaches_nobody() {
+fn a_gif_reaches_gemini_as_png_and_a_decompression_bomb_is_not_sent() {
     let block = lowered(Target::Gemini, "g.gif", "image/gif", &moving_gif())
         .blocks
         .remove(0);

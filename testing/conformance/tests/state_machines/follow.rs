@@ -16,9 +16,9 @@ use tokio::time::timeout;
 pub const SESSION: &str = "ahp-session:/machines";
 const ROOT: &str = "ahp-root://";
 /// Generous: the machine may be busy. Nothing waits this long unless it waits for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A client and what it made of what it heard.
+/// A client and the state it made of the actions it received.
 pub struct Follower {
     pub client: Client,
     events: ClientEventStream,
@@ -122,7 +122,7 @@ impl Follower {
             .expect("dispatch");
     }
 
-    pub async fn says(&self, turn: &str, text: &str) {
+    pub async fn sends_message(&self, turn: &str, text: &str) {
         let action = json!({
             "type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00.000Z",
             "message": {"text": text, "origin": {"kind": "user"}},
@@ -159,7 +159,7 @@ impl Follower {
                 }
             }
         };
-        if timeout(PATIENCE, wait).await.is_err() {
+        if timeout(DEADLINE, wait).await.is_err() {
             panic!(
                 "waited in vain until {what}: {:?} {:?}",
                 self.session, self.chats
@@ -196,7 +196,7 @@ impl Follower {
         self.waiting(chat, status).expect("it waits")
     }
 
-    /// What it reduced becomes what a newcomer is told. Actions may still be on their way; what never agrees is wrong.
+    /// What it reduced becomes what a new client gets. Actions may still be on their way; what never agrees is wrong.
     pub async fn agrees_with_a_newcomer(&mut self, host: &TestHost, after: &str) {
         let mut fresh = Self::joins(host, "newcomer").await;
         for chat in self.chats.keys().cloned().collect::<Vec<_>>() {

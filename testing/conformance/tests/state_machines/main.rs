@@ -74,7 +74,7 @@ async fn tool_calls_are_confirmed_denied_and_edited() {
     let mut ann = Follower::creates(&host, "ann").await;
     let mut bob = Follower::joins(&host, "bob").await;
     let chat = ann.first();
-    ann.says("t0", "run").await;
+    ann.sends_message("t0", "run").await;
     ann.until_done("t0").await;
     ann.agrees_with_a_newcomer(&host, "a tool that needs no leave")
         .await;
@@ -94,7 +94,7 @@ async fn tool_calls_are_confirmed_denied_and_edited() {
         ),
     ];
     for (turn, decision) in decisions {
-        ann.says(turn, "ask tool").await;
+        ann.sends_message(turn, "ask tool").await;
         let call = ann.until_waiting(&chat, "pending-confirmation").await;
         bob.until_waiting(&chat, "pending-confirmation").await;
         ann.agrees_with_a_newcomer(&host, "the question").await;
@@ -126,7 +126,7 @@ async fn tool_calls_are_confirmed_denied_and_edited() {
         "{}",
         text_of(&ann)
     );
-    ann.says("t4", "again").await;
+    ann.sends_message("t4", "again").await;
     for _ in 0..2 {
         let call = ann.until_waiting(&chat, "pending-confirmation").await;
         ann.agrees_with_a_newcomer(&host, "being asked again").await;
@@ -134,7 +134,7 @@ async fn tool_calls_are_confirmed_denied_and_edited() {
         let asked = call["toolCall"]["invocationMessage"].clone();
         ann.does(&chat, about("chat/toolCallConfirmed", "t4", &call, yes))
             .await;
-        ann.until("the decision is heard", |ann| {
+        ann.until("the decision arrives", |ann| {
             let now = ann.waiting(&chat, "pending-confirmation");
             now.is_none_or(|now| now["toolCall"]["invocationMessage"] != asked)
         })
@@ -153,7 +153,7 @@ async fn results_are_reviewed() {
     let mut ann = Follower::creates(&host, "ann").await;
     let chat = ann.first();
     for (turn, approved) in [("t1", true), ("t2", false)] {
-        ann.says(turn, "review").await;
+        ann.sends_message(turn, "review").await;
         let call = ann
             .until_waiting(&chat, "pending-result-confirmation")
             .await;
@@ -187,7 +187,7 @@ async fn clients_run_their_own_tools() {
     .await;
     bob.until("bob is active", |bob| bob.session.active_clients.len() == 1)
         .await;
-    ann.says("t1", "client").await;
+    ann.sends_message("t1", "client").await;
     let call = bob.until_waiting(&chat, "running").await;
     bob.until("the session says so", |bob| {
         bob.session
@@ -234,7 +234,7 @@ async fn questions_are_drafted_answered_and_declined() {
     let text =
         |state: &str, text: &str| json!({"state": state, "value": {"kind": "text", "value": text}});
     for (turn, response) in [("t1", "accept"), ("t2", "decline"), ("t3", "cancel")] {
-        ann.says(turn, "question").await;
+        ann.sends_message(turn, "question").await;
         let id = ann.until_waiting(&chat, "asked").await["request"]["id"].clone();
         bob.until_waiting(&chat, "asked").await;
         let draft = json!({"type": "chat/inputAnswerChanged", "requestId": id, "questionId": "name",
@@ -275,7 +275,7 @@ async fn messages_wait_in_one_order_for_everybody() {
     let mut ann = Follower::creates(&host, "ann").await;
     let mut bob = Follower::joins(&host, "bob").await;
     let chat = ann.first();
-    ann.says("t1", "hang").await;
+    ann.sends_message("t1", "hang").await;
     let set = |id: &str, text: &str| {
         let message = json!({"text": text, "origin": {"kind": "user"}});
         json!({"type": "chat/pendingMessageSet", "kind": "queued", "id": id, "message": message})
@@ -320,13 +320,13 @@ async fn messages_wait_in_one_order_for_everybody() {
                 me.chat().turns.len() == 4 && me.chat().active_turn.is_none()
             })
             .await;
-        let said: Vec<&str> = follower
+        let texts: Vec<&str> = follower
             .chat()
             .turns
             .iter()
             .map(|turn| turn.message.text.as_str())
             .collect();
-        assert_eq!(said, ["hang", "a", "z", "last"]);
+        assert_eq!(texts, ["hang", "a", "z", "last"]);
         follower.agrees_with_a_newcomer(&host, "all was sent").await;
     }
     host.stop().await;
@@ -339,7 +339,7 @@ async fn a_turn_is_steered() {
     let host = host(&data).await;
     let mut ann = Follower::creates(&host, "ann").await;
     let chat = ann.first();
-    ann.says("t1", "steer").await;
+    ann.sends_message("t1", "steer").await;
     let id = ann.until_waiting(&chat, "asked").await["request"]["id"].clone();
     for (id, text) in [("s1", "left"), ("s2", "right")] {
         let message = json!({"text": text, "origin": {"kind": "user"}});
@@ -375,13 +375,13 @@ async fn a_truncate_reaches_every_window() {
     let chat = ann.first();
     for n in 0..8 {
         let turn = format!("t{n}");
-        ann.says(&turn, "hello").await;
+        ann.sends_message(&turn, "hello").await;
         ann.until_done(&turn).await;
     }
     let mut bob = Follower::joins(&host, "bob").await;
     bob.opens_with(&chat, Some(2)).await;
     assert_eq!(bob.chat().turns.len(), 2);
-    ann.says("busy", "hang").await;
+    ann.sends_message("busy", "hang").await;
     ann.until("it runs", |ann| ann.chat().active_turn.is_some())
         .await;
     ann.does(&chat, json!({"type": "chat/truncated", "turnId": "t3"}))
@@ -398,7 +398,7 @@ async fn a_truncate_reaches_every_window() {
     ann.does(&chat, json!({"type": "chat/truncated"})).await;
     bob.until("nothing is left", |bob| bob.chat().turns.is_empty())
         .await;
-    ann.says("anew", "hello").await;
+    ann.sends_message("anew", "hello").await;
     bob.until_done("anew").await;
     bob.agrees_with_a_newcomer(&host, "a new beginning").await;
     host.stop().await;
@@ -413,7 +413,7 @@ async fn chats_are_created_forked_opened_aside_and_disposed_of() {
     let mut bob = Follower::joins(&host, "bob").await;
     let first = ann.first();
     for turn in ["t0", "t1", "t2"] {
-        ann.says(turn, "hello").await;
+        ann.sends_message(turn, "hello").await;
         ann.until_done(turn).await;
     }
     let source = |kind: &str| json!({"kind": kind, "chat": first, "turnId": "t1"});
@@ -490,7 +490,7 @@ async fn a_worker_is_watched_and_asked() {
     let host = host(&data).await;
     let mut ann = Follower::creates(&host, "ann").await;
     let chat = ann.first();
-    ann.says("t1", "spawn").await;
+    ann.sends_message("t1", "spawn").await;
     ann.until("the worker asks", |ann| {
         ann.session
             .input_needed
@@ -525,8 +525,10 @@ async fn a_worker_is_watched_and_asked() {
     let start = json!({"type": "chat/turnStarted", "turnId": "mine", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "hello", "origin": {"kind": "user"}}});
     ann.does(&worker, start).await;
-    ann.until("nobody talks to a worker", |ann| ann.refused.len() == 1)
-        .await; // H-151
+    ann.until("a message to a worker is refused", |ann| {
+        ann.refused.len() == 1
+    })
+    .await; // H-151
     let (result, _) = ann.client.subscribe(worker).await.expect("subscribe");
     assert!(matches!(
         result.snapshot.expect("a snapshot").state,

@@ -43,7 +43,7 @@ fn input(index: usize, text: &str) -> ModelEvent {
 #[tokio::test]
 async fn a_request_goes_out_whole_and_nothing_else_does() {
     let server = ModelServer::start().await;
-    server.answers([Answer::says(["Hello"])]);
+    server.answers([Answer::streams(["Hello"])]);
     ask(&endpoint(&server)).await.ended.unwrap();
     let [request] = <[_; 1]>::try_from(server.requests()).unwrap();
     assert_eq!(
@@ -78,10 +78,10 @@ async fn a_request_goes_out_whole_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn text_is_heard_as_it_is_said() {
+async fn text_is_received_as_it_is_streamed() {
     let server = ModelServer::start().await;
     let gate = Gate::new();
-    server.answers([Answer::says(["Hel"]).waits(&gate).then_says(["lo"])]);
+    server.answers([Answer::streams(["Hel"]).waits(&gate).then_streams(["lo"])]);
     let (sender, mut receiver) = mpsc::channel(4);
     let endpoint = endpoint(&server);
     let asked = tokio::spawn(async move { provider::ask(&endpoint, &greeting(), &sender).await });
@@ -95,14 +95,14 @@ async fn text_is_heard_as_it_is_said() {
 }
 
 #[tokio::test]
-async fn parallel_calls_are_told_apart() {
+async fn parallel_calls_are_distinguished() {
     let server = ModelServer::start().await;
-    server.answers([Answer::says(["Looking."]).then_calls([
+    server.answers([Answer::streams(["Looking."]).then_calls([
         Call::new("a", "read", &json!({"path": "x"})),
         Call::with_text("b", "grep", "{\"pattern"),
     ])]);
-    let heard = ask(&endpoint(&server)).await;
-    heard.ended.as_ref().unwrap();
+    let received = ask(&endpoint(&server)).await;
+    received.ended.as_ref().unwrap();
     let expected = [
         text("Looking."),
         started(0, "a", "read"),
@@ -123,18 +123,18 @@ async fn parallel_calls_are_told_apart() {
         texts.collect()
     };
     for call in 0..2 {
-        assert_eq!(joined(&heard.events, call), joined(&expected, call));
+        assert_eq!(joined(&received.events, call), joined(&expected, call));
     }
-    assert_eq!(heard.events.len(), expected.len());
-    assert_eq!(heard.events[..3], expected[..3]);
-    assert_eq!(heard.events[7..], expected[7..]);
+    assert_eq!(received.events.len(), expected.len());
+    assert_eq!(received.events[..3], expected[..3]);
+    assert_eq!(received.events[7..], expected[7..]);
 }
 
 #[tokio::test]
 async fn an_answer_in_single_bytes_is_the_same_answer() {
     let server = ModelServer::start().await;
     let answer = Answer::thinks(["Hm ", "🤔"])
-        .then_says(["Grüße, ", "世界"])
+        .then_streams(["Grüße, ", "世界"])
         .then_calls([Call::new("a", "read", &json!({"path": "ä"}))]);
     server.answers([answer.clone(), answer.split_at_every_byte()]);
     let whole = ask(&endpoint(&server)).await;
@@ -149,19 +149,19 @@ async fn an_answer_in_single_bytes_is_the_same_answer() {
 async fn figures_and_the_end_mark_may_be_missing() {
     let server = ModelServer::start().await;
     server.answers([
-        Answer::says(["a"]).without_usage(),
-        Answer::says(["a"]).without_usage().without_end_mark(),
-        Answer::says(["a"])
+        Answer::streams(["a"]).without_usage(),
+        Answer::streams(["a"]).without_usage().without_end_mark(),
+        Answer::streams(["a"])
             .without_usage()
             .without_end_mark()
             .until_close(),
         // The connection dies after the last word.
-        Answer::says(["a"]).cuts_after_finish(),
+        Answer::streams(["a"]).cuts_after_finish(),
     ]);
     for _ in 0..4 {
-        let heard = ask(&endpoint(&server)).await;
-        heard.ended.as_ref().unwrap();
-        assert_eq!(heard.events, [text("a"), Stopped(StopReason::End)]);
+        let received = ask(&endpoint(&server)).await;
+        received.ended.as_ref().unwrap();
+        assert_eq!(received.events, [text("a"), Stopped(StopReason::End)]);
     }
     assert_eq!(server.requests().len(), 4);
 }
@@ -175,9 +175,9 @@ async fn reasons_to_stop() {
         ("whim", StopReason::Other("whim".to_owned())),
     ] {
         let server = ModelServer::start().await;
-        server.answers([Answer::says(["a"]).finishes(finish)]);
-        let heard = ask(&endpoint(&server)).await;
-        assert_eq!(heard.events.last(), Some(&Stopped(reason)));
+        server.answers([Answer::streams(["a"]).finishes(finish)]);
+        let received = ask(&endpoint(&server)).await;
+        assert_eq!(received.events.last(), Some(&Stopped(reason)));
     }
 }
 
@@ -185,9 +185,9 @@ async fn reasons_to_stop() {
 async fn a_refusal_is_no_text() {
     let server = ModelServer::start().await;
     server.answers([Answer::refuses("No.").without_usage()]);
-    let heard = ask(&endpoint(&server)).await;
+    let received = ask(&endpoint(&server)).await;
     let refusal = Refusal("No.".to_owned());
-    assert_eq!(heard.events, [refusal, Stopped(StopReason::End)]);
+    assert_eq!(received.events, [refusal, Stopped(StopReason::End)]);
 }
 
 #[tokio::test]
@@ -200,9 +200,9 @@ async fn a_document_instead_of_a_stream_is_taken() {
         Answer::document(&body).split_at_every_byte(),
     ]);
     for _ in 0..2 {
-        let heard = ask(&endpoint(&server)).await;
+        let received = ask(&endpoint(&server)).await;
         assert_eq!(
-            heard.events,
+            received.events,
             [text("Hi"), usage(3, 1), Stopped(StopReason::End)]
         );
     }
@@ -212,7 +212,7 @@ async fn a_document_instead_of_a_stream_is_taken() {
 async fn rounds_share_connections() {
     const ROUNDS: usize = 20;
     let server = ModelServer::start().await;
-    server.answers(vec![Answer::says(["a"]); ROUNDS]);
+    server.answers(vec![Answer::streams(["a"]); ROUNDS]);
     let endpoint = endpoint(&server);
     for _ in 0..ROUNDS {
         ask(&endpoint.clone()).await.ended.unwrap();
@@ -227,20 +227,20 @@ async fn rounds_share_connections() {
 async fn a_server_that_has_stopped_is_not_awaited_for_long() {
     let server = ModelServer::start().await;
     let never = Gate::new();
-    server.answers([Answer::says(["a"]).waits_after_finish(&never)]);
+    server.answers([Answer::streams(["a"]).waits_after_finish(&never)]);
     let endpoint = endpoint(&server).with_timeouts(Timeouts {
         idle: Duration::from_secs(1),
         ..Timeouts::default()
     });
-    let heard = ask(&endpoint).await;
-    heard.ended.as_ref().unwrap();
-    assert_eq!(heard.events, [text("a"), Stopped(StopReason::End)]);
+    let received = ask(&endpoint).await;
+    received.ended.as_ref().unwrap();
+    assert_eq!(received.events, [text("a"), Stopped(StopReason::End)]);
 }
 
 #[tokio::test]
 async fn headers_and_query_of_the_endpoint_are_sent() {
     let server = ModelServer::start().await;
-    server.answers([Answer::says(["a"])]);
+    server.answers([Answer::streams(["a"])]);
     let endpoint = Endpoint::new(&format!("{}?api-version=7", server.url()))
         .and_then(|endpoint| endpoint.with_header("X-Title", "greenroom"))
         .and_then(|endpoint| endpoint.with_header("User-Agent", "other"))

@@ -10,30 +10,30 @@ use testkit::{Answer, Gate, ModelServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use super::{Heard, ask, eager, endpoint, greeting};
+use super::{Received, ask, eager, endpoint, greeting};
 
 /// The server gives this answer five times over.
-async fn ask_one_with(answer: Answer) -> (Heard, usize) {
+async fn ask_one_with(answer: Answer) -> (Received, usize) {
     let server = ModelServer::start().await;
     server.answers(vec![answer; 5]);
-    let heard = ask(&endpoint(&server)).await;
-    (heard, server.requests().len())
+    let received = ask(&endpoint(&server)).await;
+    (received, server.requests().len())
 }
 
 #[tokio::test]
-async fn a_busy_server_is_tried_again_and_people_are_told() {
+async fn a_busy_server_is_tried_again_with_a_notice() {
     let server = ModelServer::start().await;
     server.answers([
         Answer::error(429, "slow down"),
         Answer::status(503, "<html>"),
         Answer::hangs_up(),
         Answer::error(500, "oops"),
-        Answer::says(["Hello"]),
+        Answer::streams(["Hello"]),
     ]);
-    let heard = ask(&endpoint(&server)).await;
-    heard.ended.as_ref().unwrap();
-    assert_eq!(heard.text(), "Hello");
-    let waits = heard.waits();
+    let received = ask(&endpoint(&server)).await;
+    received.ended.as_ref().unwrap();
+    assert_eq!(received.text(), "Hello");
+    let waits = received.waits();
     let again = "; trying again in less than a second";
     assert_eq!(waits[0], format!("the model server is busy (429){again}"));
     assert_eq!(waits[1], format!("the model server is busy (503){again}"));
@@ -55,12 +55,12 @@ async fn a_busy_server_is_tried_again_and_people_are_told() {
 #[tokio::test]
 async fn after_five_tries_it_is_enough() {
     for status in [408, 409, 429, 500, 502, 503, 504, 529] {
-        let (heard, tries) = ask_one_with(Answer::error(status, "not now")).await;
+        let (received, tries) = ask_one_with(Answer::error(status, "not now")).await;
         assert_eq!(tries, 5, "{status}");
-        assert_eq!(heard.waits().len(), 4);
-        assert_eq!(heard.kind(), Unavailable);
+        assert_eq!(received.waits().len(), 4);
+        assert_eq!(received.kind(), Unavailable);
         assert!(
-            heard
+            received
                 .error()
                 .message
                 .ends_with(&format!("({status}): not now"))
@@ -69,7 +69,7 @@ async fn after_five_tries_it_is_enough() {
 }
 
 #[tokio::test]
-async fn what_another_try_would_not_change_is_tried_once() {
+async fn permanent_errors_are_not_tried_again() {
     let quota = r#"{"error":{"message":"pay first","code":"insufficient_quota"}}"#;
     for (answer, kind, message) in [
         (
@@ -148,54 +148,62 @@ async fn what_another_try_would_not_change_is_tried_once() {
             "sent an invalid response: \u{FFFD}\u{FFFD}",
         ),
     ] {
-        let (heard, tries) = ask_one_with(answer).await;
-        assert_eq!((heard.kind(), tries), (kind, 1), "{}", heard.error());
-        assert_eq!(heard.error().message, format!("the model server {message}"));
-        assert!(heard.events.is_empty());
+        let (received, tries) = ask_one_with(answer).await;
+        assert_eq!((received.kind(), tries), (kind, 1), "{}", received.error());
+        assert_eq!(
+            received.error().message,
+            format!("the model server {message}")
+        );
+        assert!(received.events.is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_server_may_say_when_to_come_back() {
+async fn a_server_may_set_the_retry_time() {
     let server = ModelServer::start().await;
     let busy = || Answer::error(429, "busy");
     server.answers([
         busy().with_header("Retry-After", "1"),
-        Answer::says(["Hello"]),
+        Answer::streams(["Hello"]),
     ]);
-    let heard = ask(&endpoint(&server)).await;
+    let received = ask(&endpoint(&server)).await;
     assert_eq!(
-        heard.waits(),
+        received.waits(),
         ["the model server is busy (429); trying again in 1 s"]
     );
-    assert_eq!(heard.text(), "Hello");
+    assert_eq!(received.text(), "Hello");
 
     server.answers([busy().with_header("Retry-After", "3600")]);
-    let heard = ask(&endpoint(&server)).await;
-    assert_eq!(heard.kind(), Unavailable);
-    assert!(heard.waits().is_empty());
+    let received = ask(&endpoint(&server)).await;
+    assert_eq!(received.kind(), Unavailable);
+    assert!(received.waits().is_empty());
 }
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_not_asked_for_again() {
     for answer in [
-        Answer::says(["Hel"]).cuts(),
-        Answer::says(["Hel"]).cuts().until_close(),
-        Answer::says(["Hel"])
+        Answer::streams(["Hel"]).cuts(),
+        Answer::streams(["Hel"]).cuts().until_close(),
+        Answer::streams(["Hel"])
             .writes("data: {\"choices\":[{\"delta\":{\"content\":\"l")
             .cuts(),
-        Answer::says(["Hel"]).without_finish(),
-        Answer::says(["Hel"]).finishes("error"),
-        Answer::says(["Hel"])
+        Answer::streams(["Hel"]).without_finish(),
+        Answer::streams(["Hel"]).finishes("error"),
+        Answer::streams(["Hel"])
             .without_finish()
             .without_end_mark()
             .until_close(),
     ] {
-        let (heard, tries) = ask_one_with(answer).await;
-        assert_eq!((heard.kind(), tries), (Interrupted, 1), "{}", heard.error());
-        assert_eq!(heard.text(), "Hel");
+        let (received, tries) = ask_one_with(answer).await;
+        assert_eq!(
+            (received.kind(), tries),
+            (Interrupted, 1),
+            "{}",
+            received.error()
+        );
+        assert_eq!(received.text(), "Hel");
         assert!(
-            !heard
+            !received
                 .events
                 .iter()
                 .any(|event| matches!(event, ModelEvent::Stopped(_)))
@@ -206,33 +214,36 @@ async fn an_answer_that_breaks_off_is_not_asked_for_again() {
 #[tokio::test]
 async fn an_answer_that_breaks_off_before_its_first_word_is_asked_for_again() {
     for answer in [
-        Answer::says([]).cuts(),
-        Answer::says([]).cuts().until_close(),
+        Answer::streams([]).cuts(),
+        Answer::streams([]).cuts().until_close(),
         Answer::raw(""),
         Answer::raw(": keep-alive\n\n"),
         Answer::raw("data: {\"error\":{\"code\":503,\"message\":\"loading\"}}\n\n"),
         Answer::hangs_up(),
     ] {
         let server = ModelServer::start().await;
-        server.answers([answer, Answer::says(["Hello"])]);
-        let heard = ask(&endpoint(&server)).await;
-        heard.ended.as_ref().unwrap();
-        assert_eq!((heard.text().as_str(), heard.waits().len()), ("Hello", 1));
+        server.answers([answer, Answer::streams(["Hello"])]);
+        let received = ask(&endpoint(&server)).await;
+        received.ended.as_ref().unwrap();
+        assert_eq!(
+            (received.text().as_str(), received.waits().len()),
+            ("Hello", 1)
+        );
     }
-    let (heard, tries) = ask_one_with(Answer::says([]).cuts()).await;
-    assert_eq!((heard.kind(), tries), (Unavailable, 5));
+    let (received, tries) = ask_one_with(Answer::streams([]).cuts()).await;
+    assert_eq!((received.kind(), tries), (Unavailable, 5));
 }
 
 #[tokio::test]
 async fn a_complaint_in_mid_answer_ends_it() {
     let complaint = "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n";
-    let (heard, tries) = ask_one_with(Answer::says(["Hel"]).writes(complaint)).await;
-    assert_eq!((heard.kind(), tries), (Unavailable, 1));
+    let (received, tries) = ask_one_with(Answer::streams(["Hel"]).writes(complaint)).await;
+    assert_eq!((received.kind(), tries), (Unavailable, 1));
     assert_eq!(
-        heard.error().message,
+        received.error().message,
         "the model server reports an error: overloaded"
     );
-    assert_eq!(heard.text(), "Hel");
+    assert_eq!(received.text(), "Hel");
 }
 
 #[tokio::test]
@@ -241,16 +252,16 @@ async fn a_server_that_is_not_there() {
     let address = gone.local_addr().unwrap();
     drop(gone);
     let endpoint = eager(Endpoint::new(&format!("http://{address}/v1")).unwrap());
-    let heard = ask(&endpoint).await;
+    let received = ask(&endpoint).await;
     let message = format!("the model server at {address} cannot be reached (connection refused)");
-    assert_eq!((heard.kind(), heard.waits().len()), (Unavailable, 4));
-    assert_eq!(heard.error().message, message);
+    assert_eq!((received.kind(), received.waits().len()), (Unavailable, 4));
+    assert_eq!(received.error().message, message);
     let listed = provider::list_models(&endpoint).await.unwrap_err();
     assert_eq!((listed.kind, listed.message), (Unavailable, message));
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_no_tls_is_not_tried_again() {
+async fn a_server_without_tls_is_not_tried_again() {
     let plain = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = plain.local_addr().unwrap();
     tokio::spawn(async move {
@@ -259,20 +270,20 @@ async fn a_server_that_speaks_no_tls_is_not_tried_again() {
             .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             .await
             .unwrap();
-        // Whoever comes again finds nobody.
+        // The next attempt finds no server.
         drop(plain);
         let _ = socket.read_to_end(&mut Vec::new()).await;
     });
     let endpoint = eager(Endpoint::new(&format!("https://{address}/v1")).unwrap());
-    let heard = ask(&endpoint).await;
-    assert_eq!(heard.kind(), Unavailable);
+    let received = ask(&endpoint).await;
+    assert_eq!(received.kind(), Unavailable);
     assert!(
-        heard
+        received
             .error()
             .message
             .starts_with("no encrypted connection to the model server at 127.0.0.1:")
     );
-    assert!(heard.waits().is_empty());
+    assert!(received.waits().is_empty());
 }
 
 #[tokio::test]
@@ -288,34 +299,40 @@ async fn silence_has_an_end() {
     };
     let (short, long) = (20, 60_000);
 
-    server.answers([Answer::says(["Hel"]).waits(&never)]);
-    let heard = ask(&impatient(long, short)).await;
-    assert_eq!((heard.kind(), heard.text().as_str()), (Interrupted, "Hel"));
+    server.answers([Answer::streams(["Hel"]).waits(&never)]);
+    let received = ask(&impatient(long, short)).await;
     assert_eq!(
-        heard.error().message,
+        (received.kind(), received.text().as_str()),
+        (Interrupted, "Hel")
+    );
+    assert_eq!(
+        received.error().message,
         "the answer of the model server broke off (silent for 0.02 s)"
     );
 
     // Trying again would take as long again.
     server.answers([
-        Answer::says([]).begins_after(&never),
-        Answer::says([]).waits(&never),
+        Answer::streams([]).begins_after(&never),
+        Answer::streams([]).waits(&never),
     ]);
     for _ in 0..2 {
-        let heard = ask(&impatient(short, long)).await;
-        assert_eq!(heard.kind(), Unavailable);
+        let received = ask(&impatient(short, long)).await;
+        assert_eq!(received.kind(), Unavailable);
         assert_eq!(
-            heard.error().message,
+            received.error().message,
             "the model server did not begin to answer within 0.02 s"
         );
-        assert!(heard.events.is_empty());
+        assert!(received.events.is_empty());
     }
 }
 
 #[tokio::test]
-async fn whoever_stops_listening_hangs_up() {
+async fn dropping_the_receiver_closes_the_connection() {
     let server = ModelServer::start().await;
-    server.answers([Answer::says_forever("la "), Answer::says_forever("la ")]);
+    server.answers([
+        Answer::streams_forever("la "),
+        Answer::streams_forever("la "),
+    ]);
 
     // The future is dropped, as a cancel does.
     let (sender, mut receiver) = mpsc::channel(1);
@@ -327,7 +344,7 @@ async fn whoever_stops_listening_hangs_up() {
     }
     server.abandoned(1).await;
 
-    // Nobody takes the events any more.
+    // The receiver is gone.
     drop(receiver);
     let ended = provider::ask(&endpoint, &request, &sender).await;
     assert_eq!(ended.unwrap_err().kind, Interrupted);
@@ -338,7 +355,7 @@ async fn whoever_stops_listening_hangs_up() {
 async fn a_cancel_before_the_first_byte_hangs_up_too() {
     let server = ModelServer::start().await;
     let never = Gate::new();
-    server.answers([Answer::says([]).begins_after(&never)]);
+    server.answers([Answer::streams([]).begins_after(&never)]);
     let (sender, _receiver) = mpsc::channel(1);
     let endpoint = endpoint(&server);
     let asking = tokio::spawn(async move { provider::ask(&endpoint, &greeting(), &sender).await });
@@ -350,8 +367,8 @@ async fn a_cancel_before_the_first_byte_hangs_up_too() {
 #[tokio::test]
 async fn long_complaints_are_cut_and_made_readable() {
     let body = format!("\u{1b}[31mfirst line\r\n{}", "x".repeat(1 << 20));
-    let (heard, _) = ask_one_with(Answer::status(400, &body)).await;
-    let message = &heard.error().message;
+    let (received, _) = ask_one_with(Answer::status(400, &body)).await;
+    let message = &received.error().message;
     assert!(
         message.starts_with("the model server does not take the request (400): [31mfirst line xxx"),
         "{message}"

@@ -4,7 +4,7 @@ use agents::provider::ProviderErrorKind::{Rejected, Unauthorized};
 use agents::provider::{self, Endpoint, Key};
 use testkit::{Answer, ModelServer};
 
-use super::{Heard, ask, endpoint};
+use super::{Received, ask, endpoint};
 
 const SECRET: &str = "sk-do-not-show-0123456789";
 
@@ -31,14 +31,14 @@ impl KeyFile {
 }
 
 /// All that anybody could see of it.
-fn shown(endpoint: &Endpoint, heard: &Heard) -> String {
-    format!("{endpoint:?} {:?} {:?}", heard.events, heard.ended)
+fn debug_text(endpoint: &Endpoint, received: &Received) -> String {
+    format!("{endpoint:?} {:?} {:?}", received.events, received.ended)
 }
 
 #[tokio::test]
 async fn a_key_is_read_anew_for_every_question() {
     let server = ModelServer::start().await;
-    server.answers([Answer::says(["a"]), Answer::says(["b"])]);
+    server.answers([Answer::streams(["a"]), Answer::streams(["b"])]);
     server.has_models([]);
     let file = KeyFile::holding("first-key\n");
     let endpoint = endpoint(&server).with_key(file.key());
@@ -59,10 +59,10 @@ async fn a_key_is_read_anew_for_every_question() {
 async fn a_key_that_is_missing_is_no_question() {
     let server = ModelServer::start().await;
     let key = Key::from_environment("GREENROOM_TEST_NO_SUCH_VARIABLE");
-    let heard = ask(&endpoint(&server).with_key(key)).await;
-    assert_eq!(heard.kind(), Unauthorized);
+    let received = ask(&endpoint(&server).with_key(key)).await;
+    assert_eq!(received.kind(), Unauthorized);
     assert_eq!(
-        heard.error().message,
+        received.error().message,
         "the environment variable GREENROOM_TEST_NO_SUCH_VARIABLE is not set"
     );
     assert!(server.requests().is_empty());
@@ -80,18 +80,18 @@ async fn a_server_that_repeats_a_key_does_not_make_it_public() {
         Answer::status(403, &echo),
         Answer::raw(in_stream.clone()),
         Answer::raw(format!("data: {echo}\n\n")),
-        Answer::says(["a"]).writes(in_stream),
-        Answer::says(["a"])
+        Answer::streams(["a"]).writes(in_stream),
+        Answer::streams(["a"])
             .finishes("error")
             .writes(format!(": {echo}\n")),
     ] {
         let server = ModelServer::start().await;
         server.answers([answer]);
         let endpoint = endpoint(&server).with_key(file.key());
-        let heard = ask(&endpoint).await;
-        let shown = shown(&endpoint, &heard);
-        assert!(heard.ended.is_err());
-        assert!(!shown.contains("sk-do"), "{shown}");
+        let received = ask(&endpoint).await;
+        let debug_text = debug_text(&endpoint, &received);
+        assert!(received.ended.is_err());
+        assert!(!debug_text.contains("sk-do"), "{debug_text}");
     }
 }
 
@@ -103,10 +103,10 @@ async fn retries_do_not_make_a_key_public() {
         format!("data: {{\"error\":{{\"code\":503,\"message\":\"{SECRET} must wait\"}}}}\n\n");
     server.answers(vec![Answer::raw(echo); 5]);
     let endpoint = endpoint(&server).with_key(file.key());
-    let heard = ask(&endpoint).await;
-    assert_eq!(heard.waits().len(), 4);
-    let shown = shown(&endpoint, &heard);
-    assert!(!shown.contains("sk-do"), "{shown}");
+    let received = ask(&endpoint).await;
+    assert_eq!(received.waits().len(), 4);
+    let debug_text = debug_text(&endpoint, &received);
+    assert!(!debug_text.contains("sk-do"), "{debug_text}");
 }
 
 #[tokio::test]
@@ -114,10 +114,10 @@ async fn headers_that_serve_as_keys_are_hidden_as_well() {
     let server = ModelServer::start().await;
     server.answers([Answer::error(400, &format!("bad header {SECRET}"))]);
     let endpoint = endpoint(&server).with_header("X-Api-Key", SECRET).unwrap();
-    let heard = ask(&endpoint).await;
+    let received = ask(&endpoint).await;
     assert_eq!(server.requests()[0].header("x-api-key"), Some(SECRET));
-    let shown = shown(&endpoint, &heard);
-    assert!(!shown.contains("sk-do"), "{shown}");
+    let debug_text = debug_text(&endpoint, &received);
+    assert!(!debug_text.contains("sk-do"), "{debug_text}");
 }
 
 #[tokio::test]
@@ -127,9 +127,9 @@ async fn a_key_follows_no_redirect() {
         let (near, far) = (ModelServer::start().await, ModelServer::start().await);
         let to = format!("{}/chat/completions", far.url());
         near.answers([Answer::status(status, "").with_header("Location", &to)]);
-        let heard = ask(&endpoint(&near).with_key(file.key())).await;
-        assert_eq!(heard.kind(), Rejected);
-        assert!(heard.error().message.contains("redirects"));
+        let received = ask(&endpoint(&near).with_key(file.key())).await;
+        assert_eq!(received.kind(), Rejected);
+        assert!(received.error().message.contains("redirects"));
         assert!(far.requests().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Models are asked over real sockets: what is sent, what is heard, and what becomes of every fault.
+//! Models are asked over real sockets: what is sent, what is received, and what becomes of every fault.
 
 mod answers;
 mod faults;
@@ -14,12 +14,12 @@ use testkit::ModelServer;
 use tokio::sync::mpsc;
 
 /// What came of a question.
-struct Heard {
+struct Received {
     events: Vec<ModelEvent>,
     ended: Result<(), ProviderError>,
 }
 
-impl Heard {
+impl Received {
     fn error(&self) -> &ProviderError {
         self.ended.as_ref().expect_err("the answer came whole")
     }
@@ -36,7 +36,7 @@ impl Heard {
         texts.collect()
     }
 
-    /// What people were told while they waited.
+    /// Notices sent while waiting.
     fn waits(&self) -> Vec<&str> {
         let waits = self.events.iter().filter_map(|event| match event {
             ModelEvent::Waiting(text) => Some(text.as_str()),
@@ -66,7 +66,7 @@ fn greeting() -> ModelRequest {
     }
 }
 
-async fn ask(endpoint: &Endpoint) -> Heard {
+async fn ask(endpoint: &Endpoint) -> Received {
     let (sender, mut receiver) = mpsc::channel(4);
     let request = greeting();
     let asking = async {
@@ -74,13 +74,13 @@ async fn ask(endpoint: &Endpoint) -> Heard {
         drop(sender);
         ended
     };
-    let hearing = async {
+    let receiving = async {
         let mut events = Vec::new();
         while let Some(event) = receiver.recv().await {
             events.push(event);
         }
         events
     };
-    let (ended, events) = tokio::join!(asking, hearing);
-    Heard { events, ended }
+    let (ended, events) = tokio::join!(asking, receiving);
+    Received { events, ended }
 }

@@ -1,4 +1,4 @@
-//! What a model server answers, told so that a test reads aloud.
+//! What a model server answers, written so that a test is easy to read.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(super) enum Framing {
     Length,
     Chunked,
     UntilClose,
-    /// The connection is closed in the place of a response.
+    /// The connection is closed instead of a response.
     NoResponse,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Step {
     Waits(Gate),
     /// Closes the connection in mid-stream.
     Cuts,
-    /// Writes the same again and again until nobody reads any more.
+    /// Writes the same again and again until the reader is gone.
     WritesForever(Vec<u8>),
 }
 
@@ -79,7 +79,7 @@ impl Call {
     /// Beginning, first half and second half.
     fn deltas(&self, index: usize) -> [Value; 3] {
         let middle = self.input.len() / 2;
-        let middle = (middle..).find(|place| self.input.is_char_boundary(*place));
+        let middle = (middle..).find(|offset| self.input.is_char_boundary(*offset));
         let (first, second) = self.input.split_at(middle.unwrap_or_default());
         let begins = json!({"index": index, "id": self.id, "type": "function",
             "function": {"name": self.name, "arguments": ""}});
@@ -108,8 +108,8 @@ impl Answer {
     }
 
     /// Text, one chunk for each piece.
-    pub fn says<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::stream().then_says(texts)
+    pub fn streams<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::stream().then_streams(texts)
     }
 
     pub fn thinks<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
@@ -128,8 +128,8 @@ impl Answer {
         Self::stream().then_calls(calls)
     }
 
-    /// Text again and again, until nobody reads any more.
-    pub fn says_forever(text: &str) -> Self {
+    /// Text again and again, until the reader is gone.
+    pub fn streams_forever(text: &str) -> Self {
         let mut answer = Self::stream();
         answer.steps.push(Step::WritesForever(event(&chunk(
             &json!({"content": text}),
@@ -138,7 +138,7 @@ impl Answer {
         answer
     }
 
-    /// Whatever this is, in the place of a stream.
+    /// Whatever this is, instead of a stream.
     pub fn raw(body: impl Into<Vec<u8>>) -> Self {
         let mut answer = Self::stream();
         answer.steps = vec![Step::Writes(body.into())];
@@ -176,7 +176,7 @@ impl Answer {
         }
     }
 
-    /// Closes the connection in the place of an answer.
+    /// Closes the connection instead of an answer.
     pub fn hangs_up() -> Self {
         Self {
             framing: Framing::NoResponse,
@@ -192,7 +192,7 @@ impl Answer {
         Self::document(&json!({"object": "list", "data": models}))
     }
 
-    pub fn then_says<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn then_streams<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let delta = |text| json!({"content": text});
         texts
             .into_iter()
@@ -249,7 +249,7 @@ impl Answer {
         }
     }
 
-    /// The connection is closed when all has been said but the figures and the end mark.
+    /// The connection is closed before usage and the end mark.
     pub fn cuts_after_finish(self) -> Self {
         Self {
             after_finish: Some(Step::Cuts),

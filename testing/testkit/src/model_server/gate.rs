@@ -1,4 +1,4 @@
-//! A place where an answer waits until the test lets it go on.
+//! A point where an answer waits until the test lets it go on.
 
 use tokio::sync::watch;
 

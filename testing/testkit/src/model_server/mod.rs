@@ -1,6 +1,6 @@
 //! A model server with a script: real HTTP on a real socket, real event streams, and every mishap a server can have.
 //!
-//! Promises: answers go out in the order they were queued, one a request; every request is kept whole; nothing waits for
+//! Promises: answers go out in the order they were queued, one a request; every request is recorded whole; nothing waits for
 //! time to pass, only for a [`Gate`].
 //! Must not know: who asks.
 
@@ -143,7 +143,7 @@ impl ModelServer {
             .await;
     }
 
-    /// Answers that nobody asked for yet.
+    /// Answers that were not requested yet.
     pub fn answers_left(&self) -> usize {
         let plan = self.plan();
         plan.answers.len() + plan.particular.len()
@@ -163,7 +163,7 @@ impl ModelServer {
         self.script
             .plan
             .lock()
-            .expect("nobody panics while planning")
+            .expect("no holder of the lock panics")
     }
 }
 
@@ -174,12 +174,12 @@ impl Drop for ModelServer {
 }
 
 impl Script {
-    /// Keeps a request and finds its answer.
+    /// Records a request and finds its answer.
     fn take(&self, request: CapturedRequest) -> Answer {
         let answer = self
             .plan
             .lock()
-            .expect("nobody panics while planning")
+            .expect("no holder of the lock panics")
             .answer(&request);
         self.seen.send_modify(|seen| seen.requests.push(request));
         answer
@@ -202,7 +202,7 @@ impl Plan {
                     .iter()
                     .position(|(text, _)| body.contains(text));
                 let answer = match particular {
-                    Some(place) => Some(self.particular.remove(place).1),
+                    Some(index) => Some(self.particular.remove(index).1),
                     None => self.answers.pop_front(),
                 };
                 answer.unwrap_or_else(|| {

@@ -43,9 +43,9 @@ impl Calls {
         piece: CallPiece,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
-        let index = match self.place_of(&piece) {
-            Some(place) if self.calls[place].is_repeated_by(&piece) => return Ok(()),
-            Some(place) => place,
+        let index = match self.index_of(&piece) {
+            Some(index) if self.calls[index].is_repeated_by(&piece) => return Ok(()),
+            Some(index) => index,
             None => self.open(&piece)?,
         };
         let call = &mut self.calls[index];
@@ -84,19 +84,19 @@ impl Calls {
     }
 
     /// The call a piece goes on with, or none if it begins one.
-    fn place_of(&self, piece: &CallPiece) -> Option<usize> {
+    fn index_of(&self, piece: &CallPiece) -> Option<usize> {
         let last_where = |is_it: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(is_it);
         if let Some(index) = piece.index {
             // Servers that give all calls the same index begin another one by a name.
             return last_where(&|call| call.wire_index == Some(index))
-                .filter(|place| !self.calls[*place].is_followed_by(piece));
+                .filter(|index| !self.calls[*index].is_followed_by(piece));
         }
         let same_id = || {
             let id = piece.id.as_ref()?;
             last_where(&|call| call.wire_id.as_ref() == Some(id))
         };
         match (same_id(), &piece.name) {
-            (Some(place), _) => Some(place),
+            (Some(index), _) => Some(index),
             (None, Some(_)) => None,
             (None, None) => self.calls.len().checked_sub(1),
         }

@@ -111,15 +111,15 @@ impl Choice<'_> {
 
 impl Delta<'_> {
     /// All but the calls.
-    pub fn said(&self) -> Vec<ModelEvent> {
+    pub fn to_events(&self) -> Vec<ModelEvent> {
         let reasoning = string(self.reasoning_content).or_else(|| string(self.reasoning));
-        let mut said: Vec<_> = reasoning.map(ModelEvent::Reasoning).into_iter().collect();
+        let mut events: Vec<_> = reasoning.map(ModelEvent::Reasoning).into_iter().collect();
         match string(self.content) {
-            Some(text) => said.push(ModelEvent::Text(text)),
-            None => said.extend(parts(self.content)),
+            Some(text) => events.push(ModelEvent::Text(text)),
+            None => events.extend(parts(self.content)),
         }
-        said.extend(string(self.refusal).map(ModelEvent::Refusal));
-        said
+        events.extend(string(self.refusal).map(ModelEvent::Refusal));
+        events
     }
 
     pub fn calls(self) -> impl Iterator<Item = CallPiece> {
@@ -158,18 +158,18 @@ fn piece(function: Option<WireFunction>) -> CallPiece {
 fn parts(content: Raw) -> Vec<ModelEvent> {
     let Some(Value::Array(parts)) = content.and_then(|raw| serde_json::from_str(raw.get()).ok())
     else {
-        return Vec::new(); // no parts either: nothing is said here
+        return Vec::new(); // no parts either: no text
     };
-    let mut said = Vec::new();
+    let mut events = Vec::new();
     for part in &parts {
         let text = part["text"].as_str().filter(|text| !text.is_empty());
-        said.extend(text.map(|text| ModelEvent::Text(text.to_owned())));
+        events.extend(text.map(|text| ModelEvent::Text(text.to_owned())));
         for thought in part["thinking"].as_array().into_iter().flatten() {
             let text = thought["text"].as_str().filter(|text| !text.is_empty());
-            said.extend(text.map(|text| ModelEvent::Reasoning(text.to_owned())));
+            events.extend(text.map(|text| ModelEvent::Reasoning(text.to_owned())));
         }
     }
-    said
+    events
 }
 
 fn usage(raw: Raw) -> Option<Usage> {

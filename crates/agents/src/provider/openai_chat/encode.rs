@@ -57,7 +57,7 @@ fn message(message: &ModelMessage) -> Option<Value> {
         // What was for the host alone says nothing, and servers refuse a message without content.
         ModelMessage::User(content) if content.as_array().is_some_and(Vec::is_empty) => None,
         ModelMessage::User(content) => Some(json!({"role": "user", "content": content})),
-        // Servers refuse an assistant that said nothing.
+        // Servers refuse an empty assistant message.
         ModelMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
         ModelMessage::Assistant { text, calls } => {
             let content = Some(text).filter(|text| !text.is_empty());
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_sent() {
+    fn absent_fields_are_not_sent() {
         let silent = ModelMessage::Assistant {
             text: String::new(),
             calls: Vec::new(),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_change_how_and_not_what() {
+    fn settings_do_not_change_the_conversation() {
         let settings = json!({"stream": false, "model": "other", "messages": [], "tools": [], "n": 5,
             "stream_options": null, "temperature": null, "top_p": 0.9});
         let request = ModelRequest {

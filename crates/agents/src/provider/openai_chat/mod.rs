@@ -132,13 +132,13 @@ impl Decoder {
         }
     }
 
-    /// Tells an event stream from a document by its first byte, for what servers say in `Content-Type` is not to be
+    /// Distinguishes an event stream from a document by its first byte, for what servers say in `Content-Type` is not to be
     /// trusted; gives back what is left to read.
     fn recognise<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], ProviderError> {
         let Body::Unknown(mark) = &mut self.body else {
             return Ok(bytes);
         };
-        for (place, byte) in bytes.iter().enumerate() {
+        for (index, byte) in bytes.iter().enumerate() {
             mark.push(*byte);
             if BYTE_ORDER_MARK.starts_with(mark) {
                 continue;
@@ -156,7 +156,7 @@ impl Decoder {
                 }
                 _ => Body::Events(sse::Reader::default()),
             };
-            return Ok(&bytes[place..]);
+            return Ok(&bytes[index..]);
         }
         Ok(&[])
     }
@@ -185,7 +185,7 @@ impl Decoder {
                 match serde_json::from_str(text) {
                     // Some brokers wrap their complaints in a list.
                     Ok(value) => {
-                        Err(ErrorBody::from_json(&value).map_or(error, |said| reported(&said)))
+                        Err(ErrorBody::from_json(&value).map_or(error, |body| reported(&body)))
                     }
                     Err(fault) if fault.is_eof() => Err(broken_off()),
                     Err(_) => Err(error),
@@ -232,7 +232,7 @@ impl Decoder {
         // Some servers give an empty reason with every piece.
         let finish = choice.finish_reason();
         if let Some(delta) = choice.delta.or(choice.message) {
-            events.extend(delta.said());
+            events.extend(delta.to_events());
             for call in delta.calls() {
                 self.calls.take(call, events)?;
             }
@@ -241,7 +241,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The server has said all it will: figures, then the end. Without a reason to stop the answer is not whole.
+    /// The stream has ended: usage, then the end. Without a reason to stop the answer is not whole.
     fn conclude(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         self.done = true;
         if self.finish.is_some() {
@@ -279,11 +279,11 @@ fn broken_off() -> ProviderError {
     ProviderError::new(Interrupted, "the answer of the model server broke off")
 }
 
-/// What a server complained of in the place of an answer.
+/// What a server complained of instead of an answer.
 fn reported(error_body: &ErrorBody) -> ProviderError {
     let message = match error_body.message.as_str() {
         "" => "the model server reports an error".to_owned(),
-        said => format!("the model server reports an error: {said}"),
+        message => format!("the model server reports an error: {message}"),
     };
     ProviderError::new(error_body.kind(), message)
 }

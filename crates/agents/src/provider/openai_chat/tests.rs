@@ -41,9 +41,9 @@ fn check(stream: &str, expected: Expect) {
     let whole = decode([stream]);
     expected.assert_eq(&whole);
     assert_eq!(decode(stream.chunks(1)), whole, "byte by byte");
-    for place in 0..stream.len() {
-        let (first, second) = stream.split_at(place);
-        assert_eq!(decode([first, second]), whole, "split at {place}");
+    for offset in 0..stream.len() {
+        let (first, second) = stream.split_at(offset);
+        assert_eq!(decode([first, second]), whole, "split at {offset}");
     }
 }
 
@@ -158,7 +158,7 @@ recorded! {
         CallInput { index: 1, text: "{}" }
         Stopped(ToolCalls)
     "#]];
-    calls_told_apart_by_id_only: "calls_by_id_only.sse" => expect![[r#"
+    calls_distinguished_by_id_only: "calls_by_id_only.sse" => expect![[r#"
         CallStarted { index: 0, id: "x", name: "read" }
         CallStarted { index: 1, id: "y", name: "grep" }
         CallInput { index: 0, text: "{\"a\":1}" }
@@ -270,7 +270,7 @@ fn a_server_may_give_up_by_its_reason_to_stop() {
 }
 
 #[test]
-fn complaints_in_the_place_of_an_answer() {
+fn errors_instead_of_an_answer() {
     check(
         "data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n",
         expect![[r#"
@@ -311,7 +311,7 @@ fn complaints_in_the_place_of_an_answer() {
 }
 
 #[test]
-fn what_is_no_answer() {
+fn responses_that_are_no_answer() {
     check(
         "<!doctype html><p>Welcome",
         expect![[r#"
@@ -357,7 +357,7 @@ fn what_is_no_answer() {
 }
 
 #[test]
-fn nobody_makes_too_many_calls() {
+fn the_number_of_calls_is_bounded() {
     let call = |index: usize| {
         format!(
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"function\":{{\"name\":\"f\"}}}}]}}}}]}}\n\n"
@@ -381,14 +381,14 @@ proptest! {
     #[test]
     fn any_split_gives_the_same_events(
         recorded in proptest::sample::select(RECORDED),
-        places in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
+        offsets in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
         broken_off in any::<proptest::sample::Index>(),
     ) {
         let stream = &recorded.as_bytes()[..=broken_off.index(recorded.len())];
-        let mut places: Vec<usize> = places.iter().map(|place| place.index(stream.len())).collect();
-        places.extend([0, stream.len()]);
-        places.sort_unstable();
-        let pieces: Vec<&[u8]> = places.windows(2).map(|ends| &stream[ends[0]..ends[1]]).collect();
+        let mut offsets: Vec<usize> = offsets.iter().map(|offset| offset.index(stream.len())).collect();
+        offsets.extend([0, stream.len()]);
+        offsets.sort_unstable();
+        let pieces: Vec<&[u8]> = offsets.windows(2).map(|ends| &stream[ends[0]..ends[1]]).collect();
         prop_assert_eq!(decode(pieces), decode([stream]));
     }
 
@@ -399,9 +399,9 @@ proptest! {
         size in 1_usize..64,
     ) {
         let mut stream = recorded.as_bytes().to_vec();
-        for (place, byte) in damage {
-            let place = place.index(stream.len());
-            stream[place] = byte;
+        for (offset, byte) in damage {
+            let offset = offset.index(stream.len());
+            stream[offset] = byte;
         }
         prop_assert_eq!(decode(stream.chunks(size)), decode([stream.as_slice()]));
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::substitute::Scope;
 
-/// What the host keeps of a turn at most (G-04).
+/// The largest checkpoint the host stores (G-04).
 pub(super) const CHECKPOINT_BYTES_MAX: usize = 64 * 1_024;
 
 /// Where a turn goes on.
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_for_something_still_does() {
+    fn placeholders_have_the_same_values_after_a_resume() {
         let before = scope(
             r#"{"response":"accept","answers":{"b":1.50,"a":"\""}}"#,
             "left \"a\"",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_forgotten_and_the_rest_kept() {
+    fn values_that_do_not_fit_are_dropped_and_the_others_stored() {
         let long = "x".repeat(CHECKPOINT_BYTES_MAX);
         let long_last = json!({"content": long}).to_string();
         let (_, after) = resumed(&scope(&long_last, "left"));

@@ -126,7 +126,7 @@ impl ScriptedSession {
     }
 }
 
-/// This agent remembers nothing anyway: others would be shown the last turns only.
+/// This agent remembers nothing anyway: for other agents only the last turns would count.
 async fn compact(events: &dyn EventSink) -> Result<(), Stop> {
     let keep_turns = KEEP_TURNS;
     let summary = None;

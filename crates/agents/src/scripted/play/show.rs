@@ -28,7 +28,7 @@ impl ScenePlayer<'_> {
         .await
     }
 
-    /// Sends the blocks that a target is shown, as JSON text.
+    /// Sends the blocks for a target, as JSON text.
     pub(super) async fn show_lowered(&mut self, target: &str) -> Result<(), Stop> {
         let name = self.scope.substitute(target);
         let Some(target) = Target::from_name(&name) else {
@@ -68,9 +68,10 @@ impl ScenePlayer<'_> {
             ..Prompt::default()
         };
         let sections = self.events.render(prompt.render()).await?;
-        let shown = sections.iter();
-        let shown = shown.map(|section| json!({"id": section.id, "content": section.content}));
-        let text = shown.collect::<Value>().to_string();
+        let rendered = sections.iter();
+        let rendered =
+            rendered.map(|section| json!({"id": section.id, "content": section.content}));
+        let text = rendered.collect::<Value>().to_string();
         let part = self.part_number(0);
         let kind = TextKind::Markdown;
         self.send(AgentEvent::PartOpened { part, kind }).await?;

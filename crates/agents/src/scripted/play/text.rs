@@ -62,7 +62,7 @@ impl ScenePlayer<'_> {
         Ok(())
     }
 
-    /// Pauses before the `n`th chunk as somebody who types would, or at least gives others a chance.
+    /// Pauses before the `n`th chunk like typing, or at least gives others a chance.
     pub(super) async fn pause_before_chunk(&self, n: usize) {
         match self.pace {
             Some(pause) if n > 0 => sleep(pause).await,

@@ -10,7 +10,7 @@ use wire::Object;
 use wire::published::common::StringOrMarkdown;
 use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
-/// A call with everything in it substituted, before anything of it is said: no call is left half played.
+/// A call with everything in it substituted, before any event is sent: no call is left half played.
 struct Call {
     number: u64,
     name: String,

@@ -48,8 +48,8 @@ pub(super) fn one_of<T: Copy>(
     location: &str,
     words: &[(&str, T)],
 ) -> Result<T, ScriptError> {
-    let found = words.iter().find(|(word, _)| value.as_str() == Some(word));
-    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+    let known = words.iter().find(|(word, _)| value.as_str() == Some(word));
+    known.map(|(_, meaning)| *meaning).ok_or_else(|| {
         let words: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
         at(location, format!("must be one of {}", words.join(", ")))
     })

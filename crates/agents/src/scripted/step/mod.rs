@@ -40,7 +40,7 @@ pub(super) enum Step {
     Spawn(Spawn),
     Steer,
     ShowPrompt,
-    /// What a target is shown of the user's message.
+    /// What is sent to a target of the user's message.
     ShowLowered(String),
     Fail(Fail),
     Hang,

@@ -44,7 +44,7 @@ fn every_step_of_this_version_loads() {
 }
 
 #[test]
-fn a_bad_step_is_told_with_its_place() {
+fn a_bad_step_is_reported_with_its_position() {
     let mut outcomes = String::new();
     for step in [
         json!(7),
@@ -93,7 +93,7 @@ fn a_bad_step_is_told_with_its_place() {
 }
 
 #[test]
-fn a_bad_step_that_waits_is_told_with_its_place() {
+fn a_bad_waiting_step_is_reported_with_its_position() {
     let mut outcomes = String::new();
     let question = json!({"kind": "text", "id": "q", "message": "?"});
     let choice = json!({"id": "y", "label": "Y", "kind": "approve"});

@@ -10,7 +10,7 @@ const SIDE_BYTES_MAX: usize = super::super::TEXT_BYTES_MAX / 4;
 /// Shown of the end while it runs.
 const LIVE_BYTES_MAX: usize = 8 * 1_024;
 
-/// Kept for the record.
+/// Stored whole.
 const WHOLE_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 
 #[derive(Debug, Default)]
@@ -25,9 +25,9 @@ pub(super) struct Capture {
 impl Capture {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        let room = WHOLE_BYTES_MAX - self.whole.len();
-        let (kept, rest) = bytes.split_at(bytes.len().min(room));
-        self.whole.extend_from_slice(kept);
+        let space = WHOLE_BYTES_MAX - self.whole.len();
+        let (fitting, rest) = bytes.split_at(bytes.len().min(space));
+        self.whole.extend_from_slice(fitting);
         if !rest.is_empty() {
             self.tail.extend_from_slice(rest);
             // Cut now and then, not at every push.
@@ -66,7 +66,7 @@ impl Capture {
         )
     }
 
-    /// All of it, if the model is shown only parts.
+    /// All of it, if the model gets only parts of it.
     pub(super) fn into_whole(mut self) -> Option<Vec<u8>> {
         if self.fits() {
             return None;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_all_there() {
+    fn short_output_is_whole() {
         let short = capture("äb\n", 2);
         assert_eq!(short.for_model(), "äb\näb\n");
         assert_eq!(short.live(), "äb\näb\n");
@@ -127,15 +127,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_loses_its_middle() {
+    fn long_output_loses_its_middle() {
         // Three bytes each: no bound falls between two characters.
         let long = capture("äx", 20_000);
         let text = long.for_model();
         assert!(!text.contains('\u{fffd}'));
         assert!(text.starts_with("äx") && text.ends_with("äx"));
-        let shown: usize = text.lines().step_by(2).map(str::len).sum();
+        let shown_bytes: usize = text.lines().step_by(2).map(str::len).sum();
         let left_out = text.lines().nth(1).unwrap();
-        let expected = format!("[{} bytes left out", group_digits(60_000 - shown as u64));
+        let expected = format!(
+            "[{} bytes left out",
+            group_digits(60_000 - shown_bytes as u64)
+        );
         assert!(left_out.starts_with(&expected), "{left_out}");
         assert!(long.live().len() < LIVE_BYTES_MAX + 100);
         assert!(!long.live().contains('\u{fffd}'));
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_endless_is_bounded() {
+    fn endless_output_is_bounded() {
         let chunk = "x".repeat(65_536);
         let mut endless = capture(&chunk, 300);
         endless.push(b"the end");

@@ -27,7 +27,7 @@ const SECRET_WORDS: [&str; 14] = [
 /// Endings of such names without a word of its own: `PGPASSWORD`.
 const SECRET_ENDS: [&str; 5] = ["APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
 
-/// There is nobody at a terminal to answer or to turn a page.
+/// There is no user at a terminal to answer or to turn a page.
 const OVERRIDES: [(&str, &str); 5] = [
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),

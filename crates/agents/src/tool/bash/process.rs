@@ -122,7 +122,7 @@ impl CommandHandle {
     }
 }
 
-/// Kills the command when nobody waits for it any more.
+/// Kills the command when its caller is gone.
 struct KillOnDrop(CommandHandle);
 
 impl Drop for KillOnDrop {
@@ -187,7 +187,7 @@ impl<'a> Shell<'a> {
         session::kill_all(self.leader, &self.handle.mark);
         poll([Some(self.process.as_fd())], None)?;
         let mut state = self.handle.lock();
-        // Reaping gives the number away: nobody may kill by it any more.
+        // Reaping frees the process id: it must not be used for killing any more.
         *state = ProcessState::Ended;
         let status = self.child.wait()?;
         self.status = Some(status);
@@ -283,7 +283,7 @@ fn run_to_end(
 
 /// The output of a command.
 struct Reader {
-    /// Absent once nobody can write any more.
+    /// Absent once all writers are closed.
     pipe: Option<PipeReader>,
     buffer: Vec<u8>,
     capture: Capture,
@@ -307,7 +307,7 @@ impl Reader {
 
     fn read(&mut self) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else {
-            // Nobody can write any more.
+            // All writers are closed.
             return Ok(());
         };
         match pipe.read(&mut self.buffer) {

@@ -18,7 +18,7 @@ pub(super) const MARK: &str = "GREENROOM_CALL";
 /// Passes over all processes: each finds what the one before it missed.
 const SWEEPS_MAX: usize = 64;
 
-/// Tells the processes of one command from all others.
+/// Identifies the processes of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark(String);
 

@@ -35,7 +35,7 @@ pub(crate) struct PlainChat {
     prompts: Prompts,
 }
 
-/// Whether somebody sits there who wants to know when to type.
+/// Whether there is a user to prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prompts {
     Never,

@@ -75,7 +75,7 @@ impl PlainChat {
             TurnEvent::Rewound => self
                 .output
                 .note("Rewound: messages above no longer count")?,
-            // History is not printed here, so nobody misses it.
+            // History is not printed here, so it need not be counted.
             TurnEvent::Omitted { .. } => {}
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::terminal::{clean, clean_line};
 
 /// Whoever typed this recently goes on typing: a question must not take the keys away.
 const TYPING_PAUSE: Duration = Duration::from_millis(700);
-/// How long a question that takes another's place is shown before a key can answer it.
+/// How long a question that replaces another is shown before a key can answer it.
 const READING_TIME: Duration = Duration::from_millis(400);
 
 impl TerminalChat {

@@ -76,7 +76,7 @@ impl TerminalChat {
         self.mode = Mode::Typing;
     }
 
-    /// What somebody who leaves may want to know: how to return.
+    /// How to return, for a user who leaves.
     pub(super) fn how_to_return(&self) -> Option<String> {
         let chat = self.chat.confirmed()?;
         let session = clean_line(self.chat.session().as_str());

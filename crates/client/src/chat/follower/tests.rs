@@ -73,7 +73,7 @@ fn describe(event: &TurnEvent) -> String {
 }
 
 #[test]
-fn text_is_told_as_it_grows_and_ends_with_the_next_part() {
+fn text_is_reported_as_it_grows_and_ends_with_the_next_part() {
     let mut chat = Chat::new();
     assert_eq!(chat.events(), [""; 0]);
     chat.begin("t1").part(
@@ -115,7 +115,7 @@ fn an_unfinished_part_holds_back_the_next() {
 }
 
 #[test]
-fn history_is_told_from_its_end() {
+fn history_is_limited_to_its_last_turns() {
     let mut chat = Chat::new();
     for id in ["t1", "t2", "t3"] {
         chat.begin(id).complete(id);
@@ -160,7 +160,7 @@ fn a_failed_turn_that_is_resumed_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_turn_resumed_and_ended_between_two_looks_is_told() {
+fn a_turn_resumed_and_ended_between_two_updates_is_reported() {
     let mut chat = Chat::new();
     let error = json!({"error": {"errorType": "e", "message": "m"}, "resumable": true});
     let error = json!({"turnId": "t", "duration": 1, "part": error});
@@ -184,7 +184,7 @@ fn a_turn_resumed_and_ended_between_two_looks_is_told() {
 }
 
 #[test]
-fn what_is_taken_away_is_told() {
+fn removed_turns_are_reported() {
     let mut chat = Chat::new();
     chat.begin("t1").complete("t1").begin("t2");
     chat.part("t2", json!({"kind": "markdown", "id": "p", "content": "a"}));
@@ -198,7 +198,7 @@ fn what_is_taken_away_is_told() {
 }
 
 #[test]
-fn turns_that_were_missed_and_not_sent_are_said_to_be_left_out() {
+fn missed_turns_that_were_not_sent_are_reported_as_left_out() {
     let mut chat = Chat::new();
     chat.begin("t1").complete("t1");
     chat.events();
@@ -210,7 +210,7 @@ fn turns_that_were_missed_and_not_sent_are_said_to_be_left_out() {
 }
 
 #[test]
-fn many_turns_missed_at_once_are_all_told() {
+fn many_turns_missed_at_once_are_all_reported() {
     let mut chat = Chat::new();
     chat.begin("t1").complete("t1");
     chat.events();
@@ -221,7 +221,7 @@ fn many_turns_missed_at_once_are_all_told() {
 }
 
 #[test]
-fn without_waiting_for_calls_text_behind_them_is_told_at_once() {
+fn without_waiting_for_calls_text_after_them_is_reported_at_once() {
     let mut chat = Chat::new();
     chat.follower = TurnFollower::without_waiting_for_calls();
     chat.begin("t");

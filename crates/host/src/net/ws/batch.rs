@@ -64,8 +64,8 @@ impl Batch {
             left -= len;
             let fin = if left == 0 { Fin::Last } else { Fin::More };
             self.put_scratch(|scratch| put_head(scratch, opcode, fin, len));
-            let mut wanted = len;
-            while wanted > 0 {
+            let mut unwritten = len;
+            while unwritten > 0 {
                 if piece.is_empty() {
                     let Some(next) = pieces.next() else {
                         debug_assert!(false, "`left` counts the bytes of all pieces");
@@ -74,8 +74,8 @@ impl Batch {
                     piece = next;
                     continue;
                 }
-                let chunk = piece.split_to(wanted.min(piece.len()));
-                wanted -= chunk.len();
+                let chunk = piece.split_to(unwritten.min(piece.len()));
+                unwritten -= chunk.len();
                 self.put_payload(chunk);
             }
             self.ends.push_back(self.put);
@@ -148,25 +148,25 @@ impl Batch {
             Some(&end) if written > 0 => end,
             _ => written,
         };
-        let mut keep = end - written;
-        self.left = keep;
+        let mut remaining = end - written;
+        self.left = remaining;
         self.put = end;
         self.ends.retain(|&other| other <= end);
-        let mut kept = 0;
+        let mut parts_left = 0;
         for part in &mut self.parts {
-            if keep == 0 {
+            if remaining == 0 {
                 break;
             }
-            kept += 1;
-            if part.len() > keep {
+            parts_left += 1;
+            if part.len() > remaining {
                 match part {
-                    Part::Scratch(range) => range.end = range.start + keep,
-                    Part::Shared(bytes) => bytes.truncate(keep),
+                    Part::Scratch(range) => range.end = range.start + remaining,
+                    Part::Shared(bytes) => bytes.truncate(remaining),
                 }
             }
-            keep -= part.len();
+            remaining -= part.len();
         }
-        self.parts.truncate(kept);
+        self.parts.truncate(parts_left);
         if let Some(Part::Scratch(range)) = self.parts.back() {
             self.scratch.truncate(range.end);
         }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_begun_is_dropped_and_what_has_is_finished() {
+    fn unstarted_frames_are_dropped_and_started_ones_finished() {
         let messages = [
             "first".repeat(100),
             "second".to_owned(),

@@ -258,10 +258,10 @@ impl Decoder {
         } else {
             Fin::Last
         };
-        let room = self.message_bytes_max.saturating_sub(self.message.len());
+        let space = self.message_bytes_max.saturating_sub(self.message.len());
         let left = usize::try_from(length).unwrap_or(usize::MAX);
         if !opcode.is_control() {
-            if left > room {
+            if left > space {
                 let reason = "the message is larger than frame_in_bytes allows";
                 return Err(Fault {
                     code: close::TOO_BIG,
@@ -304,7 +304,7 @@ impl Decoder {
         }
     }
 
-    /// Room for `count` bytes of a frame that still has `left`: doubling, but never past the frame's own end.
+    /// Space for `count` bytes of a frame that still has `left`: doubling, but never past the frame's own end.
     fn reserve(&mut self, count: usize, left: usize) {
         let needed = self.message.len() + count;
         if needed > self.message.capacity() {

@@ -54,14 +54,14 @@ fn run(stream: &[u8], chunks: &[usize], bound: usize) -> (Vec<Event>, Option<Fau
 fn check(stream: Vec<u8>, expected: Expect) {
     let whole = run(&stream, &[], 64);
     assert_eq!(whole, run(&stream, &[1], 64), "byte by byte");
-    let mut said = String::new();
+    let mut actual = String::new();
     for event in &whole.0 {
-        said += &format!("{event:?}\n");
+        actual += &format!("{event:?}\n");
     }
     if let Some(fault) = whole.1 {
-        said += &format!("{fault}\n");
+        actual += &format!("{fault}\n");
     }
-    expected.assert_eq(&said);
+    expected.assert_eq(&actual);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_close_frame_ends_the_stream() {
 }
 
 #[test]
-fn what_breaks_the_protocol_is_named() {
+fn protocol_violations_are_named() {
     check(
         vec![0x81, 0x01, b'x'],
         expect![[r#"

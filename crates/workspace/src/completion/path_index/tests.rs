@@ -56,7 +56,7 @@ fn ignored_files_are_left_out_and_the_top_comes_first() {
 }
 
 #[test]
-fn links_are_not_walked_and_what_leads_out_is_not_there() {
+fn links_are_not_followed_and_outside_ones_are_left_out() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(root, "src/a.rs");
@@ -69,7 +69,7 @@ fn links_are_not_walked_and_what_leads_out_is_not_there() {
 }
 
 #[test]
-fn what_cannot_be_read_or_typed_is_skipped() {
+fn unreadable_and_untypable_names_are_skipped() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(root, "a");
@@ -79,19 +79,19 @@ fn what_cannot_be_read_or_typed_is_skipped() {
     fs::write(odd, "x").unwrap();
     let closed = root.join("closed");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    let found = walked(root);
+    let paths = walked(root);
     // Whoever may read everything reads that too.
     let is_closed = fs::read_dir(&closed).is_err();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
     match is_closed {
-        true => assert_eq!(found, ["a", "closed/"]),
-        false => assert_eq!(found, ["a", "closed/", "closed/b"]),
+        true => assert_eq!(paths, ["a", "closed/"]),
+        false => assert_eq!(paths, ["a", "closed/", "closed/b"]),
     }
     assert_eq!(walked(&root.join("not-there")), Vec::<String>::new());
 }
 
 #[test]
-fn a_walk_that_nobody_needs_any_more_ends() {
+fn a_walk_ends_when_its_index_is_dropped_or_time_is_up() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), "a");
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -135,8 +135,8 @@ fn only_so_many_indexes_are_in_memory() {
 fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        if let Some(found) = look() {
-            return found;
+        if let Some(paths) = look() {
+            return paths;
         }
         assert!(Instant::now() < deadline, "it never came");
         std::thread::yield_now();

@@ -43,7 +43,7 @@ async fn a_question_waits_for_its_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn steering_is_taken_where_the_script_says() {
+async fn steering_is_taken_at_the_scripts_steer_step() {
     let steps = json!([{"steer": true}, {"say": ["<{{steering}}>"]}, {"steer": true}, {"say": ["<{{steering}}>"]}]);
     let first = AgentReply::Steered {
         message_id: None,
@@ -124,7 +124,7 @@ async fn a_cancel_ends_a_wait() {
             steer: 0,
             message: None,
         };
-        assert!(replies.deliver(late).is_err(), "nobody waits: {steps}");
+        assert!(replies.deliver(late).is_err(), "not awaited: {steps}");
     }
 }
 

@@ -189,7 +189,7 @@ async fn text_is_one_part_and_one_event_a_chunk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_keeps_its_rate_and_its_sizes() {
+async fn a_stream_has_the_requested_rate_and_sizes() {
     let steps = json!([{"stream": {"chunks": "$2", "size": "5", "every_ms": 50}}, {"parts": 2}]);
     let expected = expect![[r#"
         0 checkpoint {"step":1}
@@ -206,7 +206,7 @@ async fn a_stream_keeps_its_rate_and_its_sizes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_text_goes_out_as_what_it_is() {
+async fn steps_other_than_text_send_their_own_events() {
     let steps = json!([
         {"title": "About $2"},
         {"activity": "Reading {{text}}"},
@@ -236,7 +236,7 @@ async fn what_is_no_text_goes_out_as_what_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_says_what_the_script_says() {
+async fn a_failure_has_the_message_of_the_script() {
     let whole = json!([{"fail": {"type": "$1", "message": "no $2", "resumable": true}}]);
     let expected = expect![[r#"
         0 checkpoint {"step":1}
@@ -251,7 +251,7 @@ async fn a_failure_says_what_the_script_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_number_that_is_none_after_substitution_names_its_place() {
+async fn an_invalid_number_after_substitution_is_reported_with_its_position() {
     let steps = json!([{"title": "t"}, {"stream": {"chunks": "$2"}}]);
     let expected = expect![[r#"
         0 checkpoint {"step":1}
@@ -339,7 +339,7 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_without_a_matching_scene_says_so() {
+async fn a_script_without_a_matching_scene_fails_with_a_message() {
     let script = Script::parse(r#"{"scenes": []}"#).unwrap();
     let (sender, mut receiver) = mpsc::channel(8);
     let mut session =
@@ -354,7 +354,7 @@ async fn a_script_without_a_matching_scene_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_nobody_listens_to_ends_quietly() {
+async fn a_turn_without_a_receiver_ends_without_an_error() {
     for steps in [
         json!([{"say": ["a"]}, {"fail": {}}]),
         json!([{"stream": {"chunks": 1_000_000_000_000_u64}}]),

@@ -1,4 +1,4 @@
-//! Tool calls, from their start to what `{{last}}` tells of them.
+//! Tool calls, from their start to what `{{last}}` holds of them.
 
 use agent_api::ToolResult;
 
@@ -60,7 +60,7 @@ async fn input_is_streamed_and_output_grows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approved_call_runs_with_what_the_user_made_of_its_input() {
+async fn an_approved_call_runs_with_the_edited_input() {
     let steps = json!([{"tool": {"name": "rm", "input": {"path": "a"}, "confirm": "ask", "title": "Remove $2",
         "editable": true, "edits": [{"before": {"uri": "file:///a", "content": {"uri": "file:///a", "sizeHint": "$2"}}}]}}, last()]);
     let approved = AgentReply::ToolDecided {
@@ -138,7 +138,7 @@ async fn a_running_call_asks_again_and_may_be_denied_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_reviewed_before_it_is_told() {
+async fn a_result_is_reviewed_before_the_script_gets_it() {
     let steps = json!([{"tool": {"name": "read", "result": {"content": [{"type": "text", "text": "secret"}]},
         "confirm_result": true}}, last()]);
     let reviewed = |approved| AgentReply::ResultDecided {
@@ -196,7 +196,7 @@ async fn labels_are_in_the_language_of_the_host() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clients_tool_is_called_and_its_result_told() {
+async fn a_client_tool_is_called_and_its_result_is_used() {
     let steps = json!([{"client_tool": {"name": "open", "input": {"file": "$2"}, "timeout_ms": "500"}}, last()]);
     let content = vec![json!({"type": "text", "text": "ok"})];
     let result = ToolResult::new(true, "Opened").with_content(content);

@@ -47,7 +47,7 @@ fn worker(brief: Bytes) -> TurnInput {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_is_told_its_steps_and_its_result_is_told_back() {
+async fn a_worker_gets_its_steps_and_returns_its_result() {
     check_with_replies(spawning(), "do it", vec![ended(0)], expect![[r#"
         0 checkpoint {"step":1}
         0 spawn 0.0 "About it" Some("hidden") Some("do-worker") "About it" {"place":"scenes[0].steps[0].spawn.steps","text":"do it","last":"{}","groups":["do","it"],"steps":[{"say":["$2: {{text}} {{last}}"]},{"spawn":{"steps":[{"stream":{"chunks":"$1"}}]}},{"say":["{{last}}"]}]}
@@ -59,7 +59,7 @@ async fn a_worker_is_told_its_steps_and_its_result_is_told_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_plays_its_steps_with_its_parents_words() {
+async fn a_worker_plays_its_steps_with_its_parents_placeholders() {
     let brief = brief_of(spawning(), input("do it")).await;
     let (lines, result) =
         transcript_with_replies(json!([]), worker(brief), vec![ended(1 << 32)]).await;
@@ -77,7 +77,7 @@ async fn a_worker_plays_its_steps_with_its_parents_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_of_a_worker_names_the_place_where_it_cannot_go_on() {
+async fn a_nested_worker_reports_the_position_of_a_failing_step() {
     let outer = brief_of(spawning(), input("do it")).await;
     let inner = brief_of(json!([]), worker(outer)).await;
     let error = transcript(json!([]), worker(inner)).await.1.unwrap_err();
@@ -125,8 +125,8 @@ async fn a_long_message_does_not_keep_a_short_worker_from_starting() {
     let long = "x".repeat(200_000);
     let short = json!([{"spawn": {"steps": [{"say": ["hi"]}]}}]);
     assert!(brief_of(short, input(&long)).await.len() < 200);
-    let told_all = json!([{"spawn": {"steps": [{"say": ["{{text}}"]}]}}]);
-    check(told_all, &long, expect![[r#"
+    let worker_with_all_text = json!([{"spawn": {"steps": [{"say": ["{{text}}"]}]}}]);
+    check(worker_with_all_text, &long, expect![[r#"
         0 checkpoint {"step":1}
         failed scripted "scenes[0].steps[0].spawn.steps: with all that its placeholders stand for, a worker takes at most 65536 bytes" resumable false
     "#]]).await;
