@@ -178,11 +178,7 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
     );
     let notices = parts_of(&chat["turns"][0], "systemNotification");
     let contents: Vec<&Value> = notices.iter().map(|part| &part["content"]).collect();
-    assert_eq!(
-        contents,
-        ["You added: no, left"],
-        "people find it too"
-    );
+    assert_eq!(contents, ["You added: no, left"], "people find it too");
     let requests = harness.model.requests();
     let script = |number: usize| script_of(&messages(&requests[number].json()));
     expect![[r#"

@@ -3,17 +3,10 @@
 //! Promises: nothing is left out of a comparison but what [`INCOMPARABLE`] names, with its reason.
 //! Must not know: why two kernels are compared.
 
-use kernel::PeerId;
 use serde_json::Value;
 
 /// Sections of a digest that a fresh start cannot have alike, and why.
 const INCOMPARABLE: [(&str, &str); 0] = [];
-
-/// Whether a peer watches a channel, where the digest says so.
-pub fn is_subscribed(digest: &Value, peer: PeerId, channel: &str) -> Option<bool> {
-    let peer = digest.get("peers")?.get(peer.0.to_string())?;
-    Some(peer.get("subscriptions")?.get(channel).is_some())
-}
 
 /// Peers that wait for an answer of their host: what they are about to become cannot be compared.
 fn is_waiting(peer: &Value) -> bool {

@@ -11,7 +11,7 @@ use kernel::{Effect, Input, Kernel, Output, PeerId, ReadFailed};
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::digest::{differences, is_subscribed};
+use crate::digest::differences;
 use crate::world::World;
 
 /// Loads into the fresh kernel what nobody watches there; it is no connection of the kernel that is checked.
@@ -36,7 +36,7 @@ impl World {
         answer_reads(&mut memory, output, &mut queue);
         for peer in self.connections.peers() {
             queue.push_back(Input::Connected { peer });
-            queue.extend(self.messages_of(peer, live));
+            queue.extend(self.messages_of(peer));
         }
         queue.push_back(Input::Connected { peer: LOADER });
         queue.extend(loader_messages(live));
@@ -54,7 +54,7 @@ impl World {
     }
 
     /// What a connection has to say to be what it is.
-    fn messages_of(&self, peer: PeerId, live: &Value) -> Vec<Input> {
+    fn messages_of(&self, peer: PeerId) -> Vec<Input> {
         let Some(admitted) = self.connections.admitted(peer) else {
             return Vec::new();
         };
@@ -72,8 +72,7 @@ impl World {
         }
         hello["initialSubscriptions"] = json!([]);
         let is_there = |uri: &str, since: u64| !self.ledger.is_gone(uri, since);
-        let watches = |uri: &str| is_subscribed(live, peer, uri).unwrap_or(false);
-        let watched = self.connections.watched(peer, is_there, watches);
+        let watched = self.connections.watched(peer, is_there);
         let subscribes = watched.into_iter().map(|params| ("subscribe", params));
         requests(peer, [("initialize", hello)].into_iter().chain(subscribes))
     }

@@ -273,10 +273,9 @@ impl World {
     fn speak_and_act(&mut self, outputs: Vec<Output>, then: AfterFrames) {
         let mut effects = Vec::new();
         for output in outputs {
+            self.note_frames(&output);
             for outgoing in output.frames {
                 let bytes = outgoing.frame.to_bytes();
-                self.connections
-                    .note_frame(outgoing.peer, &bytes, self.ledger.seq);
                 self.hash_frame(outgoing.peer.0, &bytes);
                 if let Some(link) = self.links.get_mut(&outgoing.peer) {
                     link.to_client.push_back((bytes, outgoing.window_ms));
@@ -302,10 +301,19 @@ impl World {
     }
 
     fn note_frames(&mut self, output: &Output) {
-        let seq = self.ledger.seq;
+        let memory = &self.memory;
+        let stored = |client_id: &str| {
+            let client_id = client_id.to_owned();
+            let answer = memory.clone().read(&Query::Client { client_id });
+            match answer.expect("memory reads") {
+                Answer::Client(client) => client,
+                other => panic!("a client was asked for: {other:?}"),
+            }
+        };
         for outgoing in &output.frames {
             let frame = outgoing.frame.to_bytes();
-            self.connections.note_frame(outgoing.peer, &frame, seq);
+            self.connections
+                .note_frame(outgoing.peer, &frame, output.seq.0, stored);
         }
     }
 
