@@ -22,7 +22,21 @@ impl World {
     pub(crate) fn rollback_differences(&self) -> Vec<String> {
         let live = self.kernel().digest();
         let fresh = self.fresh_kernel(&live);
-        differences(&live, &fresh.digest())
+        let mut different = differences(&live, &fresh.digest());
+        different.extend(self.untrue_floors());
+        different
+    }
+
+    /// Subscriptions that the journal holds otherwise, of clients that a reconnect would take at their rows.
+    fn untrue_floors(&self) -> Vec<String> {
+        let mut untrue = Vec::new();
+        for (client_id, floors) in self.kernel().stored_floors() {
+            let stored = self.stored_client(&client_id);
+            let stored = stored.map(|(_, floors)| floors).unwrap_or_default();
+            let missing = floors.into_iter().filter(|floor| !stored.contains(floor));
+            untrue.extend(missing.map(|floor| format!("{client_id}: {floor:?} is not stored")));
+        }
+        untrue
     }
 
     /// A kernel that starts from the journal, with the connections of this one, and the same channels in memory.

@@ -17,7 +17,7 @@ use kernel::{
 use wire::Timestamp;
 
 use crate::client::Client;
-use crate::connections::Connections;
+use crate::connections::{Connections, StoredClient};
 use crate::ledger::Ledger;
 use crate::link::Link;
 use crate::model::{Models, Played};
@@ -301,19 +301,23 @@ impl World {
     }
 
     fn note_frames(&mut self, output: &Output) {
-        let memory = &self.memory;
-        let stored = |client_id: &str| {
-            let client_id = client_id.to_owned();
-            let answer = memory.clone().read(&Query::Client { client_id });
-            match answer.expect("memory reads") {
-                Answer::Client(client) => client,
-                other => panic!("a client was asked for: {other:?}"),
-            }
-        };
+        let mut connections = std::mem::take(&mut self.connections);
         for outgoing in &output.frames {
             let frame = outgoing.frame.to_bytes();
-            self.connections
-                .note_frame(outgoing.peer, &frame, output.seq.0, stored);
+            connections.note_frame(outgoing.peer, &frame, output.seq.0, |client_id| {
+                self.stored_client(client_id)
+            });
+        }
+        self.connections = connections;
+    }
+
+    /// What the journal holds of a client.
+    pub(crate) fn stored_client(&self, client_id: &str) -> StoredClient {
+        let client_id = client_id.to_owned();
+        let answer = self.memory.clone().read(&Query::Client { client_id });
+        match answer.expect("memory reads") {
+            Answer::Client(client) => client,
+            other => panic!("a client was asked for: {other:?}"),
         }
     }
 

@@ -41,8 +41,8 @@ impl Kernel {
         let peers = &self.peers;
         self.active_clients
             .roll_back(|client_id| peers.is_connected(client_id));
-        self.requests.roll_back();
-        self.queries.roll_back();
+        self.requests.roll_back(|peer| peers.ready(peer).is_some());
+        self.queries.outdate();
         self.replays.clear();
         let mut step = Step::new(self);
         step.out.effects = stopped;
