@@ -3,17 +3,22 @@
 //! Promises: a client id has one connection; a subscription and its watcher are made and removed together; after a failed
 //! write subscriptions are what they were.
 
+mod digest;
 mod inbox;
 mod remembered;
+#[cfg(test)]
+mod tests;
+mod undo;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::{ChannelUri, Generation, Version};
 
 use inbox::Inbox;
 use remembered::RememberedClients;
+use undo::Undo;
 
 pub(crate) use inbox::Offer;
 pub(crate) use waiting::{Message, Waiting};
@@ -88,39 +93,6 @@ pub(crate) struct RemovedPeer {
     pub subscriptions: BTreeMap<ChannelUri, Subscription>,
 }
 
-/// What the steps since the last commit changed.
-#[derive(Default)]
-struct Undo {
-    /// Some step since the last commit must be written.
-    wrote: bool,
-    subscriptions: Vec<Before>,
-    admitted: Vec<PeerId>,
-    /// Clients whose rows were made true.
-    rewritten: Vec<String>,
-}
-
-/// What was true of a peer and a channel before a change.
-struct Before {
-    peer: PeerId,
-    uri: ChannelUri,
-    watcher: Option<Watcher>,
-    subscription: Option<Subscription>,
-    was_served: bool,
-}
-
-impl Ready {
-    /// For checkers. Whether what is stored is true depends on what could be written, and is none of this.
-    fn digest(&self) -> Value {
-        json!({
-            "id": self.client_id,
-            "version": self.version.to_string(),
-            "capabilities": self.capabilities,
-            "locale": self.locale,
-            "transform": self.transform,
-        })
-    }
-}
-
 impl Subscription {
     /// The subscription as the journal stores it for the client's reconnect (G-20).
     pub fn to_floor(&self, uri: &ChannelUri) -> FloorRecord {
@@ -188,7 +160,7 @@ impl Peers {
         assert!(state.ready.is_none(), "a connection is admitted once");
         self.remembered.forget(&ready.client_id);
         self.clients.insert(ready.client_id.clone(), peer);
-        self.undo.admitted.push(peer);
+        self.undo.note_admitted(peer);
         state.ready = Some(ready);
     }
 
@@ -262,14 +234,13 @@ impl Peers {
     /// Ends a subscription at its own peer's wish. That stands whatever happens to the batch (H-046), and nothing before it
     /// is restored; what the journal then still says of the client is made true later.
     pub fn unsubscribe(&mut self, peer: PeerId, uri: &ChannelUri) {
-        let notes = &mut self.undo.subscriptions;
-        notes.retain(|before| before.peer != peer || before.uri != *uri);
+        self.undo.drop_notes(peer, uri);
         self.set_watcher(uri, peer, None);
         if let Some(state) = self.peers.get_mut(&peer) {
             state.subscriptions.remove(uri);
             state.served.remove(uri);
             if let Some(ready) = &state.ready {
-                self.undo.rewritten.push(ready.client_id.clone());
+                self.undo.note_rewritten(&ready.client_id);
             }
         }
     }
@@ -296,17 +267,6 @@ impl Peers {
         if let Some(subscription) = subscription {
             subscription.oldest_n = Some(subscription.oldest_n.map_or(n, |oldest| oldest.min(n)));
         }
-    }
-
-    fn note_subscription(&mut self, peer: PeerId, uri: &ChannelUri) {
-        let watcher = self.watchers(uri).iter().find(|w| w.peer == peer).cloned();
-        self.undo.subscriptions.push(Before {
-            peer,
-            uri: uri.clone(),
-            watcher,
-            subscription: self.subscription(peer, uri).cloned(),
-            was_served: self.was_served(peer, uri),
-        });
     }
 
     fn set_watcher(&mut self, uri: &ChannelUri, peer: PeerId, watcher: Option<Watcher>) {
@@ -364,7 +324,9 @@ impl Peers {
     /// Clients whose rows are to be removed: they are not connected, and what is stored of them is not true.
     pub fn take_forgotten(&mut self) -> Vec<String> {
         let forgotten: Vec<String> = std::mem::take(&mut self.forgotten).into_iter().collect();
-        self.undo.rewritten.extend(forgotten.iter().cloned());
+        for client_id in &forgotten {
+            self.undo.note_rewritten(client_id);
+        }
         forgotten
     }
 
@@ -374,231 +336,10 @@ impl Peers {
         for (peer, state) in &mut self.peers {
             if let Some(ready) = state.ready.as_mut().filter(|ready| ready.volatile) {
                 ready.volatile = false;
-                self.undo.rewritten.push(ready.client_id.clone());
+                self.undo.note_rewritten(&ready.client_id);
                 taken.push((*peer, ready.clone()));
             }
         }
         taken
-    }
-
-    // The end of a step, of a batch.
-
-    /// What was answered before the first step that must be written stands, whatever happens to the batch.
-    pub fn end_step(&mut self, wrote: bool) {
-        self.undo.wrote |= wrote;
-        if !self.undo.wrote {
-            self.undo.subscriptions.clear();
-            self.undo.admitted.clear();
-        }
-    }
-
-    pub fn commit(&mut self) {
-        self.undo = Undo::default();
-    }
-
-    pub fn roll_back(&mut self) {
-        let undo = std::mem::take(&mut self.undo);
-        for before in undo.subscriptions.into_iter().rev() {
-            self.restore(before);
-        }
-        for peer in undo.admitted {
-            self.dismiss(peer);
-        }
-        // Only now is it known who is connected.
-        for client_id in undo.rewritten {
-            match self.is_connected(&client_id) {
-                true => self.mark_volatile(&client_id),
-                false => self.set_forgotten(&client_id, true),
-            }
-        }
-        self.remembered.clear();
-    }
-
-    fn restore(&mut self, before: Before) {
-        let Before { peer, uri, .. } = before;
-        let Some(state) = self.peers.get_mut(&peer) else {
-            return; // a connection that is gone has no subscriptions to restore
-        };
-        match before.subscription {
-            Some(subscription) => state.subscriptions.insert(uri.clone(), subscription),
-            None => state.subscriptions.remove(&uri),
-        };
-        if !before.was_served {
-            state.served.remove(&uri);
-        }
-        self.set_watcher(&uri, peer, before.watcher);
-    }
-
-    /// The answer that admitted this connection is not sent: it is as new as before.
-    fn dismiss(&mut self, peer: PeerId) {
-        let Some(state) = self.peers.get_mut(&peer) else {
-            return; // it is gone meanwhile
-        };
-        if let Some(ready) = state.ready.take() {
-            self.clients.remove(&ready.client_id);
-        }
-        state.served.clear();
-        let subscriptions = std::mem::take(&mut state.subscriptions);
-        for uri in subscriptions.keys() {
-            self.set_watcher(uri, peer, None);
-        }
-    }
-
-    /// What every peer negotiated and subscribed to, for checkers. A peer that waits for something is about to change.
-    pub fn digest(&self) -> Value {
-        let peers = self.peers.iter().map(|(peer, state)| {
-            let subscriptions = state.subscriptions.iter().map(|(uri, subscription)| {
-                let watchers = self.watchers(uri);
-                assert!(
-                    watchers.iter().any(|watcher| watcher.peer == *peer),
-                    "a subscription and its watcher are made and removed together"
-                );
-                // When it was last served is of this connection's past, and so are floors.
-                let view = json!({
-                    "viewTurns": subscription.view_turns,
-                    "maxLatencyMs": subscription.max_latency_ms,
-                });
-                (uri.to_string(), view)
-            });
-            let value = json!({
-                "client": state.ready.as_ref().map(Ready::digest),
-                "subscriptions": Value::Object(subscriptions.collect()),
-                "waiting": !self.is_drained(*peer),
-            });
-            (peer.0.to_string(), value)
-        });
-        Value::Object(peers.collect())
-    }
-
-    /// How many watch each channel, for checkers.
-    pub fn watcher_counts(&self) -> Value {
-        let counts = self.watchers.iter();
-        let counts = counts.map(|(uri, watchers)| (uri.to_string(), json!(watchers.len())));
-        Value::Object(counts.collect())
-    }
-
-    /// What the journal must hold of every connected client whose rows count as true, for checkers.
-    pub fn stored_floors(&self) -> Vec<(String, Vec<FloorRecord>)> {
-        let peers = self
-            .clients
-            .values()
-            .filter_map(|peer| self.peers.get(peer));
-        let stored = peers.filter_map(|state| {
-            let ready = state.ready.as_ref().filter(|ready| !ready.volatile)?;
-            let floors = state.subscriptions.iter();
-            let floors = floors.map(|(uri, subscription)| subscription.to_floor(uri));
-            Some((ready.client_id.clone(), floors.collect()))
-        });
-        stored.collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ANN: PeerId = PeerId(1);
-
-    fn ready(client_id: &str) -> Ready {
-        Ready {
-            client_id: client_id.to_owned(),
-            version: Version::new(1, 0, 0),
-            generation: Generation::V1_0,
-            capabilities: None,
-            locale: None,
-            transform: None,
-            volatile: false,
-        }
-    }
-
-    fn subscription(max_latency_ms: Option<u32>) -> Subscription {
-        Subscription {
-            floor: Seq(1),
-            replaced: false,
-            oldest_turn: None,
-            view_turns: None,
-            max_latency_ms,
-            oldest_n: None,
-        }
-    }
-
-    fn chat() -> ChannelUri {
-        ChannelUri::parse("ahp-chat:/c").unwrap()
-    }
-
-    /// A client that is connected, and that is in the journal.
-    fn with_ann() -> Peers {
-        let mut peers = Peers::default();
-        peers.connect(ANN);
-        peers.admit(ANN, ready("ann"));
-        peers.end_step(true);
-        peers.commit();
-        peers
-    }
-
-    #[test]
-    fn a_subscription_that_was_not_written_is_what_it_was() {
-        let mut peers = with_ann();
-        peers.subscribe(ANN, &chat(), subscription(Some(20)));
-        peers.end_step(true);
-        peers.roll_back();
-        assert!(peers.subscription(ANN, &chat()).is_none());
-        assert!(peers.watchers(&chat()).is_empty());
-        assert!(!peers.was_served(ANN, &chat()), "it never heard of it");
-
-        peers.subscribe(ANN, &chat(), subscription(Some(20)));
-        peers.end_step(true);
-        peers.commit();
-        peers.subscribe(ANN, &chat(), subscription(None));
-        peers.end_subscriptions(&chat());
-        peers.end_step(true);
-        peers.roll_back();
-        let restored = peers.subscription(ANN, &chat());
-        assert_eq!(restored.and_then(|it| it.max_latency_ms), Some(20));
-        assert_eq!(peers.watchers(&chat())[0].window_ms, 20);
-        assert!(peers.was_served(ANN, &chat()));
-    }
-
-    #[test]
-    fn who_left_a_channel_has_left_it_whatever_was_not_written() {
-        let mut peers = with_ann();
-        peers.subscribe(ANN, &chat(), subscription(None));
-        peers.end_step(true);
-        peers.commit();
-        peers.subscribe(ANN, &chat(), subscription(Some(20)));
-        peers.unsubscribe(ANN, &chat());
-        peers.end_step(true);
-        peers.roll_back();
-        assert!(peers.subscription(ANN, &chat()).is_none());
-        assert!(peers.watchers(&chat()).is_empty());
-        assert!(peers.ready(ANN).is_some_and(|ready| ready.volatile));
-    }
-
-    #[test]
-    fn rows_that_were_not_made_true_are_not_trusted() {
-        let mut peers = Peers::default();
-        peers.set_forgotten("ann", true);
-        assert_eq!(peers.take_forgotten(), ["ann"]);
-        // It comes back in the same batch, and that is not written either.
-        peers.connect(ANN);
-        peers.admit(ANN, ready("ann"));
-        peers.end_step(true);
-        peers.roll_back();
-        assert!(peers.ready(ANN).is_none() && !peers.is_connected("ann"));
-        assert!(peers.is_forgotten("ann"));
-    }
-
-    #[test]
-    fn what_was_answered_before_the_first_record_stands() {
-        let mut peers = Peers::default();
-        peers.connect(ANN);
-        peers.admit(ANN, ready("ann"));
-        peers.subscribe(ANN, &chat(), subscription(None));
-        peers.end_step(false);
-        peers.end_subscriptions(&chat());
-        peers.end_step(true);
-        peers.roll_back();
-        assert!(peers.is_connected("ann"));
-        assert!(peers.subscription(ANN, &chat()).is_some());
     }
 }
