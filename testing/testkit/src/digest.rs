@@ -24,6 +24,18 @@ fn is_anyone_waiting(digest: &Value) -> bool {
     peers.is_some_and(|peers| peers.values().any(is_waiting))
 }
 
+/// Where clients are active, without sessions that are still being read.
+fn without_sessions(active: &Value, reading: &Value) -> Value {
+    let reading = reading.as_array().cloned().unwrap_or_default();
+    let clients = active.as_object().into_iter().flatten();
+    let clients = clients.filter_map(|(client, sessions)| {
+        let mut sessions = sessions.as_array().cloned().unwrap_or_default();
+        sessions.retain(|session| !reading.contains(session));
+        (!sessions.is_empty()).then(|| (client.clone(), Value::Array(sessions)))
+    });
+    Value::Object(clients.collect())
+}
+
 /// Chats with a turn that a fresh start closes and the other does not. One whose session is being created goes on by itself.
 fn missing_chats<'a>(live: &Value, fresh: &'a Value) -> Vec<&'a str> {
     let channels = fresh["channels"].as_object().into_iter().flatten();
@@ -51,6 +63,14 @@ pub fn differences(live: &Value, fresh: &Value) -> Vec<String> {
             "channels" => compare_entries(section, value, other, channels_differ, &mut different),
             "peers" => compare_entries(section, value, other, peers_differ, &mut different),
             "watchers" if is_anyone_waiting(live) => {}
+            "sessionsToRevive" => {} // a fresh start has read all of them by now
+            "activeClients" => {
+                let other = &without_sessions(other, &live["sessionsToRevive"]);
+                let value = &without_sessions(value, &live["sessionsToRevive"]);
+                if value != other {
+                    different.push(format!("`{section}`:\n  live  {value}\n  fresh {other}"));
+                }
+            }
             "chatsToClose" => {
                 for chat in missing_chats(value, fresh) {
                     different.push(format!("the turn of {chat} would stay open"));

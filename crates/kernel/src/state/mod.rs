@@ -230,7 +230,18 @@ impl Kernel {
             "requests": self.requests.count_for_runs(),
             "watchers": self.peers.watcher_counts(),
             "chatsToClose": self.chats_to_close(),
+            "sessionsToRevive": self.sessions_to_revive(),
         })
+    }
+
+    /// Sessions that boot is still reading: who is active in them is not known yet.
+    fn sessions_to_revive(&self) -> BTreeSet<&str> {
+        let tasks = self.queries.waiting_tasks();
+        let sessions = tasks.filter_map(|task| match task {
+            BackgroundTask::ReviveSession(session) => Some(session.as_str()),
+            _ => None,
+        });
+        sessions.collect()
     }
 
     fn chats_to_close(&self) -> BTreeSet<&str> {
