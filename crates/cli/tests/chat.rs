@@ -293,7 +293,7 @@ fn chats_are_forked_and_sessions_changed() {
     // A command that is typed while the turn still runs is queued.
     let chat = host.state(&first)["defaultChat"].as_str().unwrap().to_owned();
     ann.wait_until(|_| host.state(&chat)["activeTurn"].is_null());
-    ann.say("/fork");
+    ann.type_line("/fork");
     let screen = ann.sees("· You are now in a new branch: ahp-chat:/");
     let fork = screen.split("new branch: ").nth(1).unwrap();
     let fork = fork.split_whitespace().next().unwrap().to_owned();

@@ -16,10 +16,10 @@ pub(crate) struct ActiveClients {
 
 /// What was true of a client and a session before a change.
 struct Before {
-    session: ChannelUri,
     client_id: String,
-    was_active: bool,
     lost: Option<Timestamp>,
+    /// The session, and whether the client was active in it; none if only the connection changed.
+    session: Option<(ChannelUri, bool)>,
 }
 
 impl ActiveClients {
@@ -68,15 +68,20 @@ impl ActiveClients {
 
     /// A client is connected again.
     pub fn find_again(&mut self, client_id: &str) {
-        self.lost.remove(client_id);
+        if let Some(lost) = self.lost.remove(client_id) {
+            self.undo.push(Before {
+                client_id: client_id.to_owned(),
+                lost: Some(lost),
+                session: None,
+            });
+        }
     }
 
     fn note(&mut self, session: &ChannelUri, client_id: &str) {
         self.undo.push(Before {
-            session: session.clone(),
             client_id: client_id.to_owned(),
-            was_active: self.is_active(client_id, session),
             lost: self.lost_at(client_id),
+            session: Some((session.clone(), self.is_active(client_id, session))),
         });
     }
 
@@ -84,20 +89,31 @@ impl ActiveClients {
         self.undo.clear();
     }
 
+    /// What could not be written is undone. That a client was lost stands: its connection is gone.
     pub fn roll_back(&mut self, is_connected: impl Fn(&str) -> bool) {
         for before in std::mem::take(&mut self.undo).into_iter().rev() {
-            let sessions = self.sessions.entry(before.client_id.clone()).or_default();
-            match before.was_active {
-                true => sessions.insert(before.session),
-                false => sessions.remove(&before.session),
-            };
-            if sessions.is_empty() {
-                self.sessions.remove(&before.client_id);
+            let Before {
+                client_id, lost, ..
+            } = before;
+            if let Some((session, was_active)) = before.session {
+                let sessions = self.sessions.entry(client_id.clone()).or_default();
+                match was_active {
+                    true => sessions.insert(session),
+                    false => sessions.remove(&session),
+                };
+                if sessions.is_empty() {
+                    self.sessions.remove(&client_id);
+                }
             }
-            if let Some(lost) = before.lost.filter(|_| !is_connected(&before.client_id)) {
-                self.lost.insert(before.client_id, lost);
+            if let Some(lost) = lost.filter(|_| !is_connected(&client_id)) {
+                // It may have come back and been lost again meanwhile: then the later time counts.
+                let later = self.lost.entry(client_id).or_insert(lost);
+                *later = lost.max(*later);
             }
         }
+        let sessions = &self.sessions;
+        self.lost
+            .retain(|client_id, _| sessions.contains_key(client_id));
     }
 
     pub fn digest(&self) -> Value {
@@ -129,5 +145,28 @@ mod tests {
         assert_eq!(active.lost_at("ann"), Some(Timestamp(7)));
         active.roll_back(|_| false); // nothing is undone twice
         assert!(active.is_active("ann", &session));
+    }
+
+    #[test]
+    fn a_return_that_was_not_written_does_not_shorten_the_grace() {
+        let session = ChannelUri::parse("ahp-session:/s").unwrap();
+        let mut active = ActiveClients::default();
+        active.load(&session, vec!["ann".to_owned()]);
+        active.lose("ann", Timestamp(7));
+        active.find_again("ann");
+        active.roll_back(|_| false);
+        assert_eq!(active.lost_at("ann"), Some(Timestamp(7)));
+        active.find_again("ann");
+        active.roll_back(|_| true); // the answer that admitted it was sent before
+        assert_eq!(active.lost_at("ann"), None);
+        active.lose("ann", Timestamp(9));
+        active.find_again("ann");
+        active.lose("ann", Timestamp(11));
+        active.roll_back(|_| false);
+        assert_eq!(active.lost_at("ann"), Some(Timestamp(11)));
+        active.add(&session, "bob");
+        active.lose("bob", Timestamp(12));
+        active.roll_back(|_| false);
+        assert_eq!(active.lost_at("bob"), None, "it was never active anywhere");
     }
 }

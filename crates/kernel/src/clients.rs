@@ -58,7 +58,11 @@ pub(crate) fn record_client_later(step: &mut Step, ready: &Ready) {
 
 /// Writing works again: what could not be written of clients is written now.
 pub(crate) fn rewrite_volatile(step: &mut Step) {
-    for client_id in step.peers_mut().take_forgotten() {
+    let forgotten = step.peers_mut().take_forgotten();
+    if !forgotten.is_empty() {
+        step.outdate_reads(); // an answer on its way may still show their rows
+    }
+    for client_id in forgotten {
         step.record(Record::ClientGone { client_id });
     }
     for (peer, ready) in step.peers_mut().take_volatile() {

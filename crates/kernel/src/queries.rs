@@ -20,7 +20,7 @@ pub(crate) struct Queries {
     /// Host work, by the peer whose message waits for it.
     work: BTreeMap<Ticket, PeerId>,
     last_ticket: u64,
-    /// How often memory was rolled back.
+    /// How often answers to all that was out became untrue.
     epoch: u64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Queries {
 struct Read {
     query: Query,
     waiters: Vec<Waiter>,
-    /// How often memory had been rolled back when it was asked: an answer from before may show what is not true.
+    /// The epoch it was asked in: an answer from before may show what is not true.
     epoch: u64,
     /// The seq it was asked at: turns that were hidden since may be in the answer.
     at: Seq,
@@ -134,9 +134,18 @@ impl Queries {
         Ticket(self.last_ticket)
     }
 
-    /// Memory was rolled back: what was asked before may be answered with what is not true.
-    pub fn roll_back(&mut self) {
+    /// Memory was rolled back, or rows are removed that answers on their way may still show: all of it is asked again.
+    pub fn outdate(&mut self) {
         self.epoch += 1;
+    }
+
+    /// Tasks that wait for an answer, for checkers.
+    pub fn waiting_tasks(&self) -> impl Iterator<Item = &BackgroundTask> {
+        let waiters = self.reads.values().flat_map(|read| &read.waiters);
+        waiters.filter_map(|waiter| match waiter {
+            Waiter::Task(task) => Some(&**task),
+            Waiter::Peer(_) | Waiter::Sweep => None,
+        })
     }
 }
 
@@ -183,7 +192,7 @@ mod tests {
             queries.answer(first, Seq(7), hidden),
             Answered::Stale(_)
         ));
-        queries.roll_back();
+        queries.outdate();
         assert!(matches!(
             queries.answer(third, Seq(7), hidden),
             Answered::Stale(_)

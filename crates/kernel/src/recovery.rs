@@ -37,6 +37,15 @@ impl Recovery {
         self.interrupted.remove(chat);
     }
 
+    /// Chats whose turn is closed as soon as that can be written, for checkers; others may be among them, without harm.
+    pub fn chats_to_close(&self) -> impl Iterator<Item = &ChannelUri> {
+        let postponed = self.postponed.iter().filter_map(|task| match task {
+            BackgroundTask::CloseInterruptedTurn(chat) => Some(chat),
+            _ => None,
+        });
+        self.interrupted.iter().chain(postponed)
+    }
+
     pub fn postpone(&mut self, task: BackgroundTask) {
         self.postponed.push(task);
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use wire::Timestamp;
 
 use crate::io::PeerId;
-use crate::rendered::{Asked, Rendering};
+use crate::rendered::{Asked, Renderer, Rendering};
 
 /// Requests that are out.
 #[derive(Default)]
@@ -27,9 +27,20 @@ pub(crate) enum Purpose {
     Render(Box<(Rendering, Asked)>),
 }
 
+impl Request {
+    /// Whether an agent at work waits for the answer.
+    fn is_for_run(&self) -> bool {
+        match &self.purpose {
+            Purpose::Render(render) => matches!(render.0.to, Renderer::Run { .. }),
+        }
+    }
+}
+
 impl Requests {
-    pub fn count(&self) -> usize {
-        self.out.len()
+    /// How many requests agents at work wait for, for checkers.
+    pub fn count_for_runs(&self) -> usize {
+        let out = self.out.values();
+        out.filter(|request| request.is_for_run()).count()
     }
 
     pub fn count_of(&self, peer: PeerId) -> usize {
@@ -61,8 +72,58 @@ impl Requests {
         out.map(|(number, _)| *number).collect()
     }
 
-    /// Nothing can be recorded: no agent works any more, so nobody waits for an answer. One that comes late is ignored.
-    pub fn roll_back(&mut self) {
-        self.out.clear();
+    /// Nothing can be recorded: no agent works any more, so nobody waits for what was asked for one, and an answer that comes
+    /// late is ignored. What the operator alone waits for stands: asking records nothing, so the request was sent. Of a
+    /// connection that is not admitted any more nothing is expected.
+    pub fn roll_back(&mut self, is_admitted: impl Fn(PeerId) -> bool) {
+        self.out
+            .retain(|_, request| !request.is_for_run() && is_admitted(request.peer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::ChannelUri;
+
+    use super::*;
+    use crate::ids::{ChannelId, RunId};
+
+    fn request(peer: PeerId, to: Renderer) -> Request {
+        let rendering = Rendering {
+            to,
+            chat: ChannelId(1),
+            turn_id: None,
+            before: Vec::new(),
+        };
+        let asked = Asked {
+            client_id: "ann".to_owned(),
+            method: "x",
+            sections: Vec::new(),
+            ms: 0,
+        };
+        Request {
+            peer,
+            sent: Timestamp(0),
+            purpose: Purpose::Render(Box::new((rendering, asked))),
+        }
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_waits_for_agents_that_were_stopped() {
+        let run = || Renderer::Run {
+            run: RunId(1),
+            render: 1,
+        };
+        let opening = || Renderer::Session(ChannelUri::parse("ahp-session:/s").unwrap());
+        let mut requests = Requests::default();
+        let of_run = requests.add(request(PeerId(1), run()));
+        let of_opening = requests.add(request(PeerId(1), opening()));
+        let of_dismissed = requests.add(request(PeerId(2), opening()));
+        requests.roll_back(|peer| peer == PeerId(1));
+        assert!(requests.end(of_run).is_none());
+        assert!(requests.end(of_dismissed).is_none());
+        assert!(requests.end(of_opening).is_some());
+        let later = requests.add(request(PeerId(1), run()));
+        assert!(later > of_dismissed, "a number is never used again");
     }
 }

@@ -1,6 +1,8 @@
 //! A full disk: nothing can be recorded, so nothing is spoken; reads and pings go on; then it recovers (G-15).
 
+use agent_api::Section;
 use host::journal::Fault;
+use kernel::Input;
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario};
 
@@ -307,6 +309,60 @@ fn a_client_that_came_and_went_while_the_disk_was_full_starts_anew() {
         let params = bob.with(|client| client.initialize_params(&channels));
         bob.asks("initialize", params).unwrap();
     }
+    s.all_agree();
+}
+
+// G-20: an answer that was read before its rows were removed is not believed
+#[test]
+fn a_client_whose_rows_are_removed_while_they_are_read_starts_anew() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.faults().break_disk();
+    let lost = json!({"type": "session/titleChanged", "title": "lost"});
+    assert!(ann.tries(&ann.session(), lost).is_err());
+    bob.unwatches(&ann.session());
+    bob.settles();
+    bob.loses_connection();
+    s.settles();
+    s.reads_take_ms(40);
+    let bob = bob.connects();
+    let params = bob.with(|client| client.reconnect_params());
+    let sent = bob.requests("reconnect", params);
+    let peer = bob.with(|client| client.link).unwrap();
+    while s.world().carry_to_host(peer) {}
+    while s.world().batch(64) {}
+    s.faults().mend_disk();
+    s.world().input(Input::Probed { writable: true });
+    while s.world().batch(64) {}
+    s.settles();
+    let answer = bob.answer(sent).expect("it is answered");
+    assert_eq!(answer.unwrap_err()["code"], -32008);
+    let wanted = [ROOT.to_owned(), ann.chat()];
+    let params = bob.with(|client| client.initialize_params(&wanted));
+    bob.asks("initialize", params).unwrap();
+    s.all_agree();
+}
+
+// G-02: no agent waits for it, and it says nothing of what could not be written
+#[test]
+fn a_session_s_opening_prompt_is_still_rewritten() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    ann.opts_in(&["tone"]).unwrap();
+    let session = wire::ChannelUri::parse(&ann.session()).unwrap();
+    let sections = vec![Section::new("tone", "T")];
+    s.world().input(Input::OpeningPrompt { session, sections });
+    s.settles();
+    assert_eq!(ann.is_asked().len(), 1);
+    s.faults().break_disk();
+    let lost = json!({"type": "session/titleChanged", "title": "lost"});
+    assert!(ann.tries(&ann.session(), lost).is_err());
+    ann.rewrites([("tone", "polite")]);
+    let recorded = s.world().models.recorded_render.take();
+    assert_eq!(recorded.unwrap().rewritten["tone"], "polite");
+    s.faults().mend_disk();
+    s.advances_ms(1_000);
     s.all_agree();
 }
 

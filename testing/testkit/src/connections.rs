@@ -1,14 +1,16 @@
 //! Who is connected and watches what, as the host's own answers say: what a fresh host needs to have the same
 //! connections.
 //!
-//! Promises: only what was answered counts. A request whose answer was never spoken changed nothing.
+//! Promises: only what was answered counts. A request whose answer was never spoken changed nothing; an `unsubscribe` has no
+//! answer and stands whatever happens to its batch (H-046).
 //! Must not know: what the kernel holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use kernel::{Input, PeerId};
+use kernel::{ClientRecord, FloorRecord, Input, PeerId};
 use serde_json::{Value, json};
 use wire::Incoming;
+use wire::ext::system_message_transform::X_METHOD;
 
 use crate::client::ROOT;
 
@@ -26,22 +28,21 @@ struct Connection {
 #[derive(Debug, Clone)]
 struct Watched {
     params: Value,
-    /// The seq of the journal when it was answered.
+    /// The seq of the journal when it was served.
     since: u64,
-    /// It asked to leave the channel. That has no answer, and a failed write may undo it.
-    may_have_left: bool,
 }
+
+/// What the journal holds of a client, if it knows it.
+pub type StoredClient = Option<(ClientRecord, Vec<FloorRecord>)>;
 
 /// All connections of a running host.
 #[derive(Debug, Default)]
 pub struct Connections {
     peers: BTreeMap<PeerId, Connection>,
-    /// How each client last subscribed to each channel: a reconnect asks for the same without saying it again.
-    subscribed: BTreeMap<(String, String), Value>,
 }
 
 impl Connections {
-    /// The host is gone, and every connection with it. What clients subscribed to is in the journal.
+    /// The host is gone, and every connection with it.
     pub fn lose_all(&mut self) {
         self.peers.clear();
     }
@@ -64,8 +65,15 @@ impl Connections {
         }
     }
 
-    /// Notes what the host says. `seq`: of the journal by now.
-    pub fn note_frame(&mut self, peer: PeerId, frame: &[u8], seq: u64) {
+    /// Notes what the host says at the end of a step with this seq. `stored`: what the journal holds of a client by now; a
+    /// reconnect goes on with that without saying it again.
+    pub fn note_frame(
+        &mut self,
+        peer: PeerId,
+        frame: &[u8],
+        seq: u64,
+        stored: impl Fn(&str) -> StoredClient,
+    ) {
         if !frame.starts_with(br#"{"jsonrpc":"2.0","id":"#) {
             return;
         }
@@ -80,31 +88,16 @@ impl Connections {
         let Some(result) = answer.get("result") else {
             return; // a refused request changes nothing
         };
-        connection.note_answer(&method, params, result, seq);
-        self.remember_params(peer, &method);
-        if matches!(method.as_str(), "initialize" | "reconnect") {
-            self.end_older_connections(peer);
-        }
-    }
-
-    /// Fills in what a reconnect did not say, and notes what anything else did.
-    fn remember_params(&mut self, peer: PeerId, method: &str) {
-        let Some(connection) = self.peers.get_mut(&peer) else {
-            return; // no answer is noted for a connection that is gone
-        };
-        let client = connection
-            .admitted
-            .as_ref()
-            .map(|params| &params["clientId"]);
-        let client = client.and_then(Value::as_str).unwrap_or("").to_owned();
-        for (channel, watched) in &mut connection.watched {
-            let key = (client.clone(), channel.clone());
-            match self.subscribed.get(&key) {
-                Some(params) if method == "reconnect" => watched.params = params.clone(),
-                _ => {
-                    self.subscribed.insert(key, watched.params.clone());
-                }
+        match method.as_str() {
+            "subscribe" => connection.watch(&result["snapshot"], params),
+            "initialize" => connection.note_initialized(params, result),
+            _ => {
+                let stored = stored(params["clientId"].as_str().unwrap_or(""));
+                connection.note_reconnected(&params, result, seq, stored);
             }
+        }
+        if method != "subscribe" {
+            self.end_older_connections(peer);
         }
     }
 
@@ -129,28 +122,14 @@ impl Connections {
     }
 
     /// Parameters of `subscribe` for what a connection watches. `is_there` knows channels by URI and the seq from which
-    /// one was watched; `watches` says of a channel that was perhaps left whether it is still watched.
-    pub fn watched(
-        &self,
-        peer: PeerId,
-        is_there: impl Fn(&str, u64) -> bool,
-        watches: impl Fn(&str) -> bool,
-    ) -> Vec<Value> {
+    /// one was watched.
+    pub fn watched(&self, peer: PeerId, is_there: impl Fn(&str, u64) -> bool) -> Vec<Value> {
         let Some(connection) = self.peers.get(&peer) else {
             return Vec::new();
         };
-        let watched = connection.watched.iter().filter(|(uri, watched)| {
-            is_there(uri, watched.since) && (!watched.may_have_left || watches(uri))
-        });
+        let watched = connection.watched.iter();
+        let watched = watched.filter(|(uri, watched)| is_there(uri, watched.since));
         watched.map(|(_, watched)| watched.params.clone()).collect()
-    }
-
-    /// Every channel that anybody watches.
-    pub fn channels(&self) -> BTreeSet<String> {
-        let connections = self.peers.values();
-        connections
-            .flat_map(|connection| connection.watched.keys().cloned())
-            .collect()
     }
 }
 
@@ -165,49 +144,80 @@ impl Connection {
                 }
             }
             Incoming::Notification { method, params } if method == "unsubscribe" => {
-                let channel = params["channel"].as_str().unwrap_or("");
-                if let Some(watched) = self.watched.get_mut(channel) {
-                    watched.may_have_left = true;
-                }
+                let channel = &params["channel"];
+                self.watched.remove(channel.as_str().unwrap_or(""));
+                // It has left again when it hears that it watches.
+                self.asked.retain(|_, (method, asked)| {
+                    method != "subscribe" || asked["channel"] != *channel
+                });
             }
             Incoming::Notification { .. } | Incoming::Response { .. } => {}
         }
     }
 
-    fn note_answer(&mut self, method: &str, params: Value, result: &Value, seq: u64) {
-        let mut watch = |channel: &str, params: Value| {
-            let watched = Watched {
-                params,
-                since: seq,
-                may_have_left: false,
-            };
-            self.watched.insert(channel.to_owned(), watched);
-        };
-        let named = |list: &Value, channel: fn(&Value) -> &Value| -> BTreeSet<String> {
-            let list = list.as_array().into_iter().flatten();
-            list.filter_map(|entry| channel(entry).as_str().map(str::to_owned))
-                .collect()
-        };
-        match method {
-            "subscribe" => {
-                let channel = params["channel"].as_str().unwrap_or("").to_owned();
-                watch(&channel, params);
-            }
-            "initialize" => {
-                for channel in named(&result["snapshots"], |snapshot| &snapshot["resource"]) {
-                    watch(&channel, json!({"channel": channel}));
-                }
-                self.admitted = Some(params);
-            }
-            "reconnect" => {
-                let missing = named(&result["missing"], |channel| channel);
-                let asked = named(&params["subscriptions"], |channel| channel);
-                for channel in asked.difference(&missing) {
-                    watch(channel, json!({"channel": channel}));
-                }
-                self.admitted = Some(json!({"clientId": params["clientId"], "channel": ROOT}));
-            }
-            _ => {}
-        }
+    fn watch(&mut self, snapshot: &Value, params: Value) {
+        let channel = snapshot["resource"].as_str().unwrap_or("").to_owned();
+        let since = snapshot["fromSeq"].as_u64().unwrap_or(0);
+        self.watched.insert(channel, Watched { params, since });
     }
+
+    fn note_initialized(&mut self, params: Value, result: &Value) {
+        for snapshot in result["snapshots"].as_array().into_iter().flatten() {
+            self.watch(snapshot, json!({"channel": snapshot["resource"]}));
+        }
+        self.admitted = Some(params);
+    }
+
+    fn note_reconnected(&mut self, params: &Value, result: &Value, seq: u64, stored: StoredClient) {
+        let (record, floors) = stored.expect("only a client that is stored reconnects");
+        let params_of = |channel: &Value| {
+            let floor = floors
+                .iter()
+                .find(|floor| *channel == *floor.channel.as_str());
+            subscribe_params(channel, floor)
+        };
+        for snapshot in result["snapshots"].as_array().into_iter().flatten() {
+            self.watch(snapshot, params_of(&snapshot["resource"]));
+        }
+        if result["type"] == "replay" {
+            let missing = result["missing"].as_array().cloned().unwrap_or_default();
+            let asked = params["subscriptions"].as_array().into_iter().flatten();
+            for channel in asked.filter(|channel| !missing.contains(channel)) {
+                let snapshot = json!({"resource": channel, "fromSeq": seq});
+                self.watch(&snapshot, params_of(channel));
+            }
+        }
+        self.admitted = Some(initialize_params(&record));
+    }
+}
+
+/// The subscription that the journal holds, as it would be asked for anew.
+fn subscribe_params(channel: &Value, floor: Option<&FloorRecord>) -> Value {
+    let mut params = json!({"channel": channel});
+    if let Some(turns) = floor.and_then(|floor| floor.view_turns) {
+        params["view"] = json!({"turns": turns});
+    }
+    if let Some(ms) = floor.and_then(|floor| floor.max_latency_ms) {
+        params["delivery"] = json!({"maxLatencyMs": ms});
+    }
+    params
+}
+
+/// The client that the journal holds, as it would introduce itself anew.
+fn initialize_params(record: &ClientRecord) -> Value {
+    let mut params = json!({
+        "channel": ROOT,
+        "clientId": record.client_id,
+        "protocolVersions": [record.version],
+    });
+    if let Some(capabilities) = &record.capabilities {
+        params["capabilities"] = capabilities.clone();
+    }
+    if let Some(locale) = &record.locale {
+        params["locale"] = json!(locale);
+    }
+    if let Some(sections) = &record.transform {
+        params["_meta"] = json!({X_METHOD: {"sections": sections}});
+    }
+    params
 }

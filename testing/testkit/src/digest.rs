@@ -1,23 +1,53 @@
 //! What a kernel knows, as one JSON value, and which of it can be compared with another kernel.
 //!
-//! Promises: nothing is left out of a comparison but what [`INCOMPARABLE`] names, with its reason.
+//! Promises: every section of a digest is compared. What a kernel knows and no digest has, because a fresh start cannot have
+//! it alike:
+//! - what a connection was served, its floors and the turns it was sent: that is of its past. Floors that count as stored
+//!   are compared with the journal instead;
+//! - which clients' rows are untrue: a kernel that never could write has stored nothing, and trusts what it finds;
+//! - since when a client is gone: a fresh start gives every one its grace again;
+//! - tasks that are postponed, other than to close a turn: a fresh start finds its work in what is open;
+//! - requests to clients that no agent waits for, questions to the journal, timers: they are out already;
+//! - how far housekeeping has come, and how renders ended.
+//!
 //! Must not know: why two kernels are compared.
 
-use kernel::PeerId;
 use serde_json::Value;
-
-/// Sections of a digest that a fresh start cannot have alike, and why.
-const INCOMPARABLE: [(&str, &str); 0] = [];
-
-/// Whether a peer watches a channel, where the digest says so.
-pub fn is_subscribed(digest: &Value, peer: PeerId, channel: &str) -> Option<bool> {
-    let peer = digest.get("peers")?.get(peer.0.to_string())?;
-    Some(peer.get("subscriptions")?.get(channel).is_some())
-}
 
 /// Peers that wait for an answer of their host: what they are about to become cannot be compared.
 fn is_waiting(peer: &Value) -> bool {
     peer["waiting"] == true
+}
+
+fn is_anyone_waiting(digest: &Value) -> bool {
+    let peers = digest["peers"].as_object();
+    peers.is_some_and(|peers| peers.values().any(is_waiting))
+}
+
+/// Where clients are active, without sessions that are still being read.
+fn without_sessions(active: &Value, reading: &Value) -> Value {
+    let reading = reading.as_array().cloned().unwrap_or_default();
+    let clients = active.as_object().into_iter().flatten();
+    let clients = clients.filter_map(|(client, sessions)| {
+        let mut sessions = sessions.as_array().cloned().unwrap_or_default();
+        sessions.retain(|session| !reading.contains(session));
+        (!sessions.is_empty()).then(|| (client.clone(), Value::Array(sessions)))
+    });
+    Value::Object(clients.collect())
+}
+
+/// Chats with a turn that a fresh start closes and the other does not. One whose session is being created goes on by itself.
+fn missing_chats<'a>(live: &Value, fresh: &'a Value) -> Vec<&'a str> {
+    let channels = fresh["channels"].as_object().into_iter().flatten();
+    let creating = channels.filter(|(_, state)| state["lifecycle"] == "creating");
+    let creating = creating.flat_map(|(_, state)| state["chats"].as_array().into_iter().flatten());
+    let creating: Vec<&Value> = creating.map(|chat| &chat["resource"]).collect();
+    let live = live.as_array().cloned().unwrap_or_default();
+    let chats = fresh["chatsToClose"].as_array().into_iter().flatten();
+    chats
+        .filter(|chat| !live.contains(chat) && !creating.contains(chat))
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Where two digests differ, in words. Of channels and peers those are compared that the first one has.
@@ -32,7 +62,20 @@ pub fn differences(live: &Value, fresh: &Value) -> Vec<String> {
             }
             "channels" => compare_entries(section, value, other, channels_differ, &mut different),
             "peers" => compare_entries(section, value, other, peers_differ, &mut different),
-            _ if INCOMPARABLE.iter().any(|(name, _)| name == section) => {}
+            "watchers" if is_anyone_waiting(live) => {}
+            "sessionsToRevive" => {} // a fresh start has read all of them by now
+            "activeClients" => {
+                let other = &without_sessions(other, &live["sessionsToRevive"]);
+                let value = &without_sessions(value, &live["sessionsToRevive"]);
+                if value != other {
+                    different.push(format!("`{section}`:\n  live  {value}\n  fresh {other}"));
+                }
+            }
+            "chatsToClose" => {
+                for chat in missing_chats(value, fresh) {
+                    different.push(format!("the turn of {chat} would stay open"));
+                }
+            }
             _ if value != other => {
                 different.push(format!("`{section}`:\n  live  {value}\n  fresh {other}"));
             }

@@ -11,7 +11,7 @@ use kernel::{Effect, Input, Kernel, Output, PeerId, ReadFailed};
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::digest::{differences, is_subscribed};
+use crate::digest::differences;
 use crate::world::World;
 
 /// Loads into the fresh kernel the channels without watchers there; it is no connection of the kernel that is checked.
@@ -22,7 +22,21 @@ impl World {
     pub(crate) fn rollback_differences(&self) -> Vec<String> {
         let live = self.kernel().digest();
         let fresh = self.fresh_kernel(&live);
-        differences(&live, &fresh.digest())
+        let mut different = differences(&live, &fresh.digest());
+        different.extend(self.untrue_floors());
+        different
+    }
+
+    /// Subscriptions that the journal holds otherwise, of clients that a reconnect would take at their rows.
+    fn untrue_floors(&self) -> Vec<String> {
+        let mut untrue = Vec::new();
+        for (client_id, floors) in self.kernel().stored_floors() {
+            let stored = self.stored_client(&client_id);
+            let stored = stored.map(|(_, floors)| floors).unwrap_or_default();
+            let missing = floors.into_iter().filter(|floor| !stored.contains(floor));
+            untrue.extend(missing.map(|floor| format!("{client_id}: {floor:?} is not stored")));
+        }
+        untrue
     }
 
     /// A kernel that starts from the journal, with the connections of this one, and the same channels in memory.
@@ -36,7 +50,7 @@ impl World {
         answer_reads(&mut memory, output, &mut queue);
         for peer in self.connections.peers() {
             queue.push_back(Input::Connected { peer });
-            queue.extend(self.messages_of(peer, live));
+            queue.extend(self.messages_of(peer));
         }
         queue.push_back(Input::Connected { peer: LOADER });
         queue.extend(loader_messages(live));
@@ -54,7 +68,7 @@ impl World {
     }
 
     /// The requests that bring a connection to its state.
-    fn messages_of(&self, peer: PeerId, live: &Value) -> Vec<Input> {
+    fn messages_of(&self, peer: PeerId) -> Vec<Input> {
         let Some(admitted) = self.connections.admitted(peer) else {
             return Vec::new();
         };
@@ -72,8 +86,7 @@ impl World {
         }
         hello["initialSubscriptions"] = json!([]);
         let is_there = |uri: &str, since: u64| !self.ledger.is_gone(uri, since);
-        let watches = |uri: &str| is_subscribed(live, peer, uri).unwrap_or(false);
-        let watched = self.connections.watched(peer, is_there, watches);
+        let watched = self.connections.watched(peer, is_there);
         let subscribes = watched.into_iter().map(|params| ("subscribe", params));
         requests(peer, [("initialize", hello)].into_iter().chain(subscribes))
     }

@@ -17,7 +17,7 @@ use kernel::{
 use wire::Timestamp;
 
 use crate::client::Client;
-use crate::connections::Connections;
+use crate::connections::{Connections, StoredClient};
 use crate::ledger::Ledger;
 use crate::link::Link;
 use crate::model::{Models, Played};
@@ -273,11 +273,10 @@ impl World {
     fn send_and_act(&mut self, outputs: Vec<Output>, then: AfterFrames) {
         let mut effects = Vec::new();
         for output in outputs {
+            self.note_frames(&output);
             for outgoing in output.frames {
                 let bytes = outgoing.frame.to_bytes();
                 for to in outgoing.recipients.as_slice() {
-                    self.connections
-                        .note_frame(to.peer, &bytes, self.ledger.seq);
                     self.hash_frame(to.peer.0, &bytes);
                     if let Some(link) = self.links.get_mut(&to.peer) {
                         link.to_client.push_back((bytes.clone(), to.window_ms));
@@ -304,12 +303,25 @@ impl World {
     }
 
     fn note_frames(&mut self, output: &Output) {
-        let seq = self.ledger.seq;
+        let mut connections = std::mem::take(&mut self.connections);
         for outgoing in &output.frames {
             let frame = outgoing.frame.to_bytes();
             for to in outgoing.recipients.as_slice() {
-                self.connections.note_frame(to.peer, &frame, seq);
+                connections.note_frame(to.peer, &frame, output.seq.0, |client_id| {
+                    self.stored_client(client_id)
+                });
             }
+        }
+        self.connections = connections;
+    }
+
+    /// What the journal holds of a client.
+    pub(crate) fn stored_client(&self, client_id: &str) -> StoredClient {
+        let client_id = client_id.to_owned();
+        let answer = self.memory.clone().read(&Query::Client { client_id });
+        match answer.expect("memory reads") {
+            Answer::Client(client) => client,
+            other => panic!("a client was asked for: {other:?}"),
         }
     }
 

@@ -3,18 +3,23 @@
 //! Promises: a client id has one connection; a subscription and its watcher are made and removed together; after a failed
 //! write subscriptions are what they were.
 
+mod digest;
 mod inbox;
 mod remembered;
+#[cfg(test)]
+mod tests;
+mod undo;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::{ChannelUri, Generation, Version};
 
 use inbox::Inbox;
 use remembered::RememberedClients;
+use undo::Undo;
 
 pub(crate) use inbox::Offer;
 pub(crate) use waiting::{Message, Waiting};
@@ -98,17 +103,6 @@ struct Watchers {
 pub(crate) struct RemovedPeer {
     pub ready: Option<Ready>,
     pub subscriptions: BTreeMap<ChannelUri, Subscription>,
-}
-
-/// What the steps since the last commit changed.
-#[derive(Default)]
-struct Undo {
-    /// Some step since the last commit must be written.
-    wrote: bool,
-    subscriptions: Vec<(ChannelUri, PeerId, Option<Watcher>, Option<Subscription>)>,
-    admitted: Vec<PeerId>,
-    /// Clients whose rows were made true.
-    rewritten: Vec<String>,
 }
 
 impl Watcher {
@@ -197,7 +191,7 @@ impl Peers {
         assert!(state.ready.is_none(), "a connection is admitted once");
         self.remembered.forget(&ready.client_id);
         self.clients.insert(ready.client_id.clone(), peer);
-        self.undo.admitted.push(peer);
+        self.undo.note_admitted(peer);
         state.ready = Some(ready);
     }
 
@@ -292,15 +286,16 @@ impl Peers {
         }
     }
 
-    /// Ends a subscription at its own peer's wish. That stands whatever happens to the batch (H-046); what the journal then
-    /// still says of the client is made true later.
+    /// Ends a subscription at its own peer's wish. That stands whatever happens to the batch (H-046), and nothing before it
+    /// is restored; what the journal then still says of the client is made true later.
     pub fn unsubscribe(&mut self, peer: PeerId, uri: &ChannelUri) {
+        self.undo.drop_notes(peer, uri);
         self.set_watcher(uri, peer, None);
         if let Some(state) = self.peers.get_mut(&peer) {
             state.subscriptions.remove(uri);
             state.served.remove(uri);
             if let Some(ready) = &state.ready {
-                self.undo.rewritten.push(ready.client_id.clone());
+                self.undo.note_rewritten(&ready.client_id);
             }
         }
     }
@@ -327,13 +322,6 @@ impl Peers {
         if let Some(subscription) = subscription {
             subscription.oldest_n = Some(subscription.oldest_n.map_or(n, |oldest| oldest.min(n)));
         }
-    }
-
-    fn note_subscription(&mut self, peer: PeerId, uri: &ChannelUri) {
-        let watcher = self.watchers(uri).iter().find(|w| w.peer == peer).cloned();
-        let subscription = self.subscription(peer, uri).cloned();
-        let before = (uri.clone(), peer, watcher, subscription);
-        self.undo.subscriptions.push(before);
     }
 
     fn set_watcher(&mut self, uri: &ChannelUri, peer: PeerId, watcher: Option<Watcher>) {
@@ -395,7 +383,9 @@ impl Peers {
     /// Clients whose rows are to be removed: they are not connected, and what is stored of them is not true.
     pub fn take_forgotten(&mut self) -> Vec<String> {
         let forgotten: Vec<String> = std::mem::take(&mut self.forgotten).into_iter().collect();
-        self.undo.rewritten.extend(forgotten.iter().cloned());
+        for client_id in &forgotten {
+            self.undo.note_rewritten(client_id);
+        }
         forgotten
     }
 
@@ -405,7 +395,7 @@ impl Peers {
         for (peer, state) in &mut self.peers {
             if let Some(ready) = state.ready.as_mut().filter(|ready| ready.volatile) {
                 ready.volatile = false;
-                self.undo.rewritten.push(ready.client_id.clone());
+                self.undo.note_rewritten(&ready.client_id);
                 taken.push((*peer, ready.clone()));
             }
         }
@@ -422,90 +412,9 @@ impl Peers {
     pub fn take_deferred(&mut self) -> Vec<Record> {
         let deferred = std::mem::take(&mut self.deferred).into_iter();
         let deferred = deferred.map(|(client_id, record)| {
-            self.undo.rewritten.push(client_id);
+            self.undo.note_rewritten(&client_id);
             record
         });
         deferred.collect()
-    }
-
-    // The end of a step, of a batch.
-
-    /// What was answered before the first step that must be written stands, whatever happens to the batch.
-    pub fn end_step(&mut self, wrote: bool) {
-        self.undo.wrote |= wrote;
-        if !self.undo.wrote {
-            self.undo.subscriptions.clear();
-            self.undo.admitted.clear();
-        }
-    }
-
-    pub fn commit(&mut self) {
-        self.undo = Undo::default();
-    }
-
-    pub fn roll_back(&mut self) {
-        let undo = std::mem::take(&mut self.undo);
-        for (uri, peer, watcher, subscription) in undo.subscriptions.into_iter().rev() {
-            // A connection that is gone has no subscriptions to restore.
-            if let Some(state) = self.peers.get_mut(&peer) {
-                match subscription {
-                    Some(subscription) => state.subscriptions.insert(uri.clone(), subscription),
-                    None => state.subscriptions.remove(&uri),
-                };
-                self.set_watcher(&uri, peer, watcher);
-            }
-        }
-        for client_id in undo.rewritten {
-            match self.is_connected(&client_id) {
-                true => self.mark_volatile(&client_id),
-                false => self.set_forgotten(&client_id, true),
-            }
-        }
-        self.remembered.clear();
-        for peer in undo.admitted {
-            self.dismiss(peer);
-        }
-    }
-
-    /// The answer that admitted this connection is not sent: it is as new as before.
-    fn dismiss(&mut self, peer: PeerId) {
-        let Some(state) = self.peers.get_mut(&peer) else {
-            return; // it is gone meanwhile
-        };
-        if let Some(ready) = state.ready.take() {
-            self.clients.remove(&ready.client_id);
-        }
-        state.served.clear();
-        let subscriptions = std::mem::take(&mut state.subscriptions);
-        for uri in subscriptions.keys() {
-            self.set_watcher(uri, peer, None);
-        }
-    }
-
-    /// What every peer subscribed to, for checkers. A peer that waits for something is about to change.
-    pub fn digest(&self) -> Value {
-        let peers = self.peers.iter().map(|(peer, state)| {
-            let subscriptions = state.subscriptions.iter().map(|(uri, subscription)| {
-                assert!(
-                    self.watchers(uri)
-                        .iter()
-                        .any(|watcher| watcher.peer == *peer),
-                    "a subscription and its watcher are made and removed together"
-                );
-                // When it was last served is of this connection's past, and so are floors.
-                let view = json!({
-                    "viewTurns": subscription.view_turns,
-                    "maxLatencyMs": subscription.max_latency_ms,
-                });
-                (uri.to_string(), view)
-            });
-            let value = json!({
-                "client": state.ready.as_ref().map(|ready| &ready.client_id),
-                "subscriptions": Value::Object(subscriptions.collect()),
-                "waiting": !self.is_drained(*peer),
-            });
-            (peer.0.to_string(), value)
-        });
-        Value::Object(peers.collect())
     }
 }

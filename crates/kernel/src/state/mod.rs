@@ -4,7 +4,7 @@ mod emit;
 mod rollback;
 mod step;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wire::state::RootState;
@@ -14,13 +14,14 @@ pub(crate) use emit::Sender;
 pub(crate) use step::Step;
 
 use crate::active_clients::ActiveClients;
+use crate::background_task::BackgroundTask;
 use crate::channels::{Channels, Chat, Session};
 use crate::io::{AgentFacts, HostFacts, RunId};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::peers::{Peers, Ready};
 use crate::queries::Queries;
-use crate::record::{ChannelId, Seq};
+use crate::record::{ChannelId, FloorRecord, Seq};
 use crate::recovery::Recovery;
 use crate::replay_cache::ReplayCache;
 use crate::requests::Requests;
@@ -226,7 +227,34 @@ impl Kernel {
             "peers": self.peers.digest(),
             "activeClients": self.active_clients.digest(),
             "running": running.collect::<Vec<_>>(),
-            "requests": self.requests.count(),
+            "requests": self.requests.count_for_runs(),
+            "watchers": self.peers.watcher_counts(),
+            "chatsToClose": self.chats_to_close(),
+            "sessionsToRevive": self.sessions_to_revive(),
         })
+    }
+
+    /// Sessions that boot is still reading: who is active in them is not known yet.
+    fn sessions_to_revive(&self) -> BTreeSet<&str> {
+        let tasks = self.queries.waiting_tasks();
+        let sessions = tasks.filter_map(|task| match task {
+            BackgroundTask::ReviveSession(session) => Some(session.as_str()),
+            _ => None,
+        });
+        sessions.collect()
+    }
+
+    fn chats_to_close(&self) -> BTreeSet<&str> {
+        let reading = self.queries.waiting_tasks().filter_map(|task| match task {
+            BackgroundTask::CloseInterruptedTurn(chat) => Some(chat),
+            _ => None,
+        });
+        let chats = self.recovery.chats_to_close().chain(reading);
+        chats.map(ChannelUri::as_str).collect()
+    }
+
+    /// What the journal must hold of every connected client whose rows count as true, for checkers.
+    pub fn stored_floors(&self) -> Vec<(String, Vec<FloorRecord>)> {
+        self.peers.stored_floors()
     }
 }

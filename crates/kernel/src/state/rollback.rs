@@ -21,6 +21,10 @@ impl Kernel {
 
     /// The outputs since the last commit could not be written. What comes back is to be sent and done instead.
     pub fn rolled_back(&mut self, outputs: Vec<Output>, why: &str) -> Output {
+        debug_assert!(
+            self.unwritable().is_none(),
+            "while nothing can be recorded nothing is tried to be"
+        );
         let first_failure = self.recovery.roll_back(why);
         // While nothing can be recorded no agent works, not even one that is silent.
         let working = match first_failure {
@@ -41,8 +45,8 @@ impl Kernel {
         let peers = &self.peers;
         self.active_clients
             .roll_back(|client_id| peers.is_connected(client_id));
-        self.requests.roll_back();
-        self.queries.roll_back();
+        self.requests.roll_back(|peer| peers.ready(peer).is_some());
+        self.queries.outdate();
         self.replays.clear();
         let mut step = Step::new(self);
         step.out.effects = stopped;

@@ -240,6 +240,11 @@ impl<'k> Step<'k> {
         ticket
     }
 
+    /// What was asked before now is asked again: its answer may show rows that are removed by this step.
+    pub fn outdate_reads(&mut self) {
+        self.kernel.queries.outdate();
+    }
+
     /// The journal answered a question.
     pub fn take_answered(&mut self, ticket: Ticket) -> Answered {
         let kernel = &mut *self.kernel;

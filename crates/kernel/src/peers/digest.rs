@@ -1,0 +1,69 @@
+//! What a failed write must leave as it was of peers, for checkers.
+
+use serde_json::{Value, json};
+
+use super::{Peers, Ready};
+use crate::record::FloorRecord;
+
+impl Peers {
+    /// What every peer negotiated and subscribed to, for checkers. A peer that waits for something is about to change.
+    pub fn digest(&self) -> Value {
+        let peers = self.peers.iter().map(|(peer, state)| {
+            let subscriptions = state.subscriptions.iter().map(|(uri, subscription)| {
+                let watchers = self.watchers(uri);
+                assert!(
+                    watchers.iter().any(|watcher| watcher.peer == *peer),
+                    "a subscription and its watcher are made and removed together"
+                );
+                // When it was last served is of this connection's past, and so are floors.
+                let view = json!({
+                    "viewTurns": subscription.view_turns,
+                    "maxLatencyMs": subscription.max_latency_ms,
+                });
+                (uri.to_string(), view)
+            });
+            let value = json!({
+                "client": state.ready.as_ref().map(Ready::digest),
+                "subscriptions": Value::Object(subscriptions.collect()),
+                "waiting": !self.is_drained(*peer),
+            });
+            (peer.0.to_string(), value)
+        });
+        Value::Object(peers.collect())
+    }
+
+    /// How many watch each channel, for checkers.
+    pub fn watcher_counts(&self) -> Value {
+        let counts = self.watchers.iter();
+        let counts = counts.map(|(uri, watchers)| (uri.to_string(), json!(watchers.list.len())));
+        Value::Object(counts.collect())
+    }
+
+    /// What the journal must hold of every connected client whose rows count as true, for checkers.
+    pub fn stored_floors(&self) -> Vec<(String, Vec<FloorRecord>)> {
+        let peers = self
+            .clients
+            .values()
+            .filter_map(|peer| self.peers.get(peer));
+        let stored = peers.filter_map(|state| {
+            let ready = state.ready.as_ref().filter(|ready| !ready.volatile)?;
+            let floors = state.subscriptions.iter();
+            let floors = floors.map(|(uri, subscription)| subscription.to_floor(uri));
+            Some((ready.client_id.clone(), floors.collect()))
+        });
+        stored.collect()
+    }
+}
+
+impl Ready {
+    /// For checkers. Whether what is stored is true depends on what could be written, and is none of this.
+    fn digest(&self) -> Value {
+        json!({
+            "id": self.client_id,
+            "version": self.version.to_string(),
+            "capabilities": self.capabilities,
+            "locale": self.locale,
+            "transform": self.transform,
+        })
+    }
+}
