@@ -4,6 +4,7 @@
 //! write subscriptions are what they were.
 
 mod inbox;
+mod messages;
 mod remembered;
 mod waiting;
 
@@ -427,7 +428,7 @@ impl Peers {
             let value = json!({
                 "client": state.ready.as_ref().map(|ready| &ready.client_id),
                 "subscriptions": Value::Object(subscriptions.collect()),
-                "waiting": !self.is_drained(*peer),
+                "waiting": state.inbox.is_busy(),
             });
             (peer.0.to_string(), value)
         });
