@@ -3,13 +3,10 @@
 //! Handlers read the kernel through it and change one owner at a time by its methods. What they change is noted for undoing by
 //! the owner itself; what follows is noted here and done before the step ends; what is derived is computed once, at the end.
 
-use std::collections::VecDeque;
-use std::ops::Deref;
-
 use bytes::Bytes;
 use wire::ChannelUri;
 
-use super::Kernel;
+use super::Step;
 use crate::background_task::BackgroundTask;
 use crate::channels::{Channel, Chat, DamagedChannel, Run, Session, SnapshotWindow};
 use crate::follow_up::FollowUp;
@@ -19,36 +16,7 @@ use crate::queries::{Answered, Waiter};
 use crate::record::{ChannelId, Query, Record, Seq, StoredChannel, TurnPage};
 use crate::requests::{Request, Requests};
 
-/// One input's consequences, while they are worked out.
-pub(crate) struct Step<'k> {
-    pub(super) kernel: &'k mut Kernel,
-    pub(super) out: Output,
-    /// Sessions and chats whose derived state may have changed, in the order they did.
-    pub(super) changed: Vec<ChannelUri>,
-    /// Sessions that whoever had read them has not read any more (G-24).
-    unread: Vec<ChannelUri>,
-    follow_ups: VecDeque<FollowUp>,
-}
-
-impl Deref for Step<'_> {
-    type Target = Kernel;
-
-    fn deref(&self) -> &Kernel {
-        self.kernel
-    }
-}
-
-impl<'k> Step<'k> {
-    pub(super) fn new(kernel: &'k mut Kernel) -> Self {
-        Self {
-            kernel,
-            out: Output::default(),
-            changed: Vec::new(),
-            unread: Vec::new(),
-            follow_ups: VecDeque::new(),
-        }
-    }
-
+impl Step<'_> {
     // Channels.
 
     /// A chat in memory, to be changed; the change is undone with the step, and its head is written.
