@@ -52,13 +52,13 @@ pub(crate) enum Answered {
 }
 
 impl Queries {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
     /// Asks for a waiter. Returns the ticket, and the query if it must be sent. `hidden_seq` says when turns of a chat were
     /// last hidden.
-    pub fn ask(
+    pub(crate) fn ask(
         &mut self,
         query: Query,
         waiter: Waiter,
@@ -95,7 +95,7 @@ impl Queries {
     }
 
     /// An answer came.
-    pub fn answer(
+    pub(crate) fn answer(
         &mut self,
         ticket: Ticket,
         seq: Seq,
@@ -118,14 +118,14 @@ impl Queries {
         Answered::For(query, waiters)
     }
 
-    pub fn start_work(&mut self, peer: PeerId) -> Ticket {
+    pub(crate) fn start_work(&mut self, peer: PeerId) -> Ticket {
         let ticket = self.next_ticket();
         self.work.insert(ticket, peer);
         ticket
     }
 
     /// Host work is done. Returns whose message waited for it.
-    pub fn end_work(&mut self, ticket: Ticket) -> Option<PeerId> {
+    pub(crate) fn end_work(&mut self, ticket: Ticket) -> Option<PeerId> {
         self.work.remove(&ticket)
     }
 
@@ -135,7 +135,7 @@ impl Queries {
     }
 
     /// Memory was rolled back: what was asked before may be answered with what is not true.
-    pub fn roll_back(&mut self) {
+    pub(crate) fn roll_back(&mut self) {
         self.epoch += 1;
     }
 }

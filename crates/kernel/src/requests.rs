@@ -28,41 +28,41 @@ pub(crate) enum Purpose {
 }
 
 impl Requests {
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.out.len()
     }
 
-    pub fn count_of(&self, peer: PeerId) -> usize {
+    pub(crate) fn count_of(&self, peer: PeerId) -> usize {
         let out = self.out.values();
         out.filter(|request| request.peer == peer).count()
     }
 
     /// Notes a request; returns its number.
-    pub fn add(&mut self, request: Request) -> u64 {
+    pub(crate) fn add(&mut self, request: Request) -> u64 {
         self.last += 1;
         self.out.insert(self.last, request);
         self.last
     }
 
-    pub fn is_asked(&self, request: u64, peer: PeerId) -> bool {
+    pub(crate) fn is_asked(&self, request: u64, peer: PeerId) -> bool {
         let request = self.out.get(&request);
         request.is_some_and(|request| request.peer == peer)
     }
 
     /// A request ended; `None` if it had already.
-    pub fn end(&mut self, request: u64) -> Option<Request> {
+    pub(crate) fn end(&mut self, request: u64) -> Option<Request> {
         self.out.remove(&request)
     }
 
     /// All that a peer was asked.
-    pub fn of_peer(&self, peer: PeerId) -> Vec<u64> {
+    pub(crate) fn of_peer(&self, peer: PeerId) -> Vec<u64> {
         let out = self.out.iter();
         let out = out.filter(|(_, request)| request.peer == peer);
         out.map(|(number, _)| *number).collect()
     }
 
     /// Nothing can be recorded: no agent works any more, so nobody waits for an answer. One that comes late is ignored.
-    pub fn roll_back(&mut self) {
+    pub(crate) fn roll_back(&mut self) {
         self.out.clear();
     }
 }

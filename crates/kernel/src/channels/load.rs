@@ -20,7 +20,7 @@ pub(crate) struct DamagedChannel {
 impl Channels {
     /// Puts a stored channel, and its session before it, into memory. Returns the URIs that were not there yet, a session
     /// before its chat. Nothing here is a change: there is nothing to undo and nothing to write.
-    pub fn install(
+    pub(crate) fn install(
         &mut self,
         stored: StoredChannel,
         now: Timestamp,
@@ -101,7 +101,7 @@ impl Channels {
     }
 
     /// Older turns of a chat were read: they are put in front of what is in memory.
-    pub fn prepend_turns(&mut self, chat: ChannelId, before_n: u64, page: TurnPage) {
+    pub(crate) fn prepend_turns(&mut self, chat: ChannelId, before_n: u64, page: TurnPage) {
         let mut channels = self.in_memory.values_mut();
         let channel = channels.find(|channel| channel.id == chat);
         // A chat that left memory meanwhile is read again when somebody needs it.

@@ -72,11 +72,11 @@ enum Body {
 }
 
 impl Channel {
-    pub fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {
+    pub(crate) fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {
         Self::new(id, now, Body::Session(Box::new(session)))
     }
 
-    pub fn chat(id: ChannelId, now: Timestamp, chat: Chat) -> Self {
+    pub(crate) fn chat(id: ChannelId, now: Timestamp, chat: Chat) -> Self {
         Self::new(id, now, Body::Chat(Box::new(chat)))
     }
 
@@ -142,7 +142,7 @@ impl Channel {
 }
 
 impl Channels {
-    pub fn new(root: RootState) -> Self {
+    pub(crate) fn new(root: RootState) -> Self {
         Self {
             root: Arc::new(root),
             root_snapshot: None,
@@ -155,37 +155,37 @@ impl Channels {
 
     // Reading.
 
-    pub fn root(&self) -> &RootState {
+    pub(crate) fn root(&self) -> &RootState {
         &self.root
     }
 
-    pub fn contains(&self, uri: &ChannelUri) -> bool {
+    pub(crate) fn contains(&self, uri: &ChannelUri) -> bool {
         self.in_memory.contains_key(uri)
     }
 
     /// The number of a channel: the root's, or one that is in memory.
-    pub fn id_of(&self, uri: &ChannelUri) -> Option<ChannelId> {
+    pub(crate) fn id_of(&self, uri: &ChannelUri) -> Option<ChannelId> {
         match uri.is_root() {
             true => Some(ChannelId::ROOT),
             false => self.in_memory.get(uri).map(|channel| channel.id),
         }
     }
 
-    pub fn find_chat(&self, uri: &ChannelUri) -> Option<&Chat> {
+    pub(crate) fn find_chat(&self, uri: &ChannelUri) -> Option<&Chat> {
         match &self.in_memory.get(uri)?.body {
             Body::Chat(chat) => Some(chat),
             Body::Session(_) => None,
         }
     }
 
-    pub fn find_session(&self, uri: &ChannelUri) -> Option<&Session> {
+    pub(crate) fn find_session(&self, uri: &ChannelUri) -> Option<&Session> {
         match &self.in_memory.get(uri)?.body {
             Body::Session(session) => Some(session),
             Body::Chat(_) => None,
         }
     }
 
-    pub fn find_chat_by_id(&self, id: ChannelId) -> Option<&Chat> {
+    pub(crate) fn find_chat_by_id(&self, id: ChannelId) -> Option<&Chat> {
         let mut channels = self.in_memory.values();
         match &channels.find(|channel| channel.id == id)?.body {
             Body::Chat(chat) => Some(chat),
@@ -194,18 +194,18 @@ impl Channels {
     }
 
     /// The chats of a session that are in memory.
-    pub fn chats_in_memory(&self, session: &ChannelUri) -> Vec<ChannelUri> {
+    pub(crate) fn chats_in_memory(&self, session: &ChannelUri) -> Vec<ChannelUri> {
         let chats = self.find_session(session).map(Session::chat_uris);
         let chats = chats.unwrap_or_default().into_iter();
         chats.filter(|uri| self.contains(uri)).collect()
     }
 
-    pub fn is_disposed(&self, id: ChannelId) -> bool {
+    pub(crate) fn is_disposed(&self, id: ChannelId) -> bool {
         self.disposed.contains(&id)
     }
 
     /// A channel's state as its subscribers know it.
-    pub fn value_of(&self, uri: &ChannelUri) -> Option<Value> {
+    pub(crate) fn value_of(&self, uri: &ChannelUri) -> Option<Value> {
         match uri.is_root() {
             true => Some(wire::action::to_value(&*self.root)),
             false => self.in_memory.get(uri).map(Channel::value),
@@ -214,14 +214,14 @@ impl Channels {
 
     // Changing. Every method here notes the undo, and all but the streaming ones mark the head.
 
-    pub fn chat_mut(&mut self, uri: &ChannelUri) -> Option<&mut Chat> {
+    pub(crate) fn chat_mut(&mut self, uri: &ChannelUri) -> Option<&mut Chat> {
         match &mut self.change(uri)?.body {
             Body::Chat(chat) => Some(chat),
             Body::Session(_) => None,
         }
     }
 
-    pub fn session_mut(&mut self, uri: &ChannelUri) -> Option<&mut Session> {
+    pub(crate) fn session_mut(&mut self, uri: &ChannelUri) -> Option<&mut Session> {
         match &mut self.change(uri)?.body {
             Body::Session(session) => Some(session),
             Body::Chat(_) => None,
@@ -239,7 +239,7 @@ impl Channels {
     }
 
     /// The run of a chat. It is no part of what is stored, so the head stays.
-    pub fn run_mut(&mut self, uri: &ChannelUri) -> Option<&mut Run> {
+    pub(crate) fn run_mut(&mut self, uri: &ChannelUri) -> Option<&mut Run> {
         self.touch(uri);
         match &mut self.in_memory.get_mut(uri)?.body {
             Body::Chat(chat) => chat.run_mut(),
@@ -248,7 +248,7 @@ impl Channels {
     }
 
     /// Sets the checkpoint of a chat's turn. It has a row of its own, so the head stays.
-    pub fn set_checkpoint(&mut self, uri: &ChannelUri, turn_id: String, data: Bytes) {
+    pub(crate) fn set_checkpoint(&mut self, uri: &ChannelUri, turn_id: String, data: Bytes) {
         self.touch(uri);
         let channel = self.in_memory.get_mut(uri);
         match channel.map(|channel| &mut channel.body) {
@@ -258,7 +258,12 @@ impl Channels {
     }
 
     /// Applies an action to a session or chat that is in memory.
-    pub fn reduce(&mut self, uri: &ChannelUri, action: &Action, now: Timestamp) -> Option<Reduced> {
+    pub(crate) fn reduce(
+        &mut self,
+        uri: &ChannelUri,
+        action: &Action,
+        now: Timestamp,
+    ) -> Option<Reduced> {
         let channel = self.in_memory.get_mut(uri)?;
         let reduced = match &mut channel.body {
             Body::Session(session) => session.reduce(action),
@@ -274,7 +279,7 @@ impl Channels {
 
     /// An action of so many bytes was recorded. One that is applied over the head when the channel is loaded does not
     /// need the head to be written, until much has been recorded since.
-    pub fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, over_head: bool) {
+    pub(crate) fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, over_head: bool) {
         self.touch(uri);
         let Some(channel) = self.in_memory.get_mut(uri) else {
             debug_assert!(
@@ -290,7 +295,7 @@ impl Channels {
         }
     }
 
-    pub fn reduce_root(&mut self, action: &Action) -> Reduced {
+    pub(crate) fn reduce_root(&mut self, action: &Action) -> Reduced {
         if self.undo.root.is_none() {
             self.undo.root = Some(Arc::clone(&self.root));
         }
@@ -302,12 +307,12 @@ impl Channels {
         reduced
     }
 
-    pub fn mark_head(&mut self, uri: &ChannelUri) {
+    pub(crate) fn mark_head(&mut self, uri: &ChannelUri) {
         self.unwritten_heads.insert(uri.clone());
     }
 
     /// Puts a new channel into memory.
-    pub fn insert(&mut self, uri: ChannelUri, channel: Channel) {
+    pub(crate) fn insert(&mut self, uri: ChannelUri, channel: Channel) {
         if let Body::Chat(chat) = &channel.body {
             assert!(
                 self.contains(chat.session()),
@@ -321,7 +326,7 @@ impl Channels {
     }
 
     /// A channel is disposed of: it leaves memory, and what was read before must not bring it back.
-    pub fn dispose(&mut self, uri: &ChannelUri) {
+    pub(crate) fn dispose(&mut self, uri: &ChannelUri) {
         self.touch(uri);
         self.unwritten_heads.remove(uri);
         if let Some(channel) = self.in_memory.remove(uri) {
@@ -342,7 +347,7 @@ impl Channels {
     // The end of a step, of a batch.
 
     /// The heads of all channels that changed in this step, as they are now.
-    pub fn take_heads(&mut self, seq: Seq) -> Vec<ChannelRecord> {
+    pub(crate) fn take_heads(&mut self, seq: Seq) -> Vec<ChannelRecord> {
         let unwritten = std::mem::take(&mut self.unwritten_heads);
         let heads = unwritten.into_iter().filter_map(|uri| {
             if uri.is_root() {
@@ -367,7 +372,7 @@ impl Channels {
     }
 
     /// The head of one session or chat as it is now.
-    pub fn head(&mut self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
+    pub(crate) fn head(&mut self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
         let channel = self.in_memory.get_mut(uri)?;
         // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
         channel.head_bytes = match channel.boot_work().open_turn {
@@ -378,7 +383,7 @@ impl Channels {
         Some(channel.record(uri, seq))
     }
 
-    pub fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         debug_assert!(
             self.unwritten_heads.is_empty(),
             "heads are taken at the end of every step"
@@ -388,7 +393,7 @@ impl Channels {
 
     /// What changed since the last commit leaves memory, and so do the chats in `also`: they are loaded again when
     /// somebody needs them. Returns the URIs and the runs that were there.
-    pub fn roll_back(&mut self, also: Vec<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
+    pub(crate) fn roll_back(&mut self, also: Vec<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
         let undo = std::mem::take(&mut self.undo);
         self.unwritten_heads.clear();
         if let Some(root) = undo.root {
@@ -422,7 +427,7 @@ impl Channels {
     }
 
     /// Channels that nobody used for a while leave memory; whoever watches them goes on watching.
-    pub fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) {
+    pub(crate) fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) {
         let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
         self.in_memory.retain(|_, channel| match &channel.body {
             Body::Chat(chat) => !idle(channel) || chat.state().active_turn.is_some(),
@@ -443,7 +448,7 @@ impl Channels {
     }
 
     /// The states of everything that is in memory, by URI, and what only the host knows of it: for checkers.
-    pub fn digest(&self) -> (Value, Value) {
+    pub(crate) fn digest(&self) -> (Value, Value) {
         let states = self.in_memory.iter();
         let states = states.map(|(uri, channel)| (uri.to_string(), channel.value()));
         let private = self.in_memory.iter().map(|(uri, channel)| {

@@ -23,7 +23,7 @@ pub(crate) struct SnapshotWindow {
 
 impl SnapshotWindow {
     /// The id of its oldest turn; without a cursor it holds the whole history, also what comes before a turn yet to be.
-    pub fn oldest_turn(&self) -> Option<String> {
+    pub(crate) fn oldest_turn(&self) -> Option<String> {
         match &self.snapshot.state {
             SnapshotState::Chat { cursor: None, .. } => Some(FROM_THE_BEGINNING.to_owned()),
             SnapshotState::Chat {
@@ -40,7 +40,7 @@ impl SnapshotWindow {
 impl Channels {
     /// A snapshot as of `seq`, shared with whoever asked for the same window in the same moment; `None` if the channel is
     /// not in memory.
-    pub fn snapshot(
+    pub(crate) fn snapshot(
         &mut self,
         uri: &ChannelUri,
         view: Option<u32>,

@@ -12,7 +12,7 @@ use crate::record::{Answer, Query};
 
 impl Peers {
     /// A message arrived: it is handled, or waits behind what its peer already waits for. `None` if the peer is gone.
-    pub fn offer(
+    pub(crate) fn offer(
         &mut self,
         peer: PeerId,
         message: Incoming,
@@ -25,19 +25,23 @@ impl Peers {
 
     /// The message that a peer stands at, if nothing blocks it; to be given back with [`Peers::park_current`] or ended with
     /// [`Peers::end_current`].
-    pub fn take_current(&mut self, peer: PeerId) -> Option<Box<Waiting>> {
+    pub(crate) fn take_current(&mut self, peer: PeerId) -> Option<Box<Waiting>> {
         self.peers.get_mut(&peer)?.inbox.take_current()
     }
 
     /// The handler of the current message waits.
-    pub fn park_current(&mut self, peer: PeerId, waiting: Box<Waiting>) {
+    pub(crate) fn park_current(&mut self, peer: PeerId, waiting: Box<Waiting>) {
         if let Some(state) = self.peers.get_mut(&peer) {
             state.inbox.park_current(waiting);
         }
     }
 
     /// The current message is done. Returns the next one, and whether the peer is to be read again.
-    pub fn end_current(&mut self, peer: PeerId, limits: &Limits) -> (Option<Incoming>, bool) {
+    pub(crate) fn end_current(
+        &mut self,
+        peer: PeerId,
+        limits: &Limits,
+    ) -> (Option<Incoming>, bool) {
         let Some(state) = self.peers.get_mut(&peer) else {
             return (None, false); // its connection was removed with it
         };
@@ -45,13 +49,13 @@ impl Peers {
     }
 
     /// Whether nothing that was read from a peer is left to be handled.
-    pub fn is_drained(&self, peer: PeerId) -> bool {
+    pub(crate) fn is_drained(&self, peer: PeerId) -> bool {
         let state = self.peers.get(&peer);
         state.is_none_or(|state| !state.inbox.is_busy())
     }
 
     /// A read that the current message waits for was answered; a channel that came into memory needs no answer.
-    pub fn answer_read(
+    pub(crate) fn answer_read(
         &mut self,
         peer: PeerId,
         ticket: Ticket,
@@ -66,7 +70,7 @@ impl Peers {
     }
 
     /// Host work that the current message waits for is done.
-    pub fn answer_work(&mut self, peer: PeerId, ticket: Ticket, done: WorkDone) {
+    pub(crate) fn answer_work(&mut self, peer: PeerId, ticket: Ticket, done: WorkDone) {
         self.answer(peer, ticket, |answers| answers.add_work(done));
     }
 
@@ -78,7 +82,7 @@ impl Peers {
     }
 
     /// A connection is removed: those that waited for it wait no more.
-    pub fn release_successors(&mut self, removed: PeerId) -> Vec<PeerId> {
+    pub(crate) fn release_successors(&mut self, removed: PeerId) -> Vec<PeerId> {
         let released = self.peers.iter_mut().filter_map(|(peer, state)| {
             let waited = state.inbox.release(removed);
             waited.then_some(*peer)
