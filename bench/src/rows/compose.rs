@@ -33,7 +33,7 @@ enum Subject {
     Json,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     use Subject::{Anthropic, Compose, Json, OpenaiChat};
     let results = harness.shuffled(&[Compose, Anthropic, OpenaiChat, Json], measure)?;
     let cost = |cost: &f64| *cost;

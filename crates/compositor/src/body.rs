@@ -32,7 +32,7 @@ pub(crate) struct Bodies {
 }
 
 impl Bodies {
-    pub fn new(budget: InlineBudget) -> Self {
+    pub(crate) fn new(budget: InlineBudget) -> Self {
         Self {
             budget,
             inline_bytes: 0,
@@ -43,7 +43,7 @@ impl Bodies {
 
     /// Puts a body into the `file-attachment` it belongs to, or its name if it is detached. A body that cannot be decoded
     /// leaves a descriptor (G-38).
-    pub fn attach(
+    pub(crate) fn attach(
         &mut self,
         part: &mut Object,
         body: String,
@@ -80,7 +80,7 @@ impl Bodies {
     }
 
     /// What is not base64 stays unchanged, if it fits.
-    pub fn inline_undecoded(&mut self, body: String) -> BodyOutcome {
+    pub(crate) fn inline_undecoded(&mut self, body: String) -> BodyOutcome {
         let size = body.len() as u64;
         if self.reserve_inline(size) {
             return BodyOutcome::NotBase64(body);

@@ -33,7 +33,7 @@ pub(crate) struct SubmittedPart {
 }
 
 impl SubmittedPart {
-    pub fn new(part: Value) -> Self {
+    pub(crate) fn new(part: Value) -> Self {
         let Value::Object(part) = part else {
             unreachable!("parts are made from objects");
         };
@@ -41,7 +41,7 @@ impl SubmittedPart {
     }
 
     /// From the JSON of a part: its body is taken out of it.
-    pub fn from_object(mut part: Object) -> Self {
+    pub(crate) fn from_object(mut part: Object) -> Self {
         let is_attachment = part.get("type").and_then(Value::as_str) == Some("file-attachment");
         let body = match part.get_mut("data") {
             Some(Value::String(data)) if is_attachment => Some(std::mem::take(data)),

@@ -35,7 +35,7 @@ const AFTER_STOP: Duration = Duration::from_secs(10);
 const AFTER_DONE: Duration = Duration::from_millis(250);
 
 /// Sends a request until an answer begins, and sends on what the decoder makes of the answer.
-pub async fn stream<D: Decode>(
+pub(super) async fn stream<D: Decode>(
     endpoint: &Endpoint,
     path: &[&str],
     body: Vec<u8>,
@@ -62,7 +62,7 @@ pub async fn stream<D: Decode>(
 }
 
 /// The body of what a server answers, tried once.
-pub async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
+pub(super) async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let fetched = async {
         let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));

@@ -5,28 +5,28 @@
 //! Must not know: what is in an event.
 
 /// One event holds at most this: a server may send a whole file as the input of one tool call.
-pub const EVENT_BYTES_MAX: usize = 16 << 20;
+pub(super) const EVENT_BYTES_MAX: usize = 16 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub(super) struct Event {
     pub kind: EventKind,
     pub data: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
+pub(super) enum EventKind {
     Message,
     /// Named `error`, or sent in a field `error:` as older llama.cpp servers do.
     Error,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLarge;
+pub(super) struct TooLarge;
 
 #[derive(Debug)]
-pub struct Reader {
+pub(super) struct Reader {
     event_bytes_max: usize,
     /// The line that is not complete yet.
     line: Vec<u8>,
@@ -55,7 +55,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    pub fn bounded(event_bytes_max: usize) -> Self {
+    pub(super) fn bounded(event_bytes_max: usize) -> Self {
         Self {
             event_bytes_max,
             line: Vec::new(),
@@ -68,12 +68,16 @@ impl Reader {
     }
 
     /// Whether this is some other text than an event stream.
-    pub fn is_foreign(&self) -> bool {
+    pub(super) fn is_foreign(&self) -> bool {
         self.saw == Saw::ForeignLines
     }
 
     /// Adds the events that are complete with these bytes. After an error nothing more can be read.
-    pub fn read(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
+    pub(super) fn read(
+        &mut self,
+        mut bytes: &[u8],
+        events: &mut Vec<Event>,
+    ) -> Result<(), TooLarge> {
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.after_return) && *first == b'\n' {
                 bytes = &bytes[1..];
@@ -91,7 +95,7 @@ impl Reader {
     }
 
     /// The stream is over: an event without the blank line after it counts too.
-    pub fn end(&mut self, events: &mut Vec<Event>) {
+    pub(super) fn end(&mut self, events: &mut Vec<Event>) {
         self.end_line(events);
         self.dispatch(events);
     }

@@ -185,6 +185,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn what_no_client_could_read_does_not_load() {
         let mut lines = String::new();
         for (shape, value) in [

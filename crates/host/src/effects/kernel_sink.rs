@@ -52,7 +52,7 @@ struct Throttle {
 }
 
 impl KernelSink {
-    pub fn new(
+    pub(super) fn new(
         turn: &TurnRun,
         arrivals: KernelQueue,
         services: TurnServices,

@@ -72,6 +72,9 @@ impl JournalReader for Memory {
     }
 }
 
+/// Content, and the channel and turn that refer to it.
+type ReferenceKey = (Digest, u64, Option<u64>);
+
 /// Everything that was written, by number.
 #[derive(Debug, Default)]
 struct Store {
@@ -91,7 +94,7 @@ struct Store {
     floors: BTreeMap<(String, ChannelUri), FloorRecord>,
     checkpoints: BTreeMap<u64, (String, Bytes)>,
     /// The type of content by who refers to it: a channel, or a turn of it.
-    references: BTreeMap<(Digest, u64, Option<u64>), Option<String>>,
+    references: BTreeMap<ReferenceKey, Option<String>>,
     messages: BTreeMap<String, MessageRecord>,
     /// What parts were frozen to.
     frozen: BTreeMap<String, Bytes>,

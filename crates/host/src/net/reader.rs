@@ -29,7 +29,7 @@ pub(crate) struct Liveness {
 }
 
 impl Liveness {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             born: Instant::now(),
             last_ms: AtomicU64::new(0),
@@ -37,7 +37,7 @@ impl Liveness {
         }
     }
 
-    pub fn record_activity(&self) {
+    pub(super) fn record_activity(&self) {
         let ms = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(ms, Ordering::Relaxed);
         self.activities.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +78,7 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads until the connection ends and then reports the peer gone. `early` came with the request's head.
-    pub async fn run(mut self, early: Vec<u8>) -> ReadEnd {
+    pub(super) async fn run(mut self, early: Vec<u8>) -> ReadEnd {
         let end = self.read(early).await;
         self.registration.unregister().await;
         end

@@ -35,7 +35,7 @@ pub(crate) struct Writer<'a> {
 
 impl Writer<'_> {
     /// Writes until the close frame is out, or fails.
-    pub async fn run(self) -> io::Result<()> {
+    pub(super) async fn run(self) -> io::Result<()> {
         let mut timer = None;
         loop {
             let mut frames: Vec<Frame> = Vec::new();

@@ -10,7 +10,7 @@ use super::chunk::CallPiece;
 /// More calls than this in one answer are no answer.
 const CALLS_MAX: usize = 128;
 
-pub struct Calls {
+pub(super) struct Calls {
     /// Of ids that are made here.
     prefix: String,
     calls: Vec<Call>,
@@ -27,18 +27,18 @@ struct Call {
 }
 
 impl Calls {
-    pub fn naming(prefix: &str) -> Self {
+    pub(super) fn naming(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
             calls: Vec::new(),
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         piece: CallPiece,
         events: &mut Vec<ModelEvent>,
@@ -70,7 +70,7 @@ impl Calls {
     }
 
     /// Calls that never got a name begin after all, so that whoever answers them can say so.
-    pub fn start_nameless(&mut self, events: &mut Vec<ModelEvent>) {
+    pub(super) fn start_nameless(&mut self, events: &mut Vec<ModelEvent>) {
         for (index, call) in self.calls.iter().enumerate() {
             if call.name.is_empty() {
                 let (id, name) = (call.id.clone(), String::new());

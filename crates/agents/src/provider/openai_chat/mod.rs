@@ -18,11 +18,11 @@ use super::{Decode, Flow, ModelEvent, ProviderError, StopReason, Usage};
 use calls::Calls;
 use chunk::{Choice, Chunk};
 
-pub use encode::{encode, limit_field};
-pub use models::model_names;
+pub(super) use encode::{encode, limit_field};
+pub(super) use models::model_names;
 
-pub const PATH: &[&str] = &["chat", "completions"];
-pub const MODELS_PATH: &[&str] = &["models"];
+pub(super) const PATH: &[&str] = &["chat", "completions"];
+pub(super) const MODELS_PATH: &[&str] = &["models"];
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 const END_MARK: &str = "[DONE]";
@@ -30,7 +30,7 @@ const END_MARK: &str = "[DONE]";
 const EXCERPT_CHARS: usize = 120;
 
 /// One answer being read.
-pub struct Decoder {
+pub(super) struct Decoder {
     body: Body,
     calls: Calls,
     usage: Option<Usage>,
@@ -117,7 +117,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::naming_calls(&uuid::Uuid::now_v7().simple().to_string())
     }
 

@@ -93,6 +93,7 @@ fn a_bad_step_is_told_with_its_place() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_bad_step_that_waits_is_told_with_its_place() {
     let mut outcomes = String::new();
     let question = json!({"kind": "text", "id": "q", "message": "?"});

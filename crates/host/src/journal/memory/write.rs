@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kernel::{Batch, ChannelId, ChannelRecord, FrozenRecord, Record, Seq};
+use bytes::Bytes;
+use kernel::{Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, Record, Seq};
 use wire::{ChannelUri, Timestamp};
 
-use super::{Channel, Range, Store, TurnRow};
+use super::{Channel, Range, ReferenceKey, Store, TurnRow};
 
 impl Store {
     /// Whether the batch would break the journal's order, as the tables on disk would notice.
@@ -65,11 +66,7 @@ impl Store {
             Record::Message(message) => {
                 self.messages.insert(message.id.clone(), message.clone());
             }
-            Record::MessageStarted { id, turn_id } => {
-                if let Some(message) = self.messages.get_mut(id) {
-                    message.turn_id = Some(turn_id.clone());
-                }
-            }
+            Record::MessageStarted { id, turn_id } => self.start_message(id, turn_id),
             Record::MessageGone { id } => {
                 self.messages.remove(id);
             }
@@ -82,11 +79,9 @@ impl Store {
                 as_of,
             } => self.fork(*chat, source.0, *through_n, *as_of),
             Record::Turn { chat, n, turn } => {
-                let row = TurnRow {
-                    turn: Arc::clone(turn),
-                    hidden_at: None,
-                };
-                self.turns.insert((chat.0, *n), row);
+                let turn = Arc::clone(turn);
+                let hidden_at = None;
+                self.turns.insert((chat.0, *n), TurnRow { turn, hidden_at });
             }
             Record::HideTurns { chat, from_n, at } => self.hide_turns(chat.0, *from_n, *at),
             Record::Dispose { channel, at } => self.dispose(channel.0, *at),
@@ -95,13 +90,7 @@ impl Store {
                 turn,
                 digest,
                 content_type,
-            } => {
-                let key = (*digest, channel.0, *turn);
-                let known = self.references.entry(key).or_default();
-                if content_type.is_some() {
-                    known.clone_from(content_type);
-                }
-            }
+            } => self.add_reference((*digest, channel.0, *turn), content_type),
             Record::Summary(summary) => {
                 self.summaries.insert(summary.session.0, summary.clone());
             }
@@ -111,20 +100,12 @@ impl Store {
             Record::Checkpoint {
                 chat,
                 turn_id,
-                data: Some(data),
-            } => {
-                let checkpoint = (turn_id.clone(), data.clone());
-                self.checkpoints.insert(chat.0, checkpoint);
-            }
-            Record::Checkpoint {
-                chat,
-                turn_id,
-                data: None,
-            } => self.remove_checkpoint(chat.0, turn_id),
-            Record::Client(client) => {
-                let id = client.client_id.clone();
-                self.clients.insert(id, client.clone());
-            }
+                data,
+            } => match data {
+                Some(data) => self.put_checkpoint(chat.0, turn_id, data),
+                None => self.remove_checkpoint(chat.0, turn_id),
+            },
+            Record::Client(client) => self.put_client(client),
             Record::ClientGone { client_id } => self.forget_client(client_id),
             Record::Floor { client_id, floor } => {
                 let key = (client_id.clone(), floor.channel.clone());
@@ -145,6 +126,29 @@ impl Store {
                 self.sweep_clients(*clients_before, *clients_max);
             }
         }
+    }
+
+    fn start_message(&mut self, id: &str, turn_id: &str) {
+        if let Some(message) = self.messages.get_mut(id) {
+            message.turn_id = Some(turn_id.to_owned());
+        }
+    }
+
+    fn add_reference(&mut self, key: ReferenceKey, content_type: &Option<String>) {
+        let known = self.references.entry(key).or_default();
+        if content_type.is_some() {
+            known.clone_from(content_type);
+        }
+    }
+
+    fn put_checkpoint(&mut self, chat: u64, turn_id: &str, data: &Bytes) {
+        let checkpoint = (turn_id.to_owned(), data.clone());
+        self.checkpoints.insert(chat, checkpoint);
+    }
+
+    fn put_client(&mut self, client: &ClientRecord) {
+        let id = client.client_id.clone();
+        self.clients.insert(id, client.clone());
     }
 
     fn freeze(&mut self, frozen: &FrozenRecord) {
