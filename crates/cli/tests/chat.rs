@@ -1,5 +1,12 @@
 //! `greenroom chat` in a real terminal, against a real host.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 mod terminal;
 

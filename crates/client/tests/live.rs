@@ -1,5 +1,12 @@
 //! The client that stays connected, against a small host of the test's own over a real socket.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod peer;
 
 use std::sync::{Arc, Mutex};

@@ -3,6 +3,13 @@
 //! After each action both states must be the same to the published types. What those drop is not compared here; unit
 //! tests below say that ours keep it. Left out on purpose: the named quirks (see `wire::quirks`).
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 #[path = "reducers/chat.rs"]
 mod chat;
 #[path = "reducers/chat_actions.rs"]

@@ -1,5 +1,11 @@
 //! A real host on a real socket, for clients that somebody else wrote.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
+
 pub mod native;
 
 use std::path::{Path, PathBuf};

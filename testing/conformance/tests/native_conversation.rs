@@ -1,5 +1,7 @@
 //! A whole conversation with the native agent: what the model is sent, and what people see of its answers.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 use conformance::native::{
     NativeHarness, SESSION, calls_of, messages, parts_of, said_in, script_of,
 };
@@ -70,6 +72,16 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 2);
     let (first, second) = (requests[0].json(), requests[1].json());
+    check_requests(&first, &second);
+    let system = first["messages"][0]["content"].as_str().unwrap();
+    assert!(
+        system.contains(&harness.work().display().to_string()),
+        "{system}"
+    );
+}
+
+/// What the model is sent before and after the calls.
+fn check_requests(first: &Value, second: &Value) {
     assert_eq!(
         (&first["model"], &first["stream"]),
         (&json!("echo"), &json!(true))
@@ -115,12 +127,7 @@ async fn text_reasoning_and_parallel_calls_go_to_people_and_back_to_the_model() 
             "content": "     1\ttwo\n"
           }
         ]"#]]
-    .assert_eq(&serde_json::to_string_pretty(&messages(&second)).unwrap());
-    let system = first["messages"][0]["content"].as_str().unwrap();
-    assert!(
-        system.contains(&harness.work().display().to_string()),
-        "{system}"
-    );
+    .assert_eq(&serde_json::to_string_pretty(&messages(second)).unwrap());
     let names: Vec<&str> = first["tools"]
         .as_array()
         .unwrap()
@@ -178,11 +185,7 @@ async fn steering_goes_in_between_rounds_and_what_is_queued_comes_after() {
     );
     let notices = parts_of(&chat["turns"][0], "systemNotification");
     let contents: Vec<&Value> = notices.iter().map(|part| &part["content"]).collect();
-    assert_eq!(
-        contents,
-        ["You added: no, left"],
-        "people find it too"
-    );
+    assert_eq!(contents, ["You added: no, left"], "people find it too");
     let requests = harness.model.requests();
     let script = |number: usize| script_of(&messages(&requests[number].json()));
     expect![[r#"

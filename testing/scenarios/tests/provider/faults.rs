@@ -69,6 +69,7 @@ async fn after_five_tries_it_is_enough() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn what_another_try_would_not_change_is_tried_once() {
     let quota = r#"{"error":{"message":"pay first","code":"insufficient_quota"}}"#;
     for (answer, kind, message) in [

@@ -1,5 +1,11 @@
 //! Models are asked over real sockets: what is sent, what is heard, and what becomes of every fault.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+
 mod answers;
 mod faults;
 mod keys;
