@@ -12,8 +12,8 @@ use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnO
 use compositor::lower::{Capabilities, Decision, Lowered, Target, chat_content};
 use serde_json::Value;
 
-use super::stop::Stop;
-use super::{Model, Shared};
+use super::stop::TurnStop;
+use super::{Model, NativeContext};
 use crate::lower::{MessageToLower, lower_message, lower_messages};
 use crate::provider::{ModelMessage, ProviderError, ProviderErrorKind};
 
@@ -47,7 +47,7 @@ pub(super) struct ModelView<'a> {
 
 impl<'a> ModelView<'a> {
     pub(super) fn new(
-        shared: &Shared,
+        shared: &NativeContext,
         model: &Model,
         input: &'a TurnInput,
         events: &'a dyn EventSink,
@@ -142,7 +142,7 @@ impl<'a> ModelView<'a> {
         error: ProviderError,
         entries: &[HistoryEntry],
         newest: usize,
-    ) -> Result<Vec<ModelMessage>, Stop> {
+    ) -> Result<Vec<ModelMessage>, TurnStop> {
         let bodies = self.decisions.iter().flat_map(|(position, decisions)| {
             let bodies = decisions.iter().filter(|decision| is_body(decision));
             bodies.map(|decision| (decision.bytes, *position, decision.part))

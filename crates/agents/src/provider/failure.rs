@@ -11,7 +11,7 @@ use reqwest::StatusCode;
 
 use super::ProviderError;
 use super::ProviderErrorKind::{MediaRejected, Rejected, Unauthorized, Unavailable};
-use super::endpoint::Endpoint;
+use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
 use super::key::{self, Secret};
 
@@ -60,7 +60,7 @@ pub(super) fn no_answer_within(seconds: f64) -> ProviderError {
     ProviderError::new(Unavailable, message)
 }
 
-pub(super) fn connection_failure(endpoint: &Endpoint, fault: &reqwest::Error) -> Failure {
+pub(super) fn connection_failure(endpoint: &ModelEndpoint, fault: &reqwest::Error) -> Failure {
     let authority = endpoint.authority();
     if fault.is_builder() {
         let message = format!("no request can be made to {authority}: {}", reason(fault));
@@ -82,7 +82,7 @@ pub(super) fn connection_failure(endpoint: &Endpoint, fault: &reqwest::Error) ->
 }
 
 pub(super) fn status_failure(
-    endpoint: &Endpoint,
+    endpoint: &ModelEndpoint,
     status: StatusCode,
     error_body: &ErrorBody,
     retry_after: Option<Duration>,

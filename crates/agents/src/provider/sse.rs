@@ -10,7 +10,7 @@ pub(super) const EVENT_BYTES_MAX: usize = 16 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     pub kind: EventKind,
     pub data: String,
 }
@@ -26,7 +26,7 @@ pub(super) enum EventKind {
 pub(super) struct TooLarge;
 
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct SseReader {
     event_bytes_max: usize,
     /// The line that is not complete yet.
     line: Vec<u8>,
@@ -48,13 +48,13 @@ enum Saw {
     Events,
 }
 
-impl Default for Reader {
+impl Default for SseReader {
     fn default() -> Self {
         Self::bounded(EVENT_BYTES_MAX)
     }
 }
 
-impl Reader {
+impl SseReader {
     pub(super) fn bounded(event_bytes_max: usize) -> Self {
         Self {
             event_bytes_max,
@@ -76,7 +76,7 @@ impl Reader {
     pub(super) fn read(
         &mut self,
         mut bytes: &[u8],
-        events: &mut Vec<Event>,
+        events: &mut Vec<SseEvent>,
     ) -> Result<(), TooLarge> {
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.after_return) && *first == b'\n' {
@@ -95,7 +95,7 @@ impl Reader {
     }
 
     /// The stream is over: an event without the blank line after it counts too.
-    pub(super) fn end(&mut self, events: &mut Vec<Event>) {
+    pub(super) fn end(&mut self, events: &mut Vec<SseEvent>) {
         self.end_line(events);
         self.dispatch(events);
     }
@@ -108,7 +108,7 @@ impl Reader {
         Ok(())
     }
 
-    fn end_line(&mut self, events: &mut Vec<Event>) {
+    fn end_line(&mut self, events: &mut Vec<SseEvent>) {
         let mut whole = std::mem::take(&mut self.line);
         let mut line = whole.as_slice();
         if std::mem::take(&mut self.at_start) {
@@ -150,12 +150,12 @@ impl Reader {
         self.data.push(b'\n');
     }
 
-    fn dispatch(&mut self, events: &mut Vec<Event>) {
+    fn dispatch(&mut self, events: &mut Vec<SseEvent>) {
         let kind = std::mem::replace(&mut self.kind, EventKind::Message);
         let data = self.data.strip_suffix(b"\n").unwrap_or(&self.data);
         if !data.is_empty() {
             self.saw = Saw::Events;
-            events.push(Event {
+            events.push(SseEvent {
                 kind,
                 data: String::from_utf8_lossy(data).into_owned(),
             });
@@ -170,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn read_in_pieces(stream: &[u8], size: usize) -> Vec<Event> {
-        let mut reader = Reader::default();
+    fn read_in_pieces(stream: &[u8], size: usize) -> Vec<SseEvent> {
+        let mut reader = SseReader::default();
         let mut events = Vec::new();
         for piece in stream.chunks(size) {
             reader.read(piece, &mut events).unwrap();
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn other_text_is_told_from_an_event_stream() {
         let is_foreign = |stream: &[u8]| {
-            let mut reader = Reader::default();
+            let mut reader = SseReader::default();
             let mut events = Vec::new();
             reader.read(stream, &mut events).unwrap();
             reader.end(&mut events);
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn an_event_over_its_bound_ends_the_reading_after_those_before_it() {
         for size in [1, 100] {
-            let mut reader = Reader::bounded(10);
+            let mut reader = SseReader::bounded(10);
             let mut events = Vec::new();
             let stream = b"data: a\n\ndata: 345\ndata: 890\n\n";
             let read = stream

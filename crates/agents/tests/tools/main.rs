@@ -11,7 +11,7 @@ mod searches;
 
 use std::path::{Path, PathBuf};
 
-use agents::tool::{self, Outcome, Plan, Tool, ToolError};
+use agents::tool::{self, Plan, Tool, ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -60,7 +60,7 @@ impl Session {
         named(tool).plan(&input, &self.workspace).await
     }
 
-    async fn run(&self, tool: &str, input: Value) -> Result<Outcome, ToolError> {
+    async fn run(&self, tool: &str, input: Value) -> Result<ToolOutcome, ToolError> {
         let (output, _shown) = mpsc::channel(1);
         named(tool).run(&input, &self.workspace, &output).await
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agents::provider::ProviderErrorKind::{
     Interrupted, MediaRejected, Rejected, Unauthorized, Unavailable, Unreadable,
 };
-use agents::provider::{self, Endpoint, ModelEvent, Timeouts};
+use agents::provider::{self, ModelEndpoint, ModelEvent, Timeouts};
 use testkit::{Answer, Gate, ModelServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -241,7 +241,7 @@ async fn a_server_that_is_not_there() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = gone.local_addr().unwrap();
     drop(gone);
-    let endpoint = eager(Endpoint::new(&format!("http://{address}/v1")).unwrap());
+    let endpoint = eager(ModelEndpoint::new(&format!("http://{address}/v1")).unwrap());
     let heard = ask(&endpoint).await;
     let message = format!("the model server at {address} cannot be reached (connection refused)");
     assert_eq!((heard.kind(), heard.waits().len()), (Unavailable, 4));
@@ -264,7 +264,7 @@ async fn a_server_that_speaks_no_tls_is_not_tried_again() {
         drop(plain);
         let _ = socket.read_to_end(&mut Vec::new()).await;
     });
-    let endpoint = eager(Endpoint::new(&format!("https://{address}/v1")).unwrap());
+    let endpoint = eager(ModelEndpoint::new(&format!("https://{address}/v1")).unwrap());
     let heard = ask(&endpoint).await;
     assert_eq!(heard.kind(), Unavailable);
     assert!(
@@ -363,7 +363,7 @@ async fn long_complaints_are_cut_and_made_readable() {
 #[tokio::test]
 async fn a_list_that_is_none() {
     let server = ModelServer::start().await;
-    let elsewhere = Endpoint::new(&server.url().replace("/v1", "/v2")).unwrap();
+    let elsewhere = ModelEndpoint::new(&server.url().replace("/v1", "/v2")).unwrap();
     let error = provider::list_models(&elsewhere).await.unwrap_err();
     assert_eq!(error.kind, Rejected);
     assert_eq!(

@@ -13,7 +13,7 @@ mod keys;
 use std::time::Duration;
 
 use agents::provider::{
-    self, Endpoint, ModelEvent, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind,
+    self, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind,
     Timeouts,
 };
 use testkit::ModelServer;
@@ -53,11 +53,11 @@ impl Heard {
 }
 
 /// The server as an endpoint that is tried again at once.
-fn endpoint(server: &ModelServer) -> Endpoint {
-    eager(Endpoint::new(&server.url()).unwrap())
+fn endpoint(server: &ModelServer) -> ModelEndpoint {
+    eager(ModelEndpoint::new(&server.url()).unwrap())
 }
 
-fn eager(endpoint: Endpoint) -> Endpoint {
+fn eager(endpoint: ModelEndpoint) -> ModelEndpoint {
     endpoint.with_timeouts(Timeouts {
         back_off: Duration::from_millis(1),
         ..Timeouts::default()
@@ -72,7 +72,7 @@ fn greeting() -> ModelRequest {
     }
 }
 
-async fn ask(endpoint: &Endpoint) -> Heard {
+async fn ask(endpoint: &ModelEndpoint) -> Heard {
     let (sender, mut receiver) = mpsc::channel(4);
     let request = greeting();
     let asking = async {

@@ -13,11 +13,11 @@ const CALLS_MAX: usize = 128;
 pub(super) struct Calls {
     /// Of ids that are made here.
     prefix: String,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
 }
 
 #[derive(Default)]
-struct Call {
+struct PartialCall {
     wire_index: Option<u64>,
     wire_id: Option<String>,
     id: String,
@@ -85,7 +85,7 @@ impl Calls {
 
     /// The call a piece goes on with, or none if it begins one.
     fn place_of(&self, piece: &CallPiece) -> Option<usize> {
-        let last_where = |is_it: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(is_it);
+        let last_where = |is_it: &dyn Fn(&PartialCall) -> bool| self.calls.iter().rposition(is_it);
         if let Some(index) = piece.index {
             // Servers that give all calls the same index begin another one by a name.
             return last_where(&|call| call.wire_index == Some(index))
@@ -113,17 +113,17 @@ impl Calls {
             Some(id) => id.clone(),
             None => format!("call_{}_{index}", self.prefix),
         };
-        self.calls.push(Call {
+        self.calls.push(PartialCall {
             wire_index: piece.index,
             wire_id: piece.id.clone(),
             id,
-            ..Call::default()
+            ..PartialCall::default()
         });
         Ok(index)
     }
 }
 
-impl Call {
+impl PartialCall {
     /// Whether a piece with the same index is another call: it has a name, and either another id or nothing to add to
     /// here.
     fn is_followed_by(&self, piece: &CallPiece) -> bool {

@@ -13,7 +13,7 @@ type Raw<'a> = Option<&'a RawValue>;
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
-    pub choices: Option<Vec<Choice<'a>>>,
+    pub choices: Option<Vec<ChunkChoice<'a>>>,
     #[serde(borrow, default)]
     usage: Raw<'a>,
     #[serde(borrow, default)]
@@ -23,7 +23,7 @@ pub(super) struct Chunk<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChunkChoice<'a> {
     #[serde(borrow, default)]
     index: Raw<'a>,
     #[serde(borrow, default)]
@@ -95,7 +95,7 @@ impl Chunk<'_> {
     }
 }
 
-impl Choice<'_> {
+impl ChunkChoice<'_> {
     pub(super) fn is_first(&self) -> bool {
         number(self.index).unwrap_or(0) == 0
     }

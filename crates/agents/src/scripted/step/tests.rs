@@ -39,7 +39,7 @@ fn every_step_of_this_version_loads() {
         json!({"content_ref": {"text": "t"}}),
         json!({"content_ref": {"text": "t", "type": "text/html"}}),
     ] {
-        assert!(Step::parse(&step, "here").is_ok(), "{step}");
+        assert!(ScriptStep::parse(&step, "here").is_ok(), "{step}");
     }
 }
 
@@ -65,7 +65,7 @@ fn a_bad_step_is_told_with_its_place() {
         json!({"hang": false}),
     ] {
         outcomes.push_str(
-            &Step::parse(&step, "scenes[2].steps[0]")
+            &ScriptStep::parse(&step, "scenes[2].steps[0]")
                 .unwrap_err()
                 .to_string(),
         );
@@ -131,7 +131,7 @@ fn a_bad_step_that_waits_is_told_with_its_place() {
         json!({"content_ref": {"type": "text/plain"}}),
         json!({"content_ref": "text"}),
     ] {
-        let error = Step::parse(&step, "here").unwrap_err();
+        let error = ScriptStep::parse(&step, "here").unwrap_err();
         outcomes.push_str(&format!("{error}\n"));
     }
     expect_test::expect![[r#"
