@@ -24,6 +24,7 @@ pub use error::ClientError;
 pub use live::{ConnectionEvent, HostLocator, Live, Options, Recovery, Update, Updates};
 pub use mirror::{Applied, Mirror};
 pub use replica::{
-    DropReason, DroppedAction, EnvelopeEffect, Pending, ReconnectOutcome, Replica, TooManyPending,
+    DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
+    TooManyPending,
 };
 pub use sessions::SessionSummary;

@@ -24,14 +24,14 @@ pub(crate) enum BodyOutcome {
 }
 
 /// Collects the bodies of a message, those that stay and those that go.
-pub(crate) struct Bodies {
+pub(crate) struct BodyCollector {
     pub budget: InlineBudget,
     pub inline_bytes: u64,
     pub detached: Vec<DetachedBody>,
     names: BTreeSet<Digest>,
 }
 
-impl Bodies {
+impl BodyCollector {
     pub(crate) fn new(budget: InlineBudget) -> Self {
         Self {
             budget,

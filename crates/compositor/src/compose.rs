@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use wire::Object;
 
 use crate::ahp;
-use crate::body::Bodies;
-use crate::command::{self, ACTIONS_MAX, Action, Catalogue, host_actions};
+use crate::body::BodyCollector;
+use crate::command::{self, ACTIONS_MAX, Catalogue, CommandAction, host_actions};
 use crate::diagnostics::Diagnostics;
 use crate::normalize::{SubmittedPart, normalize};
 use crate::part::{self, Part, View};
@@ -83,7 +83,7 @@ pub struct Composed {
     pub inline_bytes: u64,
     pub diagnostics: Vec<String>,
     /// What the host does itself, in the order of the parts.
-    pub actions: Vec<Action>,
+    pub actions: Vec<CommandAction>,
     /// Whether there is anything for a model (C-053).
     pub reaches_model: bool,
 }
@@ -125,7 +125,7 @@ pub fn compose_plain(message: &Object) -> Composed {
 
 pub fn compose(input: Input, environment: &Environment<'_>) -> Result<Composed, ComposeRefusal> {
     let mut diagnostics = Diagnostics::default();
-    let mut bodies = Bodies::new(environment.inline);
+    let mut bodies = BodyCollector::new(environment.inline);
     let (parts, metadata, message) = match input {
         Input::Ahp(mut message) => {
             let submitted = ahp::read_message(&mut message, environment, &mut diagnostics);

@@ -20,7 +20,7 @@ const ENDPOINT_FILE: &str = "endpoint.json";
 
 /// What local clients need to connect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Endpoint {
+pub struct EndpointRecord {
     pub url: String,
     pub token: Option<String>,
     pub pid: u32,
@@ -81,7 +81,7 @@ fn read_token(path: &Path) -> Result<String, ServeError> {
 pub(crate) struct EndpointFile(PathBuf);
 
 impl EndpointFile {
-    pub(crate) fn write(data: &Path, endpoint: &Endpoint) -> std::io::Result<Self> {
+    pub(crate) fn write(data: &Path, endpoint: &EndpointRecord) -> std::io::Result<Self> {
         let path = data.join(ENDPOINT_FILE);
         let staged = data.join(format!("{ENDPOINT_FILE}.new"));
         let json = serde_json::to_vec(endpoint)?;

@@ -14,7 +14,7 @@ use crate::record::{ChannelId, Query, Seq};
 /// What is out.
 #[derive(Default)]
 pub(crate) struct Queries {
-    reads: BTreeMap<Ticket, Read>,
+    reads: BTreeMap<Ticket, OpenQuery>,
     /// Channels that are being read.
     loading: BTreeMap<ChannelUri, Ticket>,
     /// Host work, by the peer whose message waits for it.
@@ -25,7 +25,7 @@ pub(crate) struct Queries {
 }
 
 /// A question that is out, and who waits for it.
-struct Read {
+struct OpenQuery {
     query: Query,
     waiters: Vec<Waiter>,
     /// How often memory had been rolled back when it was asked: an answer from before may show what is not true.
@@ -84,7 +84,7 @@ impl Queries {
         if let Query::Channel { uri, .. } = &query {
             self.loading.insert(uri.clone(), ticket);
         }
-        let read = Read {
+        let read = OpenQuery {
             query: query.clone(),
             waiters: vec![waiter],
             epoch: self.epoch,
@@ -109,7 +109,7 @@ impl Queries {
             read.at = seq;
             return Answered::Stale(read.query.clone());
         }
-        let Some(Read { query, waiters, .. }) = self.reads.remove(&ticket) else {
+        let Some(OpenQuery { query, waiters, .. }) = self.reads.remove(&ticket) else {
             return Answered::Unknown;
         };
         if let Query::Channel { uri, .. } = &query {
@@ -140,7 +140,7 @@ impl Queries {
     }
 }
 
-impl Read {
+impl OpenQuery {
     /// Whether turns were hidden since a question about them was asked.
     fn is_old(&self, hidden_seq: impl Fn(ChannelId) -> Seq) -> bool {
         match &self.query {

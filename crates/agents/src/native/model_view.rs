@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
-use compositor::lower::{Capabilities, Decision, Lowered, Target, chat_content};
+use compositor::lower::{Capabilities, Lowered, LoweringDecision, Target, chat_content};
 use serde_json::Value;
 
 use super::stop::TurnStop;
@@ -42,7 +42,7 @@ pub(super) struct ModelView<'a> {
     /// Parts that are only described, by the position of their message.
     described: BTreeMap<usize, BTreeSet<usize>>,
     /// What the parts of each message became when they were last lowered.
-    decisions: BTreeMap<usize, Vec<Decision>>,
+    decisions: BTreeMap<usize, Vec<LoweringDecision>>,
 }
 
 impl<'a> ModelView<'a> {
@@ -182,7 +182,7 @@ fn part_name(entry: Option<&HistoryEntry>, part: usize) -> String {
     name.unwrap_or("an attachment").to_owned()
 }
 
-fn is_body(decision: &Decision) -> bool {
+fn is_body(decision: &LoweringDecision) -> bool {
     matches!(
         decision.became.as_str(),
         "image" | "document" | "audio" | "video" | "binary"

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use workspace::{Cancellation, Line, Workspace};
+use workspace::{Cancellation, TextLine, Workspace};
 
 use super::blocking::run_blocking;
 use super::format::{count, group_digits};
@@ -138,7 +138,7 @@ impl FilePage {
     }
 
     /// Adds a line, or breaks if there is no room for it.
-    fn add(&mut self, line: &Line) -> ControlFlow<()> {
+    fn add(&mut self, line: &TextLine) -> ControlFlow<()> {
         if self.lines == self.lines_max || !self.push(line) {
             self.has_more = true;
             return ControlFlow::Break(());
@@ -147,7 +147,7 @@ impl FilePage {
     }
 
     /// Whether there was room for it.
-    fn push(&mut self, line: &Line) -> bool {
+    fn push(&mut self, line: &TextLine) -> bool {
         let mut bytes = &line.bytes[..];
         if let Some(without) = bytes.strip_suffix(b"\r") {
             self.has_crlf = true;

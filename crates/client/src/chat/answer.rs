@@ -33,7 +33,7 @@ pub struct Answer(pub(super) Value);
 
 /// What a bound of a question counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum BoundUnit {
     /// The number itself.
     None,
     Characters,
@@ -52,14 +52,14 @@ pub enum AnswerError {
     #[error("`{0}` is none of the choices")]
     NotAChoice(String),
     #[error("at least {min}{}", unit.suffix())]
-    TooSmall { min: f64, unit: Unit },
+    TooSmall { min: f64, unit: BoundUnit },
     #[error("at most {max}{}", unit.suffix())]
-    TooLarge { max: f64, unit: Unit },
+    TooLarge { max: f64, unit: BoundUnit },
     #[error("an answer is required")]
     Required,
 }
 
-impl Unit {
+impl BoundUnit {
     /// What stands behind the number.
     pub fn suffix(self) -> &'static str {
         match self {
@@ -128,14 +128,14 @@ impl<'a> Question<'a> {
     }
 
     /// The smallest and the largest answer, and what is counted.
-    pub fn bounds(self) -> (Option<f64>, Option<f64>, Unit) {
+    pub fn bounds(self) -> (Option<f64>, Option<f64>, BoundUnit) {
         let unit = match self.kind() {
-            QuestionKind::Text => Unit::Characters,
-            QuestionKind::MultiSelect => Unit::Choices,
+            QuestionKind::Text => BoundUnit::Characters,
+            QuestionKind::MultiSelect => BoundUnit::Choices,
             QuestionKind::Number
             | QuestionKind::Integer
             | QuestionKind::Boolean
-            | QuestionKind::SingleSelect => Unit::None,
+            | QuestionKind::SingleSelect => BoundUnit::None,
         };
         (self.0["min"].as_f64(), self.0["max"].as_f64(), unit)
     }

@@ -84,7 +84,7 @@ enum WriterWaits {
     ForEnding(Waker),
 }
 
-struct State {
+struct OutboxState {
     held: VecDeque<Held>,
     held_bytes: usize,
     /// Taken by the writer and perhaps not written yet.
@@ -105,12 +105,12 @@ struct State {
 pub(crate) struct Outbox {
     frames_max: usize,
     bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
 }
 
 impl Outbox {
     pub(crate) fn new(frames_max: usize, bytes_max: usize) -> Self {
-        let state = State {
+        let state = OutboxState {
             held: VecDeque::new(),
             held_bytes: 0,
             in_flight_frames: 0,
@@ -131,7 +131,7 @@ impl Outbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         // A panic elsewhere cannot leave half a change behind: every change here is complete before the next call.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -312,7 +312,7 @@ impl Outbox {
     }
 }
 
-impl State {
+impl OutboxState {
     fn has_work(&self) -> bool {
         self.due == Due::Now || self.ending.is_some() || self.ping || self.pong.is_some()
     }

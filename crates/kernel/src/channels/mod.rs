@@ -43,12 +43,12 @@ pub(crate) struct Channels {
     disposed: VecDeque<ChannelId>,
     /// Channels whose head must be written at the end of this step.
     unwritten_heads: BTreeSet<ChannelUri>,
-    undo: Undo,
+    undo: ChannelsUndo,
 }
 
 /// What changed since the last commit.
 #[derive(Default)]
-struct Undo {
+struct ChannelsUndo {
     touched: BTreeSet<ChannelUri>,
     root: Option<Arc<RootState>>,
     disposed: Vec<ChannelId>,
@@ -58,7 +58,7 @@ struct Undo {
 pub(crate) struct Channel {
     id: ChannelId,
     used: Timestamp,
-    body: Body,
+    body: ChannelBody,
     /// Snapshots that are still true, by the index of their first turn.
     snapshots: Vec<(usize, Arc<Snapshot>)>,
     /// Bytes of actions since the head was last written, and of those of the running turn that it holds.
@@ -66,21 +66,21 @@ pub(crate) struct Channel {
     head_bytes: usize,
 }
 
-enum Body {
+enum ChannelBody {
     Session(Box<Session>),
     Chat(Box<Chat>),
 }
 
 impl Channel {
     pub(crate) fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {
-        Self::new(id, now, Body::Session(Box::new(session)))
+        Self::new(id, now, ChannelBody::Session(Box::new(session)))
     }
 
     pub(crate) fn chat(id: ChannelId, now: Timestamp, chat: Chat) -> Self {
-        Self::new(id, now, Body::Chat(Box::new(chat)))
+        Self::new(id, now, ChannelBody::Chat(Box::new(chat)))
     }
 
-    fn new(id: ChannelId, now: Timestamp, body: Body) -> Self {
+    fn new(id: ChannelId, now: Timestamp, body: ChannelBody) -> Self {
         Self {
             id,
             used: now,
@@ -94,12 +94,12 @@ impl Channel {
     /// What boot would have to do in this channel if the host died now.
     fn boot_work(&self) -> BootWork {
         match &self.body {
-            Body::Session(session) => BootWork {
+            ChannelBody::Session(session) => BootWork {
                 open_turn: false,
                 active_clients: !session.state().active_clients.is_empty(),
                 creating: session.is_creating(),
             },
-            Body::Chat(chat) => BootWork {
+            ChannelBody::Chat(chat) => BootWork {
                 open_turn: chat.state().active_turn.is_some(),
                 ..BootWork::default()
             },
@@ -108,20 +108,20 @@ impl Channel {
 
     fn value(&self) -> Value {
         match &self.body {
-            Body::Session(session) => wire::action::to_value(session.state()),
-            Body::Chat(chat) => chat.state().value(),
+            ChannelBody::Session(session) => wire::action::to_value(session.state()),
+            ChannelBody::Chat(chat) => chat.state().value(),
         }
     }
 
     fn record(&self, uri: &ChannelUri, seq: Seq) -> ChannelRecord {
         let (kind, head, parent, private) = match &self.body {
-            Body::Session(session) => (
+            ChannelBody::Session(session) => (
                 Kind::Session,
                 Head::Session(session.shared_state()),
                 None,
                 session.encode_private(),
             ),
-            Body::Chat(chat) => (
+            ChannelBody::Chat(chat) => (
                 Kind::Chat,
                 Head::Chat(chat.shared_state()),
                 Some(chat.session_id()),
@@ -149,7 +149,7 @@ impl Channels {
             in_memory: BTreeMap::new(),
             disposed: VecDeque::new(),
             unwritten_heads: BTreeSet::new(),
-            undo: Undo::default(),
+            undo: ChannelsUndo::default(),
         }
     }
 
@@ -173,23 +173,23 @@ impl Channels {
 
     pub(crate) fn find_chat(&self, uri: &ChannelUri) -> Option<&Chat> {
         match &self.in_memory.get(uri)?.body {
-            Body::Chat(chat) => Some(chat),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat),
+            ChannelBody::Session(_) => None,
         }
     }
 
     pub(crate) fn find_session(&self, uri: &ChannelUri) -> Option<&Session> {
         match &self.in_memory.get(uri)?.body {
-            Body::Session(session) => Some(session),
-            Body::Chat(_) => None,
+            ChannelBody::Session(session) => Some(session),
+            ChannelBody::Chat(_) => None,
         }
     }
 
     pub(crate) fn find_chat_by_id(&self, id: ChannelId) -> Option<&Chat> {
         let mut channels = self.in_memory.values();
         match &channels.find(|channel| channel.id == id)?.body {
-            Body::Chat(chat) => Some(chat),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat),
+            ChannelBody::Session(_) => None,
         }
     }
 
@@ -216,15 +216,15 @@ impl Channels {
 
     pub(crate) fn chat_mut(&mut self, uri: &ChannelUri) -> Option<&mut Chat> {
         match &mut self.change(uri)?.body {
-            Body::Chat(chat) => Some(chat),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat),
+            ChannelBody::Session(_) => None,
         }
     }
 
     pub(crate) fn session_mut(&mut self, uri: &ChannelUri) -> Option<&mut Session> {
         match &mut self.change(uri)?.body {
-            Body::Session(session) => Some(session),
-            Body::Chat(_) => None,
+            ChannelBody::Session(session) => Some(session),
+            ChannelBody::Chat(_) => None,
         }
     }
 
@@ -242,8 +242,8 @@ impl Channels {
     pub(crate) fn run_mut(&mut self, uri: &ChannelUri) -> Option<&mut Run> {
         self.touch(uri);
         match &mut self.in_memory.get_mut(uri)?.body {
-            Body::Chat(chat) => chat.run_mut(),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => chat.run_mut(),
+            ChannelBody::Session(_) => None,
         }
     }
 
@@ -252,8 +252,10 @@ impl Channels {
         self.touch(uri);
         let channel = self.in_memory.get_mut(uri);
         match channel.map(|channel| &mut channel.body) {
-            Some(Body::Chat(chat)) => chat.set_checkpoint(turn_id, data),
-            Some(Body::Session(_)) | None => debug_assert!(false, "{uri} is a chat in memory"),
+            Some(ChannelBody::Chat(chat)) => chat.set_checkpoint(turn_id, data),
+            Some(ChannelBody::Session(_)) | None => {
+                debug_assert!(false, "{uri} is a chat in memory")
+            }
         }
     }
 
@@ -266,8 +268,8 @@ impl Channels {
     ) -> Option<Reduced> {
         let channel = self.in_memory.get_mut(uri)?;
         let reduced = match &mut channel.body {
-            Body::Session(session) => session.reduce(action),
-            Body::Chat(chat) => chat.reduce(action),
+            ChannelBody::Session(session) => session.reduce(action),
+            ChannelBody::Chat(chat) => chat.reduce(action),
         };
         if reduced == Reduced::Changed {
             channel.used = now;
@@ -313,7 +315,7 @@ impl Channels {
 
     /// Puts a new channel into memory.
     pub(crate) fn insert(&mut self, uri: ChannelUri, channel: Channel) {
-        if let Body::Chat(chat) = &channel.body {
+        if let ChannelBody::Chat(chat) = &channel.body {
             assert!(
                 self.contains(chat.session()),
                 "a chat is never in memory without its session"
@@ -388,7 +390,7 @@ impl Channels {
             self.unwritten_heads.is_empty(),
             "heads are taken at the end of every step"
         );
-        self.undo = Undo::default();
+        self.undo = ChannelsUndo::default();
     }
 
     /// What changed since the last commit leaves memory, and so do the chats in `also`: they are loaded again when
@@ -408,8 +410,8 @@ impl Channels {
             .in_memory
             .iter()
             .filter(|(_, channel)| match &channel.body {
-                Body::Chat(chat) => evicted.contains(chat.session()),
-                Body::Session(_) => false,
+                ChannelBody::Chat(chat) => evicted.contains(chat.session()),
+                ChannelBody::Session(_) => false,
             });
         let chats: Vec<ChannelUri> = chats.map(|(uri, _)| uri.clone()).collect();
         evicted.extend(chats);
@@ -418,8 +420,8 @@ impl Channels {
                 .in_memory
                 .remove(&uri)
                 .and_then(|channel| match channel.body {
-                    Body::Chat(mut chat) => chat.take_run(),
-                    Body::Session(_) => None,
+                    ChannelBody::Chat(mut chat) => chat.take_run(),
+                    ChannelBody::Session(_) => None,
                 });
             (uri, run)
         });
@@ -430,20 +432,20 @@ impl Channels {
     pub(crate) fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) {
         let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
         self.in_memory.retain(|_, channel| match &channel.body {
-            Body::Chat(chat) => !idle(channel) || chat.state().active_turn.is_some(),
-            Body::Session(_) => true,
+            ChannelBody::Chat(chat) => !idle(channel) || chat.state().active_turn.is_some(),
+            ChannelBody::Session(_) => true,
         });
         let chats = self.in_memory.values();
         let with_chats = chats.filter_map(|channel| match &channel.body {
-            Body::Chat(chat) => Some(chat.session().clone()),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat.session().clone()),
+            ChannelBody::Session(_) => None,
         });
         let with_chats: BTreeSet<ChannelUri> = with_chats.collect();
         self.in_memory.retain(|uri, channel| match &channel.body {
-            Body::Session(session) => {
+            ChannelBody::Session(session) => {
                 !idle(channel) || with_chats.contains(uri) || session.is_creating()
             }
-            Body::Chat(_) => true,
+            ChannelBody::Chat(_) => true,
         });
     }
 

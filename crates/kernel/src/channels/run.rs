@@ -14,13 +14,13 @@ pub(crate) struct Run {
     /// Response part ids by the agent's own numbers.
     parts: BTreeMap<u64, (String, TextKind)>,
     /// Tool calls, likewise.
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, RunCall>,
     /// Ids of input requests, likewise.
     questions: BTreeMap<u64, String>,
 }
 
 /// A tool call of a run, and who carries it out.
-struct Call {
+struct RunCall {
     id: String,
     executor: Executor,
 }
@@ -63,7 +63,7 @@ impl Run {
             self.calls.values().all(|call| call.id != id),
             "the id of a tool call comes from a seq and is used once"
         );
-        self.calls.insert(number, Call { id, executor });
+        self.calls.insert(number, RunCall { id, executor });
     }
 
     /// The id of the call that the agent knows by this number.

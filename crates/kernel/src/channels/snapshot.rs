@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wire::{ChannelUri, Timestamp};
 
-use super::{Body, Channels, Chat};
+use super::{ChannelBody, Channels, Chat};
 use crate::frame::{HEAD_BYTES, Snapshot, SnapshotState};
 use crate::record::Seq;
 
@@ -55,8 +55,8 @@ impl Channels {
         channel.used = now;
         let streamed_bytes = channel.head_bytes + channel.unwritten;
         let (first_turn, cursor, oldest_n) = match &channel.body {
-            Body::Session(_) => (0, None, None),
-            Body::Chat(chat) => window_of(chat, view, streamed_bytes, bytes_max),
+            ChannelBody::Session(_) => (0, None, None),
+            ChannelBody::Chat(chat) => window_of(chat, view, streamed_bytes, bytes_max),
         };
         // A snapshot stays true until the channel changes, but its `fromSeq` must be this step's: a later one lets
         // fewer actions count as missed, and is what the client is told.
@@ -69,8 +69,8 @@ impl Channels {
             return Some(SnapshotWindow { snapshot, oldest_n });
         }
         let state = match &channel.body {
-            Body::Session(session) => SnapshotState::Session(session.shared_state()),
-            Body::Chat(chat) => SnapshotState::Chat {
+            ChannelBody::Session(session) => SnapshotState::Session(session.shared_state()),
+            ChannelBody::Chat(chat) => SnapshotState::Chat {
                 chat: chat.shared_state(),
                 first_turn,
                 cursor,

@@ -265,7 +265,7 @@ impl ChatState {
 
     /// The JSON before and after the joined turns.
     pub fn encode_around(&self, cursor: Option<&str>) -> (Vec<u8>, Vec<u8>) {
-        let json = crate::rpc::to_json(&Head { chat: self, cursor });
+        let json = crate::rpc::to_json(&ChatHead { chat: self, cursor });
         // `turns` is written last of all fields, and empty: the JSON ends in `"turns":[]}`.
         let head = json[..json.len() - 2].to_vec();
         (head, b"]}".to_vec())
@@ -273,7 +273,7 @@ impl ChatState {
 
     /// The JSON of this chat without its turns: what the journal stores as the head of its channel.
     pub fn encode_head(&self) -> Vec<u8> {
-        crate::rpc::to_json(&Head {
+        crate::rpc::to_json(&ChatHead {
             chat: self,
             cursor: None,
         })
@@ -288,12 +288,12 @@ impl ChatState {
     }
 }
 
-struct Head<'a> {
+struct ChatHead<'a> {
     chat: &'a ChatState,
     cursor: Option<&'a str>,
 }
 
-impl Serialize for Head<'_> {
+impl Serialize for ChatHead<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let chat = self.chat;
         let mut map = serializer.serialize_map(None)?;

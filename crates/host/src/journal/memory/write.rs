@@ -9,9 +9,9 @@ use bytes::Bytes;
 use kernel::{Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, Record, Seq};
 use wire::{ChannelUri, Timestamp};
 
-use super::{Channel, Range, ReferenceKey, Store, TurnRow};
+use super::{ChannelRow, ForkedRange, JournalTables, ReferenceKey, TurnRow};
 
-impl Store {
+impl JournalTables {
     /// Whether the batch would break the journal's order, as the tables on disk would notice.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), String> {
         let mut actions = BTreeSet::new();
@@ -164,7 +164,7 @@ impl Store {
     }
 
     fn put_channel(&mut self, record: &ChannelRecord) {
-        let mut channel = Channel::of(record);
+        let mut channel = ChannelRow::of(record);
         if let Some(before) = self.channels.get(&record.id.0) {
             channel.disposed_at = before.disposed_at;
             if before.is_live() {
@@ -196,7 +196,7 @@ impl Store {
 
     fn fork(&mut self, chat: ChannelId, source: u64, through_n: u64, as_of: Seq) {
         let end_n = through_n.saturating_add(1);
-        let mut ranges: Vec<Range> = self.ranges.get(&source).cloned().unwrap_or_default();
+        let mut ranges: Vec<ForkedRange> = self.ranges.get(&source).cloned().unwrap_or_default();
         for range in &mut ranges {
             range.end_n = range.visible_end_n.min(end_n);
             range.visible_end_n = range.end_n;
@@ -204,7 +204,7 @@ impl Store {
         ranges.retain(|range| range.first_n < range.end_n);
         let first_n = ranges.iter().map(|range| range.end_n).max().unwrap_or(0);
         if first_n < end_n {
-            ranges.push(Range {
+            ranges.push(ForkedRange {
                 source,
                 first_n,
                 end_n,
@@ -235,7 +235,7 @@ impl Store {
     }
 
     fn sweep_channels(&mut self, before: Timestamp) {
-        let is_due = |channel: &Channel| channel.disposed_at.is_some_and(|at| at < before);
+        let is_due = |channel: &ChannelRow| channel.disposed_at.is_some_and(|at| at < before);
         let due: BTreeSet<u64> = self
             .channels
             .iter()
@@ -248,8 +248,9 @@ impl Store {
         self.checkpoints.retain(|chat, _| !due.contains(chat));
         let ranges = &self.ranges;
         self.turns.retain(|(chat, n), _| {
-            let refers =
-                |range: &Range| range.source == *chat && (range.first_n..range.end_n).contains(n);
+            let refers = |range: &ForkedRange| {
+                range.source == *chat && (range.first_n..range.end_n).contains(n)
+            };
             !due.contains(chat) || ranges.values().flatten().any(refers)
         });
         let turns = &self.turns;
@@ -301,7 +302,7 @@ struct UriChanges {
 impl UriChanges {
     fn create(
         &mut self,
-        store: &Store,
+        store: &JournalTables,
         id: u64,
         parent: Option<u64>,
         uri: &ChannelUri,
@@ -325,7 +326,7 @@ impl UriChanges {
         Ok(())
     }
 
-    fn dispose(&mut self, store: &Store, channel: u64) {
+    fn dispose(&mut self, store: &JournalTables, channel: u64) {
         let stored = store
             .channels
             .iter()
