@@ -89,10 +89,10 @@ pub(crate) mod messages {
 
 /// Composing and lowering.
 pub(crate) mod compositor {
-    pub(crate) use compositor::compose::{Composed, InlineBudget};
+    pub(crate) use compositor::compose::{AttachmentBudget, Composed};
     pub(crate) use compositor::lower::{Capabilities, Target, lower};
     pub(crate) use compositor::resolve::{FileRead, ImageLimits, Sources, WhyUnavailable};
-    pub(crate) use compositor::{Catalogue, Environment, Input, Part, compose};
+    pub(crate) use compositor::{Catalogue, Environment, Part, SubmittedMessage, compose};
 }
 
 /// Completions over the paths of a workspace.

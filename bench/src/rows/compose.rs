@@ -15,8 +15,8 @@ use wire::Object;
 use super::{median_of, values};
 use crate::harness::Harness;
 use crate::host_api::compositor::{
-    Capabilities, Catalogue, Composed, Environment, FileRead, ImageLimits, InlineBudget, Input,
-    Part, Sources, Target, WhyUnavailable, compose, lower,
+    AttachmentBudget, Capabilities, Catalogue, Composed, Environment, FileRead, ImageLimits, Part,
+    Sources, SubmittedMessage, Target, WhyUnavailable, compose, lower,
 };
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
@@ -90,10 +90,11 @@ fn composed(message: Object) -> Result<Composed> {
         contexts: &BTreeMap::new(),
         entity_kinds: &BTreeSet::new(),
         roots: &["/ws".to_owned()],
-        inline: InlineBudget::default(),
+        inline: AttachmentBudget::default(),
         now_ms: 1,
     };
-    compose(Input::Ahp(message), &around).context("a message that says something is taken")
+    compose(SubmittedMessage::Ahp(message), &around)
+        .context("a message that says something is taken")
 }
 
 fn lowered(composed: &Composed, target: Target) {

@@ -4,7 +4,7 @@
 //! `--json` every line is one JSON object.
 
 use anyhow::Context;
-use client::{ConnectionEvent, Envelope, Live, Recovery, Update, Updates};
+use client::{ConnectionEvent, Envelope, Live, Resync, Update, Updates};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use wire::ChannelUri;
@@ -246,10 +246,8 @@ fn describe_connection(event: &ConnectionEvent) -> Option<(&'static str, String)
         ConnectionEvent::Retrying { .. } => None,
         ConnectionEvent::Restored { how } => {
             let text = match how {
-                Recovery::Replay => "connected again: what was missed follows",
-                Recovery::Snapshot | Recovery::Reinitialized => {
-                    "connected again: the state follows"
-                }
+                Resync::Replay => "connected again: what was missed follows",
+                Resync::Snapshot | Resync::Reinitialized => "connected again: the state follows",
             };
             Some(("back", text.to_owned()))
         }

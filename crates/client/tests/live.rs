@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::{
-    ClientError, ConnectionEvent, DropReason, HostLocator, Live, Options, Recovery, Target, Update,
+    ClientError, ConnectionEvent, DropReason, HostLocator, Live, Options, Resync, Target, Update,
     Updates,
 };
 use futures_util::StreamExt;
@@ -172,7 +172,7 @@ async fn a_lost_connection_is_taken_up_where_it_was_lost_even_elsewhere() {
             "{lost:?}"
         );
         let back = Update::Connection(ConnectionEvent::Restored {
-            how: Recovery::Replay,
+            how: Resync::Replay,
         });
         assert_eq!(next(&mut updates).await, back);
         assert!(matches!(next(&mut updates).await, Update::Changed { .. }));
@@ -220,7 +220,7 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
             "{lost:?}"
         );
         let back = Update::Connection(ConnectionEvent::Restored {
-            how: Recovery::Reinitialized,
+            how: Resync::Reinitialized,
         });
         assert_eq!(next(&mut updates).await, back);
         let channel = CHAT.to_owned();
@@ -343,7 +343,7 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         live.unsubscribe(&chat()).await;
         left.send(()).unwrap();
         let back = Update::Connection(ConnectionEvent::Restored {
-            how: Recovery::Replay,
+            how: Resync::Replay,
         });
         assert_eq!(next(&mut updates).await, back);
         assert!(live.chat(&chat()).is_none());
@@ -415,7 +415,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
         };
         assert!(why.to_string().contains("silent"), "{why}");
         let back = Update::Connection(ConnectionEvent::Restored {
-            how: Recovery::Replay,
+            how: Resync::Replay,
         });
         assert_eq!(next(&mut updates).await, back);
         // Kept until the host has heard the answer.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wire::{Digest, Object};
 
-use crate::compose::{DetachedBody, InlineBudget};
+use crate::compose::{AttachmentBudget, DetachedBody};
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::media_type::{self, Class};
 
@@ -25,14 +25,14 @@ pub(crate) enum BodyOutcome {
 
 /// Collects the bodies of a message, those that stay and those that go.
 pub(crate) struct BodyCollector {
-    pub budget: InlineBudget,
+    pub budget: AttachmentBudget,
     pub inline_bytes: u64,
     pub detached: Vec<DetachedBody>,
     names: BTreeSet<Digest>,
 }
 
 impl BodyCollector {
-    pub(crate) fn new(budget: InlineBudget) -> Self {
+    pub(crate) fn new(budget: AttachmentBudget) -> Self {
         Self {
             budget,
             inline_bytes: 0,

@@ -69,7 +69,7 @@ mod worker;
 
 pub use bodies::{Body, Data};
 pub use frame::{
-    Content, Frame, LateBody, LateResponse, Outgoing, Replayed, Snapshot, SnapshotState,
+    ChannelSnapshot, Content, Frame, LateBody, LateResponse, Outgoing, Replayed, SnapshotState,
 };
 pub use io::*;
 pub use limits::{Limits, check_limit};

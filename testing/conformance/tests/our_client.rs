@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::{
-    Connection, ConnectionEvent, HostLocator, Live, Mirror, Options, Recovery, Target, Update,
+    Connection, ConnectionEvent, HostLocator, Live, Mirror, Options, Resync, Target, Update,
     Updates,
 };
 use conformance::TestHost;
@@ -263,7 +263,7 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     until(&mut updates, |update| {
         *update
             == Update::Connection(ConnectionEvent::Restored {
-                how: Recovery::Replay,
+                how: Resync::Replay,
             })
     })
     .await;
@@ -285,7 +285,7 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     until(&mut updates, |update| {
         *update
             == Update::Connection(ConnectionEvent::Restored {
-                how: Recovery::Reinitialized,
+                how: Resync::Reinitialized,
             })
     })
     .await;

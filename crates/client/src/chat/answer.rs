@@ -29,7 +29,7 @@ pub struct QuestionOption<'a> {
 
 /// An answer as it is sent: a value, or that the question was skipped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer(pub(super) Value);
+pub struct QuestionAnswer(pub(super) Value);
 
 /// What a bound of a question counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl BoundUnit {
     }
 }
 
-impl Answer {
+impl QuestionAnswer {
     pub(super) fn submitted(value: Value) -> Self {
         Self(json!({"state": "submitted", "value": value}))
     }
@@ -145,7 +145,7 @@ impl<'a> Question<'a> {
     }
 
     /// The default or the recommended answer, if there is one.
-    pub(super) fn default_answer(self) -> Option<Answer> {
+    pub(super) fn default_answer(self) -> Option<QuestionAnswer> {
         let recommended = self.raw_options().iter();
         let mut recommended = recommended.filter(|option| option["recommended"] == true);
         let default = || self.0.get("defaultValue").filter(|value| !value.is_null());
@@ -169,11 +169,11 @@ impl<'a> Question<'a> {
                 json!({"kind": kind, "value": default()?})
             }
         };
-        Some(Answer::submitted(value))
+        Some(QuestionAnswer::submitted(value))
     }
 
     /// Reads what was typed as an answer.
-    pub(super) fn parse(self, text: &str) -> Result<Answer, AnswerError> {
+    pub(super) fn parse(self, text: &str) -> Result<QuestionAnswer, AnswerError> {
         let value = match self.kind() {
             QuestionKind::Number => self.parse_number(text)?,
             QuestionKind::Integer => {
@@ -199,7 +199,7 @@ impl<'a> Question<'a> {
                 json!({"kind": "text", "value": text})
             }
         };
-        Ok(Answer::submitted(value))
+        Ok(QuestionAnswer::submitted(value))
     }
 
     fn parse_number(self, text: &str) -> Result<Value, AnswerError> {

@@ -50,7 +50,7 @@ use self::shared::LiveShared;
 use self::supervise::ConnectionSupervisor;
 
 pub use self::locator::HostLocator;
-pub use self::update::{ConnectionEvent, Recovery, Update, Updates};
+pub use self::update::{ConnectionEvent, Resync, Update, Updates};
 
 /// How a client connects and stays connected.
 #[derive(Clone)]

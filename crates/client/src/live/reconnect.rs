@@ -13,7 +13,7 @@ use crate::{
 
 use super::shared::{LiveInner, LiveShared, subscribe_params};
 use super::supervise::{ConnectionSupervisor, Established, ListenEnd, update_of};
-use super::{ConnectionEvent, HostInfo, HostLocator, Options, Recovery, Update};
+use super::{ConnectionEvent, HostInfo, HostLocator, Options, Resync, Update};
 
 type Watched = BTreeMap<ChannelUri, Object>;
 
@@ -248,16 +248,16 @@ fn apply_news(inner: &mut LiveInner, news: News) -> Result<Vec<Update>, StateErr
             let changes: Vec<Update> = received
                 .filter_map(|(envelope, effect)| update_of(inner, envelope, effect))
                 .collect();
-            (Recovery::Replay, changes, outcome)
+            (Resync::Replay, changes, outcome)
         }
         News::Snapshots { states, host } => {
             let mut outcome = inner.replica.apply_snapshots(states.snapshots)?;
             let how = match host {
                 Some(host) => {
                     inner.host = host;
-                    Recovery::Reinitialized
+                    Resync::Reinitialized
                 }
-                None => Recovery::Snapshot,
+                None => Resync::Snapshot,
             };
             let is_there = |channel: &ChannelUri| {
                 states.stateless.contains(channel)

@@ -111,7 +111,7 @@ fn a_stream_beside_pending_actions_copies_nothing_until_somebody_looks() {
     let text = |replica: &Replica| {
         let chat = replica.confirmed_chat(CHAT).unwrap();
         let turn = chat.active_turn.as_ref().unwrap();
-        turn.parts.get("p").unwrap() as *const wire::state::Part
+        turn.parts.get("p").unwrap() as *const wire::state::ResponsePart
     };
     let before = text(&replica);
     for seq in 8..20 {

@@ -103,12 +103,12 @@ impl MessageLowering<'_> {
 
     fn lower_mention(&mut self, at: usize, of: &Mention<'_>) {
         match &of.target {
-            part::Target::Skill { .. } => self.omit(at, "skills are loaded by their tool"),
-            part::Target::Context { .. } => self.omit(at, "its parts follow it"),
-            part::Target::File { path, range } => {
+            part::MentionTarget::Skill { .. } => self.omit(at, "skills are loaded by their tool"),
+            part::MentionTarget::Context { .. } => self.omit(at, "its parts follow it"),
+            part::MentionTarget::File { path, range } => {
                 self.lower_reference(at, &Reference::of_mention(path, *range));
             }
-            part::Target::Entity { kind, target } => self.lower_entity(at, kind, target),
+            part::MentionTarget::Entity { kind, target } => self.lower_entity(at, kind, target),
         }
     }
 

@@ -4,9 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::ahp::{from_ahp, to_ahp};
-use compositor::compose::InlineBudget;
+use compositor::compose::AttachmentBudget;
 use compositor::media_type::{Class, classify};
-use compositor::{Input, Part, compose};
+use compositor::{Part, SubmittedMessage, compose};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -299,7 +299,7 @@ fn object(value: Value) -> Object {
 }
 
 /// What G-32 says, said once more: bodies without room, and those that are not what they claim, are references.
-fn externalised(message: &Object, mut room: InlineBudget) -> Object {
+fn externalised(message: &Object, mut room: AttachmentBudget) -> Object {
     let mut message = message.clone();
     let attachments = message.get_mut("attachments");
     for it in attachments
@@ -352,8 +352,8 @@ proptest! {
     fn a_message_that_was_received_is_given_back_as_it_was(message in message()) {
         let world = World::new();
         let mut environment = world.environment();
-        environment.inline = InlineBudget { each_bytes: 24, left_bytes: 60 };
-        let Ok(composed) = compose(Input::Ahp(message.clone()), &environment) else {
+        environment.inline = AttachmentBudget { each_bytes: 24, left_bytes: 60 };
+        let Ok(composed) = compose(SubmittedMessage::Ahp(message.clone()), &environment) else {
             return Ok(());
         };
         let given_back = to_ahp(&composed.parts, &composed.metadata, environment.roots);

@@ -25,7 +25,7 @@ pub(crate) use run::{Executor, Run};
 pub(crate) use session::Session;
 pub(crate) use snapshot::{FROM_THE_BEGINNING, SnapshotWindow};
 
-use crate::frame::Snapshot;
+use crate::frame::ChannelSnapshot;
 use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
 
 /// Channels disposed of lately that are remembered: more than could be read at once.
@@ -37,7 +37,7 @@ const REHEAD_BYTES: usize = 256 * 1_024;
 /// The root channel, and the sessions and chats that are in memory.
 pub(crate) struct Channels {
     root: Arc<RootState>,
-    root_snapshot: Option<Arc<Snapshot>>,
+    root_snapshot: Option<Arc<ChannelSnapshot>>,
     in_memory: BTreeMap<ChannelUri, Channel>,
     /// Disposed of a moment ago: what was read before must not bring them back.
     disposed: VecDeque<ChannelId>,
@@ -60,7 +60,7 @@ pub(crate) struct Channel {
     used: Timestamp,
     body: ChannelBody,
     /// Snapshots that are still true, by the index of their first turn.
-    snapshots: Vec<(usize, Arc<Snapshot>)>,
+    snapshots: Vec<(usize, Arc<ChannelSnapshot>)>,
     /// Bytes of actions since the head was last written, and of those of the running turn that it holds.
     unwritten: usize,
     head_bytes: usize,

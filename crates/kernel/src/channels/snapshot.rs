@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wire::{ChannelUri, Timestamp};
 
 use super::{ChannelBody, Channels, Chat};
-use crate::frame::{HEAD_BYTES, Snapshot, SnapshotState};
+use crate::frame::{ChannelSnapshot, HEAD_BYTES, SnapshotState};
 use crate::record::Seq;
 
 /// Stands for the oldest turn of a snapshot that held everything.
@@ -16,7 +16,7 @@ const SNAPSHOTS_KEPT: usize = 4;
 
 /// A snapshot, and how far back it goes.
 pub(crate) struct SnapshotWindow {
-    pub snapshot: Arc<Snapshot>,
+    pub snapshot: Arc<ChannelSnapshot>,
     /// The number of its oldest turn.
     pub oldest_n: Option<u64>,
 }
@@ -77,7 +77,7 @@ impl Channels {
                 streamed_bytes,
             },
         };
-        let snapshot = Arc::new(Snapshot::new(uri.clone(), seq, state));
+        let snapshot = Arc::new(ChannelSnapshot::new(uri.clone(), seq, state));
         channel
             .snapshots
             .retain(|(_, cached)| cached.from_seq == seq);
@@ -88,7 +88,13 @@ impl Channels {
 
     fn root_snapshot(&mut self, uri: &ChannelUri, seq: Seq) -> SnapshotWindow {
         let root = Arc::clone(&self.root);
-        let make = || Arc::new(Snapshot::new(uri.clone(), seq, SnapshotState::Root(root)));
+        let make = || {
+            Arc::new(ChannelSnapshot::new(
+                uri.clone(),
+                seq,
+                SnapshotState::Root(root),
+            ))
+        };
         let cached = self.root_snapshot.take();
         let cached = cached.filter(|snapshot| snapshot.from_seq == seq);
         let snapshot = cached.unwrap_or_else(make);
