@@ -174,7 +174,7 @@ impl Bare {
                 Incoming::Notification { params, .. } => self.take_action(&params),
                 Incoming::Response { .. } => {}
             },
-            QueuedInput::Input(_) => {}
+            QueuedInput::Input(_) | QueuedInput::Agent { .. } => {}
         }
     }
 

@@ -87,6 +87,11 @@ pub trait Agent: Send + Sync {
         false
     }
 
+    /// Whether pieces of text that are recorded together may become one piece. A script's must stay what they are (G-03).
+    fn joins_text(&self) -> bool {
+        false
+    }
+
     /// Its system prompt when a session begins; none if it renders none then (G-02).
     async fn opening_prompt(
         &self,

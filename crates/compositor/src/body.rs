@@ -104,6 +104,7 @@ impl BodyCollector {
         if self.names.insert(digest) {
             self.detached.push(DetachedBody {
                 content_id: format!("sha256:{digest}"),
+                digest,
                 mime,
                 bytes,
             });

@@ -62,6 +62,7 @@ pub struct Environment<'a> {
 /// A body outside of the message: to be stored before anything refers to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetachedBody {
+    pub digest: wire::Digest,
     /// `sha256:<hex>`
     pub content_id: String,
     pub mime: String,

@@ -59,7 +59,7 @@ pub fn compose_message(
     let composed = compositor::compose(SubmittedMessage::Ahp(message), &around)
         .map_err(|refused| WorkFailed(refused.to_string()))?;
     for body in &composed.bodies {
-        let stored = store.put(&body.bytes, now);
+        let stored = store.put_named(&body.digest, &body.bytes, now);
         stored.map_err(|error| WorkFailed(error.to_string()))?;
     }
     let actions: Vec<HostAction> = composed

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use kernel::{Input, PeerId};
+use agent_api::AgentEvent;
+use kernel::{Input, PeerId, RunId};
 use tokio::sync::mpsc;
 
 use crate::net::Link;
@@ -18,6 +19,12 @@ pub enum QueuedInput {
         link: Arc<Link>,
     },
     Input(Input),
+    /// What an agent says. With `may_join` texts that go together may become one.
+    Agent {
+        run: RunId,
+        event: AgentEvent,
+        may_join: bool,
+    },
 }
 
 /// The sending side.

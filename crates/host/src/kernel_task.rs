@@ -5,10 +5,11 @@
 //! Must not know: why anything is allowed, how anything is encoded.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Batch, CloseReason, Effect, Frame, Input, Kernel, Output, PeerId, Timer};
+use kernel::{Batch, CloseReason, Effect, Frame, Input, Kernel, Output, PeerId, RunId, Timer};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,18 +19,49 @@ use crate::config::LogLevelHook;
 use crate::effects::Effects;
 use crate::journal::JournalThread;
 use crate::kernel_queue::QueuedInput;
+use crate::limits::ServerLimits;
 use crate::net::Link;
-
-/// Upper bound on batching delay: a crash must not cost more than what was stepped in this time.
-const BATCHING_MS_MAX: u32 = 25;
+use crate::stream_batcher::{DueEvents, StreamBatcher};
 
 /// Capacity for frames that stays with a connection between batches.
-const FRAMES_CAPACITY: usize = 4;
+const FRAMES_CAPACITY: usize = 64;
 
 /// A connection, and the frames of the current batch for it.
 struct Recipient {
     link: Arc<Link>,
     frames: Vec<(Frame, u32)>,
+}
+
+/// Peers are numbered by the host one after the other, so their numbers need no further hashing.
+type PeerHasher = BuildHasherDefault<PeerNumber>;
+
+#[derive(Default)]
+struct PeerNumber(u64);
+
+impl Hasher for PeerNumber {
+    fn write(&mut self, bytes: &[u8]) {
+        debug_assert!(false, "a peer's number is one integer");
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The table takes its bucket from the low bits and its tag from the high ones.
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The output of a step, and since when what caused it has waited.
+struct Stepped {
+    output: Output,
+    since: Instant,
+    /// The run whose agent caused it.
+    run: Option<RunId>,
 }
 
 /// Drives one kernel.
@@ -38,14 +70,14 @@ pub(crate) struct KernelTask {
     clock: Clock,
     journal: JournalThread,
     queue: mpsc::Receiver<QueuedInput>,
-    links: HashMap<PeerId, Recipient>,
+    links: HashMap<PeerId, Recipient, PeerHasher>,
     effects: Effects,
     timers: BTreeMap<(Instant, u64), Timer>,
     timers_set: u64,
-    /// Outputs of steps that wait to be written: everybody they are sent to gave a delivery window.
-    held: Vec<Output>,
-    held_since: Instant,
-    deadline: CommitDeadline,
+    /// Pieces of streams that wait, before they are stepped.
+    streams: StreamBatcher,
+    /// What was stepped and goes with the next commit.
+    stepped: Vec<Stepped>,
     batch_max: usize,
     on_log_level: Option<LogLevelHook>,
 }
@@ -57,29 +89,33 @@ impl KernelTask {
         journal: JournalThread,
         queue: mpsc::Receiver<QueuedInput>,
         effects: Effects,
-        batch_max: usize,
+        limits: &ServerLimits,
         on_log_level: Option<LogLevelHook>,
     ) -> Self {
+        let coalesce = Duration::from_millis(limits.stream_coalesce_ms);
         Self {
             kernel,
             clock,
             journal,
             queue,
-            links: HashMap::new(),
+            links: HashMap::default(),
             effects,
             timers: BTreeMap::new(),
             timers_set: 0,
-            held: Vec::new(),
-            held_since: Instant::now(),
-            deadline: CommitDeadline::NoRecipients,
-            batch_max,
+            streams: StreamBatcher::new(coalesce),
+            stepped: Vec::new(),
+            batch_max: limits.batch_inputs_max,
             on_log_level,
         }
     }
 
     /// Writes what boot decided and goes on until nothing of the last run is left open.
     pub(crate) async fn finish_boot(&mut self, boot: Output) {
-        self.held.push(boot);
+        self.stepped.push(Stepped {
+            output: boot,
+            since: Instant::now(),
+            run: None,
+        });
         self.commit().await;
         let never = CancellationToken::new();
         while !self.kernel.is_settled() {
@@ -95,15 +131,16 @@ impl KernelTask {
         }
     }
 
-    /// Takes whatever has arrived, up to the bound, and releases it when it must be. Returns whether there is more.
+    /// Takes whatever has arrived, up to the bound, and commits it. What arrives meanwhile goes with the next commit, so an
+    /// idle host answers at once and a busy one batches by itself (G-47). Returns whether there is more.
     async fn run_once(&mut self, stop: &CancellationToken) -> bool {
         let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
-        let due = [timer, self.commit_due()].into_iter().flatten().min();
+        let due = [timer, self.streams.next_due()].into_iter().flatten().min();
         tokio::select! {
             biased;
             () = wait_until(due) => {}
             item = self.queue.recv() => match item {
-                Some(item) => self.step(item),
+                Some(item) => self.take(item),
                 None => return false,
             },
             () = stop.cancelled() => {
@@ -116,53 +153,64 @@ impl KernelTask {
             && entry.key().0 <= now
         {
             let timer = entry.remove();
-            self.step(QueuedInput::Input(Input::Woke(timer)));
+            self.step(Input::Woke(timer), now);
         }
-        while self.held.len() < self.batch_max {
+        for due in self.streams.take_due(now) {
+            self.step_events(due);
+        }
+        while self.stepped.len() < self.batch_max {
             let Ok(item) = self.queue.try_recv() else {
                 break; // nothing more has arrived yet
             };
-            self.step(item);
+            self.take(item);
         }
-        let must = self
-            .commit_due()
-            .is_none_or(|until| until <= Instant::now());
-        if must || self.held.len() >= self.batch_max {
-            self.commit().await;
-        }
+        self.commit().await;
         true
     }
 
-    fn step(&mut self, item: QueuedInput) {
-        if self.held.is_empty() {
-            self.held_since = Instant::now();
-        }
-        let output = self.apply(item);
-        self.deadline = self.deadline.with(&output);
-        self.held.push(output);
-    }
-
-    /// Until when what is held may wait to be written; `None` if it may not.
-    fn commit_due(&self) -> Option<Instant> {
-        match self.deadline {
-            // Most of the window is for the commit, the rest for the network.
-            CommitDeadline::Window(ms) => Some(
-                self.held_since + Duration::from_millis(ms.min(BATCHING_MS_MAX).into()) * 4 / 5,
-            ),
-            CommitDeadline::NoRecipients | CommitDeadline::Now => None,
-        }
-    }
-
-    fn apply(&mut self, item: QueuedInput) -> Output {
-        let input = match item {
+    fn take(&mut self, item: QueuedInput) {
+        let now = Instant::now();
+        match item {
             QueuedInput::Connected { peer, link } => {
                 self.effects.pace.add_peer(peer, Arc::clone(&link));
                 let frames = Vec::new();
                 self.links.insert(peer, Recipient { link, frames });
-                Input::Connected { peer }
+                self.step(Input::Connected { peer }, now);
             }
-            QueuedInput::Input(input) => input,
-        };
+            QueuedInput::Agent {
+                run,
+                event,
+                may_join,
+            } => {
+                if let Some(due) = self.streams.take(run, event, may_join, now) {
+                    self.step_events(due);
+                }
+            }
+            QueuedInput::Input(Input::Agent { run, event }) => {
+                if let Some(due) = self.streams.take(run, event, false, now) {
+                    self.step_events(due);
+                }
+            }
+            QueuedInput::Input(input) => {
+                if matches!(input, Input::Stopping) {
+                    // Agents say nothing after this.
+                    for due in self.streams.take_all() {
+                        self.step_events(due);
+                    }
+                }
+                self.step(input, now);
+            }
+        }
+    }
+
+    fn step_events(&mut self, due: DueEvents) {
+        let run = due.run;
+        for event in due.events {
+            self.step(Input::Agent { run, event }, due.since);
+        }
+    }
+
+    fn step(&mut self, input: Input, since: Instant) {
         let run = match &input {
             Input::Agent { run, .. } => Some(*run),
             _ => None,
@@ -171,54 +219,70 @@ impl KernelTask {
         if let Some(run) = run {
             self.effects.pace.record_recipients(run, &output.frames);
         }
-        output
+        self.stepped.push(Stepped { output, since, run });
     }
 
     /// Writes, sends, starts effects. If it cannot be written, the kernel says what is sent and started instead.
     async fn commit(&mut self) {
-        let mut outputs = std::mem::take(&mut self.held);
-        self.deadline = CommitDeadline::NoRecipients;
+        if self.stepped.is_empty() {
+            return; // everything that came waits with its stream
+        }
+        let mut stepped = std::mem::take(&mut self.stepped);
         let mut batch = Batch {
             seq: self.kernel.seq(),
             records: Vec::new(),
         };
-        for output in &mut outputs {
+        let now = Instant::now();
+        for Stepped { output, run, .. } in &mut stepped {
             batch.records.append(&mut output.records);
+            if let Some(run) = run {
+                let recipients = output.frames.iter();
+                let recipients = recipients.flat_map(|frame| frame.recipients.as_slice());
+                let window_ms = recipients.map(|to| to.window_ms).min().unwrap_or(0);
+                self.streams.note_commit(*run, window_ms, now);
+            }
         }
-        if outputs.iter().all(|output| !output.wrote) {
+        if stepped.iter().all(|stepped| !stepped.output.wrote) {
             self.kernel.committed();
-            return self.send_and_start_effects(outputs);
+            return self.send_and_start_effects(stepped);
         }
         match self.journal.append(batch).await {
             Ok(()) => {
                 self.kernel.committed();
-                self.send_and_start_effects(outputs);
+                self.send_and_start_effects(stepped);
             }
             Err(error) => {
                 tracing::error!(%error, "the journal cannot be written; changes are refused and it is tried again");
-                let instead = self.kernel.rolled_back(outputs, &error.to_string());
-                self.send_and_start_effects(vec![instead]);
+                let outputs = stepped.into_iter().map(|stepped| stepped.output).collect();
+                let output = self.kernel.rolled_back(outputs, &error.to_string());
+                self.send_and_start_effects(vec![Stepped {
+                    output,
+                    since: now,
+                    run: None,
+                }]);
             }
         }
     }
 
-    fn send_and_start_effects(&mut self, outputs: Vec<Output>) {
+    fn send_and_start_effects(&mut self, stepped: Vec<Stepped>) {
         let mut effects = Vec::new();
-        let waited_ms = u32::try_from(self.held_since.elapsed().as_millis()).unwrap_or(u32::MAX);
         let mut recipients = Vec::new();
-        for output in outputs {
+        for Stepped { output, since, .. } in stepped {
+            let waited_ms = u32::try_from(since.elapsed().as_millis()).unwrap_or(u32::MAX);
             for outgoing in output.frames {
-                let Some(recipient) = self.links.get_mut(&outgoing.peer) else {
-                    continue; // it disconnected since the step
-                };
-                if recipient.frames.is_empty() {
-                    recipients.push(outgoing.peer);
+                for to in outgoing.recipients.as_slice() {
+                    let Some(recipient) = self.links.get_mut(&to.peer) else {
+                        continue; // it disconnected since the step
+                    };
+                    if recipient.frames.is_empty() {
+                        recipients.push(to.peer);
+                    }
+                    // What is left of the window; too little to be worth another timer means now.
+                    let left_ms = to.window_ms.saturating_sub(waited_ms);
+                    let worth_it = left_ms * 2 >= to.window_ms;
+                    let window_ms = if worth_it { left_ms } else { 0 };
+                    recipient.frames.push((outgoing.frame.clone(), window_ms));
                 }
-                // What is left of the window; too little to be worth another timer means now.
-                let left_ms = outgoing.window_ms.saturating_sub(waited_ms);
-                let worth_it = left_ms * 2 >= outgoing.window_ms;
-                let window_ms = if worth_it { left_ms } else { 0 };
-                recipient.frames.push((outgoing.frame, window_ms));
             }
             effects.extend(output.effects);
         }
@@ -254,7 +318,10 @@ impl KernelTask {
                 self.effects.record_render(&session, rendered)
             }
             Effect::RunTurn(turn) => self.effects.run_turn(*turn),
-            Effect::StopTurn { run } => self.effects.stop_turn(run),
+            Effect::StopTurn { run } => {
+                self.streams.end(run);
+                self.effects.stop_turn(run);
+            }
             Effect::Reply { run, reply } => self.effects.reply(run, reply),
             Effect::WakeAt { timer, at } => {
                 self.timers_set += 1;
@@ -292,31 +359,6 @@ impl KernelTask {
                     hook(level.as_str().unwrap_or("info"));
                 }
             }
-        }
-    }
-}
-
-/// How long steps may wait to be written. A delivery window that every recipient gave makes the batch larger, so that one
-/// commit serves for all of it (H-047).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommitDeadline {
-    /// Nothing is sent to anybody.
-    NoRecipients,
-    /// The shortest window of the recipients.
-    Window(u32),
-    /// Somebody wants it at once, or an effect waits for it.
-    Now,
-}
-
-impl CommitDeadline {
-    fn with(self, output: &Output) -> Self {
-        let shortest = output.frames.iter().map(|frame| frame.window_ms).min();
-        match (self, shortest) {
-            (Self::Now, _) | (_, Some(0)) => Self::Now,
-            _ if !output.effects.is_empty() => Self::Now,
-            (deadline, None) => deadline,
-            (Self::NoRecipients, Some(window)) => Self::Window(window),
-            (Self::Window(before), Some(window)) => Self::Window(before.min(window)),
         }
     }
 }

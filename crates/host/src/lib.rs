@@ -20,6 +20,7 @@ mod pacer;
 pub mod preview;
 mod server;
 mod startup;
+mod stream_batcher;
 mod supervisor;
 
 pub use config::{

@@ -31,6 +31,8 @@ kernel::limits_table! {
         inputs_max: usize = 4_096, 1..;
         /// Inputs taken into one journal transaction.
         batch_inputs_max: usize = 512, 1..;
+        /// Pieces of one stream that come within this time of its last commit go together; 0 turns that off (G-47).
+        stream_coalesce_ms: u64 = 8, ..=1_000;
         /// How long a connection may take to send its HTTP request.
         handshake_timeout_ms: u64 = 10_000, 10..;
         /// Keep-alive: a silent connection is pinged after this, and cut after twice this without a sign of life.

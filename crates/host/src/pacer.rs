@@ -67,8 +67,13 @@ impl Pacer {
             return; // the run has ended: what is still sent of it needs no pacing
         };
         recipients.events += 1;
-        if recipients.peers.len() != frames.len() || recipients.events >= RECOUNT_EVENTS {
-            recipients.peers = frames.iter().map(|frame| frame.peer).collect();
+        let to = || frames.iter().flat_map(|frame| frame.recipients.as_slice());
+        let count: usize = frames
+            .iter()
+            .map(|frame| frame.recipients.as_slice().len())
+            .sum();
+        if recipients.peers.len() != count || recipients.events >= RECOUNT_EVENTS {
+            recipients.peers = to().map(|to| to.peer).collect();
             recipients.events = 0;
         }
     }
@@ -134,10 +139,10 @@ mod tests {
                 link.push(text(), 1_000);
             }
             pacer.add_peer(PeerId(peer), Arc::new(link));
+            let (peer, window_ms) = (PeerId(peer), 0);
             frames.push(Outgoing {
-                peer: PeerId(peer),
+                recipients: kernel::Recipients::One(kernel::Recipient { peer, window_ms }),
                 frame: text(),
-                window_ms: 0,
             });
         }
         let waits = |pacer: &Pacer| pacer.must_wait(run, &mut SlowReaders::default());

@@ -177,7 +177,7 @@ fn start_kernel(
         journal.clone(),
         inbox,
         effects,
-        config.limits.server.batch_inputs_max,
+        &config.limits.server,
         config.on_log_level.clone(),
     );
     let admission = Arc::clone(admission);

@@ -46,6 +46,16 @@ pub(crate) fn record_client(step: &mut Step, ready: &Ready) {
     step.record(Record::Client(record));
 }
 
+/// The same, with the next batch: it need not be durable before anything is sent.
+pub(crate) fn record_client_later(step: &mut Step, ready: &Ready) {
+    if step.unwritable().is_some() {
+        return step.peers_mut().mark_volatile(&ready.client_id);
+    }
+    let record = client_record(step, ready);
+    let record = Record::Client(record);
+    step.peers_mut().defer_record(&ready.client_id, record);
+}
+
 /// Writing works again: what could not be written of clients is written now.
 pub(crate) fn rewrite_volatile(step: &mut Step) {
     for client_id in step.peers_mut().take_forgotten() {
@@ -100,7 +110,7 @@ fn remember(step: &mut Step, ready: &Ready, removed: &RemovedPeer) {
         let record = client_record(step, ready);
         step.peers_mut().remember(record, floors);
     }
-    record_client(step, ready);
+    record_client_later(step, ready);
 }
 
 /// A client that is active somewhere has a time of grace to come back (H-126).

@@ -37,5 +37,6 @@ pub(crate) enum FollowUp {
     NextMessage {
         peer: PeerId,
         message: Box<Incoming>,
+        bytes: usize,
     },
 }

@@ -6,20 +6,43 @@ use bytes::Bytes;
 use serde_json::Value;
 use wire::published::commands::ContentEncoding;
 use wire::state::{ChatState, RootState, SessionState};
-use wire::{ChannelUri, Id, rpc};
+use wire::{ChannelUri, Id, Origin, action, rpc};
 
+use crate::bodies::SentAction;
 use crate::ids::{PeerId, Seq};
 
 /// What a state takes beside what is counted.
 pub(crate) const HEAD_BYTES: usize = 4_096;
 
-/// One frame for one peer.
+/// One frame, and who gets it.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    pub peer: PeerId,
+    pub recipients: Recipients,
     pub frame: Frame,
-    /// How long it may be held back to travel with others; 0 sends it, and all that was held before it, at once.
+}
+
+/// A peer that gets a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipient {
+    pub peer: PeerId,
+    /// How long the frame may be held back to travel with others; 0 sends it, and all that was held before it, at once.
     pub window_ms: u32,
+}
+
+/// Who gets a frame: one peer, or all who watch a channel. The list is shared by all frames until somebody comes or goes.
+#[derive(Debug, Clone)]
+pub enum Recipients {
+    One(Recipient),
+    Many(Arc<[Recipient]>),
+}
+
+impl Recipients {
+    pub fn as_slice(&self) -> &[Recipient] {
+        match self {
+            Self::One(recipient) => std::slice::from_ref(recipient),
+            Self::Many(recipients) => recipients,
+        }
+    }
 }
 
 /// A message, or what it will be made from.
@@ -29,6 +52,26 @@ pub enum Frame {
     Text(Bytes),
     /// A response around snapshots or replayed actions, put together by the writer.
     Response(Arc<LateResponse>),
+    /// A client's action that goes back to it, encoded by the writer: it may be large.
+    Refused(Arc<RefusedAction>),
+}
+
+/// An action that was refused, as its sender knows it (H-066, H-067).
+#[derive(Debug)]
+pub struct RefusedAction {
+    pub channel: ChannelUri,
+    pub action: SentAction,
+    pub seq: Seq,
+    pub origin: Origin,
+    pub reason: String,
+}
+
+impl RefusedAction {
+    fn encode(&self) -> Bytes {
+        let action = self.action.with_bodies();
+        let (origin, reason) = (Some(&self.origin), Some(self.reason.as_str()));
+        action::encode(&self.channel, &action, self.seq.0, origin, reason).frame
+    }
 }
 
 /// A response whose large parts are shared and joined only when written.
@@ -208,6 +251,7 @@ impl Frame {
     pub fn size_hint(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
+            Self::Refused(refused) => HEAD_BYTES + refused.action.bytes(),
             Self::Response(late) => match &late.body {
                 LateBody::Subscribe(snapshot) => snapshot.size_hint(),
                 LateBody::Initialize { snapshots, .. }
@@ -225,6 +269,7 @@ impl Frame {
         match self {
             Self::Text(text) => vec![text.clone()],
             Self::Response(late) => late.pieces(),
+            Self::Refused(refused) => vec![refused.encode()],
         }
     }
 
@@ -232,6 +277,7 @@ impl Frame {
     pub fn to_bytes(&self) -> Bytes {
         match self {
             Self::Text(text) => text.clone(),
+            Self::Refused(refused) => refused.encode(),
             Self::Response(late) => Bytes::from(late.pieces().concat()),
         }
     }

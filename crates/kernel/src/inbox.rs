@@ -29,7 +29,7 @@ pub(crate) fn receive(step: &mut Step, peer: PeerId, message: Incoming, bytes: u
         }
         Incoming::Request { .. } | Incoming::Notification { .. } => {
             match step.offer_message(peer, message, bytes) {
-                Some(Offer::Handle(message)) => begin(step, peer, message),
+                Some(Offer::Handle(message)) => begin(step, peer, message, bytes),
                 Some(Offer::Parked { pause: true }) => step.effect(Effect::Pause { peer }),
                 Some(Offer::TooMany(id)) => {
                     let most = step.limits().requests_in_flight_max;
@@ -45,10 +45,10 @@ pub(crate) fn receive(step: &mut Step, peer: PeerId, message: Incoming, bytes: u
 }
 
 /// Decodes a message that is due, and handles it.
-pub(crate) fn begin(step: &mut Step, peer: PeerId, mut message: Incoming) {
+pub(crate) fn begin(step: &mut Step, peer: PeerId, mut message: Incoming, bytes: usize) {
     let inline_bytes = step.limits().inline_body_bytes;
     let detached = DetachedBodies::detach_from(&mut message, inline_bytes);
-    match decode(step, peer, message, &detached) {
+    match decode(step, peer, message, bytes, &detached) {
         Some(message) => handle(step, peer, Box::new(Waiting::new(message, detached))),
         None => end(step, peer),
     }
@@ -60,6 +60,7 @@ fn decode(
     step: &mut Step,
     peer: PeerId,
     message: Incoming,
+    bytes: usize,
     detached: &DetachedBodies,
 ) -> Option<Message> {
     let generation = step.ready(peer).map(|ready| ready.generation);
@@ -95,7 +96,7 @@ fn decode(
                 Some(Message::Dispatch(Box::new(ClientDispatch {
                     channel: dispatch.channel,
                     client_seq: dispatch.client_seq,
-                    sent: SentAction::new(action, detached.clone()),
+                    sent: SentAction::new(action, detached.clone(), bytes),
                     kind,
                 })))
             }
@@ -166,8 +167,8 @@ fn handle_dispatch(
     match dispatch::gather(step, peer, action, &waiting.answers) {
         Err(StopAction::Pause(pause)) => return Err(pause),
         Err(StopAction::Refuse(refusal)) => {
-            let whole = action.sent.with_bodies();
-            step.refuse(&sender, &action.channel, &whole, &refusal.0);
+            let sent = action.sent.clone();
+            step.refuse(&sender, &action.channel, sent, refusal.0);
         }
         Ok(dispatch::Permitted::Nothing) => return Ok(()),
         Ok(permitted) => dispatch::apply(step, permitted, &sender),
@@ -229,9 +230,10 @@ fn end(step: &mut Step, peer: PeerId) {
         step.effect(Effect::Resume { peer });
     }
     match next {
-        Some(message) => step.follow_up(FollowUp::NextMessage {
+        Some((message, bytes)) => step.follow_up(FollowUp::NextMessage {
             peer,
             message: Box::new(message),
+            bytes,
         }),
         None if step.peers().is_gone(peer) => clients::remove_peer(step, peer),
         None => {}

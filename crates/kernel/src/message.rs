@@ -20,6 +20,19 @@ pub(crate) fn size_of<T: Serialize + ?Sized>(message: &T) -> usize {
     wire::rpc::to_json(message).len()
 }
 
+/// Whether a message certainly takes more than this: its texts alone do. Costs nothing like encoding it.
+pub(crate) fn is_longer_than(message: &Value, bytes_max: usize) -> bool {
+    fn text_bytes(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(text_bytes).sum(),
+            Value::Object(fields) => fields.values().map(text_bytes).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+    }
+    text_bytes(message) > bytes_max
+}
+
 pub(crate) fn too_large(kernel: &Kernel) -> Refusal {
     let most = kernel.limits().waiting_bytes_max;
     Refusal(format!("what waits in a chat has at most {most} bytes"))

@@ -11,7 +11,7 @@ use wire::{Action, ActionKind, ChannelUri};
 use crate::channels::Chat;
 use crate::host_command;
 use crate::io::{Effect, RunId};
-use crate::message::{self, size_of, too_large};
+use crate::message::{self, is_longer_than, size_of, too_large};
 use crate::pause::HandlerAnswers;
 use crate::record::Record;
 use crate::record_message::{record_message, record_plain_message};
@@ -55,13 +55,17 @@ pub(crate) fn check_set(
             "at most {most} messages may wait in a chat"
         )));
     }
+    let bytes_max = kernel.limits().waiting_bytes_max;
+    if (action.get("message")).is_some_and(|message| is_longer_than(message, bytes_max)) {
+        return Err(too_large(kernel));
+    }
     let Some(Value::Object(message)) = action.body.get_mut("message") else {
         return Err(Refusal::because("`message` is missing"));
     };
     message::check(kernel, chat, message, answers)?;
     let waiting = queue.iter().chain(steering).filter(|other| other.id != id);
     let waiting: usize = waiting.map(|other| size_of(&other.message)).sum();
-    if waiting + size_of(message) > kernel.limits().waiting_bytes_max {
+    if waiting + size_of(message) > bytes_max {
         return Err(too_large(kernel));
     }
     Ok(())

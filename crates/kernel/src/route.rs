@@ -72,7 +72,11 @@ pub(crate) fn follow_up(step: &mut Step, follow_up: FollowUp) {
         }
         FollowUp::StopRuns => stop_newest_run(step),
         FollowUp::ResumePeer(peer) => inbox::resume(step, peer),
-        FollowUp::NextMessage { peer, message } => inbox::begin(step, peer, *message),
+        FollowUp::NextMessage {
+            peer,
+            message,
+            bytes,
+        } => inbox::begin(step, peer, *message, bytes),
     }
 }
 

@@ -323,11 +323,13 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     }
     let mut take = |kernel: &mut Kernel, output: Output, queue: &mut VecDeque<Input>| {
         kernel.committed();
-        for outgoing in output
-            .frames
-            .iter()
-            .filter(|outgoing| outgoing.peer == peer)
-        {
+        for outgoing in output.frames.iter().filter(|outgoing| {
+            outgoing
+                .recipients
+                .as_slice()
+                .iter()
+                .any(|to| to.peer == peer)
+        }) {
             client.hears(
                 serde_json::from_slice(&outgoing.frame.to_bytes()).expect("frames are JSON"),
             );

@@ -276,11 +276,13 @@ impl World {
         for output in outputs {
             for outgoing in output.frames {
                 let bytes = outgoing.frame.to_bytes();
-                self.connections
-                    .note_frame(outgoing.peer, &bytes, self.ledger.seq);
-                self.hash_frame(outgoing.peer.0, &bytes);
-                if let Some(link) = self.links.get_mut(&outgoing.peer) {
-                    link.to_client.push_back((bytes, outgoing.window_ms));
+                for to in outgoing.recipients.as_slice() {
+                    self.connections
+                        .note_frame(to.peer, &bytes, self.ledger.seq);
+                    self.hash_frame(to.peer.0, &bytes);
+                    if let Some(link) = self.links.get_mut(&to.peer) {
+                        link.to_client.push_back((bytes.clone(), to.window_ms));
+                    }
                 }
             }
             effects.extend(output.effects);
@@ -306,7 +308,9 @@ impl World {
         let seq = self.ledger.seq;
         for outgoing in &output.frames {
             let frame = outgoing.frame.to_bytes();
-            self.connections.note_frame(outgoing.peer, &frame, seq);
+            for to in outgoing.recipients.as_slice() {
+                self.connections.note_frame(to.peer, &frame, seq);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use agent_api::{EventSink, TurnOver};
 
 use super::NativeContext;
 use super::answer::{ModelAnswer, Numbers};
-use super::coalesce::EventCoalescer;
+use super::answer_sender::AnswerSender;
 use crate::provider::{self, ModelEndpoint, ModelRequest, ProviderError};
 
 pub(super) enum AskError {
@@ -29,9 +29,8 @@ pub(super) async fn ask_model(
     numbers: &mut Numbers,
     events: &dyn EventSink,
 ) -> Result<ModelAnswer, AskError> {
-    let mut coalescer = EventCoalescer::new(&shared.tools, round, events, numbers);
-    let asked = provider::ask(endpoint, request, &mut coalescer).await;
-    coalescer.flush().await?;
+    let mut sender = AnswerSender::new(&shared.tools, round, events, numbers);
+    let asked = provider::ask(endpoint, request, &mut sender).await;
     asked.map_err(AskError::Provider)?;
-    Ok(coalescer.into_answer())
+    Ok(sender.into_answer())
 }

@@ -5,10 +5,10 @@
 //! Must not know: channels, peers, sequence numbers; the wire format of any model.
 
 mod answer;
+mod answer_sender;
 mod ask_model;
 mod call;
 mod call_events;
-mod coalesce;
 mod compact;
 mod consent;
 mod conversation;
@@ -184,6 +184,10 @@ impl Agent for NativeAgent {
     }
 
     fn needs_history(&self) -> bool {
+        true
+    }
+
+    fn joins_text(&self) -> bool {
         true
     }
 

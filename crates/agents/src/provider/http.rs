@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Request, Response};
 use tokio::time::error::Elapsed;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 
 use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadable};
 use super::endpoint::ModelEndpoint;
@@ -190,7 +190,7 @@ struct StreamedResponse<'a, D, L> {
 impl<D: Decode, L: ModelEventSink> StreamedResponse<'_, D, L> {
     async fn forward(&mut self) -> Result<(), ProviderError> {
         loop {
-            let flow = match self.next_bytes().await? {
+            let flow = match self.next_bytes().await {
                 Ok(Ok(Some(bytes))) => self.decode(&bytes),
                 Ok(Ok(None)) => self
                     .decoder
@@ -210,19 +210,9 @@ impl<D: Decode, L: ModelEventSink> StreamedResponse<'_, D, L> {
         }
     }
 
-    /// What comes next, or that nothing came for too long. Meanwhile what is pending in the sink is flushed in time.
-    async fn next_bytes(
-        &mut self,
-    ) -> Result<Result<reqwest::Result<Option<Bytes>>, Elapsed>, AnswerUnwanted> {
-        let too_late = Instant::now() + self.silence_max();
-        loop {
-            let flush_at = self.sink.flush_at().filter(|flush_at| *flush_at < too_late);
-            let until = flush_at.unwrap_or(too_late);
-            match timeout_at(until, self.response.chunk()).await {
-                Err(_) if flush_at.is_some() => self.sink.flush_pending().await?,
-                came => return Ok(came),
-            }
-        }
+    /// What comes next, or that nothing came for too long.
+    async fn next_bytes(&mut self) -> Result<reqwest::Result<Option<Bytes>>, Elapsed> {
+        timeout(self.silence_max(), self.response.chunk()).await
     }
 
     /// How long the server may be silent now.

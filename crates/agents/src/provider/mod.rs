@@ -17,7 +17,6 @@ mod tls;
 use agent_api::Section;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use wire::Object;
 
 pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
@@ -165,16 +164,6 @@ pub trait ModelEventSink: Send {
         &mut self,
         event: ModelEvent,
     ) -> impl Future<Output = Result<(), AnswerUnwanted>> + Send;
-
-    /// When [`ModelEventSink::flush_pending`] must be called at the latest, if something is pending.
-    fn flush_at(&self) -> Option<Instant> {
-        None
-    }
-
-    /// Sends on what is pending.
-    fn flush_pending(&mut self) -> impl Future<Output = Result<(), AnswerUnwanted>> + Send {
-        std::future::ready(Ok(()))
-    }
 }
 
 /// Whoever wanted the answer does not want it any more.

@@ -104,15 +104,15 @@ impl FileBlobs {
 }
 
 impl Blobs for FileBlobs {
-    fn put(&self, body: &[u8], now: Timestamp) -> Result<Digest, BlobError> {
-        let digest = digest_of(body);
+    fn put_named(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
+        debug_assert_eq!(*digest, digest_of(body), "a body is named by what it holds");
         let known = self
-            .renew(&digest, body.len() as u64, now)
+            .renew(digest, body.len() as u64, now)
             .map_err(unwritable)?;
         if !known {
-            self.write(&digest, body, now).map_err(unwritable)?;
+            self.write(digest, body, now).map_err(unwritable)?;
         }
-        Ok(digest)
+        Ok(())
     }
 
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {

@@ -48,7 +48,14 @@ pub enum Found {
 /// Where bodies lie. Every call may wait for a disk: never on a task's thread.
 pub trait Blobs: Send + Sync {
     /// Stores a body. One that is there already counts as put now: the collector spares it.
-    fn put(&self, body: &[u8], now: Timestamp) -> Result<Digest, BlobError>;
+    fn put(&self, body: &[u8], now: Timestamp) -> Result<Digest, BlobError> {
+        let digest = digest_of(body);
+        self.put_named(&digest, body, now)?;
+        Ok(digest)
+    }
+
+    /// Stores a body whose digest is known already: hashing is most of the work with a large one.
+    fn put_named(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError>;
 
     /// The body under a digest, checked against it, if it has at most `bytes_max` bytes.
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError>;

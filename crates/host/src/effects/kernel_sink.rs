@@ -10,7 +10,7 @@ use agent_api::{AgentEvent, HostServices, Lowering, StoreError, TurnOver, UserMe
 use agents::sink::EventReceiver;
 use async_trait::async_trait;
 use bytes::Bytes;
-use kernel::{ChannelId, Input, LoweredRecord, Record, RunId, TurnRun};
+use kernel::{ChannelId, LoweredRecord, Record, RunId, TurnRun};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
@@ -34,6 +34,8 @@ pub(super) struct KernelSink {
     run: RunId,
     turn: TurnRef,
     pace: Arc<Pacer>,
+    /// Whether texts that go together may become one.
+    may_join: bool,
     /// Held while an event is handed over: that keeps them in order.
     throttle: Mutex<Throttle>,
 }
@@ -57,6 +59,7 @@ impl KernelSink {
         arrivals: KernelQueue,
         services: TurnServices,
         pace: Arc<Pacer>,
+        may_join: bool,
     ) -> Self {
         Self {
             arrivals,
@@ -68,6 +71,7 @@ impl KernelSink {
                 working_directories: turn.working_directories.clone(),
             },
             pace,
+            may_join,
             throttle: Mutex::default(),
         }
     }
@@ -85,7 +89,12 @@ impl EventReceiver for KernelSink {
         throttle.events = throttle.events.wrapping_add(1);
         let event = self.services.bodies.detach_bodies(event).await;
         let run = self.run;
-        let input = QueuedInput::Input(Input::Agent { run, event });
+        let may_join = self.may_join;
+        let input = QueuedInput::Agent {
+            run,
+            event,
+            may_join,
+        };
         self.arrivals.send(input).await.map_err(|_| TurnOver)
     }
 

@@ -41,7 +41,13 @@ pub(super) async fn run(
         return send(&arrivals, Input::Agent { run, event }).await;
     };
     services.staging = services.staging.filter(|_| agent.needs_attachment_files());
-    let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), Arc::clone(&pace));
+    let sink = KernelSink::new(
+        &turn,
+        arrivals.clone(),
+        services.clone(),
+        Arc::clone(&pace),
+        agent.joins_text(),
+    );
     let sink = TurnSink::new(sink, replies);
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
     let mut work = JoinSet::new();

@@ -58,9 +58,10 @@ impl TestHost {
     /// The next event of a run, checkpoints left out.
     async fn next_event(&mut self) -> (RunId, AgentEvent) {
         loop {
-            let Some(QueuedInput::Input(Input::Agent { run, event })) = self.arrivals.recv().await
-            else {
-                unreachable!("only agents send inputs here");
+            let (run, event) = match self.arrivals.recv().await {
+                Some(QueuedInput::Agent { run, event, .. }) => (run, event),
+                Some(QueuedInput::Input(Input::Agent { run, event })) => (run, event),
+                _ => unreachable!("only agents send inputs here"),
             };
             if !matches!(event, AgentEvent::Checkpoint(_)) {
                 return (run, event);

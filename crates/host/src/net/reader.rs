@@ -68,6 +68,9 @@ enum ReadWake {
     Gone,
 }
 
+/// Texts above this are decoded on a thread of their own: others on the same worker must not wait for them.
+const LARGE_BYTES: usize = 256 * 1_024;
+
 pub(crate) struct SocketReader<'a> {
     pub socket: &'a TcpStream,
     pub outbox: &'a Outbox,
@@ -166,11 +169,14 @@ impl SocketReader<'_> {
             match decoder.next(&mut bytes) {
                 Ok(None) => return None,
                 Ok(Some(WsEvent::Message(text))) => {
-                    let input = decode_input(
+                    let (peer, depth) = (
                         self.registration.peer(),
-                        text,
                         self.admission.limits.json_depth_max,
                     );
+                    let input = match text.len() > LARGE_BYTES {
+                        true => decode_large(peer, text, depth).await,
+                        false => decode_input(peer, text, depth),
+                    };
                     if let Err(KernelGone) = self.registration.send(input).await {
                         let reason = "the host is going down";
                         self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
@@ -195,6 +201,15 @@ impl SocketReader<'_> {
                 }
             }
         }
+    }
+}
+
+/// Decodes a large text on a thread where nothing else waits for it.
+async fn decode_large(peer: PeerId, text: String, json_depth_max: usize) -> Input {
+    let decoded = tokio::task::spawn_blocking(move || decode_input(peer, text, json_depth_max));
+    match decoded.await {
+        Ok(input) => input,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 

@@ -63,6 +63,7 @@ impl Host {
         match self.inbox.recv().await {
             Some(QueuedInput::Connected { peer, link }) => (peer, link),
             Some(QueuedInput::Input(input)) => panic!("expected a peer to join, not {input:?}"),
+            Some(QueuedInput::Agent { event, .. }) => panic!("expected a peer, not {event:?}"),
             None => panic!("nobody can join any more"),
         }
     }
@@ -71,6 +72,7 @@ impl Host {
         match self.inbox.recv().await {
             Some(QueuedInput::Input(input)) => input,
             Some(QueuedInput::Connected { .. }) => panic!("expected an input, not a peer"),
+            Some(QueuedInput::Agent { event, .. }) => panic!("expected an input, not {event:?}"),
             None => panic!("nothing can come any more"),
         }
     }

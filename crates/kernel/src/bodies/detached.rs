@@ -18,6 +18,8 @@ pub(crate) struct DetachedBodies(Arc<Vec<(String, Arc<String>)>>);
 #[derive(Debug, Clone)]
 pub struct SentAction {
     action: Arc<Object>,
+    /// What its message took on the wire.
+    bytes: usize,
     detached: DetachedBodies,
 }
 
@@ -80,11 +82,17 @@ fn take(
 }
 
 impl SentAction {
-    pub(crate) fn new(action: Object, detached: DetachedBodies) -> Self {
+    pub(crate) fn new(action: Object, detached: DetachedBodies, bytes: usize) -> Self {
         Self {
             action: Arc::new(action),
+            bytes,
             detached,
         }
+    }
+
+    /// What the message that brought it took on the wire.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn detached(&self) -> &DetachedBodies {
@@ -146,7 +154,7 @@ mod tests {
         };
         let left = params["action"].as_object().unwrap().clone();
         assert_eq!(left["draft"]["attachments"][1]["data"], "");
-        let whole = SentAction::new(left, detached);
+        let whole = SentAction::new(left, detached, 400);
         assert_eq!(Value::Object(whole.with_bodies().into_owned()), action);
     }
 

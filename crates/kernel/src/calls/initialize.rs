@@ -11,7 +11,7 @@ use wire::{Generation, Id, Object, RpcError, Version};
 use super::completions::TRIGGER_CHARACTERS;
 use super::serve::{Serving, WantedChannel, serve_snapshots};
 use super::uri::{self, wanted_channels};
-use crate::clients::record_client;
+use crate::clients::record_client_later;
 use crate::frame::{Frame, LateBody, LateResponse};
 use crate::io::{CloseReason, Effect, PeerId};
 use crate::load::need_channels;
@@ -93,13 +93,14 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
     let ready = client.ready;
     step.peers_mut().admit(peer, ready.clone());
     step.find_active_client_again(&ready.client_id);
-    // A client that starts anew has no floors from before.
+    // A client that starts anew has no floors from before. Before it is served anything this need not be durable.
     if step.unwritable().is_none() {
         let client_id = ready.client_id.clone();
-        step.record(Record::ClientGone { client_id });
+        let gone = Record::ClientGone { client_id };
+        step.peers_mut().defer_record(&ready.client_id, gone);
     }
     step.peers_mut().set_forgotten(&ready.client_id, false);
-    record_client(step, &ready);
+    record_client_later(step, &ready);
     let snapshots = serve_snapshots(step, peer, &client.wanted, Serving::Anew);
     let body = LateBody::Initialize {
         fields: result_fields(step, &ready),

@@ -6,7 +6,7 @@ use wire::state::SessionState;
 use wire::{Action, Object};
 
 use crate::channels::Chat;
-use crate::message::{not_a_user_message, size_of, too_large};
+use crate::message::{is_longer_than, not_a_user_message, size_of, too_large};
 use crate::pause::HandlerAnswers;
 use crate::refusal::Refusal;
 use crate::sessions::TITLE_BYTES_MAX;
@@ -156,10 +156,14 @@ pub(super) fn chat(
         },
         ChatAction::DraftChanged => match action.present("draft") {
             Some(draft) if draft["origin"]["kind"] != "user" => Err(not_a_user_message()),
-            Some(draft) if size_of(draft) > kernel.limits().waiting_bytes_max => {
-                Err(too_large(kernel))
+            Some(draft) => {
+                let most = kernel.limits().waiting_bytes_max;
+                match is_longer_than(draft, most) || size_of(draft) > most {
+                    true => Err(too_large(kernel)),
+                    false => Ok(()),
+                }
             }
-            _ => Ok(()),
+            None => Ok(()),
         },
         ChatAction::IsReadChanged | ChatAction::IsArchivedChanged => Ok(()),
         ChatAction::ToolCallConfirmed => tool_call::check_confirmed(state, action),

@@ -71,7 +71,7 @@ impl Inbox {
     }
 
     /// The current message is done. Returns the next one, and whether the peer is to be read again.
-    pub(super) fn end_current(&mut self, limits: &Limits) -> (Option<Incoming>, bool) {
+    pub(super) fn end_current(&mut self, limits: &Limits) -> (Option<(Incoming, usize)>, bool) {
         debug_assert!(self.current.is_none(), "the current message was taken out");
         let next = self.parked.pop_front();
         if let Some((_, bytes)) = &next {
@@ -80,7 +80,7 @@ impl Inbox {
         self.handling = next.is_some();
         let resume = self.paused && self.parked.len() < limits.requests_in_flight_max / 2;
         self.paused &= !resume;
-        (next.map(|(message, _)| message), resume)
+        (next, resume)
     }
 
     /// What the current message waits for was answered, if it still waits.

@@ -41,7 +41,7 @@ impl Peers {
         &mut self,
         peer: PeerId,
         limits: &Limits,
-    ) -> (Option<Incoming>, bool) {
+    ) -> (Option<(Incoming, usize)>, bool) {
         let Some(state) = self.peers.get_mut(&peer) else {
             return (None, false); // its connection was removed with it
         };

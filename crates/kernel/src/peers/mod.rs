@@ -9,6 +9,7 @@ mod remembered;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wire::{ChannelUri, Generation, Version};
@@ -19,8 +20,9 @@ use remembered::RememberedClients;
 pub(crate) use inbox::Offer;
 pub(crate) use waiting::{Message, Waiting};
 
+use crate::frame::{Recipient, Recipients};
 use crate::io::PeerId;
-use crate::record::{ClientRecord, FloorRecord, Seq};
+use crate::record::{ClientRecord, FloorRecord, Record, Seq};
 
 /// Connections and their clients.
 #[derive(Default)]
@@ -29,10 +31,12 @@ pub(crate) struct Peers {
     /// Connected clients by id: one connection each (H-036).
     clients: BTreeMap<String, PeerId>,
     /// Who watches what, in memory or not.
-    watchers: BTreeMap<ChannelUri, Vec<Watcher>>,
+    watchers: BTreeMap<ChannelUri, Watchers>,
     remembered: RememberedClients,
     /// Clients whose stored floors are not true any more: they must initialize again.
     forgotten: BTreeSet<String>,
+    /// Records of clients that need no commit of their own: they go with the next one.
+    deferred: Vec<(String, Record)>,
     undo: Undo,
 }
 
@@ -83,6 +87,14 @@ pub(crate) struct Watcher {
     pub window_ms: u32,
 }
 
+/// Who watches one channel.
+#[derive(Default)]
+struct Watchers {
+    list: Vec<Watcher>,
+    /// All of them as recipients, made once for all frames until somebody comes or goes.
+    recipients: Option<Arc<[Recipient]>>,
+}
+
 /// A connection that is gone, and all that was read from it is processed.
 pub(crate) struct RemovedPeer {
     pub ready: Option<Ready>,
@@ -98,6 +110,25 @@ struct Undo {
     admitted: Vec<PeerId>,
     /// Clients whose rows were made true.
     rewritten: Vec<String>,
+}
+
+impl Watcher {
+    fn recipient(&self) -> Recipient {
+        Recipient {
+            peer: self.peer,
+            window_ms: self.window_ms,
+        }
+    }
+}
+
+impl Watchers {
+    fn recipients(&mut self) -> Arc<[Recipient]> {
+        let list = &self.list;
+        let recipients = self
+            .recipients
+            .get_or_insert_with(|| list.iter().map(Watcher::recipient).collect());
+        Arc::clone(recipients)
+    }
 }
 
 impl Subscription {
@@ -188,8 +219,32 @@ impl Peers {
 
     // Subscriptions.
 
-    pub(crate) fn watchers(&self, uri: &ChannelUri) -> &[Watcher] {
-        self.watchers.get(uri).map(Vec::as_slice).unwrap_or(&[])
+    pub fn watchers(&self, uri: &ChannelUri) -> &[Watcher] {
+        let watchers = self.watchers.get(uri);
+        watchers.map_or(&[], |watchers| watchers.list.as_slice())
+    }
+
+    /// The watchers of a channel who get a frame: those whose generation knows it, and its sender in any case. `None` if
+    /// there are none.
+    pub fn recipients(
+        &mut self,
+        uri: &ChannelUri,
+        sender: Option<PeerId>,
+        is_known: impl Fn(Generation) -> bool,
+    ) -> Option<Recipients> {
+        let watchers = self.watchers.get_mut(uri)?;
+        let gets =
+            |watcher: &&Watcher| is_known(watcher.generation) || sender == Some(watcher.peer);
+        if watchers.list.iter().all(|watcher| gets(&watcher)) {
+            return Some(Recipients::Many(watchers.recipients()));
+        }
+        let some: Arc<[Recipient]> = watchers
+            .list
+            .iter()
+            .filter(gets)
+            .map(Watcher::recipient)
+            .collect();
+        (!some.is_empty()).then_some(Recipients::Many(some))
     }
 
     pub(crate) fn subscription(&self, peer: PeerId, uri: &ChannelUri) -> Option<&Subscription> {
@@ -284,16 +339,20 @@ impl Peers {
 
     fn set_watcher(&mut self, uri: &ChannelUri, peer: PeerId, watcher: Option<Watcher>) {
         let watchers = self.watchers.entry(uri.clone()).or_default();
-        let index = watchers.iter().position(|watcher| watcher.peer == peer);
+        let index = watchers
+            .list
+            .iter()
+            .position(|watcher| watcher.peer == peer);
+        watchers.recipients = None;
         match (index, watcher) {
-            (Some(index), Some(watcher)) => watchers[index] = watcher,
+            (Some(index), Some(watcher)) => watchers.list[index] = watcher,
             (Some(index), None) => {
-                watchers.remove(index);
+                watchers.list.remove(index);
             }
-            (None, Some(watcher)) => watchers.push(watcher),
+            (None, Some(watcher)) => watchers.list.push(watcher),
             (None, None) => {}
         }
-        if watchers.is_empty() {
+        if watchers.list.is_empty() {
             self.watchers.remove(uri);
         }
     }
@@ -352,6 +411,22 @@ impl Peers {
             }
         }
         taken
+    }
+
+    /// Keeps a record of a client for the next batch: it says when the client was last seen, or that it is known before it was
+    /// served anything. A crash before that costs the client an `initialize` (G-20).
+    pub fn defer_record(&mut self, client_id: &str, record: Record) {
+        self.deferred.push((client_id.to_owned(), record));
+    }
+
+    /// Takes the deferred records along with a batch. If that cannot be written, what is stored of those clients is not true.
+    pub fn take_deferred(&mut self) -> Vec<Record> {
+        let deferred = std::mem::take(&mut self.deferred).into_iter();
+        let deferred = deferred.map(|(client_id, record)| {
+            self.undo.rewritten.push(client_id);
+            record
+        });
+        deferred.collect()
     }
 
     // The end of a step, of a batch.

@@ -1,13 +1,16 @@
 //! Recording and sending: the only place where a seq is given to an action and frames are made of it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use wire::ActionKind;
 use wire::action::{self, EncodedAction};
 use wire::reduce::Reduced;
-use wire::{Action, ChannelUri, Generation, Id, Object, Origin, RpcError, compat, rpc};
+use wire::{Action, ChannelUri, Generation, Id, Origin, RpcError, compat, rpc};
 
 use super::Step;
-use crate::frame::{Frame, Outgoing};
+use crate::bodies::SentAction;
+use crate::frame::{Frame, Outgoing, Recipient, Recipients, RefusedAction};
 use crate::io::PeerId;
 use crate::record::{ChannelId, Record};
 
@@ -111,16 +114,12 @@ impl Step<'_> {
             channel: id,
             envelope,
         });
-        for watcher in self.kernel.peers.watchers(uri) {
-            // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
-            let is_echo = sender.is_some_and(|sender| sender.peer == watcher.peer);
-            if is_echo || compat::knows(watcher.generation, action.kind) {
-                self.out.frames.push(Outgoing {
-                    peer: watcher.peer,
-                    frame: Frame::Text(frame.clone()),
-                    window_ms: watcher.window_ms,
-                });
-            }
+        // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
+        let sender = sender.map(|sender| sender.peer);
+        let is_known = |generation| compat::knows(generation, action.kind);
+        if let Some(recipients) = self.kernel.peers.recipients(uri, sender, is_known) {
+            let frame = Frame::Text(frame);
+            self.out.frames.push(Outgoing { recipients, frame });
         }
         bytes
     }
@@ -140,11 +139,8 @@ impl Step<'_> {
     /// Sends a frame to one peer, at once and after all that was sent to it before.
     pub(crate) fn send(&mut self, peer: PeerId, frame: Frame) {
         if self.peers().contains(peer) {
-            self.out.frames.push(Outgoing {
-                peer,
-                frame,
-                window_ms: 0,
-            });
+            let recipients = Recipients::One(Recipient { peer, window_ms: 0 });
+            self.out.frames.push(Outgoing { recipients, frame });
         }
     }
 
@@ -157,34 +153,38 @@ impl Step<'_> {
     }
 
     /// Sends a refused action back to its sender alone; nothing is recorded and no seq used (H-066, H-067).
-    pub(crate) fn refuse(
+    pub fn refuse(
         &mut self,
         sender: &Sender,
         uri: &ChannelUri,
-        action: &Object,
-        reason: &str,
+        action: SentAction,
+        reason: String,
     ) {
-        let seq = self.seq().0;
-        let echo = action::encode(uri, action, seq, Some(&sender.origin), Some(reason));
-        self.send(sender.peer, Frame::Text(echo.frame));
+        let refused = RefusedAction {
+            channel: uri.clone(),
+            action,
+            seq: self.seq(),
+            origin: sender.origin.clone(),
+            reason,
+        };
+        self.send(sender.peer, Frame::Refused(Arc::new(refused)));
     }
 
     /// A notification to everyone who watches the root channel (H-043), in the form their generation knows.
     pub(crate) fn notify_root(&mut self, method: &str, params: &Value, older: Option<&Value>) {
         let text = rpc::notification(method, params);
         let older = older.map(|params| rpc::notification(method, params));
-        for watcher in self.kernel.peers.watchers(&ChannelUri::root()) {
-            let text = match watcher.generation {
-                Generation::V1_0 => Some(&text),
-                Generation::V0_9 => older.as_ref(),
-            };
-            if let Some(text) = text {
-                self.out.frames.push(Outgoing {
-                    peer: watcher.peer,
-                    frame: Frame::Text(text.clone()),
-                    window_ms: watcher.window_ms,
-                });
+        let root = ChannelUri::root();
+        let mut send = |text: bytes::Bytes, to: Generation| {
+            let recipients = self.kernel.peers.recipients(&root, None, |of| of == to);
+            if let Some(recipients) = recipients {
+                let frame = Frame::Text(text);
+                self.out.frames.push(Outgoing { recipients, frame });
             }
+        };
+        send(text, Generation::V1_0);
+        if let Some(older) = older {
+            send(older, Generation::V0_9);
         }
     }
 }

@@ -94,7 +94,7 @@ impl Step<'_> {
                 origin,
             } => {
                 let sender = Sender { peer, origin };
-                self.refuse(&sender, &channel, &action.with_bodies(), &reason);
+                self.refuse(&sender, &channel, action, reason);
             }
         }
     }

@@ -139,7 +139,7 @@ impl Step<'_> {
         kernel.peers.offer(peer, message, bytes, &kernel.limits)
     }
 
-    pub(crate) fn end_current_message(&mut self, peer: PeerId) -> (Option<wire::Incoming>, bool) {
+    pub fn end_current_message(&mut self, peer: PeerId) -> (Option<(wire::Incoming, usize)>, bool) {
         let kernel = &mut *self.kernel;
         kernel.peers.end_current(peer, &kernel.limits)
     }
@@ -321,6 +321,7 @@ impl Step<'_> {
         out.wrote = kernel.log.end_step() || !out.records.is_empty();
         if out.wrote {
             kernel.upkeep.note_written();
+            out.records.splice(0..0, kernel.peers.take_deferred());
         }
         kernel.peers.end_step(out.wrote);
         out
