@@ -8,13 +8,13 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// While it lives, this thread and the server's are apart. Start no process meanwhile: it would stay with the driver.
-pub struct SeparateProcessors {
+pub(crate) struct SeparateProcessors {
     before: Option<CpuSet>,
 }
 
 impl SeparateProcessors {
     /// With a single processor nothing can be done, and nothing is.
-    pub fn from(server: u32) -> Result<Self> {
+    pub(crate) fn from(server: u32) -> Result<Self> {
         let before = sched_getaffinity(None)?;
         let allowed: Vec<usize> = (0..CpuSet::MAX_CPU)
             .filter(|cpu| before.is_set(*cpu))

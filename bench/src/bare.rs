@@ -32,7 +32,7 @@ use crate::relay::Relay;
 use crate::schedule::{Stream, next_push};
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct BareOptions {
+pub(crate) struct BareOptions {
     /// A chat that is answered with so many cached bytes.
     #[arg(long)]
     pub big_bytes: Option<usize>,
@@ -76,7 +76,7 @@ struct Bare {
     relay: Option<Relay>,
 }
 
-pub fn run(options: BareOptions) -> Result<()> {
+pub(crate) fn run(options: BareOptions) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -8,12 +8,12 @@ use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct CleanupOptions {
+pub(crate) struct CleanupOptions {
     #[arg(long)]
     pub scratch: PathBuf,
 }
 
-pub fn run(options: &CleanupOptions) -> Result<()> {
+pub(crate) fn run(options: &CleanupOptions) -> Result<()> {
     let lines = std::io::stdin().lines().map_while(|line| line.ok());
     let pids: Vec<i32> = lines.filter_map(|line| line.parse().ok()).collect();
     for pid in pids

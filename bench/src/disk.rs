@@ -14,20 +14,20 @@ fn open(data: &Path) -> Result<Connection> {
 }
 
 /// The visible turns of a chat, oldest first.
-pub struct Rows {
+pub(crate) struct Rows {
     conn: Connection,
     chat: i64,
 }
 
 impl Rows {
-    pub fn open(data: &Path, chat: i64) -> Result<Self> {
+    pub(crate) fn open(data: &Path, chat: i64) -> Result<Self> {
         Ok(Self {
             conn: open(data)?,
             chat,
         })
     }
 
-    pub fn read(&mut self) -> Result<Bytes> {
+    pub(crate) fn read(&mut self) -> Result<Bytes> {
         let head = br#"{"jsonrpc":"2.0","id":2,"result":{"snapshot":{"state":"#;
         let mut text = head.to_vec();
         let mut statement = self
@@ -50,20 +50,20 @@ impl Rows {
 }
 
 /// The actions of a channel above a seq.
-pub struct Scan {
+pub(crate) struct Scan {
     conn: Connection,
     channel: i64,
 }
 
 impl Scan {
-    pub fn open(data: &Path, channel: i64) -> Result<Self> {
+    pub(crate) fn open(data: &Path, channel: i64) -> Result<Self> {
         Ok(Self {
             conn: open(data)?,
             channel,
         })
     }
 
-    pub fn read(&mut self, above: i64) -> Result<Bytes> {
+    pub(crate) fn read(&mut self, above: i64) -> Result<Bytes> {
         let head = br#"{"jsonrpc":"2.0","id":2,"result":{"type":"replay","actions":["#;
         let mut text = head.to_vec();
         let sql = "SELECT bytes FROM action WHERE channel = ?1 AND seq > ?2 ORDER BY seq";

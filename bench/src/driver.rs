@@ -13,25 +13,25 @@ use crate::protocol::{self, Stamp};
 use crate::socket::Socket;
 
 /// Bytes of text in each delta.
-pub const DELTA_BYTES: u64 = 40;
+pub(crate) const DELTA_BYTES: u64 = 40;
 /// Watchers, where a row does not say otherwise.
-pub const WATCHERS: usize = 100;
+pub(crate) const WATCHERS: usize = 100;
 
 /// A stream flows for so long before it is measured, and after.
 const WARM_UP: Duration = Duration::from_millis(600);
 
 /// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub(crate) enum Subject {
     Host(JournalKind),
     Bare,
 }
 
 impl Subject {
-    pub const HOST: Self = Self::Host(JournalKind::Sqlite);
+    pub(crate) const HOST: Self = Self::Host(JournalKind::Sqlite);
 
     /// A fresh server; the host on an empty data directory.
-    pub fn start(self, harness: &mut Harness) -> Result<Server> {
+    pub(crate) fn start(self, harness: &mut Harness) -> Result<Server> {
         match self {
             Self::Host(journal) => {
                 let data = harness.directory()?;
@@ -48,7 +48,7 @@ impl Subject {
     }
 
     /// The same with a model behind it: the host's native agent asks it, the bare server only relays.
-    pub fn start_with_model(self, harness: &mut Harness, port: u16) -> Result<Server> {
+    pub(crate) fn start_with_model(self, harness: &mut Harness, port: u16) -> Result<Server> {
         match self {
             Self::Host(journal) => {
                 let data = harness.directory()?;
@@ -64,7 +64,7 @@ impl Subject {
     }
 }
 
-pub struct Driver {
+pub(crate) struct Driver {
     pub server: Server,
     pub socket: Socket,
     pub chat: String,
@@ -75,12 +75,12 @@ pub struct Driver {
 
 impl Driver {
     /// Creates a session on a server.
-    pub fn on(server: Server) -> Result<Self> {
+    pub(crate) fn on(server: Server) -> Result<Self> {
         Self::with(server, "scripted", 1)
     }
 
     /// Creates so many sessions of an agent; the first one's chat is the one that is driven.
-    pub fn with(server: Server, provider: &str, sessions: usize) -> Result<Self> {
+    pub(crate) fn with(server: Server, provider: &str, sessions: usize) -> Result<Self> {
         let mut socket = Socket::join(&server.address, "driver")?;
         let mut chats = Vec::new();
         for number in 1..=sessions {
@@ -99,7 +99,7 @@ impl Driver {
     }
 
     /// Drives a chat that is there already.
-    pub fn of(server: Server, chat: &str) -> Result<Self> {
+    pub(crate) fn of(server: Server, chat: &str) -> Result<Self> {
         let socket = Socket::join(&server.address, "driver")?;
         Ok(Self {
             server,
@@ -116,23 +116,23 @@ impl Driver {
     }
 
     /// Starts a turn.
-    pub fn send_message(&mut self, text: &str) -> Result<()> {
+    pub(crate) fn send_message(&mut self, text: &str) -> Result<()> {
         self.send_message_in(&self.chat.clone(), text)
     }
 
-    pub fn send_message_in(&mut self, chat: &str, text: &str) -> Result<()> {
+    pub(crate) fn send_message_in(&mut self, chat: &str, text: &str) -> Result<()> {
         let seq = self.next_seq();
         let turn_id = format!("01900000-0000-7000-9000-{:012}-{}", seq, now_ns());
         let message = protocol::turn_started(chat, seq, &turn_id, text);
         self.socket.send(&message)
     }
 
-    pub fn stream(&mut self, chunks: u64, every_ms: u64) -> Result<()> {
+    pub(crate) fn stream(&mut self, chunks: u64, every_ms: u64) -> Result<()> {
         self.send_message(&format!("stream {chunks} {DELTA_BYTES} {every_ms}"))
     }
 
     /// Sends stamped drafts at a steady pace.
-    pub fn stamp(&mut self, count: u32, every: Duration) -> Result<()> {
+    pub(crate) fn stamp(&mut self, count: u32, every: Duration) -> Result<()> {
         let began = now_ns();
         let every = u64::try_from(every.as_nanos())?;
         for index in 0..count {
@@ -150,7 +150,7 @@ impl Driver {
     }
 
     /// The seq a client has seen that has seen everything.
-    pub fn seq(&mut self) -> Result<u64> {
+    pub(crate) fn seq(&mut self) -> Result<u64> {
         let params = json!({"channel": self.chat, "view": {"turns": 1}});
         let answer = self.socket.request(4, "subscribe", &params)?;
         let seq = answer["snapshot"]["fromSeq"]
@@ -164,7 +164,7 @@ impl Driver {
 
 /// How watchers watch.
 #[derive(Debug, Clone)]
-pub struct WatcherOptions {
+pub(crate) struct WatcherOptions {
     pub count: usize,
     pub window_ms: Option<u32>,
     pub root: bool,
@@ -179,7 +179,7 @@ pub struct WatcherOptions {
 
 impl WatcherOptions {
     /// So many watchers of frames that carry stamps.
-    pub fn stamped(count: usize) -> Self {
+    pub(crate) fn stamped(count: usize) -> Self {
         Self {
             count,
             stamped: true,
@@ -204,14 +204,14 @@ impl Default for WatcherOptions {
 }
 
 /// A process full of watchers.
-pub struct Watchers {
+pub(crate) struct Watchers {
     process: Process,
     count: usize,
 }
 
 /// What all watchers together have had so far.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub(crate) struct Sample {
     pub frames: u64,
     pub bytes: u64,
     pub first_ns: u64,
@@ -220,7 +220,11 @@ pub struct Sample {
 
 impl Watchers {
     /// All of them have joined when this returns.
-    pub fn join(harness: &mut Harness, driver: &Driver, options: &WatcherOptions) -> Result<Self> {
+    pub(crate) fn join(
+        harness: &mut Harness,
+        driver: &Driver,
+        options: &WatcherOptions,
+    ) -> Result<Self> {
         let mut arguments = vec![
             "watchers".to_owned(),
             format!("--address={}", driver.server.address),
@@ -246,17 +250,17 @@ impl Watchers {
     }
 
     /// Counts anew; [`Watchers::wait`] then waits until each has had `frames`.
-    pub fn mark(&mut self, frames: u64) -> Result<Sample> {
+    pub(crate) fn mark(&mut self, frames: u64) -> Result<Sample> {
         let answer = self.process.ask(&format!("mark {frames}"))?;
         self.sample_of(&answer)
     }
 
-    pub fn sample(&mut self) -> Result<Sample> {
+    pub(crate) fn sample(&mut self) -> Result<Sample> {
         let answer = self.process.ask("sample")?;
         self.sample_of(&answer)
     }
 
-    pub fn wait(&mut self) -> Result<Sample> {
+    pub(crate) fn wait(&mut self) -> Result<Sample> {
         let answer = self.process.ask("wait")?;
         let sample = self.sample_of(&answer)?;
         if answer["complete"] != true {
@@ -280,7 +284,7 @@ impl Watchers {
     }
 
     /// Microseconds from the sending of each stamped frame until the last watcher had it.
-    pub fn latencies_us(&mut self) -> Result<Vec<f64>> {
+    pub(crate) fn latencies_us(&mut self) -> Result<Vec<f64>> {
         let answer = self.process.ask("stamps")?;
         self.sample_of(&answer)?;
         let partial = answer["partial"].as_u64().unwrap_or(0);
@@ -298,14 +302,14 @@ impl Watchers {
 
 /// A paced stream under watch.
 #[derive(Debug, Clone, Copy)]
-pub struct Load {
+pub(crate) struct Load {
     pub every_ms: u64,
     pub window_ms: Option<u32>,
     pub seconds: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct LoadResult {
+pub(crate) struct LoadResult {
     /// CPU for each frame that reached a watcher.
     pub us_per_frame: f64,
     pub journal_share: f64,
@@ -318,7 +322,7 @@ pub struct LoadResult {
 
 impl Load {
     /// Starts the subject, lets 100 watchers join, streams, and measures in the middle of the stream.
-    pub fn run(self, harness: &mut Harness, subject: Subject) -> Result<LoadResult> {
+    pub(crate) fn run(self, harness: &mut Harness, subject: Subject) -> Result<LoadResult> {
         let mut driver = Driver::on(subject.start(harness)?)?;
         let options = WatcherOptions {
             window_ms: self.window_ms,
@@ -330,13 +334,13 @@ impl Load {
     }
 
     /// How long a stream must be for [`Load::measure`].
-    pub fn deltas(self) -> Result<u64> {
+    pub(crate) fn deltas(self) -> Result<u64> {
         let length = WARM_UP * 2 + self.seconds;
         Ok(u64::try_from(length.as_millis())? / self.every_ms)
     }
 
     /// Measures in the middle of a stream that has just been asked for.
-    pub fn measure(self, driver: &Driver, watchers: &mut Watchers) -> Result<LoadResult> {
+    pub(crate) fn measure(self, driver: &Driver, watchers: &mut Watchers) -> Result<LoadResult> {
         std::thread::sleep(WARM_UP);
         LoadResult::measure_during(driver, watchers, |_| {
             std::thread::sleep(self.seconds);
@@ -347,7 +351,7 @@ impl Load {
 
 impl LoadResult {
     /// Measures while a stream flows and something passes.
-    pub fn measure_during(
+    pub(crate) fn measure_during(
         driver: &Driver,
         watchers: &mut Watchers,
         pass: impl FnOnce(&mut Watchers) -> Result<()>,

@@ -4,7 +4,7 @@
 //! Must not know: sockets, what messages mean.
 
 /// What went by.
-pub enum Seen<'a> {
+pub(crate) enum Seen<'a> {
     /// A whole message: its beginning, as far as it is held, and its length.
     Message {
         head: &'a [u8],
@@ -14,7 +14,7 @@ pub enum Seen<'a> {
     Close,
 }
 
-pub struct Scanner {
+pub(crate) struct Scanner {
     head_max: usize,
     /// A frame header that is not complete yet.
     header: Vec<u8>,
@@ -35,7 +35,7 @@ struct Header {
 }
 
 impl Scanner {
-    pub fn new(head_max: usize) -> Self {
+    pub(crate) fn new(head_max: usize) -> Self {
         Self {
             head_max,
             header: Vec::new(),
@@ -48,11 +48,11 @@ impl Scanner {
         }
     }
 
-    pub fn set_head_max(&mut self, head_max: usize) {
+    pub(crate) fn set_head_max(&mut self, head_max: usize) {
         self.head_max = head_max;
     }
 
-    pub fn feed(&mut self, mut input: &[u8], mut on: impl FnMut(Seen<'_>)) {
+    pub(crate) fn feed(&mut self, mut input: &[u8], mut on: impl FnMut(Seen<'_>)) {
         loop {
             if !self.in_frame {
                 let Some(rest) = self.take_header(input) else {

@@ -22,22 +22,22 @@ const SCRIPT: &str = r#"{"scenes": [
 ]}"#;
 
 /// What the model server's only model is called.
-pub const MODEL: &str = "bench";
+pub(crate) const MODEL: &str = "bench";
 
 /// The base URL of a model server on this machine.
-pub fn model_url(port: u16) -> String {
+pub(crate) fn model_url(port: u16) -> String {
     format!("http://127.0.0.1:{port}/v1")
 }
 
 /// How the host under measurement is set up. Everything else is as shipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JournalKind {
+pub(crate) enum JournalKind {
     Sqlite,
     Memory,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct HostSetup {
+pub(crate) struct HostSetup {
     pub journal: JournalKind,
     /// Channels leave memory after this instead of the default, so that one process can be cold again and again.
     pub idle_ms: Option<u64>,
@@ -48,7 +48,7 @@ pub struct HostSetup {
 }
 
 impl HostSetup {
-    pub const SHIPPED: Self = Self {
+    pub(crate) const SHIPPED: Self = Self {
         journal: JournalKind::Sqlite,
         idle_ms: None,
         script: "script.json",
@@ -56,7 +56,7 @@ impl HostSetup {
     };
 }
 
-pub struct Harness {
+pub(crate) struct Harness {
     bench: PathBuf,
     greenroom: PathBuf,
     scratch: PathBuf,
@@ -70,7 +70,7 @@ pub struct Harness {
 
 impl Harness {
     /// `greenroom`: the host to measure, instead of the one that is built beside this program.
-    pub fn open(greenroom: Option<&Path>, quick: bool, seed: u64) -> Result<Self> {
+    pub(crate) fn open(greenroom: Option<&Path>, quick: bool, seed: u64) -> Result<Self> {
         let bench = std::env::current_exe().context("where is this program?")?;
         let release = bench
             .parent()
@@ -107,17 +107,17 @@ impl Harness {
         })
     }
 
-    pub fn rounds(&self) -> usize {
+    pub(crate) fn rounds(&self) -> usize {
         if self.quick { 3 } else { 5 }
     }
 
     /// A length of measuring: `seconds`, or a third of it in a quick run.
-    pub fn seconds(&self, seconds: f64) -> Duration {
+    pub(crate) fn seconds(&self, seconds: f64) -> Duration {
         Duration::from_secs_f64(if self.quick { seconds / 3.0 } else { seconds })
     }
 
     /// Runs every subject once a round, each round in another order.
-    pub fn shuffled<S: Copy, T>(
+    pub(crate) fn shuffled<S: Copy, T>(
         &mut self,
         subjects: &[S],
         mut run: impl FnMut(&mut Self, S) -> Result<T>,
@@ -139,14 +139,14 @@ impl Harness {
     }
 
     /// An empty directory for the data of a host.
-    pub fn directory(&mut self) -> Result<PathBuf> {
+    pub(crate) fn directory(&mut self) -> Result<PathBuf> {
         let path = self.fresh("data");
         std::fs::create_dir_all(&path)?;
         Ok(path)
     }
 
     /// A data directory with so many sessions of 20 turns, made once; whoever uses it leaves it as it is.
-    pub fn sessions(&mut self, count: u32) -> Result<PathBuf> {
+    pub(crate) fn sessions(&mut self, count: u32) -> Result<PathBuf> {
         if let Some(made) = self.sessions.get(&count) {
             return Ok(made.clone());
         }
@@ -168,7 +168,7 @@ impl Harness {
     }
 
     /// A real host on a data directory.
-    pub fn host(&mut self, data: &Path, setup: HostSetup) -> Result<Server> {
+    pub(crate) fn host(&mut self, data: &Path, setup: HostSetup) -> Result<Server> {
         let config = self.fresh("config");
         let journal = match setup.journal {
             JournalKind::Sqlite => "sqlite",
@@ -207,7 +207,7 @@ impl Harness {
     }
 
     /// The same WebSocket code without a kernel and without a journal.
-    pub fn bare(&mut self, options: &[String]) -> Result<Server> {
+    pub(crate) fn bare(&mut self, options: &[String]) -> Result<Server> {
         let arguments: Vec<String> = ["bare-server".to_owned()]
             .into_iter()
             .chain(options.iter().cloned())
@@ -217,7 +217,7 @@ impl Harness {
     }
 
     /// A model server that answers at a pace, and its port.
-    pub fn model_server(&mut self) -> Result<(Process, u16)> {
+    pub(crate) fn model_server(&mut self) -> Result<(Process, u16)> {
         let mut process = self.child(&["model-server".to_owned()])?;
         let port = process.line()?["port"].as_u64();
         let port = port.and_then(|port| u16::try_from(port).ok());
@@ -225,7 +225,7 @@ impl Harness {
     }
 
     /// This program again, in another role: watching, requesting or opening.
-    pub fn child(&mut self, arguments: &[String]) -> Result<Process> {
+    pub(crate) fn child(&mut self, arguments: &[String]) -> Result<Process> {
         let log = self.fresh("log");
         Process::start(&self.bench, arguments, log)
     }

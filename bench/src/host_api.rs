@@ -5,23 +5,23 @@
 //! Must not know: what is measured.
 
 /// The WebSocket side of the host, which the bare server shares.
-pub mod net {
-    pub use host::ServerLimits;
-    pub use host::kernel_queue::QueuedInput;
-    pub use host::net::{Admission, Link, serve};
-    pub use kernel::{Frame, Input, PeerId};
+pub(crate) mod net {
+    pub(crate) use host::ServerLimits;
+    pub(crate) use host::kernel_queue::QueuedInput;
+    pub(crate) use host::net::{Admission, Link, serve};
+    pub(crate) use kernel::{Frame, Input, PeerId};
 }
 
 /// The journal and its records.
-pub mod journal {
-    pub use host::journal::{Journal, JournalThread, Sqlite};
-    pub use kernel::{Batch, ChannelId, Head, Kind, Record, Seq, SummaryRecord};
+pub(crate) mod journal {
+    pub(crate) use host::journal::{Journal, JournalThread, Sqlite};
+    pub(crate) use kernel::{Batch, ChannelId, Head, Kind, Record, Seq, SummaryRecord};
 
     use kernel::{BootWork, ChannelRecord};
     use wire::ChannelUri;
 
     /// What a row says of a channel it writes.
-    pub struct ChannelFields {
+    pub(crate) struct ChannelFields {
         pub id: ChannelId,
         pub uri: ChannelUri,
         pub kind: Kind,
@@ -32,7 +32,7 @@ pub mod journal {
     }
 
     /// A channel for which there is nothing to do when a host starts.
-    pub fn channel_record(fields: ChannelFields) -> Record {
+    pub(crate) fn channel_record(fields: ChannelFields) -> Record {
         Record::Channel(ChannelRecord {
             id: fields.id,
             uri: fields.uri,
@@ -47,7 +47,7 @@ pub mod journal {
 }
 
 /// What becomes of a message before it is recorded.
-pub mod messages {
+pub(crate) mod messages {
     use std::path::Path;
 
     use anyhow::{Result, anyhow, ensure};
@@ -57,13 +57,13 @@ pub mod messages {
     use wire::{Object, Timestamp};
 
     /// The host's way of a message with attachments to its blob store.
-    pub struct MessageStore {
+    pub(crate) struct MessageStore {
         blobs: FileBlobs,
         known: KnownNames,
     }
 
     impl MessageStore {
-        pub fn open(data: &Path) -> Result<Self> {
+        pub(crate) fn open(data: &Path) -> Result<Self> {
             Ok(Self {
                 blobs: FileBlobs::open(data)?,
                 known: KnownNames::default(),
@@ -71,7 +71,7 @@ pub mod messages {
         }
 
         /// Composes a message; bodies above `inline_bytes` are decoded, hashed, stored and synced when this returns.
-        pub fn compose(&self, message: Object, inline_bytes: usize) -> Result<()> {
+        pub(crate) fn compose(&self, message: Object, inline_bytes: usize) -> Result<()> {
             let compose = Compose {
                 message,
                 detached: Vec::new(),
@@ -88,29 +88,29 @@ pub mod messages {
 }
 
 /// Composing and lowering.
-pub mod compositor {
-    pub use compositor::compose::{Composed, InlineBudget};
-    pub use compositor::lower::{Capabilities, Target, lower};
-    pub use compositor::resolve::{FileRead, ImageLimits, Sources, WhyUnavailable};
-    pub use compositor::{Catalogue, Environment, Input, Part, compose};
+pub(crate) mod compositor {
+    pub(crate) use compositor::compose::{AttachmentBudget, Composed};
+    pub(crate) use compositor::lower::{Capabilities, Target, lower};
+    pub(crate) use compositor::resolve::{FileRead, ImageLimits, Sources, WhyUnavailable};
+    pub(crate) use compositor::{Catalogue, Environment, Part, SubmittedMessage, compose};
 }
 
 /// Completions over the paths of a workspace.
-pub mod completion {
-    pub use host::complete::items_from_memory;
-    pub use workspace::completion::{PathKind, Paths};
-    pub use workspace::discovery::{Discovered, discover};
+pub(crate) mod completion {
+    pub(crate) use host::complete::items_from_memory;
+    pub(crate) use workspace::completion::{PathKind, Paths};
+    pub(crate) use workspace::discovery::{Discovered, discover};
 }
 
 /// A system prompt with something in every section.
-pub mod prompt {
-    pub use agent_api::Section;
-    pub use agents::prompt::Prompt;
+pub(crate) mod prompt {
+    pub(crate) use agent_api::Section;
+    pub(crate) use agents::prompt::Prompt;
 
     use agents::prompt::{CustomInstructions, EnvironmentContext, ToolInstructions};
     use workspace::{GitHead, GitState, InstructionFile};
 
-    pub fn example() -> Prompt {
+    pub(crate) fn example() -> Prompt {
         let text = "Use tabs. Test what you change. ".repeat(64);
         Prompt {
             agent_name: "Greenroom".to_owned(),

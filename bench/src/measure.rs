@@ -15,13 +15,13 @@ use anyhow::{Context, Result};
 const TICK_NS: u64 = 10_000_000;
 
 /// Nanoseconds of the monotonic clock: the same in every process of this machine.
-pub fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 /// CPU time this thread has used.
-pub fn thread_cpu_ns() -> u64 {
+pub(crate) fn thread_cpu_ns() -> u64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     u64::try_from(used.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(used.tv_nsec).unwrap_or(0)
@@ -29,13 +29,13 @@ pub fn thread_cpu_ns() -> u64 {
 
 /// CPU time a process has used, and how much of it in the journal's writing thread.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Cpu {
+pub(crate) struct Cpu {
     pub total_ns: u64,
     pub journal_ns: u64,
 }
 
 impl Cpu {
-    pub fn of(pid: u32) -> Result<Self> {
+    pub(crate) fn of(pid: u32) -> Result<Self> {
         let mut cpu = Self::default();
         let tasks =
             fs::read_dir(format!("/proc/{pid}/task")).context("the measured process is gone")?;
@@ -62,7 +62,7 @@ impl Cpu {
         Ok(cpu)
     }
 
-    pub fn since(self, earlier: Self) -> Self {
+    pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             total_ns: self.total_ns.saturating_sub(earlier.total_ns),
             journal_ns: self.journal_ns.saturating_sub(earlier.journal_ns),
@@ -70,7 +70,7 @@ impl Cpu {
     }
 
     /// The journal's part of it, in percent.
-    pub fn journal_share(self) -> f64 {
+    pub(crate) fn journal_share(self) -> f64 {
         100.0 * self.journal_ns as f64 / self.total_ns.max(1) as f64
     }
 }
@@ -88,7 +88,7 @@ fn ticks_of(pid: u32) -> Result<u64> {
 }
 
 /// Anonymous resident memory in KiB.
-pub fn rss_anon_kib(pid: u32) -> Result<u64> {
+pub(crate) fn rss_anon_kib(pid: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))
         .context("the measured process is gone")?;
     let line = status
@@ -101,7 +101,7 @@ pub fn rss_anon_kib(pid: u32) -> Result<u64> {
 
 /// Write transactions the journal of a data directory has seen: SQLite counts them in the shared index of its WAL,
 /// where they can be read without disturbing the host.
-pub fn commits(data: &Path) -> Option<u32> {
+pub(crate) fn commits(data: &Path) -> Option<u32> {
     use std::os::unix::fs::FileExt;
     let index = fs::File::open(data.join("journal.sqlite-shm")).ok()?;
     let mut count = [0; 4];
@@ -109,12 +109,12 @@ pub fn commits(data: &Path) -> Option<u32> {
     Some(u32::from_ne_bytes(count))
 }
 
-pub fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
 }
 
 /// By nearest rank; not a number if there are no values.
-pub fn percentile(values: &[f64], percent: f64) -> f64 {
+pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted: Vec<f64> = values
         .iter()
         .copied()
@@ -132,7 +132,7 @@ pub fn percentile(values: &[f64], percent: f64) -> f64 {
 }
 
 /// The least and the most of the rounds.
-pub fn spread(values: &[f64]) -> String {
+pub(crate) fn spread(values: &[f64]) -> String {
     format!(
         "{:.3}-{:.3}",
         percentile(values, 0.0),
@@ -141,10 +141,10 @@ pub fn spread(values: &[f64]) -> String {
 }
 
 /// A small seeded generator (SplitMix64): the order of subjects differs from round to round and can be had again.
-pub struct SeededRng(u64);
+pub(crate) struct SeededRng(u64);
 
 impl SeededRng {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -156,7 +156,7 @@ impl SeededRng {
         z ^ (z >> 31)
     }
 
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = usize::try_from(self.next() % (last as u64 + 1)).unwrap_or(0);
             items.swap(last, other);
@@ -165,13 +165,13 @@ impl SeededRng {
 }
 
 /// The most memory a process had, looked at again and again.
-pub struct Peak {
+pub(crate) struct Peak {
     kib: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
 }
 
 impl Peak {
-    pub fn of(pid: u32) -> Self {
+    pub(crate) fn of(pid: u32) -> Self {
         let (kib, over) = (
             Arc::new(AtomicU64::new(0)),
             Arc::new(AtomicBool::new(false)),
@@ -188,7 +188,7 @@ impl Peak {
         Self { kib, over }
     }
 
-    pub fn kib(&self) -> u64 {
+    pub(crate) fn kib(&self) -> u64 {
         self.kib.load(Ordering::Relaxed)
     }
 }

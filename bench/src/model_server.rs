@@ -34,7 +34,7 @@ struct Shared {
     stamps: Cell<u32>,
 }
 
-pub fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

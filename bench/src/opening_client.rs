@@ -13,7 +13,7 @@ use crate::protocol;
 use crate::socket::Socket;
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct OpenOptions {
+pub(crate) struct OpenOptions {
     #[arg(long)]
     pub address: String,
     #[arg(long)]
@@ -24,7 +24,7 @@ pub struct OpenOptions {
 
 static OVER: AtomicBool = AtomicBool::new(false);
 
-pub fn run(options: &OpenOptions) -> Result<()> {
+pub(crate) fn run(options: &OpenOptions) -> Result<()> {
     println!("{}", json!({"ready": true}));
     if std::io::stdin().read_line(&mut String::new())? == 0 {
         return Ok(());

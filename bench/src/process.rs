@@ -18,7 +18,7 @@ use crate::measure::now_ns;
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A child process with a line protocol.
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -27,7 +27,7 @@ pub struct Process {
 
 impl Process {
     /// `log` gets what it writes to standard error.
-    pub fn start(program: &Path, arguments: &[String], log: PathBuf) -> Result<Self> {
+    pub(crate) fn start(program: &Path, arguments: &[String], log: PathBuf) -> Result<Self> {
         let errors = std::fs::File::create(&log)?;
         let mut child = Command::new(program)
             .args(arguments)
@@ -55,12 +55,12 @@ impl Process {
         })
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The next line it says, as JSON.
-    pub fn line(&mut self) -> Result<Value> {
+    pub(crate) fn line(&mut self) -> Result<Value> {
         match self.lines.recv_timeout(LINE_TIMEOUT) {
             Ok(line) => serde_json::from_str(&line).with_context(|| format!("not JSON: {line}")),
             Err(_) => {
@@ -73,7 +73,7 @@ impl Process {
         }
     }
 
-    pub fn send_line(&mut self, line: &str) -> Result<()> {
+    pub(crate) fn send_line(&mut self, line: &str) -> Result<()> {
         let stdin = self
             .stdin
             .as_mut()
@@ -81,7 +81,7 @@ impl Process {
         writeln!(stdin, "{line}").context("a process of the measurement has ended")
     }
 
-    pub fn ask(&mut self, line: &str) -> Result<Value> {
+    pub(crate) fn ask(&mut self, line: &str) -> Result<Value> {
         self.send_line(line)?;
         self.line()
     }
@@ -96,7 +96,7 @@ impl Drop for Process {
 }
 
 /// A server that is ready: the host or the bare one.
-pub struct Server {
+pub(crate) struct Server {
     process: Process,
     /// `127.0.0.1:PORT`
     pub address: String,
@@ -107,7 +107,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(
+    pub(crate) fn start(
         program: &Path,
         arguments: &[String],
         data: Option<PathBuf>,
@@ -130,12 +130,12 @@ impl Server {
         })
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
     }
 
     /// Asks it to end and waits until it has; dropping it kills it instead.
-    pub fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.pid())
             .ok()
             .and_then(Pid::from_raw)

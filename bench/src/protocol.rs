@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use wire::{ChannelUri, Timestamp};
 
 /// The id of `initialize`, and of every other request the helpers send: what is cached can then be sent as it is.
-pub const HELLO_ID: u32 = 1;
-pub const ASK_ID: u32 = 2;
+pub(crate) const HELLO_ID: u32 = 1;
+pub(crate) const ASK_ID: u32 = 2;
 
 /// The beginning of the answer to [`ASK_ID`].
-pub const ANSWERED: &[u8] = br#"{"jsonrpc":"2.0","id":2,"#;
+pub(crate) const ANSWERED: &[u8] = br#"{"jsonrpc":"2.0","id":2,"#;
 
 /// An empty pong, masked.
-pub const PONG: &[u8] = &[0x8a, 0x80, 0, 0, 0, 0];
+pub(crate) const PONG: &[u8] = &[0x8a, 0x80, 0, 0, 0, 0];
 
-pub fn root() -> String {
+pub(crate) fn root() -> String {
     ChannelUri::root().as_str().to_owned()
 }
 
-pub fn upgrade(address: &str) -> String {
+pub(crate) fn upgrade(address: &str) -> String {
     format!(
         "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -29,7 +29,7 @@ pub fn upgrade(address: &str) -> String {
 }
 
 /// Where the head of an HTTP answer ends.
-pub fn head_end(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(4)
         .position(|window| window == b"\r\n\r\n")
@@ -37,7 +37,7 @@ pub fn head_end(bytes: &[u8]) -> Option<usize> {
 }
 
 /// A client's text frame. The mask is zero: legal to read, and it costs neither side anything.
-pub fn frame(text: &str) -> Vec<u8> {
+pub(crate) fn frame(text: &str) -> Vec<u8> {
     let len = text.len();
     let mut frame = vec![0x81];
     match (u8::try_from(len), u16::try_from(len)) {
@@ -56,15 +56,15 @@ pub fn frame(text: &str) -> Vec<u8> {
     frame
 }
 
-pub fn request(id: u32, method: &str, params: &Value) -> String {
+pub(crate) fn request(id: u32, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-pub fn notification(method: &str, params: &Value) -> String {
+pub(crate) fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
-pub fn initialize(client_id: &str, subscriptions: &[String]) -> String {
+pub(crate) fn initialize(client_id: &str, subscriptions: &[String]) -> String {
     let params = json!({
         "channel": root(),
         "protocolVersions": ["1.0.0"],
@@ -74,7 +74,7 @@ pub fn initialize(client_id: &str, subscriptions: &[String]) -> String {
     request(HELLO_ID, "initialize", &params)
 }
 
-pub fn subscribe(channel: &str, view_turns: Option<u32>, window_ms: Option<u32>) -> String {
+pub(crate) fn subscribe(channel: &str, view_turns: Option<u32>, window_ms: Option<u32>) -> String {
     let mut params = json!({"channel": channel});
     if let Some(turns) = view_turns {
         params["view"] = json!({"turns": turns});
@@ -85,7 +85,7 @@ pub fn subscribe(channel: &str, view_turns: Option<u32>, window_ms: Option<u32>)
     request(ASK_ID, "subscribe", &params)
 }
 
-pub fn reconnect(client_id: &str, last_seen: u64, subscriptions: &[String]) -> String {
+pub(crate) fn reconnect(client_id: &str, last_seen: u64, subscriptions: &[String]) -> String {
     let params = json!({
         "channel": root(),
         "clientId": client_id,
@@ -95,19 +95,19 @@ pub fn reconnect(client_id: &str, last_seen: u64, subscriptions: &[String]) -> S
     request(ASK_ID, "reconnect", &params)
 }
 
-pub fn dispatch(channel: &str, client_seq: u64, action: &Value) -> String {
+pub(crate) fn dispatch(channel: &str, client_seq: u64, action: &Value) -> String {
     notification(
         "dispatchAction",
         &json!({"channel": channel, "clientSeq": client_seq, "action": action}),
     )
 }
 
-pub fn turn_started(chat: &str, client_seq: u64, turn_id: &str, text: &str) -> String {
+pub(crate) fn turn_started(chat: &str, client_seq: u64, turn_id: &str, text: &str) -> String {
     turn_started_with(chat, client_seq, turn_id, text, json!([]))
 }
 
 /// The same with something attached.
-pub fn turn_started_with(
+pub(crate) fn turn_started_with(
     chat: &str,
     client_seq: u64,
     turn_id: &str,
@@ -118,7 +118,7 @@ pub fn turn_started_with(
     dispatch(chat, client_seq, &action)
 }
 
-pub fn turn_started_action(turn_id: &str, text: &str, attachments: Value) -> Value {
+pub(crate) fn turn_started_action(turn_id: &str, text: &str, attachments: Value) -> Value {
     let mut message = json!({"text": text, "origin": {"kind": "user"}});
     if attachments.as_array().is_some_and(|list| !list.is_empty()) {
         message["attachments"] = attachments;
@@ -132,7 +132,7 @@ pub fn turn_started_action(turn_id: &str, text: &str, attachments: Value) -> Val
 }
 
 /// A draft that carries the moment it was sent at; see [`Stamp`].
-pub fn stamped_draft(chat: &str, client_seq: u64, stamp: Stamp) -> String {
+pub(crate) fn stamped_draft(chat: &str, client_seq: u64, stamp: Stamp) -> String {
     let draft = json!({"text": stamp.text(), "origin": {"kind": "user"}});
     dispatch(
         chat,
@@ -142,32 +142,32 @@ pub fn stamped_draft(chat: &str, client_seq: u64, stamp: Stamp) -> String {
 }
 
 /// The default chat of a session (G-26).
-pub fn chat_of(session: &str) -> String {
+pub(crate) fn chat_of(session: &str) -> String {
     format!("ahp-chat://default/{}", URL_SAFE_NO_PAD.encode(session))
 }
 
 /// A number and a moment inside a text, found again by whoever receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub(crate) struct Stamp {
     pub index: u32,
     pub sent_ns: u64,
 }
 
 const STAMP_MARK: &[u8] = b"k=";
 /// `k=` and 8 digits, ` t=` and 20 digits.
-pub const STAMP_BYTES: usize = 33;
+pub(crate) const STAMP_BYTES: usize = 33;
 
 impl Stamp {
-    pub fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         format!("k={:08} t={:020}", self.index, self.sent_ns)
     }
 
-    pub fn position(message: &[u8]) -> Option<usize> {
+    pub(crate) fn position(message: &[u8]) -> Option<usize> {
         let at = message.windows(2).position(|window| window == STAMP_MARK)?;
         Self::at(message, at).map(|_| at)
     }
 
-    pub fn at(message: &[u8], at: usize) -> Option<Self> {
+    pub(crate) fn at(message: &[u8], at: usize) -> Option<Self> {
         let text = message.get(at..at + STAMP_BYTES)?;
         if !text.starts_with(STAMP_MARK) || &text[10..13] != b" t=" {
             return None;

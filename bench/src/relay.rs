@@ -12,14 +12,14 @@ use serde_json::json;
 use crate::harness::MODEL;
 use crate::host_api::net::{Frame, Link};
 
-pub struct Relay {
+pub(crate) struct Relay {
     client: Client,
     url: String,
 }
 
 impl Relay {
     /// `base_url`: of a server in the clear, on this machine.
-    pub fn to(base_url: &str) -> Result<Self> {
+    pub(crate) fn to(base_url: &str) -> Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let without_trust = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -36,7 +36,7 @@ impl Relay {
     }
 
     /// Asks, and hands on what is answered to these, each with its delivery window.
-    pub fn ask(&self, text: &str, to: Vec<(Arc<Link>, u32)>) {
+    pub(crate) fn ask(&self, text: &str, to: Vec<(Arc<Link>, u32)>) {
         let body = json!({
             "model": MODEL,
             "messages": [{"role": "user", "content": text}],

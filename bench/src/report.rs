@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::table::Figure;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// Fewer and shorter rounds than a run that may be quoted.
     pub quick: bool,
     pub figures: Vec<Figure>,
@@ -17,13 +17,13 @@ pub struct Report {
 
 /// A row that could not be measured.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct FailedRow {
+pub(crate) struct FailedRow {
     pub row: String,
     pub error: String,
 }
 
 impl Report {
-    pub fn new(quick: bool) -> Self {
+    pub(crate) fn new(quick: bool) -> Self {
         Self {
             quick,
             figures: Vec::new(),
@@ -32,17 +32,17 @@ impl Report {
     }
 
     /// Every row could be measured, and no figure misses its bound.
-    pub fn has_passed(&self) -> bool {
+    pub(crate) fn has_passed(&self) -> bool {
         self.failed.is_empty() && self.figures.iter().all(|figure| figure.ok != Some(false))
     }
 }
 
-pub fn write(path: &Path, report: &Report) -> Result<()> {
+pub(crate) fn write(path: &Path, report: &Report) -> Result<()> {
     let text = serde_json::to_string_pretty(report)?;
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-pub fn read(path: &Path) -> Result<Report> {
+pub(crate) fn read(path: &Path) -> Result<Report> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} holds no figures", path.display()))

@@ -19,7 +19,7 @@ use crate::watcher::{commands, connect};
 const READ_BYTES: usize = 64 * 1_024;
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct RequestOptions {
+pub(crate) struct RequestOptions {
     #[arg(long)]
     pub address: String,
     #[arg(long)]
@@ -43,7 +43,7 @@ struct Shared {
     changed: Notify,
 }
 
-pub fn run(options: &RequestOptions) -> Result<()> {
+pub(crate) fn run(options: &RequestOptions) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

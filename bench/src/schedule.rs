@@ -11,7 +11,7 @@ use wire::{Action, ChannelUri, action};
 const PUSH_MAX: u64 = 256;
 
 /// A stream that is being pushed.
-pub struct Stream {
+pub(crate) struct Stream {
     pub frame: Bytes,
     left: u64,
     ticks: Option<Interval>,
@@ -19,7 +19,7 @@ pub struct Stream {
 
 impl Stream {
     /// Three frames more than deltas: the host says that a turn and its part begin, and that the turn is over.
-    pub fn parse(params: &Value, text: &str) -> Option<Self> {
+    pub(crate) fn parse(params: &Value, text: &str) -> Option<Self> {
         let mut words = text
             .strip_prefix("stream ")?
             .split(' ')
@@ -43,7 +43,7 @@ impl Stream {
     }
 
     /// How many frames are to be pushed now; they count as pushed.
-    pub fn due(&mut self) -> u64 {
+    pub(crate) fn due(&mut self) -> u64 {
         let now = if self.ticks.is_some() {
             1
         } else {
@@ -53,13 +53,13 @@ impl Stream {
         now
     }
 
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.left == 0
     }
 }
 
 /// Waits until something is due.
-pub async fn next_push(stream: &mut Option<Stream>) {
+pub(crate) async fn next_push(stream: &mut Option<Stream>) {
     match stream {
         Some(Stream {
             ticks: Some(ticks), ..

@@ -22,7 +22,7 @@ const PAST_MS: i64 = 1_740_000_000_000;
 
 /// What a session is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub turns: u32,
     /// Of each turn's JSON, nearly.
     pub turn_bytes: usize,
@@ -32,12 +32,12 @@ pub struct Shape {
 
 /// A session that was written.
 #[derive(Debug, Clone)]
-pub struct Seeded {
+pub(crate) struct Seeded {
     pub chat: String,
     pub chat_id: u64,
 }
 
-pub struct Seeder {
+pub(crate) struct Seeder {
     journal: Sqlite,
     seq: u64,
     sessions: u64,
@@ -46,7 +46,7 @@ pub struct Seeder {
 }
 
 impl Seeder {
-    pub fn open(data: &Path) -> Result<Self> {
+    pub(crate) fn open(data: &Path) -> Result<Self> {
         let journal = Sqlite::open(data).context("the journal of the measurement")?;
         Ok(Self {
             journal,
@@ -62,7 +62,7 @@ impl Seeder {
         self.seq
     }
 
-    pub fn session(&mut self, name: &str, shape: Shape) -> Result<Seeded> {
+    pub(crate) fn session(&mut self, name: &str, shape: Shape) -> Result<Seeded> {
         let session = format!("scripted:/{name}");
         let chat = protocol::chat_of(&session);
         let (session_uri, chat_uri) = (ChannelUri::parse(&session)?, ChannelUri::parse(&chat)?);
@@ -136,7 +136,7 @@ impl Seeder {
     }
 
     /// Writes what is left, and the root channel.
-    pub fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         let root = RootState {
             agents: Vec::new(),
             active_sessions: Some(i64::try_from(self.sessions)?),

@@ -16,14 +16,14 @@ const READ_BYTES: usize = 256 * 1_024;
 /// Longer than anything here takes: a server that is silent for so long has failed.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub struct Socket {
+pub(crate) struct Socket {
     stream: TcpStream,
     scanner: Scanner,
     buffer: Vec<u8>,
 }
 
 impl Socket {
-    pub fn connect(address: &str) -> Result<Self> {
+    pub(crate) fn connect(address: &str) -> Result<Self> {
         let mut stream = TcpStream::connect(address).context("cannot connect")?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
@@ -50,24 +50,24 @@ impl Socket {
     }
 
     /// Connects and introduces itself.
-    pub fn join(address: &str, client_id: &str) -> Result<Self> {
+    pub(crate) fn join(address: &str, client_id: &str) -> Result<Self> {
         let mut socket = Self::connect(address)?;
         socket.send(&protocol::initialize(client_id, &[]))?;
         socket.answer(protocol::HELLO_ID)?;
         Ok(socket)
     }
 
-    pub fn send(&mut self, text: &str) -> Result<()> {
+    pub(crate) fn send(&mut self, text: &str) -> Result<()> {
         Ok(self.stream.write_all(&protocol::frame(text))?)
     }
 
     /// The result of a request; what else comes meanwhile is dropped.
-    pub fn request(&mut self, id: u32, method: &str, params: &Value) -> Result<Value> {
+    pub(crate) fn request(&mut self, id: u32, method: &str, params: &Value) -> Result<Value> {
         self.send(&protocol::request(id, method, params))?;
         self.answer(id)
     }
 
-    pub fn answer(&mut self, id: u32) -> Result<Value> {
+    pub(crate) fn answer(&mut self, id: u32) -> Result<Value> {
         let mut answer = None;
         self.scanner.set_head_max(usize::MAX);
         let beginning = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
@@ -85,7 +85,7 @@ impl Socket {
     }
 
     /// Sends a request with [`protocol::ASK_ID`] and says how large its answer was; the answer is read and discarded.
-    pub fn ask_and_discard(&mut self, text: &str) -> Result<usize> {
+    pub(crate) fn ask_and_discard(&mut self, text: &str) -> Result<usize> {
         self.send(text)?;
         self.scanner.set_head_max(256);
         let mut size = None;
@@ -104,7 +104,7 @@ impl Socket {
     }
 
     /// All messages that come with the next bytes, at least one.
-    pub fn messages(&mut self) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn messages(&mut self) -> Result<Vec<Vec<u8>>> {
         self.scanner.set_head_max(usize::MAX);
         let mut come = Vec::new();
         let (mut pinged, mut closed) = (false, false);
@@ -127,7 +127,7 @@ impl Socket {
     }
 
     /// Takes what has come already, so that the server never finds this reader slow.
-    pub fn drain(&mut self) -> Result<()> {
+    pub(crate) fn drain(&mut self) -> Result<()> {
         self.stream.set_nonblocking(true)?;
         self.scanner.set_head_max(0);
         loop {

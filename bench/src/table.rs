@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Figure {
+pub(crate) struct Figure {
     pub what: String,
     pub unit: String,
     #[serde(deserialize_with = "number_or_null")]
@@ -33,12 +33,12 @@ impl Figure {
     }
 
     /// For information: it has no bound.
-    pub fn reported(what: &str, unit: &str, figure: f64, floor: f64) -> Self {
+    pub(crate) fn reported(what: &str, unit: &str, figure: f64, floor: f64) -> Self {
         Self::new(what, unit, figure, floor)
     }
 
     /// At most `factor` times the floor.
-    pub fn at_most(what: &str, unit: &str, figure: f64, floor: f64, factor: f64) -> Self {
+    pub(crate) fn at_most(what: &str, unit: &str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);
         Self {
             bound: format!("<= {factor} x"),
@@ -47,7 +47,7 @@ impl Figure {
         }
     }
 
-    pub fn at_least(what: &str, unit: &str, figure: f64, floor: f64, factor: f64) -> Self {
+    pub(crate) fn at_least(what: &str, unit: &str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);
         Self {
             bound: format!(">= {factor} x"),
@@ -57,7 +57,7 @@ impl Figure {
     }
 
     /// At most `bound`, which `words` explain.
-    pub fn within(
+    pub(crate) fn within(
         what: &str,
         unit: &str,
         figure: f64,
@@ -73,7 +73,7 @@ impl Figure {
         }
     }
 
-    pub fn note(mut self, note: impl Into<String>) -> Self {
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
@@ -118,7 +118,7 @@ fn verdict(ok: Option<bool>) -> String {
 }
 
 /// A Markdown table, and below it the notes of its figures.
-pub fn markdown(figures: &[Figure]) -> String {
+pub(crate) fn markdown(figures: &[Figure]) -> String {
     let mut text = head(&["what", "figure", "floor", "ratio", "bound", "ok"]);
     for figure in figures {
         text.push_str(&line(&[
@@ -140,7 +140,7 @@ pub fn markdown(figures: &[Figure]) -> String {
 }
 
 /// A Markdown table of two runs. The last ratio is that of the ratios: what changed beyond what the machine did.
-pub fn beside(before: &[Figure], after: &[Figure]) -> String {
+pub(crate) fn beside(before: &[Figure], after: &[Figure]) -> String {
     let mut text = head(&[
         "what",
         "before",

@@ -26,7 +26,7 @@ const LOOK_BYTES: usize = 16 * 1_024;
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct WatchOptions {
+pub(crate) struct WatchOptions {
     #[arg(long)]
     pub address: String,
     #[arg(long)]
@@ -77,7 +77,7 @@ struct Shared {
     changed: Notify,
 }
 
-pub fn run(options: &WatchOptions) -> Result<()> {
+pub(crate) fn run(options: &WatchOptions) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -114,7 +114,7 @@ async fn attend(options: &WatchOptions) -> Result<()> {
 }
 
 /// Lines of standard input, read by a thread that does nothing else.
-pub fn commands() -> mpsc::UnboundedReceiver<String> {
+pub(crate) fn commands() -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(|line| line.ok()) {
@@ -127,7 +127,7 @@ pub fn commands() -> mpsc::UnboundedReceiver<String> {
 }
 
 /// Connects and upgrades; also says what came behind the head of the answer.
-pub async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
+pub(crate) async fn connect(address: &str) -> Result<(TcpStream, Vec<u8>)> {
     let mut stream = TcpStream::connect(address)
         .await
         .context("cannot connect")?;

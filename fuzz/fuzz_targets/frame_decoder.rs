@@ -1,13 +1,13 @@
 //! Any bytes, cut anywhere: no panic, bounded memory, and the same events however they are cut.
 #![no_main]
 
-use host::net::ws::frame::{CONTROL_BYTES_MAX, Decoder, Event, Fault};
+use host::net::ws::frame::{CONTROL_BYTES_MAX, FrameDecoder, WsEvent, WsFault};
 use libfuzzer_sys::fuzz_target;
 
 const BOUND: usize = 4_096;
 
-fn run(stream: &[u8], chunk_bytes: usize) -> (Vec<Event>, Option<Fault>) {
-    let mut decoder = Decoder::new(BOUND);
+fn run(stream: &[u8], chunk_bytes: usize) -> (Vec<WsEvent>, Option<WsFault>) {
+    let mut decoder = FrameDecoder::new(BOUND);
     let mut events = Vec::new();
     for mut chunk in stream.chunks(chunk_bytes) {
         loop {

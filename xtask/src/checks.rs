@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::{adrs, cycles, edges, files, lints, owners, rules, silence, types};
+use crate::{adrs, cli_protocol, cycles, edges, files, lints, owners, rules, silence, types};
 
 /// A check by name: what it finds wrong, one finding a line or more.
 pub(crate) type Check = (&'static str, fn(&Path) -> Result<Vec<String>>);
@@ -20,10 +20,11 @@ pub(crate) const CHECKS: &[Check] = &[
     ("silence", silence::check_silence),
     ("owners", owners::check_owners),
     ("lints", lints::check_lints),
+    ("protocol", cli_protocol::check_cli_protocol),
 ];
 
 /// Checks that are not enforced yet: their findings are warnings. One that finds nothing must leave this list.
-pub(crate) const PENDING: &[&str] = &["citations", "cycles", "silence", "owners", "lints"];
+pub(crate) const PENDING: &[&str] = &[];
 
 /// What all checks found.
 #[derive(Debug, Default)]

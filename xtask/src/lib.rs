@@ -3,6 +3,7 @@
 
 mod adrs;
 mod checks;
+mod cli_protocol;
 mod cycles;
 mod edges;
 mod files;

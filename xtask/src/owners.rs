@@ -9,7 +9,26 @@ use regex::Regex;
 use crate::source::{Source, closing_brace, read_sources};
 
 /// The structs that own state of the kernel.
-pub(crate) const OWNERS: &[&str] = &["Kernel"];
+pub(crate) const OWNERS: &[&str] = &[
+    "ActiveClients",
+    "Channel",
+    "Channels",
+    "Chat",
+    "Inbox",
+    "Kernel",
+    "Log",
+    "Peer",
+    "Peers",
+    "Queries",
+    "Recovery",
+    "ReplayCache",
+    "Requests",
+    "Run",
+    "Runs",
+    "Session",
+    "Step",
+    "Upkeep",
+];
 
 pub(crate) fn check_owners(root: &Path) -> Result<Vec<String>> {
     let sources = read_sources(root, |name| name.starts_with("crates/kernel/src/"))?;

@@ -3,6 +3,7 @@
 //! Promises: every view has the length and the lines of the text, so that an offset or a line number means the same in all
 //! of them. This is a scanner of tokens, not a parser: it knows strings, comments, characters and braces.
 
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
@@ -16,15 +17,26 @@ pub(crate) struct Source {
     pub(crate) code: String,
     /// Comments alone.
     pub(crate) comments: String,
+    /// Strings and characters alone, with their quotes; those of items under `#[cfg(test)]` are blank.
+    pub(crate) literals: String,
 }
 
 impl Source {
     pub(crate) fn new(name: &str, text: &str) -> Source {
-        let (code, comments) = split_comments(text);
+        let Views {
+            mut code,
+            comments,
+            mut literals,
+        } = split_views(text);
+        for range in find_tests(&code) {
+            code.replace_range(range.clone(), &blank(&code[range.clone()]));
+            literals.replace_range(range.clone(), &blank(&literals[range]));
+        }
         Source {
             name: name.to_owned(),
-            code: blank_tests(code),
+            code,
             comments,
+            literals,
         }
     }
 
@@ -96,32 +108,34 @@ pub(crate) fn closing_brace(code: &str, open: usize) -> usize {
     code.len()
 }
 
-fn split_comments(text: &str) -> (String, String) {
+#[derive(Default)]
+struct Views {
+    code: String,
+    comments: String,
+    literals: String,
+}
+
+fn split_views(text: &str) -> Views {
     let bytes = text.as_bytes();
-    let mut code = String::with_capacity(text.len());
-    let mut comments = String::with_capacity(text.len());
+    let mut views = Views::default();
     let mut at = 0;
     while at < bytes.len() {
         let rest = &bytes[at..];
         let (length, kind) = token(rest, at.checked_sub(1).map(|before| bytes[before]));
         let piece = &text[at..at + length];
+        let blanked = blank(piece);
+        let (mut code, mut comment, mut literal) = (&*blanked, &*blanked, &*blanked);
         match kind {
-            Kind::Code => {
-                code.push_str(piece);
-                comments.push_str(&blank(piece));
-            }
-            Kind::Comment => {
-                code.push_str(&blank(piece));
-                comments.push_str(piece);
-            }
-            Kind::Literal => {
-                code.push_str(&blank(piece));
-                comments.push_str(&blank(piece));
-            }
+            Kind::Code => code = piece,
+            Kind::Comment => comment = piece,
+            Kind::Literal => literal = piece,
         }
+        views.code.push_str(code);
+        views.comments.push_str(comment);
+        views.literals.push_str(literal);
         at += length;
     }
-    (code, comments)
+    views
 }
 
 enum Kind {
@@ -228,9 +242,10 @@ fn blank(piece: &str) -> String {
         .collect()
 }
 
-/// Blanks every item that is under `#[cfg(test)]`, up to its closing brace or its semicolon.
-fn blank_tests(mut code: String) -> String {
+/// Every item that is under `#[cfg(test)]`, up to its closing brace or its semicolon.
+fn find_tests(code: &str) -> Vec<Range<usize>> {
     const MARK: &str = "#[cfg(test)]";
+    let mut tests = Vec::new();
     let mut from = 0;
     while let Some(found) = code[from..].find(MARK) {
         let start = from + found;
@@ -239,15 +254,14 @@ fn blank_tests(mut code: String) -> String {
         let semicolon = code[after..].find(';').map(|at| after + at);
         let end = match (brace, semicolon) {
             (Some(brace), Some(semicolon)) if semicolon < brace => semicolon + 1,
-            (Some(brace), _) => closing_brace(&code, brace),
+            (Some(brace), _) => closing_brace(code, brace),
             (None, Some(semicolon)) => semicolon + 1,
             (None, None) => code.len(),
         };
-        let blanked = blank(&code[start..end]);
-        code.replace_range(start..end, &blanked);
+        tests.push(start..end);
         from = end;
     }
-    code
+    tests
 }
 
 #[cfg(test)]
@@ -265,7 +279,12 @@ mod tests {
             ["let", "a", "=", ";", "let", "b", "=", ";", ";"]
         );
         assert_eq!(source.comments.lines().next().unwrap().trim(), "// why");
+        assert_eq!(
+            source.literals.split_whitespace().collect::<Vec<_>>(),
+            ["\"x", "//", "y\"", "'c'", "r#\"\"z\"#"]
+        );
         assert_eq!(source.code.len(), source.comments.len());
+        assert_eq!(source.code.len(), source.literals.len());
     }
 
     #[test]
@@ -280,10 +299,11 @@ mod tests {
     fn tests_are_left_out_and_what_follows_is_not() {
         let source = Source::new(
             "a.rs",
-            "fn a() {}\n#[cfg(test)]\nmod tests { fn b() {} }\n#[cfg(test)]\nmod more;\nfn c() {}",
+            "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { \"d\" } }\n#[cfg(test)]\nmod more;\nfn c() {}",
         );
         assert!(!source.code.contains("fn b"));
         assert!(!source.code.contains("more"));
+        assert_eq!(source.literals.trim(), "");
         assert!(source.code.contains("fn c"));
         assert_eq!(source.line_of(source.code.find("fn c").unwrap()), 5);
     }

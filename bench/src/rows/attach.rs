@@ -47,7 +47,7 @@ struct Timed {
     steps: [f64; 3],
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Way::Attached, Way::Plain], measure)?;
     let whole = |timed: &Timed| timed.whole;
     let rounds = |way| spread(&values(&results, way, whole));
@@ -74,7 +74,7 @@ pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     ])
 }
 
-pub fn memory(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn memory(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[()], |harness, ()| measure_memory(harness))?;
     let grown: Vec<f64> = results.into_iter().map(|(_, mib)| mib).collect();
     let all_mib = (CLIENTS * SENT_BYTES) as f64 / 1_048_576.0;

@@ -50,7 +50,7 @@ enum Subject {
     Matcher,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Subject::Completion, Subject::Matcher], measure)?;
     let cost = |cost: &f64| *cost;
     let figure = Figure::at_most(

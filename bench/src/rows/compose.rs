@@ -15,8 +15,8 @@ use wire::Object;
 use super::{median_of, values};
 use crate::harness::Harness;
 use crate::host_api::compositor::{
-    Capabilities, Catalogue, Composed, Environment, FileRead, ImageLimits, InlineBudget, Input,
-    Part, Sources, Target, WhyUnavailable, compose, lower,
+    AttachmentBudget, Capabilities, Catalogue, Composed, Environment, FileRead, ImageLimits, Part,
+    Sources, SubmittedMessage, Target, WhyUnavailable, compose, lower,
 };
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
@@ -33,7 +33,7 @@ enum Subject {
     Json,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     use Subject::{Anthropic, Compose, Json, OpenaiChat};
     let results = harness.shuffled(&[Compose, Anthropic, OpenaiChat, Json], measure)?;
     let cost = |cost: &f64| *cost;
@@ -90,10 +90,10 @@ fn composed(message: Object) -> Result<Composed> {
         contexts: &BTreeMap::new(),
         entity_kinds: &BTreeSet::new(),
         roots: &["/ws".to_owned()],
-        inline: InlineBudget::default(),
+        inline: AttachmentBudget::default(),
         now_ms: 1,
     };
-    compose(Input::Ahp(message), &around).context("a message with content is accepted")
+    compose(SubmittedMessage::Ahp(message), &around).context("a message with content is accepted")
 }
 
 fn lowered(composed: &Composed, target: Target) {

@@ -10,7 +10,7 @@ use crate::table::Figure;
 
 const SUBJECTS: [Subject; 2] = [Subject::HOST, Subject::Bare];
 
-pub fn steady(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn steady(harness: &mut Harness) -> Result<Vec<Figure>> {
     let load = Load {
         every_ms: 5,
         window_ms: None,
@@ -23,7 +23,7 @@ pub fn steady(harness: &mut Harness) -> Result<Vec<Figure>> {
     )])
 }
 
-pub fn windowed(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn windowed(harness: &mut Harness) -> Result<Vec<Figure>> {
     let load = Load {
         every_ms: 1,
         window_ms: Some(5),

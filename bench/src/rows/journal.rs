@@ -33,7 +33,7 @@ enum Writer {
     PlainSqlite,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let load = Load {
         every_ms: 1,
         window_ms: Some(5),
@@ -162,14 +162,14 @@ fn through_plain_sqlite(data: &Path, rows: u64, commits: u64) -> Result<u64> {
 }
 
 /// One table of the shape of the journal's actions, with FULL durability and nothing around it.
-pub struct PlainSqlite {
+pub(super) struct PlainSqlite {
     conn: Connection,
     chat: ChannelUri,
     seq: u64,
 }
 
 impl PlainSqlite {
-    pub fn open(data: &Path) -> Result<Self> {
+    pub(super) fn open(data: &Path) -> Result<Self> {
         let conn = Connection::open(data.join("plain.sqlite"))?;
         conn.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -186,7 +186,7 @@ impl PlainSqlite {
     }
 
     /// So many deltas in one transaction.
-    pub fn commit(&mut self, rows: u64) -> Result<()> {
+    pub(super) fn commit(&mut self, rows: u64) -> Result<()> {
         let behavior = TransactionBehavior::Immediate;
         let tx = self.conn.transaction_with_behavior(behavior)?;
         let sql = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";

@@ -27,7 +27,7 @@ use crate::measure::{now_ns, percentile, spread};
 use crate::protocol::{self, Stamp};
 use crate::table::Figure;
 
-pub const EVERY: Duration = Duration::from_millis(5);
+pub(super) const EVERY: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Timed {
@@ -37,13 +37,13 @@ enum Timed {
 
 /// Percentiles of one round, in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Percentiles {
+pub(super) struct Percentiles {
     pub p50: f64,
     pub p99: f64,
 }
 
 impl Percentiles {
-    pub fn of(values: &[f64]) -> Self {
+    pub(super) fn of(values: &[f64]) -> Self {
         Self {
             p50: percentile(values, 50.0),
             p99: percentile(values, 99.0),
@@ -51,7 +51,7 @@ impl Percentiles {
     }
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let subjects = [
         Timed::Of(Subject::HOST),
         Timed::Of(Subject::Bare),
@@ -107,7 +107,7 @@ fn measure_echoes(harness: &mut Harness, subject: Subject, count: u32) -> Result
 }
 
 /// Sends stamped drafts and says when the last watcher had each, leaving out the first half second.
-pub fn time_drafts(
+pub(super) fn time_drafts(
     driver: &mut Driver,
     watchers: &mut Watchers,
     count: u32,

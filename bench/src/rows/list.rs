@@ -20,7 +20,7 @@ struct Listed {
     wait_us: f64,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[FEW, MANY], measure)?;
     let of = |sessions, value: fn(&Listed) -> f64| median_of(&results, sessions, value);
     let cpu = |listed: &Listed| listed.cpu_us;

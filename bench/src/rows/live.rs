@@ -21,7 +21,7 @@ struct LiveResult {
     opened_per_s: f64,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Subject::HOST, Subject::Bare], measure)?;
     let of = |subject, value: fn(&LiveResult) -> f64| median_of(&results, subject, value);
     let p99 = |lived: &LiveResult| lived.percentiles.p99;

@@ -34,7 +34,7 @@ struct Cost {
     wall_us: f64,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let (on, off) = (Who::Host(Subject::HOST), Who::Host(OFF));
     let results = harness.shuffled(&[on, off, Who::Commit], measure)?;
     let cpu = |who| median_of(&results, who, |cost: &Cost| cost.cpu_us);

@@ -20,7 +20,7 @@ const DELTAS: u64 = 2_000;
 const IDLE_MS: u64 = 1_000;
 const UNTIL_GONE: Duration = Duration::from_millis(2_500);
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let after_start = repeated(harness, started)?;
     let per_watcher = repeated(harness, watched)?;
     let turns = repeated(harness, turned)?;

@@ -14,10 +14,10 @@ mod model;
 mod open;
 mod part;
 mod peak;
-pub mod prompt;
+pub(crate) mod prompt;
 mod reconnect;
 mod refused;
-pub mod results;
+pub(crate) mod results;
 mod start;
 mod turns;
 mod view;
@@ -28,13 +28,13 @@ use anyhow::Result;
 use crate::harness::Harness;
 use crate::table::Figure;
 
-pub struct Row {
+pub(crate) struct Row {
     pub name: &'static str,
     pub what: &'static str,
     pub run: fn(&mut Harness) -> Result<Vec<Figure>>,
 }
 
-pub const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "fanout",
         what: "CPU per delivered delta, 100 watchers, 200 deltas/s, no coalescing",

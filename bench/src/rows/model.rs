@@ -65,7 +65,7 @@ const CASES: [Case; 5] = [
 /// Who is measured, and how.
 type Who = (Subject, Case);
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let (_model, port) = harness.model_server()?;
     let seconds = harness.seconds(2.0);
     let subjects = CASES

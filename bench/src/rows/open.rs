@@ -24,7 +24,7 @@ use crate::table::Figure;
 
 const TURNS: u32 = 250;
 const TURN_BYTES: usize = 20_000;
-pub const CHAT_BYTES: usize = TURNS as usize * TURN_BYTES;
+pub(super) const CHAT_BYTES: usize = TURNS as usize * TURN_BYTES;
 
 const AT_ONCE: usize = 50;
 const IDLE_MS: u64 = 100;
@@ -40,7 +40,7 @@ enum Opened {
 }
 
 /// A journal that holds a chat of 5 MB.
-pub fn big_chat(data: &Path) -> Result<Seeded> {
+pub(super) fn big_chat(data: &Path) -> Result<Seeded> {
     let mut seeder = Seeder::open(data)?;
     let shape = Shape {
         turns: TURNS,
@@ -52,7 +52,7 @@ pub fn big_chat(data: &Path) -> Result<Seeded> {
     Ok(seeded)
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let data = harness.directory()?;
     let seeded = big_chat(&data)?;
     let subjects = [Opened::Warm, Opened::Cached, Opened::Cold, Opened::FromRows];
@@ -108,7 +108,7 @@ fn measure(harness: &mut Harness, who: Opened, data: &Path, seeded: &Seeded) -> 
 
 /// Opens a chat some times on one connection and says what an opening cost, in microseconds of CPU: the median of
 /// single ones if there is a pause between them, else all together. The first two are not counted.
-pub fn openings(
+pub(super) fn openings(
     server: &Server,
     chat: &str,
     view_turns: Option<u32>,

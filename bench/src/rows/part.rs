@@ -17,7 +17,7 @@ use crate::table::Figure;
 const FEW: u64 = 9;
 const MANY: u64 = 9_999;
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[FEW, MANY], measure)?;
     let cost = |cost: &f64| *cost;
     let figure = Figure::at_most(

@@ -18,7 +18,7 @@ struct Peak {
     journal_share: f64,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Subject::HOST, Subject::Bare], measure)?;
     let of = |subject, value: fn(&Peak) -> f64| median_of(&results, subject, value);
     let figure = Figure::at_least(

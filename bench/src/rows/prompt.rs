@@ -27,7 +27,7 @@ const RENDERS: usize = 400;
 const WARM: usize = 20;
 
 /// What the agent plays.
-pub fn script() -> String {
+pub(crate) fn script() -> String {
     let steps = vec![json!({"show_prompt": true}); RENDERS];
     json!({"scenes": [{"steps": steps}]}).to_string()
 }
@@ -38,7 +38,7 @@ enum Work {
     Joined,
 }
 
-pub fn render(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(crate) fn render(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Work::Joined, Work::Rendered], |harness, work| {
         let times = if harness.quick { 20_000 } else { 100_000 };
         Ok(worked(work, times))
@@ -87,7 +87,7 @@ struct Timed {
     pings: Vec<f64>,
 }
 
-pub fn transform(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(crate) fn transform(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Asked::NoClient, Asked::Client], measure)?;
     let at = |asked, percent| {
         median_of(&results, asked, |time_drafts: &Timed| {

@@ -58,7 +58,7 @@ struct Pasts {
     reply_bytes: usize,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let mut pasts = Pasts {
         tails: Vec::new(),
         stopped: Vec::new(),

@@ -69,7 +69,7 @@ impl RefusedFor {
     }
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Subject::HOST, Subject::Bare], measure)?;
     let figure = |index: usize| {
         let of = |subject| median_of(&results, subject, |longest: &[f64; 3]| longest[index]);

@@ -46,7 +46,7 @@ struct ResultsRun {
 type Look = fn(&ResultsRun) -> f64;
 
 /// What the agent plays: `print WORD MS` makes so many calls, one every so many milliseconds.
-pub fn script() -> String {
+pub(crate) fn script() -> String {
     let call = |number: usize| {
         // No two alike: what is there already would not be written again.
         let text = format!("{number:NUMBER_BYTES$}{}", "$1".repeat(REPEATED));
@@ -59,7 +59,7 @@ pub fn script() -> String {
     json!({"scenes": [{"when": r"^print (\w+) (\d+)$", "steps": steps}]}).to_string()
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(crate) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Output::Large, Output::Small], relayed)?;
     let of = |output, value: Look| median_of(&results, output, value);
     let rounds = |value: Look| {

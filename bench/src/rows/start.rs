@@ -12,7 +12,7 @@ use crate::table::Figure;
 const NONE: u32 = 0;
 const MANY: u32 = 10_000;
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let starts = if harness.quick { 3 } else { 7 };
     let data = [
         (NONE, harness.sessions(NONE)?),

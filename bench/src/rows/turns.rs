@@ -27,7 +27,7 @@ struct TurnsResult {
     us_per_piece: f64,
 }
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let subjects = [Subject::HOST, Subject::Bare];
     let results = harness.shuffled(&subjects, measure)?;
     let of = |subject, value: fn(&TurnsResult) -> f64| median_of(&results, subject, value);

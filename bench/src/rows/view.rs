@@ -19,7 +19,7 @@ const VIEW: u32 = 20;
 const IDLE_MS: u64 = 100;
 const UNTIL_COLD: Duration = Duration::from_millis(220);
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let data = harness.directory()?;
     let mut seeder = Seeder::open(&data)?;
     let shape = |turns| Shape {

@@ -41,7 +41,7 @@ const CASES: [Case; 2] = [
     },
 ];
 
-pub fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
+pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let subjects = CASES.map(|case| [(Subject::HOST, case), (Subject::Bare, case)]);
     let results = harness.shuffled(&subjects.concat(), measure)?;
     let figure = |case: Case| {

@@ -35,7 +35,7 @@ impl UserMessage {
         for part in &self.parts {
             if let View::Mention(part::Mention {
                 target:
-                    part::Target::Skill {
+                    part::MentionTarget::Skill {
                         name,
                         unresolved: false,
                     },

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_api::{SharedSources, UserMessage};
-use compositor::lower::{Capabilities, Lowered, Message, Target, lower_all};
+use compositor::lower::{Capabilities, Lowered, ResolvedMessage, Target, lower_all};
 use compositor::resolve::InlineLimits;
 
 /// A message and the parts of it that a provider rejected: they are described instead.
@@ -43,9 +43,9 @@ pub async fn lower_messages(
     let sources = sources.clone();
     let work = tokio::task::spawn_blocking(move || {
         let mut sources = sources.lock();
-        let messages: Vec<Message<'_>> = messages
+        let messages: Vec<ResolvedMessage<'_>> = messages
             .iter()
-            .map(|to_lower| Message {
+            .map(|to_lower| ResolvedMessage {
                 parts: &to_lower.message.parts,
                 resolved: &to_lower.message.resolved,
                 described: &to_lower.described,

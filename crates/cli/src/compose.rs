@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
-use compositor::Input;
+use compositor::SubmittedMessage;
 use compositor::lower::{CapabilityMap, Lowered, Target};
 use host::preview::{Preview, PreviewContext, preview};
 use serde_json::{Value, json};
@@ -132,13 +132,13 @@ fn read_input(file: Option<&PathBuf>) -> anyhow::Result<String> {
 }
 
 /// Parts, a message of the protocol, or typed text.
-fn parse_input(text: &str) -> anyhow::Result<Input> {
+fn parse_input(text: &str) -> anyhow::Result<SubmittedMessage> {
     let parsed = match text.trim_start().starts_with(['{', '[']) {
         true => serde_json::from_str::<Value>(text).ok(),
         false => None,
     };
     Ok(match parsed {
-        Some(Value::Array(parts)) => Input::Parts {
+        Some(Value::Array(parts)) => SubmittedMessage::Parts {
             parts,
             metadata: wire::Object::new(),
         },
@@ -148,17 +148,17 @@ fn parse_input(text: &str) -> anyhow::Result<Input> {
                 _ => wire::Object::new(),
             };
             match object.shift_remove("parts") {
-                Some(Value::Array(parts)) => Input::Parts { parts, metadata },
+                Some(Value::Array(parts)) => SubmittedMessage::Parts { parts, metadata },
                 _ => bail!("`parts` must be a list"),
             }
         }
         Some(Value::Object(message))
             if message.contains_key("text") || message.contains_key("attachments") =>
         {
-            Input::Ahp(message)
+            SubmittedMessage::Ahp(message)
         }
         // Lines end in a newline that is not part of the message.
-        _ => Input::Text(text.strip_suffix('\n').unwrap_or(text).to_owned()),
+        _ => SubmittedMessage::Text(text.strip_suffix('\n').unwrap_or(text).to_owned()),
     })
 }
 

@@ -58,11 +58,11 @@ pub(crate) async fn run(options: SendOptions) -> anyhow::Result<Exit> {
     };
     eprintln!("session {}", clean(chat.session().as_str()));
     let format = if options.json {
-        Format::Json
+        SendFormat::Json
     } else {
-        Format::Text
+        SendFormat::Text
     };
-    let mut turn = Turn::start(chat, &text, format)?;
+    let mut turn = SentTurn::start(chat, &text, format)?;
     let end = turn.run_to_end().await;
     turn.output.end_line()?;
     let exit = turn.report(end?)?;
@@ -93,13 +93,13 @@ async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum SendFormat {
     Text,
     Json,
 }
 
 /// How following the turn ended.
-enum End {
+enum TurnEnd {
     Turn(Outcome),
     /// The host did not take the message.
     Refused(String),
@@ -108,11 +108,11 @@ enum End {
 }
 
 /// The turn that was sent.
-struct Turn {
+struct SentTurn {
     chat: OpenChat,
     turn_id: String,
     follower: TurnFollower,
-    format: Format,
+    format: SendFormat,
     output: TurnOutput<Stdout, Stderr>,
     /// Whether an event of the follower is about this turn.
     is_followed: bool,
@@ -124,8 +124,8 @@ struct Turn {
     input_needed: Vec<String>,
 }
 
-impl Turn {
-    fn start(mut chat: OpenChat, text: &str, format: Format) -> anyhow::Result<Self> {
+impl SentTurn {
+    fn start(mut chat: OpenChat, text: &str, format: SendFormat) -> anyhow::Result<Self> {
         let mut follower = TurnFollower::without_waiting_for_calls();
         if let Some(state) = chat.confirmed() {
             follower.skip(&state);
@@ -144,7 +144,7 @@ impl Turn {
         })
     }
 
-    async fn run_to_end(&mut self) -> anyhow::Result<End> {
+    async fn run_to_end(&mut self) -> anyhow::Result<TurnEnd> {
         let mut interrupts: Signal =
             signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
         loop {
@@ -156,7 +156,7 @@ impl Turn {
                     }
                 }
                 _ = interrupts.recv() => match self.cancelled {
-                    Some(at) if at.elapsed() > SAME_INTERRUPT => return Ok(End::NotAwaited),
+                    Some(at) if at.elapsed() > SAME_INTERRUPT => return Ok(TurnEnd::NotAwaited),
                     Some(_) => {}
                     // The end of the turn comes as an event of its own; until then we go on listening.
                     None => {
@@ -168,11 +168,11 @@ impl Turn {
         }
     }
 
-    fn take_event(&mut self, event: ChatEvent) -> anyhow::Result<Option<End>> {
+    fn take_event(&mut self, event: ChatEvent) -> anyhow::Result<Option<TurnEnd>> {
         match event {
             ChatEvent::Refused { what, reason } => {
                 let is_ours = what.turn_id.as_ref() == Some(&self.turn_id);
-                return Ok(is_ours.then_some(End::Refused(reason)));
+                return Ok(is_ours.then_some(TurnEnd::Refused(reason)));
             }
             ChatEvent::ConnectionLost { why } => return Err(self.explain(why.into())),
             ChatEvent::Changed
@@ -187,7 +187,7 @@ impl Turn {
         let events = self.follower.follow(&state, 0);
         for event in events {
             if let Some(outcome) = self.show(event)? {
-                return Ok(Some(End::Turn(outcome)));
+                return Ok(Some(TurnEnd::Turn(outcome)));
             }
         }
         Ok(None)
@@ -223,13 +223,13 @@ impl Turn {
                 if kind == TextKind::Markdown {
                     self.answer.push_str(&text);
                 }
-                if self.format == Format::Text {
+                if self.format == SendFormat::Text {
                     self.output.text(kind, position, &text)?;
                 }
             }
             TurnEvent::Part(part) => match part["kind"].as_str() {
                 Some("error") => self.error = Some(part),
-                Some("systemNotification") if self.format == Format::Text => {
+                Some("systemNotification") if self.format == SendFormat::Text => {
                     let content = &part["content"];
                     let text = content.as_str().or_else(|| content["markdown"].as_str());
                     self.output.note(text.unwrap_or(""))?;
@@ -258,17 +258,17 @@ impl Turn {
     }
 
     /// Says how the turn ended: on standard error, and as JSON if that is wanted.
-    fn report(&self, end: End) -> anyhow::Result<Exit> {
+    fn report(&self, end: TurnEnd) -> anyhow::Result<Exit> {
         let outcome = match end {
-            End::Turn(outcome) => outcome,
-            End::Refused(reason) => {
+            TurnEnd::Turn(outcome) => outcome,
+            TurnEnd::Refused(reason) => {
                 let reason = clean(&reason);
                 eprintln!("greenroom: the host refused the message: {reason}");
                 return Ok(Exit::NoHost);
             }
-            End::NotAwaited => return Ok(Exit::Cancelled),
+            TurnEnd::NotAwaited => return Ok(Exit::Cancelled),
         };
-        if self.format == Format::Json {
+        if self.format == SendFormat::Json {
             print(&format!("{}\n", self.to_json(outcome)))?;
         }
         Ok(match outcome {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use client::endpoint;
-use host::{Config, Model, Ready, TokenChoice};
+use host::{Config, Model, ServerReady, TokenChoice};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -176,7 +176,7 @@ enum Announce {
 }
 
 impl Announce {
-    fn print(self, ready: &Ready, data: &Path) {
+    fn print(self, ready: &ServerReady, data: &Path) {
         if self != Self::Text {
             tracing::info!(url = %ready.url, version = ready.version, "ready");
         }
@@ -192,7 +192,7 @@ impl Announce {
     }
 }
 
-fn ready_json(ready: &Ready) -> String {
+fn ready_json(ready: &ServerReady) -> String {
     let line = json!({
         "url": ready.url,
         "token": ready.token,
@@ -202,7 +202,7 @@ fn ready_json(ready: &Ready) -> String {
     format!("{line}\n")
 }
 
-fn ready_text(ready: &Ready, data: &Path) -> String {
+fn ready_text(ready: &ServerReady, data: &Path) -> String {
     let address = match &ready.token {
         Some(token) => format!("{}?tkn={token}", ready.url),
         None => ready.url.clone(),
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_ready_line_is_one_line_of_json() {
-        let ready = Ready {
+        let ready = ServerReady {
             url: "ws://127.0.0.1:7/".to_owned(),
             token: None,
             version: "0.1.0",
@@ -292,7 +292,7 @@ mod tests {
                 "{{\"url\":\"ws://127.0.0.1:7/\",\"token\":null,\"pid\":{pid},\"version\":\"0.1.0\"}}\n"
             )
         );
-        let ready = Ready {
+        let ready = ServerReady {
             token: Some("T".to_owned()),
             ..ready
         };

@@ -7,11 +7,11 @@
 /// Takes control sequences out of a stream of text.
 #[derive(Debug, Default)]
 pub(crate) struct Cleaner {
-    state: State,
+    state: EscapeState,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
     /// After ESC.
@@ -31,27 +31,32 @@ impl Cleaner {
 
     fn accepts(&mut self, c: char) -> bool {
         if c == '\n' {
-            self.state = State::Text;
+            self.state = EscapeState::Text;
             return true;
         }
         let (next, keep) = match (self.state, c) {
-            (State::PayloadEscape, '\\') => (State::Text, false),
-            (State::Payload, '\u{1b}') => (State::PayloadEscape, false),
-            (_, '\u{1b}') => (State::Escape, false),
-            (State::Payload | State::PayloadEscape, '\u{7}' | '\u{9c}') => (State::Text, false),
-            (State::Payload | State::PayloadEscape, _) => (State::Payload, false),
-            (State::Text, '\u{9b}') | (State::Escape, '[') => (State::Control, false),
-            (State::Text, '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}')
-            | (State::Escape, ']' | 'P' | 'X' | '^' | '_') => (State::Payload, false),
-            // Intermediates of a longer escape.
-            (State::Escape, ' '..='/') => (State::Escape, false),
-            (State::Escape, '0'..='~') => (State::Text, false),
-            (State::Control, ' '..='?') => (State::Control, false),
-            (State::Control, '@'..='~') => (State::Text, false),
-            // Whatever else follows was no sequence: it is text.
-            (State::Text | State::Escape | State::Control, c) => {
-                (State::Text, c == '\t' || !(c.is_control() || misleads(c)))
+            (EscapeState::PayloadEscape, '\\') => (EscapeState::Text, false),
+            (EscapeState::Payload, '\u{1b}') => (EscapeState::PayloadEscape, false),
+            (_, '\u{1b}') => (EscapeState::Escape, false),
+            (EscapeState::Payload | EscapeState::PayloadEscape, '\u{7}' | '\u{9c}') => {
+                (EscapeState::Text, false)
             }
+            (EscapeState::Payload | EscapeState::PayloadEscape, _) => (EscapeState::Payload, false),
+            (EscapeState::Text, '\u{9b}') | (EscapeState::Escape, '[') => {
+                (EscapeState::Control, false)
+            }
+            (EscapeState::Text, '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}')
+            | (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => (EscapeState::Payload, false),
+            // Intermediates of a longer escape.
+            (EscapeState::Escape, ' '..='/') => (EscapeState::Escape, false),
+            (EscapeState::Escape, '0'..='~') => (EscapeState::Text, false),
+            (EscapeState::Control, ' '..='?') => (EscapeState::Control, false),
+            (EscapeState::Control, '@'..='~') => (EscapeState::Text, false),
+            // Whatever else follows was no sequence: it is text.
+            (EscapeState::Text | EscapeState::Escape | EscapeState::Control, c) => (
+                EscapeState::Text,
+                c == '\t' || !(c.is_control() || misleads(c)),
+            ),
         };
         self.state = next;
         keep

@@ -4,7 +4,7 @@
 //! `--json` every line is one JSON object.
 
 use anyhow::Context;
-use client::{ConnectionEvent, Envelope, Live, Recovery, Update, Updates};
+use client::{ConnectionEvent, Envelope, Live, Resync, Update, Updates};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use wire::ChannelUri;
@@ -42,13 +42,13 @@ pub(crate) struct WatchOptions {
 pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<Exit> {
     let (live, updates) = options.host.live(&[]).await?;
     live.subscribe(&options.uri).await?;
-    let mut watch = Watch {
+    let mut watch = WatchPrinter {
         live,
         channel: options.uri,
         format: if options.json {
-            Format::Json
+            WatchFormat::Json
         } else {
-            Format::Text
+            WatchFormat::Text
         },
         printed: 0,
     };
@@ -69,20 +69,20 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum WatchFormat {
     Text,
     Json,
 }
 
-struct Watch {
+struct WatchPrinter {
     live: Live,
     channel: ChannelUri,
-    format: Format,
+    format: WatchFormat,
     /// The last seq that was printed.
     printed: u64,
 }
 
-impl Watch {
+impl WatchPrinter {
     async fn follow(&mut self, mut updates: Updates) -> anyhow::Result<Exit> {
         let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
         let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
@@ -185,8 +185,8 @@ impl Watch {
 
     fn print(&self, json: &Value, text: &str) -> anyhow::Result<()> {
         match self.format {
-            Format::Json => print(&format!("{json}\n"))?,
-            Format::Text => print(&format!("{}\n", clean(text)))?,
+            WatchFormat::Json => print(&format!("{json}\n"))?,
+            WatchFormat::Text => print(&format!("{}\n", clean(text)))?,
         }
         Ok(())
     }
@@ -246,10 +246,8 @@ fn describe_connection(event: &ConnectionEvent) -> Option<(&'static str, String)
         ConnectionEvent::Retrying { .. } => None,
         ConnectionEvent::Restored { how } => {
             let text = match how {
-                Recovery::Replay => "connected again: what was missed follows",
-                Recovery::Snapshot | Recovery::Reinitialized => {
-                    "connected again: the state follows"
-                }
+                Resync::Replay => "connected again: what was missed follows",
+                Resync::Snapshot | Resync::Reinitialized => "connected again: the state follows",
             };
             Some(("back", text.to_owned()))
         }

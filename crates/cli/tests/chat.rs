@@ -1,5 +1,12 @@
 //! `greenroom chat` in a real terminal, against a real host.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 mod terminal;
 
@@ -291,7 +298,10 @@ fn chats_are_forked_and_sessions_changed() {
     ann.sees("Say `help` for more.");
     let first = session_of(&ann);
     // A command that is typed while the turn still runs is queued.
-    let chat = host.state(&first)["defaultChat"].as_str().unwrap().to_owned();
+    let chat = host.state(&first)["defaultChat"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     ann.wait_until(|_| host.state(&chat)["activeTurn"].is_null());
     ann.type_line("/fork");
     let screen = ann.sees("· You are now in a new branch: ahp-chat:/");

@@ -1,5 +1,8 @@
 //! Tab in `greenroom chat`: what the host proposes for what is typed, and what becomes of it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 mod terminal;
 

@@ -1,5 +1,12 @@
 //! `greenroom compose`: every vector of the compositor through the real binary, over a workspace on disk.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 
 use std::io::Write as _;

@@ -1,5 +1,8 @@
 //! `greenroom export` from outside: beside a running host, and after it is gone.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 
 use serde_json::Value;

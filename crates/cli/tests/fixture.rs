@@ -1,6 +1,9 @@
 //! A data directory and a settings file of an earlier release: opened, listed, continued and exported by this one. And the other
 //! way round: what a later release wrote is refused with words, and left as it is.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 
 use std::collections::BTreeMap;

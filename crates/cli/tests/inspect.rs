@@ -1,6 +1,13 @@
 //! `greenroom inspect`: what was said, what the model got of it and what did not go as it was meant; beside a
 //! running host and after it is gone.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 
 use std::process::{Command, Output};

@@ -1,5 +1,12 @@
 //! The real binary is killed in the middle of a stream, again and again: no client loses what it saw.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,5 +1,8 @@
 //! The real binary with a model behind it: found, listed, talked to, killed; and its key never printed.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 
 use std::path::Path;
@@ -275,6 +278,25 @@ fn is_alive(pid: &str) -> bool {
     })
 }
 
+/// The process ids that the second call of the running turn has printed so far, a line each.
+fn printed_pids(chat: &Value) -> Vec<String> {
+    let calls = calls_of(&chat["activeTurn"]);
+    let output = calls.get(1).map(|call| &call["content"][0]["text"]);
+    let lines = output.and_then(Value::as_str).unwrap_or_default().lines();
+    lines
+        .filter_map(|line| line.strip_prefix("pid:"))
+        .map(str::to_owned)
+        .collect()
+}
+
+async fn wait_until_dead(pids: &[String]) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while pids.iter().any(|pid| is_alive(pid)) {
+        assert!(Instant::now() < deadline, "{pids:?} live on");
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_afterwards() {
     const TREE: &str =
@@ -302,30 +324,13 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     ann.until("it waits", |chat| chat["steeringMessage"]["id"] == "s")
         .await;
     gate.open();
-    let output = |chat: &Value| {
-        let calls = calls_of(&chat["activeTurn"]);
-        let text = calls
-            .get(1)
-            .and_then(|call| call["content"][0]["text"].as_str().map(str::to_owned));
-        text.unwrap_or_default()
-    };
     let seen = ann
-        .until("the command runs", |chat| {
-            output(chat).matches("pid:").count() == 3
-        })
+        .until("the command runs", |chat| printed_pids(chat).len() == 3)
         .await;
-    let output = output(&seen);
-    let pids: Vec<&str> = output
-        .lines()
-        .filter_map(|line| line.strip_prefix("pid:"))
-        .collect();
+    let pids = printed_pids(&seen);
     assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
     let data = host.kill();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while pids.iter().any(|pid| is_alive(pid)) {
-        assert!(Instant::now() < deadline, "{pids:?} live on");
-        tokio::task::yield_now().await;
-    }
+    wait_until_dead(&pids).await;
     let host = start(data, &model_of(&server)).await;
     let mut ann = arrives(&host).await;
     ann.enters(SESSION, chat.as_str()).await;

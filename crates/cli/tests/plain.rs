@@ -1,5 +1,8 @@
 //! `greenroom chat --plain` through a pipe: what scripts see of it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 
 use std::io::{BufRead, BufReader, Write};

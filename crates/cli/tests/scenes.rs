@@ -1,5 +1,12 @@
 //! The scripted agent through the real binary: what waits is answered over a socket, what died is resumed.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod running;
 
 use std::time::Duration;

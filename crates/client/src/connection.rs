@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use wire::rpc;
 use wire::{ChannelUri, Object, RpcError};
 
-use crate::pump::{self, HostMessage, Shared};
+use crate::pump::{self, ConnectionShared, HostMessage};
 use crate::{ClientError, Envelope, Snapshot};
 
 /// Protocol versions this client speaks, the best first.
@@ -76,7 +76,7 @@ pub type Handler =
 /// A connection. Dropping it closes the socket; [`Connection::close`] sends a close frame first.
 #[derive(Debug)]
 pub struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
     outgoing: mpsc::Sender<Message>,
     tasks: tokio::task::JoinSet<()>,
 }
@@ -85,7 +85,7 @@ pub struct Connection {
 #[derive(Debug)]
 pub struct Events {
     receiver: mpsc::Receiver<HostMessage>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
 }
 
 impl Events {
@@ -148,7 +148,7 @@ impl Connection {
         let (sink, stream) = socket.split();
         let (outgoing, outgoing_receiver) = mpsc::channel(OUTGOING_MAX);
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ConnectionShared::default());
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(pump::write(sink, outgoing_receiver, Arc::clone(&shared)));
         tasks.spawn(pump::read(
@@ -352,7 +352,7 @@ impl Connection {
 /// A slot for one outgoing message.
 pub(crate) struct Slot<'a> {
     permit: mpsc::Permit<'a, Message>,
-    shared: &'a Shared,
+    shared: &'a ConnectionShared,
 }
 
 impl Slot<'_> {

@@ -21,9 +21,10 @@ pub use connection::{
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;
-pub use live::{ConnectionEvent, HostLocator, Live, Options, Recovery, Update, Updates};
+pub use live::{ConnectionEvent, HostLocator, Live, Options, Resync, Update, Updates};
 pub use mirror::{Applied, Mirror};
 pub use replica::{
-    DropReason, DroppedAction, EnvelopeEffect, Pending, ReconnectOutcome, Replica, TooManyPending,
+    DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
+    TooManyPending,
 };
 pub use sessions::SessionSummary;

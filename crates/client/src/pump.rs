@@ -25,7 +25,7 @@ use crate::ClientError;
 use crate::connection::{Handler, HostRequest, Notification};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
-pub(crate) type Answer = Result<Value, RpcError>;
+pub(crate) type RpcResult = Result<Value, RpcError>;
 
 /// Deeper nesting than any host sends.
 const DEPTH_MAX: usize = 256;
@@ -33,9 +33,9 @@ const DEPTH_MAX: usize = 256;
 const HOST_REQUESTS_MAX: usize = 64;
 
 /// Who gets an answer.
-enum Waiter {
+enum ReplyTo {
     /// Whoever asked, as soon as it is there.
-    Asker(oneshot::Sender<Answer>),
+    Asker(oneshot::Sender<RpcResult>),
     /// The events, in order with the notifications.
     Events,
 }
@@ -44,51 +44,51 @@ enum Waiter {
 #[derive(Debug)]
 pub(crate) enum HostMessage {
     Notification(Notification),
-    /// The answer to a request whose id came from [`Shared::expect_among_events`].
-    Answer(u64, Answer),
+    /// The answer to a request whose id came from [`ConnectionShared::expect_among_events`].
+    Answer(u64, RpcResult),
 }
 
 /// What the connection and its tasks share.
 #[derive(Default)]
-pub(crate) struct Shared {
-    inner: Mutex<Inner>,
+pub(crate) struct ConnectionShared {
+    inner: Mutex<ConnectionInner>,
     last_id: AtomicU64,
     last_client_seq: AtomicI64,
 }
 
 #[derive(Default)]
-struct Inner {
-    waiting: HashMap<u64, Waiter>,
+struct ConnectionInner {
+    waiting: HashMap<u64, ReplyTo>,
     closed: Option<ClientError>,
     handler: Option<Handler>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ConnectionShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+        f.debug_struct("ConnectionShared").finish_non_exhaustive()
     }
 }
 
 /// A request that waits for its answer; forgotten when dropped.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct PendingRequest<'a> {
     id: u64,
-    shared: &'a Shared,
+    shared: &'a ConnectionShared,
 }
 
-impl Waiting<'_> {
+impl PendingRequest<'_> {
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.shared.lock().waiting.remove(&self.id);
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+impl ConnectionShared {
+    fn lock(&self) -> MutexGuard<'_, ConnectionInner> {
         // Nothing is left half done under this lock, so a panic elsewhere does not spoil it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,21 +103,21 @@ impl Shared {
 
     pub(crate) fn expect_answer(
         &self,
-        sender: oneshot::Sender<Answer>,
-    ) -> Result<Waiting<'_>, ClientError> {
+        sender: oneshot::Sender<RpcResult>,
+    ) -> Result<PendingRequest<'_>, ClientError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let mut inner = self.lock();
         if let Some(why) = &inner.closed {
             return Err(why.clone());
         }
-        inner.waiting.insert(id, Waiter::Asker(sender));
-        Ok(Waiting { id, shared: self })
+        inner.waiting.insert(id, ReplyTo::Asker(sender));
+        Ok(PendingRequest { id, shared: self })
     }
 
     /// The id of a request whose answer is ordered with the events.
     pub(crate) fn expect_among_events(&self) -> u64 {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        self.lock().waiting.insert(id, Waiter::Events);
+        self.lock().waiting.insert(id, ReplyTo::Events);
         id
     }
 
@@ -134,18 +134,18 @@ impl Shared {
     }
 
     /// Hands an answer to who asked, or back if it belongs among the events.
-    fn route_answer(&self, id: &Id, answer: Answer) -> Option<HostMessage> {
+    fn route_answer(&self, id: &Id, answer: RpcResult) -> Option<HostMessage> {
         let Id::Number(number) = id else {
             return None;
         };
         let id = number.as_u64()?;
         let waiter = self.lock().waiting.remove(&id)?;
         match waiter {
-            Waiter::Asker(sender) => {
+            ReplyTo::Asker(sender) => {
                 let _ = sender.send(answer);
                 None
             }
-            Waiter::Events => Some(HostMessage::Answer(id, answer)),
+            ReplyTo::Events => Some(HostMessage::Answer(id, answer)),
         }
     }
 }
@@ -154,7 +154,7 @@ impl Shared {
 pub(crate) async fn write(
     mut sink: SplitSink<Socket, Message>,
     mut outgoing: mpsc::Receiver<Message>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
 ) {
     while let Some(message) = outgoing.recv().await {
         let mut result = sink.feed(message).await;
@@ -175,7 +175,7 @@ pub(crate) async fn read(
     mut stream: SplitStream<Socket>,
     events: mpsc::Sender<HostMessage>,
     outgoing: mpsc::Sender<Message>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
 ) {
     let mut answers = JoinSet::new();
     let why = loop {

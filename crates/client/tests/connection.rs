@@ -1,5 +1,8 @@
 //! The connection against a small host of its own over a real socket.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod peer;
 
 use std::sync::Arc;

@@ -3,6 +3,9 @@
 //!
 //! The host of this test is a model of its own on the reducers; `PROPTEST_CASES` makes it look harder.
 
+#![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 #[path = "convergence/actions.rs"]
 mod actions;
 #[path = "convergence/dice.rs"]

@@ -1,12 +1,19 @@
 //! The client that stays connected, against a small host of the test's own over a real socket.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod peer;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::{
-    ClientError, ConnectionEvent, DropReason, HostLocator, Live, Options, Recovery, Target, Update,
+    ClientError, ConnectionEvent, DropReason, HostLocator, Live, Options, Resync, Target, Update,
     Updates,
 };
 use futures_util::StreamExt;
@@ -165,7 +172,7 @@ async fn a_lost_connection_is_taken_up_where_it_was_lost_even_elsewhere() {
             "{lost:?}"
         );
         let back = Update::Connection(ConnectionEvent::Restored {
-            how: Recovery::Replay,
+            how: Resync::Replay,
         });
         assert_eq!(next(&mut updates).await, back);
         assert!(matches!(next(&mut updates).await, Update::Changed { .. }));
@@ -213,7 +220,7 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
             "{lost:?}"
         );
         let back = Update::Connection(ConnectionEvent::Restored {
-            how: Recovery::Reinitialized,
+            how: Resync::Reinitialized,
         });
         assert_eq!(next(&mut updates).await, back);
         let channel = CHAT.to_owned();
@@ -338,7 +345,7 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         live.unsubscribe(&chat()).await;
         left.send(()).unwrap();
         let back = Update::Connection(ConnectionEvent::Restored {
-            how: Recovery::Replay,
+            how: Resync::Replay,
         });
         assert_eq!(next(&mut updates).await, back);
         assert!(live.chat(&chat()).is_none());
@@ -413,7 +420,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
         };
         assert!(why.to_string().contains("silent"), "{why}");
         let back = Update::Connection(ConnectionEvent::Restored {
-            how: Recovery::Replay,
+            how: Resync::Replay,
         });
         assert_eq!(next(&mut updates).await, back);
         // Open until the host has the answer.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wire::{Digest, Object};
 
-use crate::compose::{DetachedBody, InlineBudget};
+use crate::compose::{AttachmentBudget, DetachedBody};
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::media_type::{self, Class};
 
@@ -24,15 +24,15 @@ pub(crate) enum BodyOutcome {
 }
 
 /// Collects the bodies of a message, those that stay and those that go.
-pub(crate) struct Bodies {
-    pub budget: InlineBudget,
+pub(crate) struct BodyCollector {
+    pub budget: AttachmentBudget,
     pub inline_bytes: u64,
     pub detached: Vec<DetachedBody>,
     names: BTreeSet<Digest>,
 }
 
-impl Bodies {
-    pub fn new(budget: InlineBudget) -> Self {
+impl BodyCollector {
+    pub(crate) fn new(budget: AttachmentBudget) -> Self {
         Self {
             budget,
             inline_bytes: 0,
@@ -43,7 +43,7 @@ impl Bodies {
 
     /// Puts a body into the `file-attachment` it belongs to, or its name if it is detached. A body that cannot be decoded
     /// leaves a descriptor (G-38).
-    pub fn attach(
+    pub(crate) fn attach(
         &mut self,
         part: &mut Object,
         body: String,
@@ -80,7 +80,7 @@ impl Bodies {
     }
 
     /// What is not base64 stays unchanged, if it fits.
-    pub fn inline_undecoded(&mut self, body: String) -> BodyOutcome {
+    pub(crate) fn inline_undecoded(&mut self, body: String) -> BodyOutcome {
         let size = body.len() as u64;
         if self.reserve_inline(size) {
             return BodyOutcome::NotBase64(body);

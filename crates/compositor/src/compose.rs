@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use wire::Object;
 
 use crate::ahp;
-use crate::body::Bodies;
-use crate::command::{self, ACTIONS_MAX, Action, Catalogue, host_actions};
+use crate::body::BodyCollector;
+use crate::command::{self, ACTIONS_MAX, Catalogue, CommandAction, host_actions};
 use crate::diagnostics::Diagnostics;
 use crate::normalize::{SubmittedPart, normalize};
 use crate::part::{self, Part, View};
@@ -15,7 +15,7 @@ use crate::version::{self, SCHEMA_VERSION};
 
 /// A submitted message.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input {
+pub enum SubmittedMessage {
     /// A message of the protocol.
     Ahp(Object),
     /// Parts from a client that knows them. Their text is not parsed again.
@@ -26,14 +26,14 @@ pub enum Input {
 
 /// How many bytes of attachments may stay in the message (C-033).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InlineBudget {
+pub struct AttachmentBudget {
     /// In one body, decoded.
     pub each_bytes: u64,
     /// In all bodies that the session has yet to take.
     pub left_bytes: u64,
 }
 
-impl Default for InlineBudget {
+impl Default for AttachmentBudget {
     fn default() -> Self {
         Self {
             each_bytes: 1_048_576,
@@ -55,7 +55,7 @@ pub struct Environment<'a> {
     pub entity_kinds: &'a BTreeSet<String>,
     /// Absolute directories; relative paths belong to the first.
     pub roots: &'a [String],
-    pub inline: InlineBudget,
+    pub inline: AttachmentBudget,
     pub now_ms: i64,
 }
 
@@ -84,7 +84,7 @@ pub struct Composed {
     pub inline_bytes: u64,
     pub diagnostics: Vec<String>,
     /// What the host does itself, in the order of the parts.
-    pub actions: Vec<Action>,
+    pub actions: Vec<CommandAction>,
     /// Whether there is anything for a model (C-053).
     pub reaches_model: bool,
 }
@@ -124,23 +124,26 @@ pub fn compose_plain(message: &Object) -> Composed {
     }
 }
 
-pub fn compose(input: Input, environment: &Environment<'_>) -> Result<Composed, ComposeRefusal> {
+pub fn compose(
+    input: SubmittedMessage,
+    environment: &Environment<'_>,
+) -> Result<Composed, ComposeRefusal> {
     let mut diagnostics = Diagnostics::default();
-    let mut bodies = Bodies::new(environment.inline);
+    let mut bodies = BodyCollector::new(environment.inline);
     let (parts, metadata, message) = match input {
-        Input::Ahp(mut message) => {
+        SubmittedMessage::Ahp(mut message) => {
             let submitted = ahp::read_message(&mut message, environment, &mut diagnostics);
             let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
             let recorded = ahp::record(message, &normalized);
             let metadata = ahp::metadata(&recorded.message, recorded.skeleton);
             (normalized.parts, metadata, Some(recorded.message))
         }
-        Input::Parts { parts, metadata } => {
+        SubmittedMessage::Parts { parts, metadata } => {
             let submitted = read_parts(parts, &mut diagnostics);
             let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
             (normalized.parts, with_version(metadata), None)
         }
-        Input::Text(text) => {
+        SubmittedMessage::Text(text) => {
             let submitted = ahp::read_text(&text, environment, &mut diagnostics);
             let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
             (normalized.parts, with_version(Object::new()), None)

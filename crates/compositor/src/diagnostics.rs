@@ -12,7 +12,7 @@ pub(crate) struct Diagnostics {
 }
 
 impl Diagnostics {
-    pub fn report(&mut self, sentence: impl FnOnce() -> String) {
+    pub(crate) fn report(&mut self, sentence: impl FnOnce() -> String) {
         if self.sentences.len() < SENTENCES_MAX {
             self.sentences.push(sentence());
         } else {
@@ -20,7 +20,7 @@ impl Diagnostics {
         }
     }
 
-    pub fn finish(mut self) -> Vec<String> {
+    pub(crate) fn finish(mut self) -> Vec<String> {
         if self.left_out > 0 {
             self.sentences
                 .push(format!("and {} more like these", self.left_out));

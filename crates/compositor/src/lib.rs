@@ -20,6 +20,8 @@ pub mod position;
 pub mod resolve;
 pub mod version;
 
-pub use command::{Action, Catalogue, host_actions};
-pub use compose::{ComposeRefusal, Composed, Environment, Input, compose, compose_plain, is_plain};
+pub use command::{Catalogue, CommandAction, host_actions};
+pub use compose::{
+    ComposeRefusal, Composed, Environment, SubmittedMessage, compose, compose_plain, is_plain,
+};
 pub use part::{Part, View};

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use wire::Object;
 
-use crate::body::{Bodies, BodyOutcome};
+use crate::body::{BodyCollector, BodyOutcome};
 use crate::command::template::{self, Expansion};
 use crate::command::{CommandEffect, Entry, Mentions, args};
 use crate::compose::Environment;
 use crate::diagnostics::{Diagnostics, quoted};
-use crate::parse::{self, Kinds, Span};
+use crate::parse::{self, Kinds, TextSpan};
 use crate::part::Part;
 
 /// How many mentions are read in what a command became.
@@ -33,7 +33,7 @@ pub(crate) struct SubmittedPart {
 }
 
 impl SubmittedPart {
-    pub fn new(part: Value) -> Self {
+    pub(crate) fn new(part: Value) -> Self {
         let Value::Object(part) = part else {
             unreachable!("parts are made from objects");
         };
@@ -41,7 +41,7 @@ impl SubmittedPart {
     }
 
     /// From the JSON of a part: its body is taken out of it.
-    pub fn from_object(mut part: Object) -> Self {
+    pub(crate) fn from_object(mut part: Object) -> Self {
         let is_attachment = part.get("type").and_then(Value::as_str) == Some("file-attachment");
         let body = match part.get_mut("data") {
             Some(Value::String(data)) if is_attachment => Some(std::mem::take(data)),
@@ -65,7 +65,7 @@ pub(crate) struct Normalized {
 pub(crate) fn normalize(
     submitted: Vec<SubmittedPart>,
     environment: &Environment<'_>,
-    bodies: &mut Bodies,
+    bodies: &mut BodyCollector,
     diagnostics: &mut Diagnostics,
 ) -> Normalized {
     // What was made from a part comes after it.
@@ -127,7 +127,7 @@ struct Normalizer<'a, 'b> {
     /// `None` once there is no more.
     expansion_budget: Option<usize>,
     environment: &'a Environment<'a>,
-    bodies: &'b mut Bodies,
+    bodies: &'b mut BodyCollector,
     diagnostics: &'b mut Diagnostics,
     parts: Vec<Object>,
     /// Where each submitted part begins among the parts.
@@ -274,8 +274,8 @@ impl Normalizer<'_, '_> {
         }
         for span in spans {
             match span {
-                Span::Prose(range) => self.add_derived_text(origin, &text[range], intent),
-                Span::Mention(token) => self.add_derived_part(json!({"type": "mention",
+                TextSpan::Prose(range) => self.add_derived_text(origin, &text[range], intent),
+                TextSpan::Mention(token) => self.add_derived_part(json!({"type": "mention",
                     "target": token.target, "derived_from": {"part": origin}})),
             }
         }

@@ -111,12 +111,12 @@ pub struct Command<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mention<'a> {
-    pub target: Target<'a>,
+    pub target: MentionTarget<'a>,
     pub derived_from: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Target<'a> {
+pub enum MentionTarget<'a> {
     Skill {
         name: &'a str,
         unresolved: bool,
@@ -280,18 +280,18 @@ impl Part {
         let of = self.0.get("target")?.as_object()?;
         let string = |key: &str| of.get(key).and_then(Value::as_str);
         let target = match string("kind")? {
-            "skill" => Target::Skill {
+            "skill" => MentionTarget::Skill {
                 name: string("name")?,
                 unresolved: of.get("unresolved") == Some(&Value::Bool(true)),
             },
-            "file" => Target::File {
+            "file" => MentionTarget::File {
                 path: string("path")?,
                 range: range_in(of)?,
             },
-            "context" => Target::Context {
+            "context" => MentionTarget::Context {
                 name: string("name")?,
             },
-            kind => Target::Entity { kind, target: of },
+            kind => MentionTarget::Entity { kind, target: of },
         };
         Some(Mention {
             target,

@@ -44,7 +44,7 @@ const STRIDE: usize = 128;
 
 /// What is known of one position in the text.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct PositionMark {
     byte: usize,
     /// UTF-16 units before it.
     units: u64,
@@ -55,7 +55,7 @@ struct Mark {
 /// Converts positions in one text.
 pub struct Ruler<'a> {
     text: &'a str,
-    marks: Vec<Mark>,
+    marks: Vec<PositionMark>,
     lines: u64,
     units: u64,
 }
@@ -70,7 +70,7 @@ pub enum Snap {
 impl<'a> Ruler<'a> {
     pub fn new(text: &'a str) -> Self {
         let mut marks = Vec::with_capacity(text.len() / STRIDE + 1);
-        let mut mark = Mark {
+        let mut mark = PositionMark {
             byte: 0,
             units: 0,
             line: 0,
@@ -174,13 +174,17 @@ impl<'a> Ruler<'a> {
     }
 
     /// The last mark of which something holds that holds of the first marks and not of the last ones.
-    fn mark_by(&self, holds: impl Fn(&Mark) -> bool) -> Mark {
+    fn mark_by(&self, holds: impl Fn(&PositionMark) -> bool) -> PositionMark {
         let beyond = self.marks.partition_point(holds);
         self.marks[beyond.saturating_sub(1)]
     }
 
     /// Goes on character by character until something holds or the text ends; where that is, and the position before.
-    fn walk(&self, from: Mark, until: impl Fn(&Mark) -> bool) -> (Mark, Mark) {
+    fn walk(
+        &self,
+        from: PositionMark,
+        until: impl Fn(&PositionMark) -> bool,
+    ) -> (PositionMark, PositionMark) {
         let (mut at, mut before) = (from, from);
         for c in self.text[from.byte..].chars() {
             if until(&at) {

@@ -10,13 +10,13 @@ use wire::Timestamp;
 
 /// Wall time at start, advanced by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock {
+pub(crate) struct Clock {
     started_ms: i64,
     started: Instant,
 }
 
 impl Clock {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let wall = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -26,13 +26,13 @@ impl Clock {
         }
     }
 
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         let passed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
         Timestamp(self.started_ms + passed)
     }
 
     /// The instant at which [`Clock::now`] returns `moment`.
-    pub fn instant_of(&self, moment: Timestamp) -> Instant {
+    pub(crate) fn instant_of(&self, moment: Timestamp) -> Instant {
         let ahead = u64::try_from(moment.0 - self.started_ms).unwrap_or(0);
         self.started + std::time::Duration::from_millis(ahead)
     }

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use compositor::compose::InlineBudget;
-use compositor::{Catalogue, Environment, Input};
+use compositor::compose::AttachmentBudget;
+use compositor::{Catalogue, Environment, SubmittedMessage};
 use kernel::{Compose, HostAction, Submission, WorkFailed};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
@@ -49,14 +49,14 @@ pub fn compose_message(
         contexts: &BTreeMap::new(),
         entity_kinds: &BTreeSet::new(),
         roots: &roots,
-        inline: InlineBudget {
+        inline: AttachmentBudget {
             each_bytes: compose.each_bytes as u64,
             left_bytes: compose.left_bytes as u64,
         },
         now_ms: now.0,
     };
     let message = reattach_bodies(compose.message, compose.detached);
-    let composed = compositor::compose(Input::Ahp(message), &around)
+    let composed = compositor::compose(SubmittedMessage::Ahp(message), &around)
         .map_err(|refused| WorkFailed(refused.to_string()))?;
     for body in &composed.bodies {
         let stored = store.put_named(&body.digest, &body.bytes, now);

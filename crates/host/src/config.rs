@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::entities::{Entities, NoEntities};
-use crate::limits::Limits;
+use crate::limits::LimitsTable;
 
 pub use agents::Model;
 
@@ -54,7 +54,7 @@ pub struct Config {
     /// What targets and models accept, over what is built in: a JSON file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PathBuf>,
-    pub limits: Limits,
+    pub limits: LimitsTable,
     /// Models of the native agent, the first being the default. None: it is not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
@@ -77,7 +77,7 @@ impl Default for Config {
             restricted_sections: vec!["safety".to_owned()], // G-35
             journal: JournalChoice::Sqlite,
             capabilities: None,
-            limits: Limits::default(),
+            limits: LimitsTable::default(),
             models: Vec::new(),
         }
     }

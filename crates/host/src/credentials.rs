@@ -20,7 +20,7 @@ const ENDPOINT_FILE: &str = "endpoint.json";
 
 /// What local clients need to connect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Endpoint {
+pub struct EndpointRecord {
     pub url: String,
     pub token: Option<String>,
     pub pid: u32,
@@ -28,7 +28,7 @@ pub struct Endpoint {
 }
 
 /// The token that clients must present: read from its file, or created on the first start.
-pub fn load_or_create_token(
+pub(crate) fn load_or_create_token(
     choice: &TokenChoice,
     data: &Path,
 ) -> Result<Option<String>, ServeError> {
@@ -78,10 +78,10 @@ fn read_token(path: &Path) -> Result<String, ServeError> {
 
 /// A file that is there while the host serves.
 #[derive(Debug)]
-pub struct EndpointFile(PathBuf);
+pub(crate) struct EndpointFile(PathBuf);
 
 impl EndpointFile {
-    pub fn write(data: &Path, endpoint: &Endpoint) -> std::io::Result<Self> {
+    pub(crate) fn write(data: &Path, endpoint: &EndpointRecord) -> std::io::Result<Self> {
         let path = data.join(ENDPOINT_FILE);
         let staged = data.join(format!("{ENDPOINT_FILE}.new"));
         let json = serde_json::to_vec(endpoint)?;

@@ -83,7 +83,7 @@ pub(crate) struct KernelTask {
 }
 
 impl KernelTask {
-    pub fn new(
+    pub(crate) fn new(
         kernel: Kernel,
         clock: Clock,
         journal: JournalThread,
@@ -110,7 +110,7 @@ impl KernelTask {
     }
 
     /// Writes what boot decided and goes on until nothing of the last run is left open.
-    pub async fn finish_boot(&mut self, boot: Output) {
+    pub(crate) async fn finish_boot(&mut self, boot: Output) {
         self.stepped.push(Stepped {
             output: boot,
             since: Instant::now(),
@@ -124,7 +124,7 @@ impl KernelTask {
     }
 
     /// Serves until told to stop; then what has arrived is still processed, written and sent.
-    pub async fn run(mut self, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
         while self.run_once(&stop).await {}
         for Recipient { link, .. } in self.links.into_values() {
             link.close(1001, "the host is going down");

@@ -26,7 +26,7 @@ mod supervisor;
 pub use config::{
     Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
 };
-pub use credentials::Endpoint;
-pub use limits::{Limits, ServerLimits};
-pub use server::{Ready, ServeError, VERSION, serve};
+pub use credentials::EndpointRecord;
+pub use limits::{LimitsTable, ServerLimits};
+pub use server::{ServeError, ServerReady, VERSION, serve};
 pub use startup::check_model;

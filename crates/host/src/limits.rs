@@ -44,14 +44,14 @@ kernel::limits_table! {
 
 /// The whole `[limits]` table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Limits {
+pub struct LimitsTable {
     #[serde(flatten)]
     pub server: ServerLimits,
     #[serde(flatten)]
     pub kernel: kernel::Limits,
 }
 
-impl Limits {
+impl LimitsTable {
     /// Names the first limit with which a host could not work.
     pub fn check(&self) -> Result<(), String> {
         self.server.check()?;
@@ -60,7 +60,7 @@ impl Limits {
 }
 
 /// Written by hand because serde cannot flatten two structs that both refuse unknown keys.
-impl<'de> Deserialize<'de> for Limits {
+impl<'de> Deserialize<'de> for LimitsTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let table = toml::Table::deserialize(deserializer)?;
         let (mut server, mut kernel) = (toml::Table::new(), toml::Table::new());
@@ -97,18 +97,18 @@ mod tests {
     #[test]
     fn one_table_of_the_file_sets_bounds_of_both() {
         let text = "connections_max = 3\nclients_max = 4\nreverse_request_timeout_ms = 5\n";
-        let limits: Limits = toml::from_str(text).unwrap();
+        let limits: LimitsTable = toml::from_str(text).unwrap();
         assert_eq!(limits.server.connections_max, 3);
         assert_eq!(limits.kernel.clients_max, 4);
-        let again: Limits = toml::from_str(&toml::to_string(&limits).unwrap()).unwrap();
+        let again: LimitsTable = toml::from_str(&toml::to_string(&limits).unwrap()).unwrap();
         assert_eq!(again, limits);
     }
 
     #[test]
     fn a_value_of_the_wrong_type_and_one_out_of_range_are_named() {
-        let wrong = toml::from_str::<Limits>("inputs_max = \"many\"\n").unwrap_err();
+        let wrong = toml::from_str::<LimitsTable>("inputs_max = \"many\"\n").unwrap_err();
         assert!(wrong.to_string().contains("inputs_max"), "{wrong}");
-        let limits: Limits = toml::from_str("shutdown_ms = 9000\n").unwrap();
+        let limits: LimitsTable = toml::from_str("shutdown_ms = 9000\n").unwrap();
         assert_eq!(
             limits.check().unwrap_err(),
             "limits.shutdown_ms must be at most 4000"

@@ -48,20 +48,20 @@ impl Pacer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn add_peer(&self, peer: PeerId, link: Arc<Link>) {
+    pub(crate) fn add_peer(&self, peer: PeerId, link: Arc<Link>) {
         self.lock().links.insert(peer, link);
     }
 
-    pub fn remove_peer(&self, peer: PeerId) {
+    pub(crate) fn remove_peer(&self, peer: PeerId) {
         self.lock().links.remove(&peer);
     }
 
-    pub fn start_run(&self, run: RunId) {
+    pub(crate) fn start_run(&self, run: RunId) {
         self.lock().runs.insert(run, Recipients::default());
     }
 
     /// Notes who an event of a run goes to.
-    pub fn record_recipients(&self, run: RunId, frames: &[Outgoing]) {
+    pub(crate) fn record_recipients(&self, run: RunId, frames: &[Outgoing]) {
         let mut state = self.lock();
         let Some(recipients) = state.runs.get_mut(&run) else {
             return; // the run has ended: what is still sent of it needs no pacing
@@ -78,12 +78,12 @@ impl Pacer {
         }
     }
 
-    pub fn end_run(&self, run: RunId) {
+    pub(crate) fn end_run(&self, run: RunId) {
         self.lock().runs.remove(&run);
     }
 
     /// Waits while most recipients of the run that still read are behind.
-    pub async fn wait_for_readers(&self, run: RunId, slow_readers: &mut SlowReaders) {
+    pub(crate) async fn wait_for_readers(&self, run: RunId, slow_readers: &mut SlowReaders) {
         while self.must_wait(run, slow_readers) {
             sleep(Duration::from_millis(RECHECK_MS)).await;
         }

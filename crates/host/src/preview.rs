@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use compositor::compose::{DetachedBody, InlineBudget};
+use compositor::compose::{AttachmentBudget, DetachedBody};
 use compositor::lower::{CapabilityMap, Lowered, Target, lower};
 use compositor::resolve::{InlineLimits, resolve};
-use compositor::{ComposeRefusal, Environment, Input, Part};
+use compositor::{ComposeRefusal, Environment, Part, SubmittedMessage};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 use workspace::discovery::discover;
@@ -37,7 +37,7 @@ pub struct Preview {
 
 /// What would become of a message if it were sent here.
 pub fn preview(
-    input: Input,
+    input: SubmittedMessage,
     context: &PreviewContext<'_>,
     targets: &[Target],
 ) -> Result<Preview, ComposeRefusal> {
@@ -57,7 +57,7 @@ pub fn preview(
             contexts: &BTreeMap::new(),
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
-            inline: InlineBudget::default(),
+            inline: AttachmentBudget::default(),
             now_ms: context.now.0,
         },
     )?;

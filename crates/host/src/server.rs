@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::blobs::BlobError;
 use crate::clock::Clock;
 use crate::config::{Config, TokenChoice};
-use crate::credentials::{self, Endpoint, EndpointFile};
+use crate::credentials::{self, EndpointFile, EndpointRecord};
 use crate::effects::{Bodies, Effects};
 use crate::journal::{JournalError, JournalThread};
 use crate::kernel_task::KernelTask;
@@ -32,7 +32,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Called once, when connections are accepted.
 #[derive(Debug, Clone)]
-pub struct Ready {
+pub struct ServerReady {
     pub url: String,
     pub token: Option<String>,
     pub version: &'static str,
@@ -83,7 +83,7 @@ pub enum ServeError {
 /// Runs a host until `shutdown` resolves: then turns end, readers are flushed, the journal is closed.
 pub async fn serve(
     config: Config,
-    on_ready: impl FnOnce(Ready),
+    on_ready: impl FnOnce(ServerReady),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     if config.token == TokenChoice::None && !config.stdio && !config.listen.ip().is_loopback() {
@@ -96,7 +96,7 @@ pub async fn serve(
 async fn serve_with(
     config: &Config,
     parts: Parts,
-    on_ready: impl FnOnce(Ready),
+    on_ready: impl FnOnce(ServerReady),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let (listener, token) = if config.stdio {
@@ -195,7 +195,7 @@ async fn serve_sockets(
     listener: TcpListener,
     admission: Arc<Admission>,
     supervisor: &mut Supervisor,
-    on_ready: impl FnOnce(Ready),
+    on_ready: impl FnOnce(ServerReady),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let address = listener.local_addr().map_err(|source| ServeError::Listen {
@@ -204,7 +204,7 @@ async fn serve_sockets(
     })?;
     let url = format!("ws://{}/", reachable_address(address));
     let token = admission.token.clone();
-    let endpoint = Endpoint {
+    let endpoint = EndpointRecord {
         url: url.clone(),
         token: token.clone(),
         pid: std::process::id(),
@@ -224,7 +224,7 @@ async fn serve_sockets(
         queue,
         stop.clone(),
     ));
-    on_ready(Ready {
+    on_ready(ServerReady {
         url,
         token,
         version: VERSION,
@@ -262,10 +262,10 @@ async fn serve_stdio(
     config: &Config,
     admission: &Admission,
     supervisor: &mut Supervisor,
-    on_ready: impl FnOnce(Ready),
+    on_ready: impl FnOnce(ServerReady),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    on_ready(Ready {
+    on_ready(ServerReady {
         url: "stdio:".to_owned(),
         token: None,
         version: VERSION,

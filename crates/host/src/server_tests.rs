@@ -72,7 +72,7 @@ async fn a_kernel_that_panics_ends_the_host_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
     let config = with_panicking_hook(config(&directory));
     let endpoint = config.data.join("endpoint.json");
-    let ready = |ready: Ready| {
+    let ready = |ready: ServerReady| {
         assert!(endpoint.exists());
         tokio::spawn(async move { send_as_client(&ready.url, Some(change_log_level())).await });
     };
@@ -163,7 +163,7 @@ async fn a_journal_thread_that_panics_ends_the_host_with_its_reason() {
         inner: Memory::new(),
         armed: Arc::clone(&armed),
     });
-    let ready = move |ready: Ready| {
+    let ready = move |ready: ServerReady| {
         armed.store(true, Ordering::Relaxed);
         tokio::spawn(async move { send_as_client(&ready.url, None).await });
     };

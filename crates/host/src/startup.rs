@@ -31,7 +31,7 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Makes all of them from the configuration and takes the lock of the data directory.
-    pub fn prepare(config: &Config) -> Result<Self, ServeError> {
+    pub(crate) fn prepare(config: &Config) -> Result<Self, ServeError> {
         let roots = resolve_roots(config)?;
         let staging = make_staging_directory(config)?;
         let agents = create_agents(config, &roots, &staging)?;

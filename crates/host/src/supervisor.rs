@@ -31,7 +31,7 @@ pub(crate) struct Supervisor {
 
 impl Supervisor {
     /// Starts the kernel's task: it writes what boot decided, then serves.
-    pub fn start(
+    pub(crate) fn start(
         mut task: KernelTask,
         boot: Output,
         queue: KernelQueue,
@@ -59,7 +59,7 @@ impl Supervisor {
     }
 
     /// Waits until nothing of the last run is left open.
-    pub async fn wait_until_booted(&mut self) -> Result<(), ServeError> {
+    pub(crate) async fn wait_until_booted(&mut self) -> Result<(), ServeError> {
         let booted = self.booted.take();
         let booted = async move {
             let Some(booted) = booted else {
@@ -77,7 +77,7 @@ impl Supervisor {
     }
 
     /// Waits until the kernel's task or a thread of the journal ends unasked, and says why.
-    pub async fn wait_for_failure(&mut self) -> ServeError {
+    pub(crate) async fn wait_for_failure(&mut self) -> ServeError {
         let failure = tokio::select! {
             // The journal first: a kernel that ends because of it is not the cause.
             biased;
@@ -90,7 +90,7 @@ impl Supervisor {
     }
 
     /// Ends the kernel's task wherever it is and closes the journal. What was handed to the journal is still written.
-    pub async fn abort(self) {
+    pub(crate) async fn abort(self) {
         self.task.abort();
         // Cancelled, or ended by itself just before: both are an end.
         let _ended = self.task.await;
@@ -98,7 +98,7 @@ impl Supervisor {
     }
 
     /// Has turns end as resumable errors and whatever has arrived written and sent, for at most `limit`.
-    pub async fn stop(&mut self, limit: Duration) -> Result<(), ServeError> {
+    pub(crate) async fn stop(&mut self, limit: Duration) -> Result<(), ServeError> {
         let stopped = async {
             let last = QueuedInput::Input(Input::Stopping);
             if self.queue.send(last).await.is_err() {
@@ -124,7 +124,7 @@ impl Supervisor {
     }
 
     /// Waits for the journal to write what it was handed. Blocks.
-    pub fn close_journal(self) -> Result<(), ServeError> {
+    pub(crate) fn close_journal(self) -> Result<(), ServeError> {
         self.journal.clone().close();
         match self.journal.failure() {
             None => Ok(()),
@@ -132,7 +132,7 @@ impl Supervisor {
         }
     }
 
-    pub fn queue(&self) -> KernelQueue {
+    pub(crate) fn queue(&self) -> KernelQueue {
         self.queue.clone()
     }
 }

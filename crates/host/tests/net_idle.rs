@@ -1,4 +1,6 @@
 //! What an idle watcher costs. Alone in its process, so that only its own memory is counted.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};

@@ -23,34 +23,34 @@ struct Before {
 }
 
 impl ActiveClients {
-    pub fn is_active(&self, client_id: &str, session: &ChannelUri) -> bool {
+    pub(crate) fn is_active(&self, client_id: &str, session: &ChannelUri) -> bool {
         let sessions = self.sessions.get(client_id);
         sessions.is_some_and(|sessions| sessions.contains(session))
     }
 
-    pub fn sessions_of(&self, client_id: &str) -> impl Iterator<Item = &ChannelUri> {
+    pub(crate) fn sessions_of(&self, client_id: &str) -> impl Iterator<Item = &ChannelUri> {
         self.sessions.get(client_id).into_iter().flatten()
     }
 
-    pub fn lost_at(&self, client_id: &str) -> Option<Timestamp> {
+    pub(crate) fn lost_at(&self, client_id: &str) -> Option<Timestamp> {
         self.lost.get(client_id).copied()
     }
 
     /// A session came into memory with these clients: nothing that could be undone.
-    pub fn load(&mut self, session: &ChannelUri, client_ids: Vec<String>) {
+    pub(crate) fn load(&mut self, session: &ChannelUri, client_ids: Vec<String>) {
         for client_id in client_ids {
             let sessions = self.sessions.entry(client_id).or_default();
             sessions.insert(session.clone());
         }
     }
 
-    pub fn add(&mut self, session: &ChannelUri, client_id: &str) {
+    pub(crate) fn add(&mut self, session: &ChannelUri, client_id: &str) {
         self.note(session, client_id);
         let sessions = self.sessions.entry(client_id.to_owned()).or_default();
         sessions.insert(session.clone());
     }
 
-    pub fn remove(&mut self, session: &ChannelUri, client_id: &str) {
+    pub(crate) fn remove(&mut self, session: &ChannelUri, client_id: &str) {
         self.note(session, client_id);
         if let Some(sessions) = self.sessions.get_mut(client_id) {
             sessions.remove(session);
@@ -62,12 +62,12 @@ impl ActiveClients {
     }
 
     /// A client is gone: its time of grace begins.
-    pub fn lose(&mut self, client_id: &str, now: Timestamp) {
+    pub(crate) fn lose(&mut self, client_id: &str, now: Timestamp) {
         self.lost.insert(client_id.to_owned(), now);
     }
 
     /// A client is connected again.
-    pub fn find_again(&mut self, client_id: &str) {
+    pub(crate) fn find_again(&mut self, client_id: &str) {
         if let Some(lost) = self.lost.remove(client_id) {
             self.undo.push(Before {
                 client_id: client_id.to_owned(),
@@ -85,12 +85,12 @@ impl ActiveClients {
         });
     }
 
-    pub fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         self.undo.clear();
     }
 
     /// What could not be written is undone. That a client was lost stands: its connection is gone.
-    pub fn roll_back(&mut self, is_connected: impl Fn(&str) -> bool) {
+    pub(crate) fn roll_back(&mut self, is_connected: impl Fn(&str) -> bool) {
         for before in std::mem::take(&mut self.undo).into_iter().rev() {
             let Before {
                 client_id, lost, ..
@@ -116,7 +116,7 @@ impl ActiveClients {
             .retain(|client_id, _| sessions.contains_key(client_id));
     }
 
-    pub fn digest(&self) -> Value {
+    pub(crate) fn digest(&self) -> Value {
         let sessions = self.sessions.iter().map(|(client_id, sessions)| {
             let sessions: Vec<&str> = sessions.iter().map(ChannelUri::as_str).collect();
             (client_id.clone(), json!(sessions))

@@ -84,17 +84,15 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             keep_turns,
             summary,
         } => compact(step, uri, keep_turns, summary),
-        AgentEvent::Completed => {
-            end_turn(
-                step,
-                uri,
-                ActionKind::ChatTurnComplete,
-                json!({"turnId": turn}),
-            );
-            step.follow_up(FollowUp::StartQueue(uri.clone())); // the next one is due (G-08)
-        }
+        AgentEvent::Completed => complete_turn(step, uri, turn),
         AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
     }
+}
+
+fn complete_turn(step: &mut Step, uri: &ChannelUri, turn_id: &str) {
+    let fields = json!({"turnId": turn_id});
+    end_turn(step, uri, ActionKind::ChatTurnComplete, fields);
+    step.follow_up(FollowUp::StartQueue(uri.clone())); // the next one is due (G-08)
 }
 
 fn open_part(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, kind: TextKind) {

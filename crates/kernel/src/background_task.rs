@@ -44,7 +44,7 @@ pub(crate) enum BackgroundTask {
 
 impl BackgroundTask {
     /// The channel that must be in memory, or be known not to exist, before the task can be done.
-    pub fn channel(&self) -> &ChannelUri {
+    pub(crate) fn channel(&self) -> &ChannelUri {
         match self {
             Self::CloseInterruptedTurn(uri)
             | Self::ReviveSession(uri)

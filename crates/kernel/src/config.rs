@@ -8,13 +8,13 @@ use wire::Object;
 /// A value that its schema forbids.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` {problem}")]
-pub struct BadValue {
+pub(crate) struct BadValue {
     pub key: String,
     pub problem: String,
 }
 
 /// Keys of `values` that `schema` knows, each checked; `readOnly` ones may not be given.
-pub fn known_values(schema: &Value, values: &Object) -> Result<Object, BadValue> {
+pub(crate) fn known_values(schema: &Value, values: &Object) -> Result<Object, BadValue> {
     let mut known = Object::new();
     for (key, value) in values {
         let Some(property) = schema["properties"].get(key) else {
@@ -34,7 +34,7 @@ pub fn known_values(schema: &Value, values: &Object) -> Result<Object, BadValue>
 }
 
 /// `values` over the schema's defaults; a required key without either is an error.
-pub fn with_defaults(schema: &Value, values: &Object) -> Result<Object, BadValue> {
+pub(crate) fn with_defaults(schema: &Value, values: &Object) -> Result<Object, BadValue> {
     let mut complete = known_values(schema, values)?;
     if let Some(properties) = schema["properties"].as_object() {
         for (key, property) in properties {
@@ -60,7 +60,7 @@ pub fn with_defaults(schema: &Value, values: &Object) -> Result<Object, BadValue
 }
 
 /// Whether a session's value may change while it lives (H-117).
-pub fn is_mutable(schema: &Value, key: &str) -> bool {
+pub(crate) fn is_mutable(schema: &Value, key: &str) -> bool {
     schema["properties"][key]["sessionMutable"] == true
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wire::ActionKind;
-use wire::state::{ChatState, Part};
+use wire::state::{ChatState, ResponsePart};
 use wire::{ChannelUri, Object};
 
 use crate::chats::chat_summary;
@@ -178,7 +178,7 @@ fn input_needed_by(state: &ChatState, id: ChannelId) -> Vec<Value> {
     let Some(turn) = &state.active_turn else {
         return Vec::new(); // only a turn that runs waits for somebody
     };
-    let entry = |part: &Part| match part.kind() {
+    let entry = |part: &ResponsePart| match part.kind() {
         "inputRequest" if part.0.get("response").is_none_or(Value::is_null) => {
             let request = part.0.get("request")?;
             let name = request["id"].as_str()?;

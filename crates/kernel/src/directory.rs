@@ -3,12 +3,12 @@
 use wire::file_uri;
 
 /// The absolute path a `file:` URI names; `None` if it is no local file URI, or its path is no text.
-pub fn path_of(uri: &str) -> Option<String> {
+pub(crate) fn path_of(uri: &str) -> Option<String> {
     String::from_utf8(file_uri::path_of(uri)?).ok()
 }
 
 /// Whether `path` is one of `roots` or below one.
-pub fn is_inside(path: &str, roots: &[String]) -> bool {
+pub(crate) fn is_inside(path: &str, roots: &[String]) -> bool {
     roots.iter().any(|root| {
         let root = root.trim_end_matches('/');
         path.strip_prefix(root)

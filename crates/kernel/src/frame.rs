@@ -83,13 +83,13 @@ pub struct LateResponse {
 
 #[derive(Debug)]
 pub enum LateBody {
-    Subscribe(Arc<Snapshot>),
+    Subscribe(Arc<ChannelSnapshot>),
     /// `InitializeResult`; `fields` without `snapshots`.
     Initialize {
         fields: wire::Object,
-        snapshots: Vec<Arc<Snapshot>>,
+        snapshots: Vec<Arc<ChannelSnapshot>>,
     },
-    ReconnectSnapshots(Vec<Arc<Snapshot>>),
+    ReconnectSnapshots(Vec<Arc<ChannelSnapshot>>),
     ReconnectReplay {
         replay: Arc<Replayed>,
         missing: Vec<String>,
@@ -145,7 +145,7 @@ impl Replayed {
 
 /// The state of a channel at a seq: made in one step with the subscription, encoded at most once for all who get it.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct ChannelSnapshot {
     pub resource: ChannelUri,
     pub from_seq: Seq,
     pub state: SnapshotState,
@@ -166,7 +166,7 @@ pub enum SnapshotState {
     },
 }
 
-impl Snapshot {
+impl ChannelSnapshot {
     pub fn new(resource: ChannelUri, from_seq: Seq, state: SnapshotState) -> Self {
         Self {
             resource,
@@ -355,7 +355,7 @@ impl Pieces {
         }
     }
 
-    fn snapshots(&mut self, snapshots: &[Arc<Snapshot>]) {
+    fn snapshots(&mut self, snapshots: &[Arc<ChannelSnapshot>]) {
         self.text(br#""snapshots":["#);
         for (index, snapshot) in snapshots.iter().enumerate() {
             if index > 0 {

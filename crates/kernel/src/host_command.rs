@@ -10,7 +10,7 @@ use wire::{Action, ActionKind, ChannelUri};
 
 use crate::agent_action::notice;
 use crate::background_task::BackgroundTask;
-use crate::chats::{self, NewChat, Source};
+use crate::chats::{self, ForkSource, NewChat};
 use crate::follow_up::FollowUp;
 use crate::sessions::TITLE_BYTES_MAX;
 use crate::state::{Kernel, Step};
@@ -278,7 +278,7 @@ fn plan_branch(kernel: &Kernel, from: &ChannelUri, uri: &ChannelUri) -> Result<N
         origin,
         interactivity: None,
         working_directories: chat.state().working_directories.clone(),
-        source: Some(Source {
+        source: Some(ForkSource {
             through: Some((kernel.id_of(from), n)),
             page: chat.page_through(n),
             visible: true,

@@ -69,8 +69,8 @@ mod worker;
 
 pub use bodies::{Body, Data};
 pub use frame::{
-    Content, Frame, LateBody, LateResponse, Outgoing, Recipient, Recipients, RefusedAction,
-    Replayed, Snapshot, SnapshotState,
+    ChannelSnapshot, Content, Frame, LateBody, LateResponse, Outgoing, Recipient, Recipients,
+    RefusedAction, Replayed, SnapshotState,
 };
 pub use io::*;
 pub use limits::{Limits, check_limit};

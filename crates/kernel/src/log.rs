@@ -21,7 +21,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub fn new(seq: Seq, floor: Seq, tail_bytes: usize) -> Self {
+    pub(crate) fn new(seq: Seq, floor: Seq, tail_bytes: usize) -> Self {
         Self {
             seq,
             committed: seq,
@@ -32,25 +32,25 @@ impl Log {
         }
     }
 
-    pub fn seq(&self) -> Seq {
+    pub(crate) fn seq(&self) -> Seq {
         self.seq
     }
 
-    pub fn committed(&self) -> Seq {
+    pub(crate) fn committed(&self) -> Seq {
         self.committed
     }
 
-    pub fn floor(&self) -> Seq {
+    pub(crate) fn floor(&self) -> Seq {
         self.floor
     }
 
-    pub fn next_seq(&mut self) -> Seq {
+    pub(crate) fn next_seq(&mut self) -> Seq {
         self.seq = Seq(self.seq.0 + 1);
         self.seq
     }
 
     /// Takes the next seq for an action and remembers its envelope, which `encode` makes from that seq.
-    pub fn push<T>(
+    pub(crate) fn push<T>(
         &mut self,
         channel: ChannelId,
         encode: impl FnOnce(Seq) -> (Bytes, T),
@@ -62,35 +62,35 @@ impl Log {
     }
 
     /// Whether every action above `seq` is in memory.
-    pub fn reaches(&self, seq: Seq) -> bool {
+    pub(crate) fn reaches(&self, seq: Seq) -> bool {
         self.tail.reaches(seq)
     }
 
     /// Actions above `seq` that are in memory, oldest first.
-    pub fn above(&self, seq: Seq) -> impl Iterator<Item = &(Seq, ChannelId, Bytes)> {
+    pub(crate) fn above(&self, seq: Seq) -> impl Iterator<Item = &(Seq, ChannelId, Bytes)> {
         self.tail.above(seq)
     }
 
     /// Actions up to `through` are forgotten.
-    pub fn trim(&mut self, through: Seq) {
+    pub(crate) fn trim(&mut self, through: Seq) {
         assert!(through >= self.floor, "the floor of the log only rises");
         assert!(through <= self.seq, "only what was recorded is forgotten");
         self.floor = through;
     }
 
     /// Whether this step used a seq; the next step begins here.
-    pub fn end_step(&mut self) -> bool {
+    pub(crate) fn end_step(&mut self) -> bool {
         let used = self.stepped != self.seq;
         self.stepped = self.seq;
         used
     }
 
-    pub fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         self.committed = self.seq;
         self.committed_floor = self.floor;
     }
 
-    pub fn roll_back(&mut self) {
+    pub(crate) fn roll_back(&mut self) {
         assert!(self.committed <= self.seq, "seqs only rise");
         self.seq = self.committed;
         self.stepped = self.committed;

@@ -117,16 +117,16 @@ pub(crate) struct HandlerAnswers {
 }
 
 impl HandlerAnswers {
-    pub fn add_read(&mut self, query: Query, answer: Result<Answer, ReadFailed>) {
+    pub(crate) fn add_read(&mut self, query: Query, answer: Result<Answer, ReadFailed>) {
         self.reads.push((query, answer));
     }
 
-    pub fn add_work(&mut self, done: WorkDone) {
+    pub(crate) fn add_work(&mut self, done: WorkDone) {
         self.work.push(done);
     }
 
     /// The answer to a query; a pause to ask it if it was not asked yet.
-    pub fn read(&self, query: Query) -> Load<&Answer> {
+    pub(crate) fn read(&self, query: Query) -> Load<&Answer> {
         match self.find(|asked| *asked == query) {
             None => Err(Unread::Read(vec![query])),
             Some((_, Err(failed))) => Err(Unread::Failed(failed.clone())),
@@ -134,40 +134,40 @@ impl HandlerAnswers {
         }
     }
 
-    pub fn find(
+    pub(crate) fn find(
         &self,
         wanted: impl Fn(&Query) -> bool,
     ) -> Option<&(Query, Result<Answer, ReadFailed>)> {
         self.reads.iter().rev().find(|(query, _)| wanted(query))
     }
 
-    pub fn count(&self, wanted: impl Fn(&Query) -> bool) -> usize {
+    pub(crate) fn count(&self, wanted: impl Fn(&Query) -> bool) -> usize {
         let reads = self.reads.iter();
         reads.filter(|(query, _)| wanted(query)).count()
     }
 
-    pub fn fetched(&self) -> Option<&Result<Fetched, WorkFailed>> {
+    pub(crate) fn fetched(&self) -> Option<&Result<Fetched, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
             WorkDone::Fetched(fetched) => Some(fetched),
             _ => None,
         })
     }
 
-    pub fn stored(&self) -> Option<&Result<StoredNames, WorkFailed>> {
+    pub(crate) fn stored(&self) -> Option<&Result<StoredNames, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
             WorkDone::BodiesStored(stored) => Some(stored),
             _ => None,
         })
     }
 
-    pub fn composed(&self) -> Option<&Result<Box<Submission>, WorkFailed>> {
+    pub(crate) fn composed(&self) -> Option<&Result<Box<Submission>, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
             WorkDone::Composed(composed) => Some(composed),
             _ => None,
         })
     }
 
-    pub fn completed(&self) -> Option<&Result<Completed, WorkFailed>> {
+    pub(crate) fn completed(&self) -> Option<&Result<Completed, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
             WorkDone::Completed(completed) => Some(completed),
             _ => None,

@@ -14,7 +14,7 @@ use crate::record::{ChannelId, Query, Seq};
 /// What is out.
 #[derive(Default)]
 pub(crate) struct Queries {
-    reads: BTreeMap<Ticket, Read>,
+    reads: BTreeMap<Ticket, OpenQuery>,
     /// Channels that are being read.
     loading: BTreeMap<ChannelUri, Ticket>,
     /// Host work, by the peer whose message waits for it.
@@ -25,7 +25,7 @@ pub(crate) struct Queries {
 }
 
 /// A question that is out, and who waits for it.
-struct Read {
+struct OpenQuery {
     query: Query,
     waiters: Vec<Waiter>,
     /// The epoch it was asked in: an answer from before may show what is not true.
@@ -52,13 +52,13 @@ pub(crate) enum Answered {
 }
 
 impl Queries {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
     /// Asks for a waiter. Returns the ticket, and the query if it must be sent. `hidden_seq` says when turns of a chat were
     /// last hidden.
-    pub fn ask(
+    pub(crate) fn ask(
         &mut self,
         query: Query,
         waiter: Waiter,
@@ -84,7 +84,7 @@ impl Queries {
         if let Query::Channel { uri, .. } = &query {
             self.loading.insert(uri.clone(), ticket);
         }
-        let read = Read {
+        let read = OpenQuery {
             query: query.clone(),
             waiters: vec![waiter],
             epoch: self.epoch,
@@ -95,7 +95,7 @@ impl Queries {
     }
 
     /// An answer came.
-    pub fn answer(
+    pub(crate) fn answer(
         &mut self,
         ticket: Ticket,
         seq: Seq,
@@ -109,7 +109,7 @@ impl Queries {
             read.at = seq;
             return Answered::Stale(read.query.clone());
         }
-        let Some(Read { query, waiters, .. }) = self.reads.remove(&ticket) else {
+        let Some(OpenQuery { query, waiters, .. }) = self.reads.remove(&ticket) else {
             return Answered::Unknown;
         };
         if let Query::Channel { uri, .. } = &query {
@@ -118,14 +118,14 @@ impl Queries {
         Answered::For(query, waiters)
     }
 
-    pub fn start_work(&mut self, peer: PeerId) -> Ticket {
+    pub(crate) fn start_work(&mut self, peer: PeerId) -> Ticket {
         let ticket = self.next_ticket();
         self.work.insert(ticket, peer);
         ticket
     }
 
     /// Host work is done. Returns whose message waited for it.
-    pub fn end_work(&mut self, ticket: Ticket) -> Option<PeerId> {
+    pub(crate) fn end_work(&mut self, ticket: Ticket) -> Option<PeerId> {
         self.work.remove(&ticket)
     }
 
@@ -135,7 +135,7 @@ impl Queries {
     }
 
     /// Memory was rolled back, or rows are removed that answers on their way may still show: all of it is asked again.
-    pub fn outdate(&mut self) {
+    pub(crate) fn outdate(&mut self) {
         self.epoch += 1;
     }
 
@@ -149,7 +149,7 @@ impl Queries {
     }
 }
 
-impl Read {
+impl OpenQuery {
     /// Whether turns were hidden since a question about them was asked.
     fn is_old(&self, hidden_seq: impl Fn(ChannelId) -> Seq) -> bool {
         match &self.query {

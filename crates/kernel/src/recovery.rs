@@ -21,19 +21,19 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// The reason to refuse what must be written, if nothing can be.
-    pub fn unwritable(&self) -> Option<String> {
+    pub(crate) fn unwritable(&self) -> Option<String> {
         self.failure.as_deref().map(unwritable_reason)
     }
 
-    pub fn is_interrupted(&self) -> bool {
+    pub(crate) fn is_interrupted(&self) -> bool {
         !self.interrupted.is_empty()
     }
 
-    pub fn add_interrupted(&mut self, chat: ChannelUri) {
+    pub(crate) fn add_interrupted(&mut self, chat: ChannelUri) {
         self.interrupted.insert(chat);
     }
 
-    pub fn remove_interrupted(&mut self, chat: &ChannelUri) {
+    pub(crate) fn remove_interrupted(&mut self, chat: &ChannelUri) {
         self.interrupted.remove(chat);
     }
 
@@ -46,26 +46,26 @@ impl Recovery {
         self.interrupted.iter().chain(postponed)
     }
 
-    pub fn postpone(&mut self, task: BackgroundTask) {
+    pub(crate) fn postpone(&mut self, task: BackgroundTask) {
         self.postponed.push(task);
     }
 
-    pub fn note_done(&mut self, task: BackgroundTask) {
+    pub(crate) fn note_done(&mut self, task: BackgroundTask) {
         self.done.push(task);
     }
 
-    pub fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         self.done.clear();
     }
 
     /// A write failed. Returns whether it is the first that did.
-    pub fn roll_back(&mut self, why: &str) -> bool {
+    pub(crate) fn roll_back(&mut self, why: &str) -> bool {
         self.postponed.append(&mut self.done);
         self.failure.replace(why.to_owned()).is_none()
     }
 
     /// Writing works again. Returns what is to be made good.
-    pub fn recover(&mut self) -> Vec<BackgroundTask> {
+    pub(crate) fn recover(&mut self) -> Vec<BackgroundTask> {
         self.failure = None;
         let interrupted = std::mem::take(&mut self.interrupted).into_iter();
         let mut tasks: Vec<BackgroundTask> = interrupted

@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(crate) struct Refusal(pub String);
 
 impl Refusal {
-    pub fn because(reason: &str) -> Self {
+    pub(crate) fn because(reason: &str) -> Self {
         Self(reason.to_owned())
     }
 }

@@ -23,13 +23,13 @@ struct CachedReplay {
 }
 
 impl ReplayCache {
-    pub fn find(&self, from: &BTreeMap<ChannelId, Seq>, seq: Seq) -> Option<Arc<Replayed>> {
+    pub(crate) fn find(&self, from: &BTreeMap<ChannelId, Seq>, seq: Seq) -> Option<Arc<Replayed>> {
         let mut replays = self.replays.iter();
         let cached = replays.find(|cached| cached.from == *from && cached.seq == seq)?;
         Some(Arc::clone(&cached.replay))
     }
 
-    pub fn add(&mut self, from: BTreeMap<ChannelId, Seq>, seq: Seq, replay: &Arc<Replayed>) {
+    pub(crate) fn add(&mut self, from: BTreeMap<ChannelId, Seq>, seq: Seq, replay: &Arc<Replayed>) {
         if replay.size_hint() > REPLAY_BYTES_MAX || self.find(&from, seq).is_some() {
             return; // too large to keep, or kept already
         }
@@ -39,7 +39,7 @@ impl ReplayCache {
         self.replays.push(CachedReplay { from, seq, replay });
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.replays.clear();
     }
 }

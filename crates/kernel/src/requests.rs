@@ -38,35 +38,35 @@ impl Request {
 
 impl Requests {
     /// How many requests agents at work wait for, for checkers.
-    pub fn count_for_runs(&self) -> usize {
+    pub(crate) fn count_for_runs(&self) -> usize {
         let out = self.out.values();
         out.filter(|request| request.is_for_run()).count()
     }
 
-    pub fn count_of(&self, peer: PeerId) -> usize {
+    pub(crate) fn count_of(&self, peer: PeerId) -> usize {
         let out = self.out.values();
         out.filter(|request| request.peer == peer).count()
     }
 
     /// Notes a request; returns its number.
-    pub fn add(&mut self, request: Request) -> u64 {
+    pub(crate) fn add(&mut self, request: Request) -> u64 {
         self.last += 1;
         self.out.insert(self.last, request);
         self.last
     }
 
-    pub fn is_asked(&self, request: u64, peer: PeerId) -> bool {
+    pub(crate) fn is_asked(&self, request: u64, peer: PeerId) -> bool {
         let request = self.out.get(&request);
         request.is_some_and(|request| request.peer == peer)
     }
 
     /// A request ended; `None` if it had already.
-    pub fn end(&mut self, request: u64) -> Option<Request> {
+    pub(crate) fn end(&mut self, request: u64) -> Option<Request> {
         self.out.remove(&request)
     }
 
     /// All that a peer was asked.
-    pub fn of_peer(&self, peer: PeerId) -> Vec<u64> {
+    pub(crate) fn of_peer(&self, peer: PeerId) -> Vec<u64> {
         let out = self.out.iter();
         let out = out.filter(|(_, request)| request.peer == peer);
         out.map(|(number, _)| *number).collect()
@@ -75,7 +75,7 @@ impl Requests {
     /// Nothing can be recorded: no agent works any more, so nobody waits for what was asked for one, and an answer that comes
     /// late is ignored. What the operator alone waits for stands: asking records nothing, so the request was sent. Of a
     /// connection that is not admitted any more nothing is expected.
-    pub fn roll_back(&mut self, is_admitted: impl Fn(PeerId) -> bool) {
+    pub(crate) fn roll_back(&mut self, is_admitted: impl Fn(PeerId) -> bool) {
         self.out
             .retain(|_, request| !request.is_for_run() && is_admitted(request.peer));
     }

@@ -16,7 +16,7 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// A new run for a chat.
-    pub fn start(&mut self, chat: ChannelUri) -> RunId {
+    pub(crate) fn start(&mut self, chat: ChannelUri) -> RunId {
         assert!(!self.stopping, "no run starts while the host goes down");
         self.last += 1;
         let run = RunId(self.last);
@@ -25,28 +25,28 @@ impl Runs {
     }
 
     /// A run is over: whatever it still says is dropped.
-    pub fn end(&mut self, run: RunId) {
+    pub(crate) fn end(&mut self, run: RunId) {
         self.chats.remove(&run);
     }
 
-    pub fn chat_of(&self, run: RunId) -> Option<&ChannelUri> {
+    pub(crate) fn chat_of(&self, run: RunId) -> Option<&ChannelUri> {
         self.chats.get(&run)
     }
 
     /// Chats with a run, in the order the runs were started: workers come after the turns they work for.
-    pub fn chats(&self) -> impl DoubleEndedIterator<Item = &ChannelUri> {
+    pub(crate) fn chats(&self) -> impl DoubleEndedIterator<Item = &ChannelUri> {
         self.chats.values()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (RunId, &ChannelUri)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RunId, &ChannelUri)> {
         self.chats.iter().map(|(run, chat)| (*run, chat))
     }
 
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stopping
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stopping = true;
     }
 }

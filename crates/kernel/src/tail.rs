@@ -8,7 +8,7 @@ use crate::ids::{ChannelId, Seq};
 
 /// A bounded run of the newest recorded actions, in seq order without holes.
 #[derive(Debug)]
-pub struct Tail {
+pub(crate) struct Tail {
     items: VecDeque<(Seq, ChannelId, Bytes)>,
     bytes: usize,
     bytes_max: usize,
@@ -20,7 +20,7 @@ pub struct Tail {
 const ITEM_BYTES: usize = 128;
 
 impl Tail {
-    pub fn new(start: Seq, bytes_max: usize) -> Self {
+    pub(crate) fn new(start: Seq, bytes_max: usize) -> Self {
         Self {
             items: VecDeque::new(),
             bytes: 0,
@@ -29,7 +29,7 @@ impl Tail {
         }
     }
 
-    pub fn push(&mut self, seq: Seq, channel: ChannelId, envelope: Bytes) {
+    pub(crate) fn push(&mut self, seq: Seq, channel: ChannelId, envelope: Bytes) {
         self.bytes += envelope.len() + ITEM_BYTES;
         self.items.push_back((seq, channel, envelope));
         while self.bytes > self.bytes_max {
@@ -42,7 +42,7 @@ impl Tail {
     }
 
     /// Forgets what was pushed above `seq`: it could not be written.
-    pub fn cut_back(&mut self, seq: Seq) {
+    pub(crate) fn cut_back(&mut self, seq: Seq) {
         while self.items.back().is_some_and(|(last, ..)| *last > seq) {
             if let Some((.., envelope)) = self.items.pop_back() {
                 self.bytes -= envelope.len() + ITEM_BYTES;
@@ -56,12 +56,12 @@ impl Tail {
     }
 
     /// Whether every action above `seq` is here.
-    pub fn reaches(&self, seq: Seq) -> bool {
+    pub(crate) fn reaches(&self, seq: Seq) -> bool {
         self.start <= seq
     }
 
     /// Actions above `seq`, oldest first.
-    pub fn above(&self, seq: Seq) -> impl Iterator<Item = &(Seq, ChannelId, Bytes)> {
+    pub(crate) fn above(&self, seq: Seq) -> impl Iterator<Item = &(Seq, ChannelId, Bytes)> {
         let first = self.items.partition_point(|(s, ..)| *s <= seq);
         self.items.range(first..)
     }

@@ -36,17 +36,17 @@ impl Default for Upkeep {
 }
 
 impl Upkeep {
-    pub fn note_written(&mut self) {
+    pub(crate) fn note_written(&mut self) {
         self.unswept = true;
     }
 
     /// Whether something was written since this was last asked.
-    pub fn take_unswept(&mut self) -> bool {
+    pub(crate) fn take_unswept(&mut self) -> bool {
         std::mem::replace(&mut self.unswept, false)
     }
 
     /// The part of the blob store to be collected next, if any is left.
-    pub fn next_buckets(&mut self, written: bool) -> Option<RangeInclusive<u8>> {
+    pub(crate) fn next_buckets(&mut self, written: bool) -> Option<RangeInclusive<u8>> {
         if written {
             self.buckets_left = BUCKETS;
         }
@@ -60,19 +60,19 @@ impl Upkeep {
         Some(first..=last)
     }
 
-    pub fn clients_seen(&self) -> Timestamp {
+    pub(crate) fn clients_seen(&self) -> Timestamp {
         self.clients_seen
     }
 
-    pub fn set_clients_seen(&mut self, now: Timestamp) {
+    pub(crate) fn set_clients_seen(&mut self, now: Timestamp) {
         self.clients_seen = now;
     }
 
-    pub fn count_render(&mut self, outcome: &'static str) {
+    pub(crate) fn count_render(&mut self, outcome: &'static str) {
         *self.renders.entry(outcome).or_default() += 1;
     }
 
-    pub fn renders(&self) -> &BTreeMap<&'static str, u64> {
+    pub(crate) fn renders(&self) -> &BTreeMap<&'static str, u64> {
         &self.renders
     }
 }

@@ -202,12 +202,12 @@ pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 /// The text of a successful response.
 pub fn response<T: Serialize + ?Sized>(id: &Id, result: &T) -> Bytes {
     #[derive(Serialize)]
-    struct Message<'a, T: ?Sized> {
+    struct ResponseFields<'a, T: ?Sized> {
         jsonrpc: &'static str,
         id: &'a Id,
         result: &'a T,
     }
-    Bytes::from(to_json(&Message {
+    Bytes::from(to_json(&ResponseFields {
         jsonrpc: "2.0",
         id,
         result,
@@ -217,12 +217,12 @@ pub fn response<T: Serialize + ?Sized>(id: &Id, result: &T) -> Bytes {
 /// The text of an error response.
 pub fn error_response(id: &Id, error: &RpcError) -> Bytes {
     #[derive(Serialize)]
-    struct Message<'a> {
+    struct ErrorFields<'a> {
         jsonrpc: &'static str,
         id: &'a Id,
         error: &'a RpcError,
     }
-    Bytes::from(to_json(&Message {
+    Bytes::from(to_json(&ErrorFields {
         jsonrpc: "2.0",
         id,
         error,
@@ -232,12 +232,12 @@ pub fn error_response(id: &Id, error: &RpcError) -> Bytes {
 /// The text of a notification.
 pub fn notification<T: Serialize + ?Sized>(method: &str, params: &T) -> Bytes {
     #[derive(Serialize)]
-    struct Message<'a, T: ?Sized> {
+    struct NotificationFields<'a, T: ?Sized> {
         jsonrpc: &'static str,
         method: &'a str,
         params: &'a T,
     }
-    Bytes::from(to_json(&Message {
+    Bytes::from(to_json(&NotificationFields {
         jsonrpc: "2.0",
         method,
         params,
@@ -247,13 +247,13 @@ pub fn notification<T: Serialize + ?Sized>(method: &str, params: &T) -> Bytes {
 /// The text of a request.
 pub fn request<T: Serialize + ?Sized>(id: u64, method: &str, params: &T) -> Bytes {
     #[derive(Serialize)]
-    struct Message<'a, T: ?Sized> {
+    struct RequestFields<'a, T: ?Sized> {
         jsonrpc: &'static str,
         id: u64,
         method: &'a str,
         params: &'a T,
     }
-    Bytes::from(to_json(&Message {
+    Bytes::from(to_json(&RequestFields {
         jsonrpc: "2.0",
         id,
         method,

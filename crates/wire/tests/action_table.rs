@@ -1,5 +1,7 @@
 //! No file of this crate but the table lists actions by name: what is true of an action is written once.
 
+#![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
+
 use std::path::{Path, PathBuf};
 
 use wire::ActionKind;

@@ -3,6 +3,13 @@
 //! After each action both states must be the same to the published types. What those drop is not compared here; unit
 //! tests below say that ours keep it. Left out on purpose: the named quirks (see `wire::quirks`).
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 #[path = "reducers/chat.rs"]
 mod chat;
 #[path = "reducers/chat_actions.rs"]
@@ -117,7 +124,7 @@ where
 
 fn hints(chat: &ChatState) -> Hints {
     let running = chat.active_turn.as_ref().map(|turn| turn.id.clone());
-    let open = |part: &wire::state::Part| {
+    let open = |part: &wire::state::ResponsePart| {
         let call = part.0.get("toolCall")?;
         let text = |field: &str| Some(call[field].as_str()?.to_owned());
         Some((text("toolCallId")?, text("status")?))
@@ -419,7 +426,7 @@ fn a_delta_touches_its_part_and_no_other() {
     let delta = Action::delta("t1", "p2", "hello".to_owned());
     assert_eq!(reduce_chat(&mut after, &delta), Reduced::Changed);
     let part = |chat: &ChatState, id: &str| {
-        let part: *const wire::state::Part = chat.active_turn.as_ref()?.parts.get(id)?;
+        let part: *const wire::state::ResponsePart = chat.active_turn.as_ref()?.parts.get(id)?;
         Some(part)
     };
     assert_eq!(part(&before, "p1"), part(&after, "p1"), "still shared");

@@ -2,6 +2,12 @@
 //! whatever the types refuse. Values are varied field by field, so that a field that is renamed, added, made optional or
 //! given another type in one of the two fails here.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

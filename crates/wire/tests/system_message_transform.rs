@@ -1,6 +1,8 @@
 //! The reducer cases that the proposal of `systemMessageTransform` names: the opt-in is part of an active client's entry
 //! and lives and goes with it.
 
+#![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
+
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{Carrier, OptIn, X_METHOD, of_entry};
 use wire::reduce::{Reduced, reduce_session};

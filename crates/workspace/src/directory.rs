@@ -46,7 +46,7 @@ pub(crate) enum EntryKind {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct DirectoryEntry {
     pub(crate) name: OsString,
     pub(crate) path: WorkspacePath,
     pub(crate) kind: EntryKind,
@@ -55,7 +55,7 @@ pub(crate) struct Entry {
 /// The entries of a directory.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<DirectoryEntry>,
     /// There are more than were read.
     pub(crate) is_cut: bool,
     mode: IgnoreMode,
@@ -129,7 +129,7 @@ impl Workspace {
         }
         let mut rules = directory.rules.clone();
         if directory.mode == IgnoreMode::Apply {
-            let may_have_rules = |entry: &Entry| {
+            let may_have_rules = |entry: &DirectoryEntry| {
                 matches!(entry.name.as_bytes(), b".ignore" | b".gitignore" | b".git")
             };
             if entries.iter().any(may_have_rules) {
@@ -164,7 +164,7 @@ impl Workspace {
 
 impl Listing {
     /// An entry as a directory to list, if it is one.
-    pub(crate) fn subdirectory(&self, entry: &Entry) -> Option<Directory> {
+    pub(crate) fn subdirectory(&self, entry: &DirectoryEntry) -> Option<Directory> {
         (entry.kind == EntryKind::Directory).then(|| Directory {
             path: entry.path.clone(),
             mode: self.mode,
@@ -184,7 +184,10 @@ impl EntryKind {
     }
 }
 
-fn read_entries(mut directory: Dir, path: &WorkspacePath) -> Result<(Vec<Entry>, bool), Errno> {
+fn read_entries(
+    mut directory: Dir,
+    path: &WorkspacePath,
+) -> Result<(Vec<DirectoryEntry>, bool), Errno> {
     let mut entries = Vec::new();
     while let Some(entry) = directory.read() {
         let entry = entry?;
@@ -195,7 +198,7 @@ fn read_entries(mut directory: Dir, path: &WorkspacePath) -> Result<(Vec<Entry>,
         if entries.len() == ENTRIES_MAX {
             return Ok((entries, true));
         }
-        entries.push(Entry {
+        entries.push(DirectoryEntry {
             path: path.child(name),
             name: name.to_owned(),
             kind: EntryKind::of(entry.file_type()),

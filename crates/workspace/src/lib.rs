@@ -41,7 +41,7 @@ pub use diff::DiffStats;
 pub use directory::IgnoreMode;
 pub use error::{FileError, OpenError};
 pub use git::{GitHead, GitState};
-pub use lines::{Line, LinesRead};
+pub use lines::{LinesRead, TextLine};
 pub use list::{Tree, TreeLimits};
 pub use path::WorkspacePath;
 pub use project::{INSTRUCTION_BYTES_MAX, InstructionFile, ProjectContext, ProjectReader};

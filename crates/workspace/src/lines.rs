@@ -12,7 +12,7 @@ const LINE_BYTES_MAX: usize = 2_000;
 
 /// One line without its end: `\n` is taken off, `\r` is not.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct TextLine {
     pub bytes: Vec<u8>,
     /// What the line has beyond its bound.
     pub cut_bytes: u64,
@@ -34,7 +34,7 @@ impl Workspace {
         path: &WorkspacePath,
         first: usize,
         cancellation: &Cancellation,
-        visit: &mut dyn FnMut(&Line) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&TextLine) -> ControlFlow<()>,
     ) -> Result<LinesRead, FileError> {
         let display_path = self.display_path(path);
         let (skipped, receipt) = match self.read(path)? {
@@ -58,7 +58,7 @@ fn visit_lines(
     display_path: &str,
     first: usize,
     cancellation: &Cancellation,
-    visit: &mut dyn FnMut(&Line) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(&TextLine) -> ControlFlow<()>,
 ) -> Result<usize, FileError> {
     let failed = |error| io_to_file_error(&error, display_path);
     if is_binary(source.fill_buf().map_err(failed)?) {
@@ -66,7 +66,7 @@ fn visit_lines(
         return Err(FileError::Binary { path });
     }
     let mut skipped = 0;
-    let mut line = Line::default();
+    let mut line = TextLine::default();
     while line.read_next(&mut source).map_err(failed)? {
         cancellation.check()?;
         if skipped + 1 < first {
@@ -78,7 +78,7 @@ fn visit_lines(
     Ok(skipped)
 }
 
-impl Line {
+impl TextLine {
     /// Reads the next line; whether there was one.
     fn read_next(&mut self, source: &mut impl BufRead) -> std::io::Result<bool> {
         self.bytes.clear();

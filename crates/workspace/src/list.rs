@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::directory::{Entry, EntryKind, IgnoreMode};
+use crate::directory::{DirectoryEntry, EntryKind, IgnoreMode};
 use crate::{Cancellation, FileError, Workspace, WorkspacePath};
 
 /// How much of a tree is listed.
@@ -65,7 +65,7 @@ impl Workspace {
     }
 }
 
-fn display_name(entry: &Entry) -> String {
+fn display_name(entry: &DirectoryEntry) -> String {
     let name = entry.name.to_string_lossy();
     // One name must not be able to look like two.
     let name = name.replace(char::is_control, "\u{fffd}");

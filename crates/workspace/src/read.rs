@@ -39,7 +39,7 @@ pub struct ReadReceipt {
 
 /// A file's content at one moment.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct FileSnapshot {
     pub(crate) file: File,
     pub(crate) stat: Stat,
     pub(crate) bytes: Vec<u8>,
@@ -83,7 +83,7 @@ impl Workspace {
         if stat.identity.bytes > FILE_BYTES_MAX {
             return Ok(Contents::Stream(file));
         }
-        let Snapshot {
+        let FileSnapshot {
             file,
             bytes,
             digest,
@@ -121,7 +121,7 @@ impl Workspace {
 }
 
 /// Reads a file whole, as it was at one moment.
-pub(crate) fn take_snapshot(mut file: File, display_path: &str) -> Result<Snapshot, FileError> {
+pub(crate) fn take_snapshot(mut file: File, display_path: &str) -> Result<FileSnapshot, FileError> {
     let failed = |error: io::Error| io_to_file_error(&error, display_path);
     let unknown = |errno| errno_to_file_error(errno, display_path);
     for _ in 0..ATTEMPTS_MAX {
@@ -136,7 +136,7 @@ pub(crate) fn take_snapshot(mut file: File, display_path: &str) -> Result<Snapsh
         let stat = Stat::of(&file).map_err(unknown)?;
         if stat == before {
             let digest = digest_of(&bytes);
-            return Ok(Snapshot {
+            return Ok(FileSnapshot {
                 file,
                 stat,
                 bytes,

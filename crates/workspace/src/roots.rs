@@ -27,12 +27,12 @@ const SKILL_BODIES_MAX: usize = 64;
 /// The working directories of a session. A handle: clones share what is remembered.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<RootsShared>,
     hidden_variables: Arc<[String]>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct RootsShared {
     pub(crate) roots: Vec<Root>,
     history: Mutex<FileHistory>,
     /// Skills by name, as the session first read them.
@@ -110,7 +110,7 @@ impl Workspace {
 
     fn new(roots: Vec<Root>) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RootsShared {
                 roots,
                 history: Mutex::default(),
                 skill_bodies: Mutex::default(),

@@ -1,5 +1,11 @@
 //! A real host on a real socket, for published clients.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
+
 pub mod native;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! The published 0.9.0 client and a 1.0 host: nothing newer than it knows reaches it, and its mirror is right.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 use std::time::Duration;
 
 use ahp_09::reducers::{apply_action_to_chat, apply_action_to_session};

@@ -1,6 +1,13 @@
 //! The published 0.9.0 client follows every state machine of a chat that others drive: what its own reducers make of the
 //! stream equals a fresh snapshot of its own kind. It is the generation that VS Code speaks.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! A whole conversation with the native agent: what the model is sent, and what people see of its answers.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 use conformance::native::{
     NativeHarness, SESSION, calls_of, messages, parts_of, script_of, texts_in,
 };
@@ -73,6 +75,16 @@ async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() 
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 2);
     let (first, second) = (requests[0].json(), requests[1].json());
+    check_requests(&first, &second);
+    let system = first["messages"][0]["content"].as_str().unwrap();
+    assert!(
+        system.contains(&harness.work().display().to_string()),
+        "{system}"
+    );
+}
+
+/// What the model is sent before and after the calls.
+fn check_requests(first: &Value, second: &Value) {
     assert_eq!(
         (&first["model"], &first["stream"]),
         (&json!("echo"), &json!(true))
@@ -118,12 +130,7 @@ async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() 
             "content": "     1\ttwo\n"
           }
         ]"#]]
-    .assert_eq(&serde_json::to_string_pretty(&messages(&second)).unwrap());
-    let system = first["messages"][0]["content"].as_str().unwrap();
-    assert!(
-        system.contains(&harness.work().display().to_string()),
-        "{system}"
-    );
+    .assert_eq(&serde_json::to_string_pretty(&messages(second)).unwrap());
     let names: Vec<&str> = first["tools"]
         .as_array()
         .unwrap()

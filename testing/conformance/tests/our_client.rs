@@ -1,12 +1,18 @@
 //! Our own client against a real host, through a line that is cut again and again: what it shows in the end is what a
 //! new client gets, and nothing it did took effect twice.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::{
-    Connection, ConnectionEvent, HostLocator, Live, Mirror, Options, Recovery, Target, Update,
+    Connection, ConnectionEvent, HostLocator, Live, Mirror, Options, Resync, Target, Update,
     Updates,
 };
 use conformance::TestHost;
@@ -257,7 +263,7 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     until(&mut updates, |update| {
         *update
             == Update::Connection(ConnectionEvent::Restored {
-                how: Recovery::Replay,
+                how: Resync::Replay,
             })
     })
     .await;
@@ -279,7 +285,7 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     until(&mut updates, |update| {
         *update
             == Update::Connection(ConnectionEvent::Restored {
-                how: Recovery::Reinitialized,
+                how: Resync::Reinitialized,
             })
     })
     .await;

@@ -1,5 +1,11 @@
 //! The published 1.0.0 client drives a real host: what its own reducers make of the stream equals a fresh snapshot.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
+
 use std::time::Duration;
 
 use ahp::reducers::{apply_action_to_chat, apply_action_to_session};

@@ -1,10 +1,16 @@
 //! Rewriting system prompts over real sockets: by the published client's own request handler, and by ours against a model
 //! server that records its requests.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ahp::{Client, ClientConfig, SubscriptionEvent};
+use ahp::{Client, ClientConfig, ClientEventStream, SubscriptionEvent};
 use ahp_types::actions::StateAction;
 use ahp_ws::WebSocketTransport;
 use client::transform::{Rewrite, TransformHandler};
@@ -21,6 +27,22 @@ const INTEROP: &str = "ahp-session:/interop";
 
 fn action(value: Value) -> StateAction {
     serde_json::from_value(value).expect("an action")
+}
+
+/// The text of a turn, when it is complete.
+async fn read_turn(events: &mut ClientEventStream) -> String {
+    let mut said = String::new();
+    loop {
+        let event = events.recv().await.expect("the stream goes on");
+        let SubscriptionEvent::Action(envelope) = event.event else {
+            continue;
+        };
+        match &envelope.action {
+            StateAction::ChatDelta(delta) => said.push_str(&delta.content),
+            StateAction::ChatTurnComplete(_) => return said,
+            _ => {}
+        }
+    }
 }
 
 #[tokio::test]
@@ -70,21 +92,7 @@ async fn the_published_client_answers_by_its_own_handler() {
     let start = json!({"type": "chat/turnStarted", "turnId": "t", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "go", "origin": {"kind": "user"}}});
     client.dispatch(chat.clone(), action(start)).await.unwrap();
-    let mut text = String::new();
-    let listening = async {
-        loop {
-            let event = events.recv().await.expect("the stream goes on");
-            let SubscriptionEvent::Action(envelope) = event.event else {
-                continue;
-            };
-            match &envelope.action {
-                StateAction::ChatDelta(delta) => text.push_str(&delta.content),
-                StateAction::ChatTurnComplete(_) => return,
-                _ => {}
-            }
-        }
-    };
-    timeout(Duration::from_secs(60), listening)
+    let said = timeout(Duration::from_secs(60), read_turn(&mut events))
         .await
         .expect("the turn ends");
     let sections: Value = serde_json::from_str(&text).unwrap();

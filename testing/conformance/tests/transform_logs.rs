@@ -1,5 +1,7 @@
 //! What a section says is in no log, at any level; what went through a client is logged at debug, as hashes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 

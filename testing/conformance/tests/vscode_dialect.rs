@@ -1,6 +1,12 @@
 //! What VS Code really sends (protocol 0.9.0), frame by frame, to a real host: its stops, its typing over a question, its
 //! repeated and unknown settings, its way back after a lost connection.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -233,6 +239,7 @@ impl Code {
 }
 
 /// Everything up to the first message of a new chat (2 to 9); the chat.
+#[expect(clippy::too_many_lines, reason = "one story, in its order")]
 async fn first_message(code: &mut Code, host: &TestHost) -> String {
     let directory = format!("file://{}", host.data().display());
     let result = code.initializes(&[ROOT]).await;

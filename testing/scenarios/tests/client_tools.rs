@@ -1,5 +1,7 @@
 //! Tools that clients offer: who is called, who may answer, and what happens without an answer (G-07).
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 use serde_json::{Value, json};
 use testkit::pending_messages::message;
 use testkit::{Scenario, ScenarioClient};

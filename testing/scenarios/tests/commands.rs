@@ -1,5 +1,11 @@
 //! Commands that the host carries out, and messages that are understood before they are recorded (C-040 to C-054, C-080).
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+
 use host::journal::Journal as _;
 use kernel::{Answer, Query, StoredMessage};
 use serde_json::{Value, json};

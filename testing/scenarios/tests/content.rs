@@ -1,5 +1,7 @@
 //! Content that lies outside of state: how clients read it, and how long it is stored (G-32, H-252).
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 use host::blobs::Blobs;
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};

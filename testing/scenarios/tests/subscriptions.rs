@@ -1,5 +1,7 @@
 //! Subscriptions: a snapshot and a subscription, in one step; history page by page.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 

@@ -5,6 +5,12 @@
 //! Must not know: sockets, files, threads, the clock. Only [`model_server`] does: it stands outside the simulated world,
 //! for tests of what talks to real servers.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
+
 pub mod blocks;
 mod bodies;
 pub mod chats;

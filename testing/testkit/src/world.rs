@@ -4,15 +4,16 @@
 //! Must not know: what a test wants to prove.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 
-use agent_api::{AgentError, AgentEvent};
+use agent_api::{AgentError, AgentEvent, AgentReply};
 use host::blobs::{Blobs, MemoryBlobs};
 use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, Batch, CloseReason, Effect, HostFacts, Input, Kernel, Limits, Output, PeerId, Query,
-    ReadFailed, RunId, WorkFailed,
+    Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits, Output,
+    PeerId, Query, ReadFailed, RunId, WorkFailed,
 };
 use wire::Timestamp;
 
@@ -353,10 +354,8 @@ impl World {
         match effect {
             Effect::Read { ticket, query } => {
                 // Read at once, delivered later: an answer may be old when it arrives.
-                let answer = self
-                    .reader
-                    .read(&query)
-                    .map_err(|error| ReadFailed(error.to_string()));
+                let answer = self.reader.read(&query);
+                let answer = answer.map_err(|error| ReadFailed(error.to_string()));
                 self.reads.push(query);
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
             }
@@ -365,13 +364,7 @@ impl World {
                 self.within(self.read_ms_max, Input::Completed { ticket, completed });
             }
             Effect::Fetch { ticket, fetch } => {
-                let digest = fetch.digest;
-                let content_type = match self.reader.read(&Query::ContentType { digest }) {
-                    Ok(Answer::ContentType(content_type)) => content_type,
-                    Ok(_) | Err(_) => None,
-                };
-                let fetched = host::blobs::fetch(&self.blobs, &fetch, content_type)
-                    .map_err(|error| WorkFailed(error.to_string()));
+                let fetched = self.fetch(&fetch);
                 self.within(self.read_ms_max, Input::Fetched { ticket, fetched });
             }
             Effect::StoreBodies { ticket, bodies } => {
@@ -404,14 +397,7 @@ impl World {
                 self.at(self.now, Due::ModelStep(run));
             }
             Effect::StopTurn { run } => self.models.stop(run),
-            Effect::Reply { run, reply } => {
-                if let Some(chat) = self.models.chat_of(run) {
-                    self.ledger.replied(chat, &reply);
-                }
-                if self.models.deliver_reply(run, reply) {
-                    self.at(self.now, Due::ModelStep(run));
-                }
-            }
+            Effect::Reply { run, reply } => self.reply(run, reply),
             Effect::WakeAt { timer, at } => self.at(at, Due::Timer(timer)),
             Effect::Close { peer, why } => {
                 if let Some(link) = self.links.get_mut(&peer) {
@@ -424,19 +410,38 @@ impl World {
                 let writable = self.journal.probe().is_ok();
                 self.queue.push_back(Input::Probed { writable });
             }
-            Effect::Collect { buckets, before } => {
-                let aged = self
-                    .blobs
-                    .list_older_than(buckets, before)
-                    .expect("memory reads");
-                for digest in self.journal.find_unreferenced(&aged).unwrap_or_default() {
-                    self.blobs.remove(&digest, before).expect("memory writes");
-                }
-            }
+            Effect::Collect { buckets, before } => self.collect(buckets, before),
             Effect::RecordRender { rendered, .. } => {
                 self.models.recorded_render = Some(*rendered);
             }
             Effect::Configure { .. } | Effect::Forget { .. } => {}
+        }
+    }
+
+    fn fetch(&mut self, fetch: &Fetch) -> Result<Fetched, WorkFailed> {
+        let digest = fetch.digest;
+        let content_type = match self.reader.read(&Query::ContentType { digest }) {
+            Ok(Answer::ContentType(content_type)) => content_type,
+            Ok(_) | Err(_) => None,
+        };
+        host::blobs::fetch(&self.blobs, fetch, content_type)
+            .map_err(|error| WorkFailed(error.to_string()))
+    }
+
+    fn collect(&mut self, buckets: RangeInclusive<u8>, before: Timestamp) {
+        let aged = self.blobs.list_older_than(buckets, before);
+        let aged = aged.expect("memory reads");
+        for digest in self.journal.find_unreferenced(&aged).unwrap_or_default() {
+            self.blobs.remove(&digest, before).expect("memory writes");
+        }
+    }
+
+    fn reply(&mut self, run: RunId, reply: AgentReply) {
+        if let Some(chat) = self.models.chat_of(run) {
+            self.ledger.replied(chat, &reply);
+        }
+        if self.models.hear(run, reply) {
+            self.at(self.now, Due::ModelStep(run));
         }
     }
 

@@ -5,10 +5,10 @@
 
 use agent_api::{EventSink, TurnOver};
 
-use super::Shared;
+use super::NativeContext;
 use super::answer::{ModelAnswer, Numbers};
 use super::answer_sender::AnswerSender;
-use crate::provider::{self, Endpoint, ModelRequest, ProviderError};
+use crate::provider::{self, ModelEndpoint, ModelRequest, ProviderError};
 
 pub(super) enum AskError {
     TurnOver,
@@ -23,8 +23,8 @@ impl From<TurnOver> for AskError {
 
 /// Asks the model and sends its answer on as it comes.
 pub(super) async fn ask_model(
-    shared: &Shared,
-    endpoint: &Endpoint,
+    shared: &NativeContext,
+    endpoint: &ModelEndpoint,
     (round, request): (usize, &ModelRequest),
     numbers: &mut Numbers,
     events: &dyn EventSink,

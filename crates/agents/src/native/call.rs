@@ -8,9 +8,10 @@ use wire::published::state::ToolCallConfirmationReason;
 
 use super::answer::RequestedCall;
 use super::call_events::{
-    CallOutcome, Decision, Scope, ToolContext, ask_for_consent, complete_call, run_tool, send_ready,
+    ApprovalScope, CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call,
+    run_tool, send_ready,
 };
-use super::consent::{self, Mode, Verdict};
+use super::consent::{self, PermissionMode, Verdict};
 use crate::tool::{Nature, Plan, Tool, ToolError};
 
 /// Carries out all calls of a round; the text that the model gets of each, in their order.
@@ -64,8 +65,8 @@ const READ_ONLY: &str = "This session is read only: the call was refused.";
 
 impl ToolContext<'_> {
     /// What may be done without asking, as the session's settings are now.
-    pub(super) async fn mode(&self) -> Result<Mode, TurnOver> {
-        Ok(Mode::of(&self.events.settings().await?))
+    pub(super) async fn mode(&self) -> Result<PermissionMode, TurnOver> {
+        Ok(PermissionMode::of(&self.events.settings().await?))
     }
 
     /// What is to be done about a call, as things are now: settings may change in mid-turn, and another chat may have
@@ -119,8 +120,8 @@ async fn run_with_consent(
     plan: Plan,
 ) -> Result<String, TurnOver> {
     let (edited, scope) = match ask_for_consent(context, call, &plan).await? {
-        Decision::Approved { edited, scope } => (edited, scope),
-        Decision::Denied { text } => return Ok(text),
+        CallDecision::Approved { edited, scope } => (edited, scope),
+        CallDecision::Denied { text } => return Ok(text),
     };
     let mut key = consent_key(tool, &plan);
     let mut remark = None;
@@ -134,14 +135,14 @@ async fn run_with_consent(
             }
         }
     }
-    if scope == Scope::Session {
+    if scope == ApprovalScope::Session {
         remember_approval(context, &key).await?;
     }
     let _exclusive = lock_exclusive(context, tool).await;
     // A session that was made read only since the question is read only.
     let mut outcome = match context.mode().await? {
-        Mode::ReadOnly => CallOutcome::failed(tool.display_name(), READ_ONLY.to_owned()),
-        Mode::Ask | Mode::AcceptEdits | Mode::FullAccess => {
+        PermissionMode::ReadOnly => CallOutcome::failed(tool.display_name(), READ_ONLY.to_owned()),
+        PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::FullAccess => {
             run_tool(context, call, tool, &input).await?
         }
     };

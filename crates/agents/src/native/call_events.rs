@@ -11,12 +11,12 @@ use workspace::Workspace;
 
 use super::answer::RequestedCall;
 use super::consent;
-use super::{Approvals, Shared};
-use crate::tool::{Outcome, Plan, Tool, ToolError};
+use super::{Approvals, NativeContext};
+use crate::tool::{Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
 pub(super) struct ToolContext<'a> {
-    pub shared: &'a Shared,
+    pub shared: &'a NativeContext,
     /// What the model was offered.
     pub tools: &'a [&'a dyn Tool],
     pub workspace: &'a Workspace,
@@ -72,10 +72,10 @@ pub(super) async fn send_ready(
 }
 
 /// A user's decision about a call.
-pub(super) enum Decision {
+pub(super) enum CallDecision {
     Approved {
         edited: Option<String>,
-        scope: Scope,
+        scope: ApprovalScope,
     },
     Denied {
         text: String,
@@ -84,7 +84,7 @@ pub(super) enum Decision {
 
 /// How far an approval goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum ApprovalScope {
     Call,
     Session,
 }
@@ -93,7 +93,7 @@ pub(super) async fn ask_for_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     plan: &Plan,
-) -> Result<Decision, TurnOver> {
+) -> Result<CallDecision, TurnOver> {
     let mut ready = ToolReady {
         options: consent::options(context.shared.locale),
         editable: true,
@@ -121,17 +121,17 @@ pub(super) async fn ask_for_consent(
             .as_ref()
             .and_then(|message| message["text"].as_str());
         let text = consent::denied_text(suggestion);
-        return Ok(Decision::Denied { text });
+        return Ok(CallDecision::Denied { text });
     }
     let option = selected_option
         .as_ref()
         .and_then(|option| option["id"].as_str());
     let scope = match option {
-        Some(consent::APPROVE_IN_SESSION) => Scope::Session,
-        _ => Scope::Call,
+        Some(consent::APPROVE_IN_SESSION) => ApprovalScope::Session,
+        _ => ApprovalScope::Call,
     };
     let edited = input.filter(|input| *input != call.tool_use.input);
-    Ok(Decision::Approved { edited, scope })
+    Ok(CallDecision::Approved { edited, scope })
 }
 
 /// Stores what edits refer to, before anybody sees the edits. Whether all of it was stored.
@@ -172,7 +172,7 @@ pub(super) async fn run_tool(
     })
 }
 
-async fn store_outcome(context: &ToolContext<'_>, outcome: Outcome) -> CallOutcome {
+async fn store_outcome(context: &ToolContext<'_>, outcome: ToolOutcome) -> CallOutcome {
     let content = match store_all(context, &outcome.bodies).await {
         true => outcome.content,
         false => Vec::new(),

@@ -5,9 +5,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::model_view::{HistoryEntry, ModelView};
-use super::stop::Stop;
+use super::stop::TurnStop;
 use super::{Model, history};
-use crate::provider::{self, Endpoint, ModelEvent, ModelMessage, ModelRequest};
+use crate::provider::{self, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest};
 
 const SYSTEM: &str = "You shorten conversations between a user and a coding agent.";
 
@@ -24,10 +24,10 @@ const EVENTS_MAX: usize = 64;
 /// Has the model summarise the turns before this one; the summary, or none if there is nothing to shorten.
 pub(super) async fn summarise(
     model: &Model,
-    endpoint: &Endpoint,
+    endpoint: &ModelEndpoint,
     input: &TurnInput,
     view: &mut ModelView<'_>,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<String>, TurnStop> {
     if input.history.is_empty() {
         let text = "There is nothing to shorten yet.".to_owned();
         view.events.send(AgentEvent::Notice { text }).await?;
@@ -63,7 +63,7 @@ pub(super) async fn summarise(
                 _ => {}
             }
         }
-        Ok::<String, Stop>(summary)
+        Ok::<String, TurnStop>(summary)
     };
     let (asked, summary) = tokio::join!(asking, collecting);
     asked?;

@@ -17,7 +17,7 @@ pub(super) const SETTING: &str = "permissions";
 
 /// What may happen without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Mode {
+pub(super) enum PermissionMode {
     /// Reads.
     #[default]
     Ask,
@@ -28,7 +28,7 @@ pub(super) enum Mode {
     FullAccess,
 }
 
-impl Mode {
+impl PermissionMode {
     pub(super) fn of(config: &Object) -> Self {
         match config.get(SETTING).and_then(Value::as_str) {
             Some("accept-edits") => Self::AcceptEdits,
@@ -102,12 +102,17 @@ impl Approved {
     }
 }
 
-pub(super) fn verdict(mode: Mode, nature: Nature, key: &str, approved: &Approved) -> Verdict {
+pub(super) fn verdict(
+    mode: PermissionMode,
+    nature: Nature,
+    key: &str,
+    approved: &Approved,
+) -> Verdict {
     match (nature, mode) {
-        (Nature::Reads, _) | (_, Mode::FullAccess) => Verdict::Run,
-        (_, Mode::ReadOnly) => Verdict::Refuse,
-        (Nature::Edits, Mode::AcceptEdits) => Verdict::Run,
-        (Nature::Edits | Nature::Runs, Mode::Ask | Mode::AcceptEdits) => {
+        (Nature::Reads, _) | (_, PermissionMode::FullAccess) => Verdict::Run,
+        (_, PermissionMode::ReadOnly) => Verdict::Refuse,
+        (Nature::Edits, PermissionMode::AcceptEdits) => Verdict::Run,
+        (Nature::Edits | Nature::Runs, PermissionMode::Ask | PermissionMode::AcceptEdits) => {
             match approved.0.contains(key) {
                 true => Verdict::Run,
                 false => Verdict::Ask,
@@ -146,18 +151,36 @@ mod tests {
     fn only_what_was_allowed_runs() {
         let mut approved = Approved::default();
         let at = |mode, nature, approved: &Approved| verdict(mode, nature, "k", approved);
-        assert_eq!(at(Mode::ReadOnly, Nature::Reads, &approved), Verdict::Run);
-        assert_eq!(at(Mode::Ask, Nature::Edits, &approved), Verdict::Ask);
         assert_eq!(
-            at(Mode::AcceptEdits, Nature::Edits, &approved),
+            at(PermissionMode::ReadOnly, Nature::Reads, &approved),
             Verdict::Run
         );
-        assert_eq!(at(Mode::AcceptEdits, Nature::Runs, &approved), Verdict::Ask);
-        assert_eq!(at(Mode::FullAccess, Nature::Runs, &approved), Verdict::Run);
+        assert_eq!(
+            at(PermissionMode::Ask, Nature::Edits, &approved),
+            Verdict::Ask
+        );
+        assert_eq!(
+            at(PermissionMode::AcceptEdits, Nature::Edits, &approved),
+            Verdict::Run
+        );
+        assert_eq!(
+            at(PermissionMode::AcceptEdits, Nature::Runs, &approved),
+            Verdict::Ask
+        );
+        assert_eq!(
+            at(PermissionMode::FullAccess, Nature::Runs, &approved),
+            Verdict::Run
+        );
         assert!(approved.add("k") && !approved.add("k"));
-        assert_eq!(at(Mode::Ask, Nature::Runs, &approved), Verdict::Run);
+        assert_eq!(
+            at(PermissionMode::Ask, Nature::Runs, &approved),
+            Verdict::Run
+        );
         // A mode that forbids is stronger than a memory.
-        assert_eq!(at(Mode::ReadOnly, Nature::Runs, &approved), Verdict::Refuse);
+        assert_eq!(
+            at(PermissionMode::ReadOnly, Nature::Runs, &approved),
+            Verdict::Refuse
+        );
         assert_eq!(Approved::read(Some(&approved.notes())), approved);
         assert_eq!(Approved::read(Some(b"?")), Approved::default());
     }

@@ -13,10 +13,10 @@ use super::ask_model::{AskError, ask_model};
 use super::call;
 use super::call_events::ToolContext;
 use super::model_view::{HistoryEntry, ModelView};
-use super::stop::Stop;
+use super::stop::TurnStop;
 use super::{Model, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{Endpoint, ModelMessage, ModelRequest, StopReason, ToolUse, Usage};
+use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse, Usage};
 
 /// Rounds of one turn: a model that goes in circles stops here.
 const ROUNDS_MAX: usize = 100;
@@ -24,7 +24,7 @@ const ROUNDS_MAX: usize = 100;
 /// A conversation with a model, round by round.
 pub(super) struct Conversation<'a> {
     pub model: &'a Model,
-    pub endpoint: &'a Endpoint,
+    pub endpoint: &'a ModelEndpoint,
     pub tool_context: ToolContext<'a>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
@@ -39,7 +39,7 @@ pub(super) struct Conversation<'a> {
 
 impl Conversation<'_> {
     /// Asks the model, carries out its calls and asks again, until it makes no more calls.
-    pub(super) async fn run_rounds(mut self, rounds_before: usize) -> Result<(), Stop> {
+    pub(super) async fn run_rounds(mut self, rounds_before: usize) -> Result<(), TurnStop> {
         let events = self.tool_context.events;
         for round in 0..ROUNDS_MAX {
             if round > 0 {
@@ -57,7 +57,7 @@ impl Conversation<'_> {
             let results = call::run_calls(&self.tool_context, &answer.calls).await?;
             self.add_round(answer, results);
         }
-        Err(Stop::Failed(AgentError {
+        Err(TurnStop::Failed(AgentError {
             error_type: "tooManyRounds".to_owned(),
             message: format!(
                 "the model was asked {ROUNDS_MAX} times in this turn; resume it to go on"
@@ -67,14 +67,14 @@ impl Conversation<'_> {
     }
 
     /// Asks the model; again without attachments if its server rejects them.
-    async fn ask(&mut self, round: usize) -> Result<ModelAnswer, Stop> {
+    async fn ask(&mut self, round: usize) -> Result<ModelAnswer, TurnStop> {
         loop {
             let ToolContext { shared, events, .. } = self.tool_context;
             let request = (round, &self.request);
             let asked = ask_model(shared, self.endpoint, request, &mut self.numbers, events);
             match asked.await {
                 Ok(answer) => return Ok(answer),
-                Err(AskError::TurnOver) => return Err(Stop::Over),
+                Err(AskError::TurnOver) => return Err(TurnStop::Over),
                 Err(AskError::Provider(error)) => {
                     let (entries, newest) = (&self.entries, self.newest);
                     let retried = self
@@ -102,7 +102,7 @@ impl Conversation<'_> {
     }
 
     /// A round is over: takes the steering message that waits, if one does. The host makes it a part of the turn.
-    async fn take_steering(&mut self) -> Result<(), Stop> {
+    async fn take_steering(&mut self) -> Result<(), TurnStop> {
         let steer = self.numbers.next();
         let events = self.tool_context.events;
         let reply = events.ask(AgentEvent::SteerPoint { steer }).await?;
@@ -131,7 +131,7 @@ async fn report_usage(
     round: Usage,
     model: &Model,
     events: &dyn EventSink,
-) -> Result<Usage, Stop> {
+) -> Result<Usage, TurnStop> {
     let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (None, None) => None,
         (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
@@ -156,7 +156,7 @@ async fn report_usage(
 }
 
 /// The model has nothing more to do; if it was stopped, the user is told.
-async fn report_stop(answer: &ModelAnswer, events: &dyn EventSink) -> Result<(), Stop> {
+async fn report_stop(answer: &ModelAnswer, events: &dyn EventSink) -> Result<(), TurnStop> {
     let text = match &answer.stop {
         Some(StopReason::Length) => "The answer was cut off: it reached the model's output limit.",
         Some(StopReason::ContentFilter) => "The model's server cut the answer off.",

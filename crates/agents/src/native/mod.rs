@@ -33,7 +33,7 @@ use workspace::Workspace;
 
 use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer};
-use crate::provider::Endpoint;
+use crate::provider::ModelEndpoint;
 use crate::tool::{self, Tool};
 
 pub use models::{Model, ModelError, Prices};
@@ -46,7 +46,7 @@ const WORKSPACES_MAX: usize = 64;
 
 /// An agent behind which a model answers.
 pub struct NativeAgent {
-    shared: Arc<Shared>,
+    shared: Arc<NativeContext>,
     workspaces: Mutex<VecDeque<(SessionFacts, Arc<Workspace>)>>,
     approvals: Mutex<HashMap<String, Weak<Approvals>>>,
 }
@@ -56,8 +56,8 @@ pub struct NativeAgent {
 type Approvals = tokio::sync::Mutex<consent::Approved>;
 
 /// What all sessions have in common.
-pub(crate) struct Shared {
-    models: Vec<(Model, Endpoint)>,
+pub(crate) struct NativeContext {
+    models: Vec<(Model, ModelEndpoint)>,
     tools: Vec<Box<dyn Tool>>,
     locale: Locale,
     gatherer: Gatherer,
@@ -76,7 +76,7 @@ impl NativeAgent {
         });
         let models = models.collect::<Result<Vec<_>, ModelError>>()?;
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(NativeContext {
                 models,
                 tools: tool::all(),
                 locale: Locale::of_environment(),
@@ -207,7 +207,7 @@ impl Agent for NativeAgent {
         let gatherer = &self.shared.gatherer;
         let facts = gatherer.gather(&facts.working_directories).await;
         let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
-        let mode = consent::Mode::of(&config);
+        let mode = consent::PermissionMode::of(&config);
         Some(prompt::build(facts, &tools, mode).render())
     }
 
@@ -226,7 +226,7 @@ fn config_schema() -> Value {
 }
 
 struct NativeSession {
-    shared: Arc<Shared>,
+    shared: Arc<NativeContext>,
     directories: Vec<String>,
     workspace: Arc<Workspace>,
     approvals: Arc<Approvals>,

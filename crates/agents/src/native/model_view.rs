@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agent_api::{AgentEvent, EventSink, Lowering, SharedSources, TurnInput, TurnOver, UserMessage};
-use compositor::lower::{Capabilities, Decision, Lowered, Target, chat_content};
+use compositor::lower::{Capabilities, Lowered, LoweringDecision, Target, chat_content};
 use serde_json::Value;
 
-use super::stop::Stop;
-use super::{Model, Shared};
+use super::stop::TurnStop;
+use super::{Model, NativeContext};
 use crate::lower::{MessageToLower, lower_message, lower_messages};
 use crate::provider::{ModelMessage, ProviderError, ProviderErrorKind};
 
@@ -42,12 +42,12 @@ pub(super) struct ModelView<'a> {
     /// Parts that are only described, by the position of their message.
     described: BTreeMap<usize, BTreeSet<usize>>,
     /// What the parts of each message became when they were last lowered.
-    decisions: BTreeMap<usize, Vec<Decision>>,
+    decisions: BTreeMap<usize, Vec<LoweringDecision>>,
 }
 
 impl<'a> ModelView<'a> {
     pub(super) fn new(
-        shared: &Shared,
+        shared: &NativeContext,
         model: &Model,
         input: &'a TurnInput,
         events: &'a dyn EventSink,
@@ -142,7 +142,7 @@ impl<'a> ModelView<'a> {
         error: ProviderError,
         entries: &[HistoryEntry],
         newest: usize,
-    ) -> Result<Vec<ModelMessage>, Stop> {
+    ) -> Result<Vec<ModelMessage>, TurnStop> {
         let bodies = self.decisions.iter().flat_map(|(position, decisions)| {
             let bodies = decisions.iter().filter(|decision| is_body(decision));
             bodies.map(|decision| (decision.bytes, *position, decision.part))
@@ -182,7 +182,7 @@ fn part_name(entry: Option<&HistoryEntry>, part: usize) -> String {
     name.unwrap_or("an attachment").to_owned()
 }
 
-fn is_body(decision: &Decision) -> bool {
+fn is_body(decision: &LoweringDecision) -> bool {
     matches!(
         decision.became.as_str(),
         "image" | "document" | "audio" | "video" | "binary"

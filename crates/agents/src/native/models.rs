@@ -9,7 +9,7 @@ use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::provider::{Endpoint, EndpointError, Key};
+use crate::provider::{ApiKey, ModelEndpoint, ModelEndpointError};
 
 /// Context assumed of a model that says nothing about it.
 const CONTEXT_TOKENS: u64 = 32_768;
@@ -67,7 +67,10 @@ pub enum ModelError {
     #[error("`{0}` names no model: write BASE_URL#MODEL, such as http://localhost:11434/v1#qwen3")]
     NoName(String),
     #[error("the model `{id}`: {error}")]
-    Endpoint { id: String, error: EndpointError },
+    Endpoint {
+        id: String,
+        error: ModelEndpointError,
+    },
     #[error("the model `{0}` names both `key_env` and `key_file`: keep one")]
     TwoKeys(String),
     #[error("the model id `{0}` occurs twice")]
@@ -122,14 +125,14 @@ impl Model {
     }
 
     /// Its server.
-    pub fn endpoint(&self) -> Result<Endpoint, ModelError> {
+    pub fn endpoint(&self) -> Result<ModelEndpoint, ModelError> {
         let wrong = |error| ModelError::Endpoint {
             id: self.id.clone(),
             error,
         };
-        let mut endpoint = Endpoint::new(&self.base_url).map_err(wrong)?;
-        let env = self.key_env.clone().map(Key::from_environment);
-        if let Some(key) = env.or_else(|| self.key_file.clone().map(Key::from_file)) {
+        let mut endpoint = ModelEndpoint::new(&self.base_url).map_err(wrong)?;
+        let env = self.key_env.clone().map(ApiKey::from_environment);
+        if let Some(key) = env.or_else(|| self.key_file.clone().map(ApiKey::from_file)) {
             endpoint = endpoint.with_key(key);
         }
         for (name, value) in &self.headers {

@@ -2,12 +2,12 @@
 
 use workspace::discovery;
 
-use super::consent::Mode;
-use crate::prompt::{CustomInstructions, Facts, Prompt, Skill, ToolInstructions};
+use super::consent::PermissionMode;
+use crate::prompt::{CustomInstructions, Facts, OfferedSkill, Prompt, ToolInstructions};
 use crate::tool::{Nature, Tool};
 
 /// Builds the prompt of a turn from gathered facts.
-pub(super) fn build(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
+pub(super) fn build(facts: Facts, tools: &[&dyn Tool], mode: PermissionMode) -> Prompt {
     let mut prompt = Prompt {
         agent_name: "Greenroom".to_owned(),
         has_tools: !tools.is_empty(),
@@ -26,10 +26,10 @@ pub(super) fn build(facts: Facts, tools: &[&dyn Tool], mode: Mode) -> Prompt {
 }
 
 /// The skills as the prompt lists them.
-pub(super) fn list_skills(skills: &[discovery::Skill]) -> Vec<Skill> {
+pub(super) fn list_skills(skills: &[discovery::Skill]) -> Vec<OfferedSkill> {
     let offered = skills.iter();
     let offered = offered.filter(|skill| skill.is_for_models());
-    let listed = offered.map(|skill| Skill {
+    let listed = offered.map(|skill| OfferedSkill {
         name: skill.name.clone(),
         description: skill.description.clone(),
     });
@@ -37,25 +37,29 @@ pub(super) fn list_skills(skills: &[discovery::Skill]) -> Vec<Skill> {
 }
 
 /// Fills in what the session's mode means; it may change in the middle of a turn.
-pub(super) fn apply_mode(prompt: &mut Prompt, tools: &[&dyn Tool], mode: Mode) {
+pub(super) fn apply_mode(prompt: &mut Prompt, tools: &[&dyn Tool], mode: PermissionMode) {
     let changes = tools.iter().any(|tool| tool.nature() != Nature::Reads);
-    prompt.may_change_files = changes && mode != Mode::ReadOnly;
+    prompt.may_change_files = changes && mode != PermissionMode::ReadOnly;
     prompt.runtime_instructions.mode = describe_mode(mode, tools);
 }
 
 /// What the mode means for the model.
-fn describe_mode(mode: Mode, tools: &[&dyn Tool]) -> Option<String> {
+fn describe_mode(mode: PermissionMode, tools: &[&dyn Tool]) -> Option<String> {
     if tools.is_empty() {
         return None;
     }
     let text = match mode {
-        Mode::Ask => "The user is asked before a file is edited or a command is run.".to_owned(),
-        Mode::AcceptEdits => {
+        PermissionMode::Ask => {
+            "The user is asked before a file is edited or a command is run.".to_owned()
+        }
+        PermissionMode::AcceptEdits => {
             "Files may be edited without asking; the user is asked before a command is run."
                 .to_owned()
         }
-        Mode::FullAccess => "Files may be edited and commands run without asking.".to_owned(),
-        Mode::ReadOnly => {
+        PermissionMode::FullAccess => {
+            "Files may be edited and commands run without asking.".to_owned()
+        }
+        PermissionMode::ReadOnly => {
             let acts = tools.iter().filter(|tool| tool.nature() != Nature::Reads);
             let forbidden: Vec<&str> = acts.map(|tool| tool.name()).collect();
             format!(

@@ -4,19 +4,19 @@ use agent_api::{AgentError, TurnOver};
 
 use crate::provider::{ProviderError, ProviderErrorKind};
 
-pub(super) enum Stop {
+pub(super) enum TurnStop {
     /// Its events have no receiver any more.
     Over,
     Failed(AgentError),
 }
 
-impl From<TurnOver> for Stop {
+impl From<TurnOver> for TurnStop {
     fn from(_: TurnOver) -> Self {
         Self::Over
     }
 }
 
-impl From<ProviderError> for Stop {
+impl From<ProviderError> for TurnStop {
     fn from(error: ProviderError) -> Self {
         let error_type = match error.kind {
             ProviderErrorKind::Unauthorized => "modelUnauthorized",

@@ -14,13 +14,13 @@ use workspace::discovery::Skill;
 
 use super::answer::Numbers;
 use super::call_events::ToolContext;
-use super::consent::{Approved, Mode};
+use super::consent::{Approved, PermissionMode};
 use super::conversation::Conversation;
 use super::model_view::{HistoryEntry, ModelView};
-use super::stop::Stop;
-use super::{Approvals, Model, Shared, compact, history, prompt};
+use super::stop::TurnStop;
+use super::{Approvals, Model, NativeContext, compact, history, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{Endpoint, ModelMessage, ModelRequest, ToolSpec, Usage};
+use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest, ToolSpec, Usage};
 use crate::tool::{self, Tool};
 
 /// Longest title made of a message.
@@ -38,23 +38,23 @@ pub(super) struct TurnContext<'a> {
 
 /// Works on a turn to its end.
 pub(super) async fn run(
-    shared: &Shared,
+    shared: &NativeContext,
     context: &TurnContext<'_>,
     input: TurnInput,
     events: &dyn EventSink,
 ) -> Result<(), AgentError> {
     match converse(shared, context, &input, events).await {
-        Ok(()) | Err(Stop::Over) => Ok(()),
-        Err(Stop::Failed(error)) => Err(error),
+        Ok(()) | Err(TurnStop::Over) => Ok(()),
+        Err(TurnStop::Failed(error)) => Err(error),
     }
 }
 
 async fn converse(
-    shared: &Shared,
+    shared: &NativeContext,
     context: &TurnContext<'_>,
     input: &TurnInput,
     events: &dyn EventSink,
-) -> Result<(), Stop> {
+) -> Result<(), TurnStop> {
     let (model, endpoint) = choose_model(shared, &input.message)?;
     let skills = find_skills(context.workspace).await;
     let tools = offered_tools(shared, model, &skills);
@@ -113,14 +113,14 @@ async fn converse(
 }
 
 async fn build_prompt(
-    shared: &Shared,
+    shared: &NativeContext,
     context: &TurnContext<'_>,
     input: &TurnInput,
     tools: &[&dyn Tool],
     skills: &[Skill],
 ) -> Prompt {
     let facts = shared.gatherer.gather(context.directories).await;
-    let mut prompt = prompt::build(facts, tools, Mode::of(&input.config));
+    let mut prompt = prompt::build(facts, tools, PermissionMode::of(&input.config));
     prompt.tool_instructions.skills = prompt::list_skills(skills);
     let mentioned = input.user.skills().into_iter().map(str::to_owned);
     prompt.runtime_instructions.skills = mentioned.collect();
@@ -137,7 +137,11 @@ async fn find_skills(workspace: &Workspace) -> Vec<Skill> {
 }
 
 /// The tools that the model may call.
-fn offered_tools<'a>(shared: &'a Shared, model: &Model, skills: &[Skill]) -> Vec<&'a dyn Tool> {
+fn offered_tools<'a>(
+    shared: &'a NativeContext,
+    model: &Model,
+    skills: &[Skill],
+) -> Vec<&'a dyn Tool> {
     if !model.calls_tools() {
         return Vec::new();
     }
@@ -149,9 +153,9 @@ fn offered_tools<'a>(shared: &'a Shared, model: &Model, skills: &[Skill]) -> Vec
 
 /// The model a message names; the host lets no other through (G-12).
 fn choose_model<'a>(
-    shared: &'a Shared,
+    shared: &'a NativeContext,
     message: &Value,
-) -> Result<(&'a Model, &'a Endpoint), Stop> {
+) -> Result<(&'a Model, &'a ModelEndpoint), TurnStop> {
     let id = message["model"]["id"].as_str();
     let model = match id {
         Some(id) => shared.models.iter().find(|(model, _)| model.id == id),
@@ -161,7 +165,7 @@ fn choose_model<'a>(
         .map(|(model, endpoint)| (model, endpoint))
         .ok_or_else(|| {
             let message = "the model of this message is not configured any more; choose another";
-            Stop::Failed(AgentError {
+            TurnStop::Failed(AgentError {
                 error_type: "modelMissing".to_owned(),
                 message: message.to_owned(),
                 resumable: false,

@@ -19,7 +19,7 @@ pub use environment_context::EnvironmentContext;
 pub use gather::{Facts, Gatherer};
 pub use runtime_instructions::RuntimeInstructions;
 use table::{SECTIONS, SectionSpec};
-pub use tool_instructions::{Skill, ToolInstructions};
+pub use tool_instructions::{OfferedSkill, ToolInstructions};
 use wire::ext::system_message_transform::SystemMessageSection;
 
 /// Everything a system prompt is made of.

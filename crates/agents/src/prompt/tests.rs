@@ -30,7 +30,7 @@ fn every_section_is_rendered_in_the_order_of_the_catalogue() {
 
 fn huge() -> Prompt {
     let long = "x\n".repeat(100_000);
-    let skill = Skill {
+    let skill = OfferedSkill {
         name: long.clone(),
         description: long.clone(),
     };
@@ -99,7 +99,7 @@ fn skills_are_listed_and_those_asked_for_are_called_for() {
     let prompt = Prompt {
         tool_instructions: ToolInstructions {
             tools: vec!["read".to_owned(), "skill".to_owned()],
-            skills: vec![Skill {
+            skills: vec![OfferedSkill {
                 name: "tables".to_owned(),
                 description: "Makes tables.".to_owned(),
             }],

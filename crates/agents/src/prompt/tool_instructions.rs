@@ -10,7 +10,7 @@ const SKILL_BYTES_MAX: usize = 512;
 
 /// A skill that the model may ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skill {
+pub struct OfferedSkill {
     pub name: String,
     pub description: String,
 }
@@ -19,7 +19,7 @@ pub struct Skill {
 pub struct ToolInstructions {
     /// Names of the tools, in the order they are offered; their descriptions travel with the request.
     pub tools: Vec<String>,
-    pub skills: Vec<Skill>,
+    pub skills: Vec<OfferedSkill>,
 }
 
 impl ToolInstructions {

@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
 /// The first one included.
-pub const TRIES_MAX: u32 = 5;
+pub(super) const TRIES_MAX: u32 = 5;
 /// A server that wants a longer pause is not tried again: the user knows better what to do.
-pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// The pause after so many failed tries: the first is `base`, each further one twice as long, all up to a quarter longer
 /// by `chance` (0 to 255), and none shorter than the server asks for. `None`: enough.
-pub fn pause(
+pub(super) fn pause(
     tries: u32,
     base: Duration,
     retry_after: Option<Duration>,
@@ -30,7 +30,7 @@ pub fn pause(
 }
 
 /// `Retry-After`: seconds, or a date.
-pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
+pub(super) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
@@ -40,7 +40,7 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
 }
 
 /// `2 s`, for people.
-pub fn describe(pause: Duration) -> String {
+pub(super) fn describe(pause: Duration) -> String {
     let seconds = pause.as_secs_f64().round() as u64;
     match seconds {
         0 => "less than a second".to_owned(),

@@ -13,7 +13,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use tokio::sync::OnceCell;
 
-use super::key::{Key, Secret};
+use super::key::{ApiKey, Secret};
 use super::{ProviderError, ProviderErrorKind, tls};
 
 /// How long a connection may take to come up.
@@ -53,9 +53,9 @@ impl Default for Timeouts {
 
 /// A model server. Clones share their connections.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct ModelEndpoint {
     base_url: Url,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     headers: HeaderMap,
     timeouts: Timeouts,
     client: Arc<OnceCell<Client>>,
@@ -63,7 +63,7 @@ pub struct Endpoint {
 
 /// What is wrong with the configuration of a model server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EndpointError {
+pub enum ModelEndpointError {
     #[error("the base URL is not a valid URL; include http:// or https:// ({0})")]
     Url(String),
     #[error("the base URL must begin with http:// or https://")]
@@ -76,16 +76,16 @@ pub enum EndpointError {
     HeaderValue(String),
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// A server by its base URL, e.g. `http://localhost:11434/v1`. A query is preserved, a fragment is not.
-    pub fn new(base_url: &str) -> Result<Self, EndpointError> {
-        let mut url =
-            Url::parse(base_url.trim()).map_err(|error| EndpointError::Url(error.to_string()))?;
+    pub fn new(base_url: &str) -> Result<Self, ModelEndpointError> {
+        let mut url = Url::parse(base_url.trim())
+            .map_err(|error| ModelEndpointError::Url(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(EndpointError::Scheme);
+            return Err(ModelEndpointError::Scheme);
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(EndpointError::Credentials);
+            return Err(ModelEndpointError::Credentials);
         }
         url.set_fragment(None);
         Ok(Self {
@@ -97,7 +97,7 @@ impl Endpoint {
         })
     }
 
-    pub fn with_key(self, key: Key) -> Self {
+    pub fn with_key(self, key: ApiKey) -> Self {
         Self {
             key: Some(key),
             ..self
@@ -105,11 +105,11 @@ impl Endpoint {
     }
 
     /// Sent with every request; replaces one that is sent anyway.
-    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, EndpointError> {
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, ModelEndpointError> {
         let header = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| EndpointError::HeaderName(name.to_owned()))?;
+            .map_err(|_| ModelEndpointError::HeaderName(name.to_owned()))?;
         let mut value = HeaderValue::from_str(value)
-            .map_err(|_| EndpointError::HeaderValue(name.to_owned()))?;
+            .map_err(|_| ModelEndpointError::HeaderValue(name.to_owned()))?;
         value.set_sensitive(serves_as_key(header.as_str()));
         self.headers.insert(header, value);
         Ok(self)
@@ -123,7 +123,7 @@ impl Endpoint {
         }
     }
 
-    pub fn key(&self) -> Option<&Key> {
+    pub fn key(&self) -> Option<&ApiKey> {
         self.key.as_ref()
     }
 
@@ -212,7 +212,7 @@ pub(super) struct Credentials {
     pub secrets: Vec<Secret>,
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for ModelEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Neither the query nor the values of headers: either may hold a key.
         f.debug_struct("Endpoint")
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     fn url(base: &str) -> String {
-        let endpoint = Endpoint::new(base).unwrap();
+        let endpoint = ModelEndpoint::new(base).unwrap();
         endpoint.url(&["chat", "completions"]).to_string()
     }
 
@@ -276,22 +276,22 @@ mod tests {
 
     #[test]
     fn addresses_that_cannot_work_are_refused_when_configured() {
-        let error = |base: &str| Endpoint::new(base).unwrap_err();
-        assert_eq!(error("file:///v1"), EndpointError::Scheme);
-        assert_eq!(error("localhost:11434"), EndpointError::Scheme);
-        assert!(matches!(error("http://"), EndpointError::Url(_)));
+        let error = |base: &str| ModelEndpoint::new(base).unwrap_err();
+        assert_eq!(error("file:///v1"), ModelEndpointError::Scheme);
+        assert_eq!(error("localhost:11434"), ModelEndpointError::Scheme);
+        assert!(matches!(error("http://"), ModelEndpointError::Url(_)));
         assert_eq!(
             error("http://me:secret@host/v1"),
-            EndpointError::Credentials
+            ModelEndpointError::Credentials
         );
-        let endpoint = Endpoint::new("http://host").unwrap();
+        let endpoint = ModelEndpoint::new("http://host").unwrap();
         assert!(endpoint.clone().with_header("a b", "c").is_err());
         assert!(endpoint.with_header("a", "b\nc").is_err());
     }
 
     #[tokio::test]
     async fn debug_hides_what_may_be_a_secret() {
-        let endpoint = Endpoint::new("http://host:80/v1?key=first")
+        let endpoint = ModelEndpoint::new("http://host:80/v1?key=first")
             .and_then(|endpoint| endpoint.with_header("x-api-key", "second"))
             .and_then(|endpoint| endpoint.with_header("authorization", "Bearer third"))
             .unwrap();

@@ -11,7 +11,7 @@ use super::ProviderErrorKind;
 const MESSAGE_CHARS_MAX: usize = 600;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ErrorBody {
+pub(super) struct ErrorBody {
     /// Empty if there is nothing readable.
     pub message: String,
     status: Option<u64>,
@@ -21,7 +21,7 @@ pub struct ErrorBody {
 
 impl ErrorBody {
     /// From the body of an answer with an error status: JSON of some shape, text, or a web page.
-    pub fn from_body(body: &[u8]) -> Self {
+    pub(super) fn from_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
         if let Ok(value) = serde_json::from_str::<Value>(text) {
@@ -37,7 +37,7 @@ impl ErrorBody {
     }
 
     /// `error.message`, `error`, `message` or `detail`, also as the first of a list.
-    pub fn from_json(value: &Value) -> Option<Self> {
+    pub(super) fn from_json(value: &Value) -> Option<Self> {
         let value = value.get(0).unwrap_or(value);
         let error = value.get("error").filter(|error| is_something(error));
         let object = error.filter(|error| error.is_object()).unwrap_or(value);
@@ -66,7 +66,7 @@ impl ErrorBody {
     }
 
     /// Whether an attachment is to blame: what it is or how large it is.
-    pub fn is_about_media(&self) -> bool {
+    pub(super) fn is_about_media(&self) -> bool {
         const BODY: &[&str] = &[
             "image",
             "picture",
@@ -87,7 +87,7 @@ impl ErrorBody {
     }
 
     /// What kind of failure this is without an HTTP status.
-    pub fn kind(&self) -> ProviderErrorKind {
+    pub(super) fn kind(&self) -> ProviderErrorKind {
         const KEY: &[&str] = &["auth", "api_key", "permission", "billing", "insufficient_"];
         const REQUEST: &[&str] = &[
             "invalid",
@@ -112,7 +112,7 @@ impl ErrorBody {
     }
 
     /// The account is empty: no try in the next minutes does better.
-    pub fn is_about_payment(&self) -> bool {
+    pub(super) fn is_about_payment(&self) -> bool {
         self.mentions(&["insufficient_quota", "billing", "insufficient_balance"])
     }
 
@@ -147,7 +147,7 @@ fn status_of(value: &Value) -> Option<u64> {
 }
 
 /// Without control characters; white space of any length is one space.
-pub fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split(|character: char| character.is_whitespace()) {
         let printable = word.chars().filter(|character| !character.is_control());
@@ -164,7 +164,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-pub fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(MESSAGE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -11,12 +11,12 @@ use reqwest::StatusCode;
 
 use super::ProviderError;
 use super::ProviderErrorKind::{MediaRejected, Rejected, Unauthorized, Unavailable};
-use super::endpoint::Endpoint;
+use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
 use super::key::{self, Secret};
 
 /// Why a try failed.
-pub enum Failure {
+pub(super) enum Failure {
     Final(ProviderError),
     /// The next try may do better.
     Transient {
@@ -29,7 +29,7 @@ pub enum Failure {
 
 impl Failure {
     /// Without secrets, as people may see it.
-    pub fn redact(self, secrets: &[Secret]) -> Self {
+    pub(super) fn redact(self, secrets: &[Secret]) -> Self {
         let redact = |error: ProviderError| ProviderError {
             message: key::redact(&error.message, secrets),
             ..error
@@ -55,12 +55,12 @@ impl From<ProviderError> for Failure {
     }
 }
 
-pub fn no_answer_within(seconds: f64) -> ProviderError {
+pub(super) fn no_answer_within(seconds: f64) -> ProviderError {
     let message = format!("the model server did not begin to answer within {seconds} s");
     ProviderError::new(Unavailable, message)
 }
 
-pub fn connection_failure(endpoint: &Endpoint, fault: &reqwest::Error) -> Failure {
+pub(super) fn connection_failure(endpoint: &ModelEndpoint, fault: &reqwest::Error) -> Failure {
     let authority = endpoint.authority();
     if fault.is_builder() {
         let message = format!("no request can be made to {authority}: {}", reason(fault));
@@ -81,8 +81,8 @@ pub fn connection_failure(endpoint: &Endpoint, fault: &reqwest::Error) -> Failur
     }
 }
 
-pub fn status_failure(
-    endpoint: &Endpoint,
+pub(super) fn status_failure(
+    endpoint: &ModelEndpoint,
     status: StatusCode,
     error_body: &ErrorBody,
     retry_after: Option<Duration>,
@@ -125,7 +125,7 @@ pub fn status_failure(
 }
 
 /// The innermost cause: what lies around it only repeats that a request failed, and to which address.
-pub fn reason(fault: &reqwest::Error) -> String {
+pub(super) fn reason(fault: &reqwest::Error) -> String {
     if let Some(fault) = find::<io::Error>(fault) {
         match fault.kind() {
             io::ErrorKind::ConnectionRefused => return "connection refused".to_owned(),

@@ -14,11 +14,13 @@ use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
 use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadable};
-use super::endpoint::Endpoint;
+use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
 use super::failure::{Failure, connection_failure, no_answer_within, reason, status_failure};
 use super::key::Secret;
-use super::{AnswerUnwanted, Decode, Flow, ModelEvent, ModelEventSink, ProviderError, back_off};
+use super::{
+    AnswerUnwanted, Decode, ModelEvent, ModelEventSink, ProviderError, StreamFlow, back_off,
+};
 
 /// What is read of the body of an error.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
@@ -35,8 +37,8 @@ const AFTER_STOP: Duration = Duration::from_secs(10);
 const AFTER_DONE: Duration = Duration::from_millis(250);
 
 /// Sends a request until an answer begins, and sends on what the decoder makes of the answer.
-pub async fn stream<D: Decode>(
-    endpoint: &Endpoint,
+pub(super) async fn stream<D: Decode>(
+    endpoint: &ModelEndpoint,
     path: &[&str],
     body: Vec<u8>,
     decoder: impl Fn() -> D,
@@ -62,7 +64,7 @@ pub async fn stream<D: Decode>(
 }
 
 /// The body of what a server answers, tried once.
-pub async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
+pub(super) async fn get(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let fetched = async {
         let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
@@ -71,8 +73,8 @@ pub async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, Provider
         let mut response = check_status(endpoint, response).await?;
         let (body, extent) = read_body(&mut response, LIST_BYTES_MAX).await;
         match extent {
-            Extent::Whole => Ok(body),
-            Extent::Partial => Err(Failure::Final(ProviderError::new(
+            BodyExtent::Whole => Ok(body),
+            BodyExtent::Partial => Err(Failure::Final(ProviderError::new(
                 Unreadable,
                 format!(
                     "the list of the server at {} did not come whole",
@@ -90,7 +92,7 @@ pub async fn get(endpoint: &Endpoint, path: &[&str]) -> Result<Vec<u8>, Provider
 
 /// A request that may be sent several times.
 struct RetriedRequest<'a> {
-    endpoint: &'a Endpoint,
+    endpoint: &'a ModelEndpoint,
     path: &'a [&'a str],
     headers: HeaderMap,
     secrets: Vec<Secret>,
@@ -138,32 +140,36 @@ impl RetriedRequest<'_> {
         *request.body_mut() = Some(self.body.clone().into());
         let response = send(self.endpoint, request, self.endpoint.timeouts().first_event).await?;
         let response = check_status(self.endpoint, response).await?;
-        let mut answer = Answer {
+        let mut answer = StreamedResponse {
             endpoint: self.endpoint,
             response,
             decoder,
             sink,
             decoded: Vec::new(),
             bytes: 0,
-            progress: Progress::Nothing,
+            progress: ResponseProgress::Nothing,
         };
         let ended = answer.forward().await;
         ended.map_err(|error| match answer.progress {
-            Progress::Nothing if error.kind.may_be_retried() && error.kind != Unauthorized => {
+            ResponseProgress::Nothing
+                if error.kind.may_be_retried() && error.kind != Unauthorized =>
+            {
                 Failure::Transient {
                     cause: error.message.clone(),
                     error: ProviderError::new(Unavailable, error.message),
                     retry_after: None,
                 }
             }
-            Progress::Nothing | Progress::Something | Progress::TooLate => Failure::Final(error),
+            ResponseProgress::Nothing | ResponseProgress::Something | ResponseProgress::TooLate => {
+                Failure::Final(error)
+            }
         })
     }
 }
 
 /// How much of an answer was sent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum ResponseProgress {
     Nothing,
     Something,
     /// Nothing, for so long that another try would take as long.
@@ -171,30 +177,33 @@ enum Progress {
 }
 
 /// An answer on its way.
-struct Answer<'a, D, L> {
-    endpoint: &'a Endpoint,
+struct StreamedResponse<'a, D, L> {
+    endpoint: &'a ModelEndpoint,
     response: Response,
     decoder: D,
     sink: &'a mut L,
     decoded: Vec<ModelEvent>,
     bytes: usize,
-    progress: Progress,
+    progress: ResponseProgress,
 }
 
-impl<D: Decode, L: ModelEventSink> Answer<'_, D, L> {
+impl<D: Decode, L: ModelEventSink> StreamedResponse<'_, D, L> {
     async fn forward(&mut self) -> Result<(), ProviderError> {
         loop {
             let flow = match self.next_bytes().await {
                 Ok(Ok(Some(bytes))) => self.decode(&bytes),
-                Ok(Ok(None)) => self.decoder.end(&mut self.decoded).map(|()| Flow::Done),
+                Ok(Ok(None)) => self
+                    .decoder
+                    .end(&mut self.decoded)
+                    .map(|()| StreamFlow::Done),
                 Ok(Err(fault)) => self.end_for(&format!("broke off ({})", reason(&fault))),
                 Err(_) => self.end_for_silence(),
             };
             for event in self.decoded.drain(..) {
-                self.progress = Progress::Something;
+                self.progress = ResponseProgress::Something;
                 self.sink.accept(event).await?;
             }
-            if flow? == Flow::Done {
+            if flow? == StreamFlow::Done {
                 let _ = timeout(AFTER_DONE, self.response.chunk()).await;
                 return Ok(());
             }
@@ -211,12 +220,12 @@ impl<D: Decode, L: ModelEventSink> Answer<'_, D, L> {
         let timeouts = self.endpoint.timeouts();
         match self.progress {
             _ if self.decoder.has_stopped() => AFTER_STOP.min(timeouts.idle),
-            Progress::Something => timeouts.idle,
-            Progress::Nothing | Progress::TooLate => timeouts.first_event,
+            ResponseProgress::Something => timeouts.idle,
+            ResponseProgress::Nothing | ResponseProgress::TooLate => timeouts.first_event,
         }
     }
 
-    fn decode(&mut self, bytes: &[u8]) -> Result<Flow, ProviderError> {
+    fn decode(&mut self, bytes: &[u8]) -> Result<StreamFlow, ProviderError> {
         self.bytes += bytes.len();
         if self.bytes > ANSWER_BYTES_MAX {
             let message =
@@ -227,10 +236,10 @@ impl<D: Decode, L: ModelEventSink> Answer<'_, D, L> {
     }
 
     /// Nothing more will come. An answer that has all its text is taken as it is.
-    fn end_for(&mut self, cause: &str) -> Result<Flow, ProviderError> {
+    fn end_for(&mut self, cause: &str) -> Result<StreamFlow, ProviderError> {
         let ended = self.decoder.end(&mut self.decoded);
         ended
-            .map(|()| Flow::Done)
+            .map(|()| StreamFlow::Done)
             .map_err(|error| match error.kind {
                 Interrupted => {
                     let message = format!("the answer of the model server {cause}");
@@ -240,10 +249,10 @@ impl<D: Decode, L: ModelEventSink> Answer<'_, D, L> {
             })
     }
 
-    fn end_for_silence(&mut self) -> Result<Flow, ProviderError> {
+    fn end_for_silence(&mut self) -> Result<StreamFlow, ProviderError> {
         let seconds = self.silence_max().as_secs_f64();
-        if self.progress == Progress::Nothing {
-            self.progress = Progress::TooLate;
+        if self.progress == ResponseProgress::Nothing {
+            self.progress = ResponseProgress::TooLate;
             return Err(no_answer_within(seconds));
         }
         self.end_for(&format!("broke off (silent for {seconds} s)"))
@@ -257,7 +266,7 @@ impl From<AnswerUnwanted> for ProviderError {
 }
 
 async fn send(
-    endpoint: &Endpoint,
+    endpoint: &ModelEndpoint,
     request: Request,
     wait_max: Duration,
 ) -> Result<Response, Failure> {
@@ -271,7 +280,10 @@ async fn send(
 }
 
 /// The response, if its status is one of success.
-async fn check_status(endpoint: &Endpoint, mut response: Response) -> Result<Response, Failure> {
+async fn check_status(
+    endpoint: &ModelEndpoint,
+    mut response: Response,
+) -> Result<Response, Failure> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
@@ -286,13 +298,13 @@ async fn check_status(endpoint: &Endpoint, mut response: Response) -> Result<Res
     Err(status_failure(endpoint, status, &error_body, retry_after))
 }
 
-enum Extent {
+enum BodyExtent {
     Whole,
     /// Cut at the bound, by a fault or by the clock.
     Partial,
 }
 
-async fn read_body(response: &mut Response, bytes_max: usize) -> (Vec<u8>, Extent) {
+async fn read_body(response: &mut Response, bytes_max: usize) -> (Vec<u8>, BodyExtent) {
     let mut body = Vec::new();
     let reading = async {
         loop {
@@ -301,17 +313,17 @@ async fn read_body(response: &mut Response, bytes_max: usize) -> (Vec<u8>, Exten
                     let space = bytes_max - body.len();
                     body.extend_from_slice(&bytes[..bytes.len().min(space)]);
                     if bytes.len() > space {
-                        return Extent::Partial;
+                        return BodyExtent::Partial;
                     }
                 }
-                Ok(None) => return Extent::Whole,
-                Err(_) => return Extent::Partial,
+                Ok(None) => return BodyExtent::Whole,
+                Err(_) => return BodyExtent::Partial,
             }
         }
     };
     let extent = timeout(SHORT_BODY, reading)
         .await
-        .unwrap_or(Extent::Partial);
+        .unwrap_or(BodyExtent::Partial);
     (body, extent)
 }
 

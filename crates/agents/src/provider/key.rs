@@ -1,6 +1,6 @@
 //! Where a key comes from, and how it stays out of sight.
 //!
-//! Promises: a [`Key`] holds no secret, only where to find one; it is read when it is used, so that a new one needs no
+//! Promises: a [`ApiKey`] holds no secret, only where to find one; it is read when it is used, so that a new one needs no
 //! restart; what was read can neither be printed nor compared.
 //! Must not know: servers, requests.
 
@@ -19,36 +19,36 @@ const HIDDEN_CHARS_MIN: usize = 4;
 
 /// Where the key of a server is to be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key(Source);
+pub struct ApiKey(KeySource);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+enum KeySource {
     Environment(String),
     File(PathBuf),
 }
 
-impl Key {
+impl ApiKey {
     pub fn from_environment(variable: impl Into<String>) -> Self {
-        Self(Source::Environment(variable.into()))
+        Self(KeySource::Environment(variable.into()))
     }
 
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
-        Self(Source::File(path.into()))
+        Self(KeySource::File(path.into()))
     }
 
     /// The variable that holds it: child processes must not get it.
     pub fn environment_variable(&self) -> Option<&str> {
         match &self.0 {
-            Source::Environment(variable) => Some(variable),
-            Source::File(_) => None,
+            KeySource::Environment(variable) => Some(variable),
+            KeySource::File(_) => None,
         }
     }
 
     pub(super) async fn read(&self) -> Result<Secret, ProviderError> {
         let text = match &self.0 {
-            Source::Environment(variable) => std::env::var(variable)
+            KeySource::Environment(variable) => std::env::var(variable)
                 .map_err(|_| unusable(format!("the environment variable {variable} is not set")))?,
-            Source::File(path) => {
+            KeySource::File(path) => {
                 let file = path.clone();
                 tokio::task::spawn_blocking(move || read_file(&file))
                     .await
@@ -63,8 +63,8 @@ impl Key {
             }
         };
         let source = match &self.0 {
-            Source::Environment(variable) => format!("the environment variable {variable}"),
-            Source::File(path) => format!("the key file {}", path.display()),
+            KeySource::Environment(variable) => format!("the environment variable {variable}"),
+            KeySource::File(path) => format!("the key file {}", path.display()),
         };
         let secret = text.trim();
         if secret.is_empty() {
@@ -131,14 +131,14 @@ pub(super) fn redact(message: &str, secrets: &[Secret]) -> String {
 mod tests {
     use super::*;
 
-    fn key_file(content: &str) -> (tempfile::TempDir, Key) {
+    fn key_file(content: &str) -> (tempfile::TempDir, ApiKey) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
         std::fs::write(&path, content).unwrap();
-        (directory, Key::from_file(path))
+        (directory, ApiKey::from_file(path))
     }
 
-    async fn fault(key: &Key) -> String {
+    async fn fault(key: &ApiKey) -> String {
         match key.read().await {
             Ok(_) => panic!("it was read"),
             Err(error) => {
@@ -166,7 +166,7 @@ mod tests {
         assert!(!message.contains("secret words"), "{message}");
         let (_directory, key) = key_file(&"k".repeat(20_000));
         assert!(fault(&key).await.ends_with("too large for a key"));
-        let missing = Key::from_environment("GREENROOM_TEST_NO_SUCH_VARIABLE");
+        let missing = ApiKey::from_environment("GREENROOM_TEST_NO_SUCH_VARIABLE");
         assert_eq!(
             fault(&missing).await,
             "the environment variable GREENROOM_TEST_NO_SUCH_VARIABLE is not set"

@@ -19,8 +19,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::Object;
 
-pub use endpoint::{Endpoint, EndpointError, Timeouts};
-pub use key::Key;
+pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
+pub use key::ApiKey;
 
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -179,24 +179,28 @@ impl ModelEventSink for &mpsc::Sender<ModelEvent> {
 
 /// Asks a model and sends its answer on until it stops. Dropping the future aborts the request.
 pub async fn ask(
-    endpoint: &Endpoint,
+    endpoint: &ModelEndpoint,
     request: &ModelRequest,
     sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
     let body = openai_chat::encode(request, openai_chat::limit_field(endpoint.host()));
-    let decoder = openai_chat::Decoder::new;
+    let decoder = openai_chat::ChatStreamDecoder::new;
     http::stream(endpoint, openai_chat::PATH, body, decoder, sink).await
 }
 
 /// The names of the models a server says it has. Tries once: whoever asks wants to know whether it answers.
-pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<String>, ProviderError> {
+pub async fn list_models(endpoint: &ModelEndpoint) -> Result<Vec<String>, ProviderError> {
     let body = http::get(endpoint, openai_chat::MODELS_PATH).await?;
     openai_chat::model_names(&body)
 }
 
 /// Turns the bytes of an answer into events. The events do not depend on how the bytes were split.
 trait Decode {
-    fn read(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<Flow, ProviderError>;
+    fn read(
+        &mut self,
+        bytes: &[u8],
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<StreamFlow, ProviderError>;
 
     /// Nothing more comes: fails if the answer is not whole.
     fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError>;
@@ -206,7 +210,7 @@ trait Decode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
+enum StreamFlow {
     More,
     /// The answer is whole and its last event is out.
     Done,

@@ -5,28 +5,28 @@
 //! Must not know: what is in an event.
 
 /// One event holds at most this: a server may send a whole file as the input of one tool call.
-pub const EVENT_BYTES_MAX: usize = 16 << 20;
+pub(super) const EVENT_BYTES_MAX: usize = 16 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub(super) struct SseEvent {
     pub kind: EventKind,
     pub data: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
+pub(super) enum EventKind {
     Message,
     /// Named `error`, or sent in a field `error:` as older llama.cpp servers do.
     Error,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLarge;
+pub(super) struct TooLarge;
 
 #[derive(Debug)]
-pub struct Reader {
+pub(super) struct SseReader {
     event_bytes_max: usize,
     /// The line that is not complete yet.
     line: Vec<u8>,
@@ -48,14 +48,14 @@ enum Saw {
     Events,
 }
 
-impl Default for Reader {
+impl Default for SseReader {
     fn default() -> Self {
         Self::bounded(EVENT_BYTES_MAX)
     }
 }
 
-impl Reader {
-    pub fn bounded(event_bytes_max: usize) -> Self {
+impl SseReader {
+    pub(super) fn bounded(event_bytes_max: usize) -> Self {
         Self {
             event_bytes_max,
             line: Vec::new(),
@@ -68,12 +68,16 @@ impl Reader {
     }
 
     /// Whether this is some other text than an event stream.
-    pub fn is_foreign(&self) -> bool {
+    pub(super) fn is_foreign(&self) -> bool {
         self.saw == Saw::ForeignLines
     }
 
     /// Adds the events that are complete with these bytes. After an error nothing more can be read.
-    pub fn read(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
+    pub(super) fn read(
+        &mut self,
+        mut bytes: &[u8],
+        events: &mut Vec<SseEvent>,
+    ) -> Result<(), TooLarge> {
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.after_return) && *first == b'\n' {
                 bytes = &bytes[1..];
@@ -91,7 +95,7 @@ impl Reader {
     }
 
     /// The stream is over: an event without the blank line after it counts too.
-    pub fn end(&mut self, events: &mut Vec<Event>) {
+    pub(super) fn end(&mut self, events: &mut Vec<SseEvent>) {
         self.end_line(events);
         self.dispatch(events);
     }
@@ -104,7 +108,7 @@ impl Reader {
         Ok(())
     }
 
-    fn end_line(&mut self, events: &mut Vec<Event>) {
+    fn end_line(&mut self, events: &mut Vec<SseEvent>) {
         let mut whole = std::mem::take(&mut self.line);
         let mut line = whole.as_slice();
         if std::mem::take(&mut self.at_start) {
@@ -146,12 +150,12 @@ impl Reader {
         self.data.push(b'\n');
     }
 
-    fn dispatch(&mut self, events: &mut Vec<Event>) {
+    fn dispatch(&mut self, events: &mut Vec<SseEvent>) {
         let kind = std::mem::replace(&mut self.kind, EventKind::Message);
         let data = self.data.strip_suffix(b"\n").unwrap_or(&self.data);
         if !data.is_empty() {
             self.saw = Saw::Events;
-            events.push(Event {
+            events.push(SseEvent {
                 kind,
                 data: String::from_utf8_lossy(data).into_owned(),
             });
@@ -166,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn read_in_pieces(stream: &[u8], size: usize) -> Vec<Event> {
-        let mut reader = Reader::default();
+    fn read_in_pieces(stream: &[u8], size: usize) -> Vec<SseEvent> {
+        let mut reader = SseReader::default();
         let mut events = Vec::new();
         for piece in stream.chunks(size) {
             reader.read(piece, &mut events).unwrap();
@@ -240,7 +244,7 @@ mod tests {
     #[test]
     fn text_that_is_no_event_stream_is_recognised() {
         let is_foreign = |stream: &[u8]| {
-            let mut reader = Reader::default();
+            let mut reader = SseReader::default();
             let mut events = Vec::new();
             reader.read(stream, &mut events).unwrap();
             reader.end(&mut events);
@@ -256,7 +260,7 @@ mod tests {
     #[test]
     fn an_event_over_its_bound_ends_the_reading_after_those_before_it() {
         for size in [1, 100] {
-            let mut reader = Reader::bounded(10);
+            let mut reader = SseReader::bounded(10);
             let mut events = Vec::new();
             let stream = b"data: a\n\ndata: 345\ndata: 890\n\n";
             let read = stream

@@ -15,7 +15,7 @@ pub(super) fn script() -> Script {
 mod tests {
     use sha2::{Digest as _, Sha256};
 
-    use super::super::step::Step;
+    use super::super::step::ScriptStep;
     use super::*;
 
     /// Content that a scene names must be content that the scene stores: it is named by its digest.
@@ -24,7 +24,7 @@ mod tests {
         let script = script();
         let steps = script.scenes.iter().flat_map(|scene| &scene.steps);
         let digests = steps.filter_map(|step| match step {
-            Step::ContentRef(content) => Some(Sha256::digest(&content.text)),
+            ScriptStep::ContentRef(content) => Some(Sha256::digest(&content.text)),
             _ => None,
         });
         let digests: Vec<String> = digests.map(|digest| format!("{digest:x}")).collect();

@@ -8,7 +8,7 @@ use std::path::Path;
 use regex::Regex;
 use serde_json::Value;
 
-use super::step::Step;
+use super::step::ScriptStep;
 use super::substitute::Scope;
 use wire::Object;
 
@@ -26,7 +26,7 @@ pub struct Script {
 pub(super) struct Scene {
     /// Without it the scene matches everything.
     when: Option<Regex>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ScriptStep>,
 }
 
 /// Why a script cannot be played; the operator reads it.
@@ -110,7 +110,7 @@ impl Scene {
         let steps = list(scene.get("steps"), &steps_location)?;
         Ok(Self {
             when,
-            steps: Step::parse_all(steps, &steps_location)?,
+            steps: ScriptStep::parse_all(steps, &steps_location)?,
         })
     }
 

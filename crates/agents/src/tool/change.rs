@@ -8,7 +8,7 @@ use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Work
 
 use super::file_edit;
 use super::format::count;
-use super::{Outcome, Plan, ToolError};
+use super::{Plan, ToolError, ToolOutcome};
 
 /// What a tool makes of a file. Computed from the content of the moment, both for the preview and when it is applied.
 pub(super) trait Change {
@@ -18,11 +18,11 @@ pub(super) trait Change {
     fn extent(&self) -> Extent;
 
     /// The new content.
-    fn apply(&self, before: Option<&[u8]>, display_path: &str) -> Result<Edited, ToolError>;
+    fn apply(&self, before: Option<&[u8]>, display_path: &str) -> Result<NewContent, ToolError>;
 }
 
 /// The new content of a file.
-pub(super) struct Edited {
+pub(super) struct NewContent {
     pub(super) content: Vec<u8>,
     /// What the model reads beside the number of lines.
     pub(super) note: String,
@@ -60,7 +60,7 @@ pub(super) fn run_change(
     id: Digest,
     workspace: &Workspace,
     cancellation: &Cancellation,
-) -> Result<Outcome, ToolError> {
+) -> Result<ToolOutcome, ToolError> {
     let mut note = String::new();
     let request = request(change, id);
     let applied = workspace.apply_change(&request, cancellation, |before, path| {
@@ -71,7 +71,7 @@ pub(super) fn run_change(
     let stats = applied.diff_stats();
     let (content, bodies) = file_edit::result_content(&applied, stats);
     let summary = summarise(&applied, stats, change.extent());
-    Ok(Outcome {
+    Ok(ToolOutcome {
         text: format!("{summary}.{note}"),
         summary,
         content: vec![content],

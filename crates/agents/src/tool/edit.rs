@@ -9,25 +9,25 @@ use workspace::{
 };
 
 use super::blocking::run_blocking;
-use super::change::{Change, Edited, change_id, plan_change, run_change};
+use super::change::{Change, NewContent, change_id, plan_change, run_change};
 use super::format::{count, group_digits, list_some};
-use super::{Nature, Outcome, Plan, Tool, ToolError, input};
+use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
 
 /// Line numbers in an error.
 const LINES_LISTED_MAX: usize = 10;
 
-pub(super) struct Edit;
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Input {
-    path: String,
-    edits: Vec<EditInput>,
-}
+pub(super) struct EditTool;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EditInput {
+    path: String,
+    edits: Vec<ReplacementInput>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReplacementInput {
     old_text: String,
     new_text: String,
     #[serde(default)]
@@ -35,7 +35,7 @@ struct EditInput {
 }
 
 #[async_trait]
-impl Tool for Edit {
+impl Tool for EditTool {
     fn name(&self) -> &'static str {
         "edit"
     }
@@ -84,7 +84,7 @@ impl Tool for Edit {
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let id = change_id(self.name(), input);
-        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        let (input, workspace) = (input::parse::<EditInput>(input)?, workspace.clone());
         run_blocking(move |_| plan_change(&input, id, &workspace)).await
     }
 
@@ -93,14 +93,14 @@ impl Tool for Edit {
         input: &Value,
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
-    ) -> Result<Outcome, ToolError> {
+    ) -> Result<ToolOutcome, ToolError> {
         let id = change_id(self.name(), input);
-        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        let (input, workspace) = (input::parse::<EditInput>(input)?, workspace.clone());
         run_blocking(move |cancellation| run_change(&input, id, &workspace, cancellation)).await
     }
 }
 
-impl Change for Input {
+impl Change for EditInput {
     fn path(&self) -> &str {
         &self.path
     }
@@ -109,7 +109,7 @@ impl Change for Input {
         Extent::Parts
     }
 
-    fn apply(&self, before: Option<&[u8]>, display_path: &str) -> Result<Edited, ToolError> {
+    fn apply(&self, before: Option<&[u8]>, display_path: &str) -> Result<NewContent, ToolError> {
         let Some(before) = before else {
             return Err(ToolError(format!(
                 "there is no {display_path}; `list` shows what is there, `write` creates a file"
@@ -146,7 +146,7 @@ impl Change for Input {
             })?;
         }
         let note = format!(" {}.", count(replaced, "replacement", "replacements"));
-        Ok(Edited { content, note })
+        Ok(NewContent { content, note })
     }
 }
 

@@ -9,7 +9,7 @@ use workspace::{Cancellation, SearchMatches, SearchOptions, SearchPattern, Works
 use super::blocking::run_blocking;
 use super::format::{count, shorten};
 use super::input::Texts;
-use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
+use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Matching lines of one call.
 const LINES_MAX: usize = 200;
@@ -25,11 +25,11 @@ const CONTEXT_LINES_MAX: usize = 10;
 /// Characters of a pattern in a summary.
 const PATTERN_CHARS_MAX: usize = 60;
 
-pub(super) struct Grep;
+pub(super) struct GrepTool;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct GrepInput {
     pattern: String,
     path: Option<String>,
     #[serde(default)]
@@ -42,7 +42,7 @@ struct Input {
 }
 
 #[async_trait]
-impl Tool for Grep {
+impl Tool for GrepTool {
     fn name(&self) -> &'static str {
         "grep"
     }
@@ -93,7 +93,7 @@ impl Tool for Grep {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input: Input = input::parse(input)?;
+        let input: GrepInput = input::parse(input)?;
         compile(&input)?;
         let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
         let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
@@ -109,17 +109,17 @@ impl Tool for Grep {
         input: &Value,
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
-    ) -> Result<Outcome, ToolError> {
-        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+    ) -> Result<ToolOutcome, ToolError> {
+        let (input, workspace) = (input::parse::<GrepInput>(input)?, workspace.clone());
         run_blocking(move |cancellation| grep(&input, &workspace, cancellation)).await
     }
 }
 
 fn grep(
-    input: &Input,
+    input: &GrepInput,
     workspace: &Workspace,
     cancellation: &Cancellation,
-) -> Result<Outcome, ToolError> {
+) -> Result<ToolOutcome, ToolError> {
     let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
     let files_only = input.files_only == Some(true);
     let options = SearchOptions {
@@ -135,7 +135,7 @@ fn grep(
     let lines = count(matches.lines, "line", "lines");
     let files = count(matches.files, "file", "files");
     let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
-    Ok(Outcome {
+    Ok(ToolOutcome {
         summary: match matches.files {
             0 => format!("Found no match for {pattern}"),
             _ if files_only => format!("Found {pattern} in {files}"),
@@ -143,11 +143,11 @@ fn grep(
         },
         text: into_text(matches),
         success: true,
-        ..Outcome::default()
+        ..ToolOutcome::default()
     })
 }
 
-fn compile(input: &Input) -> Result<SearchPattern, ToolError> {
+fn compile(input: &GrepInput) -> Result<SearchPattern, ToolError> {
     let literal = input.literal == Some(true);
     let ignore_case = input.ignore_case == Some(true);
     Ok(SearchPattern::compile(

@@ -8,25 +8,25 @@ use workspace::{Cancellation, TreeLimits, Workspace};
 
 use super::blocking::run_blocking;
 use super::format::count;
-use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
+use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Entries of one call.
 const ENTRIES_MAX: usize = 1_000;
 
 const DEPTH_MAX: usize = 16;
 
-pub(super) struct List;
+pub(super) struct ListTool;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct ListInput {
     path: Option<String>,
     depth: Option<usize>,
     include_ignored: Option<bool>,
 }
 
 #[async_trait]
-impl Tool for List {
+impl Tool for ListTool {
     fn name(&self) -> &'static str {
         "list"
     }
@@ -66,7 +66,7 @@ impl Tool for List {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input: Input = input::parse(input)?;
+        let input: ListInput = input::parse(input)?;
         let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
         Ok(Plan {
             summary: format!("List {}", workspace.display_path(&path)),
@@ -80,17 +80,17 @@ impl Tool for List {
         input: &Value,
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
-    ) -> Result<Outcome, ToolError> {
-        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+    ) -> Result<ToolOutcome, ToolError> {
+        let (input, workspace) = (input::parse::<ListInput>(input)?, workspace.clone());
         run_blocking(move |cancellation| list(&input, &workspace, cancellation)).await
     }
 }
 
 fn list(
-    input: &Input,
+    input: &ListInput,
     workspace: &Workspace,
     cancellation: &Cancellation,
-) -> Result<Outcome, ToolError> {
+) -> Result<ToolOutcome, ToolError> {
     let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
     let display_path = workspace.display_path(&path);
     let mode = input::ignore_mode(input.include_ignored);
@@ -108,10 +108,10 @@ fn list(
         text.push_str("\n[there is more; list a directory further down, or with less depth]");
     }
     let entries = count(tree.lines.len(), "entry", "entries");
-    Ok(Outcome {
+    Ok(ToolOutcome {
         text,
         summary: format!("Listed {entries} of {display_path}"),
         success: true,
-        ..Outcome::default()
+        ..ToolOutcome::default()
     })
 }

@@ -42,7 +42,7 @@ pub enum Nature {
 pub trait Tool: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// What people see, e.g. `Edit`.
+    /// What people see, e.g. `EditTool`.
     fn display_name(&self) -> &'static str;
 
     /// What the model reads about it.
@@ -63,13 +63,13 @@ pub trait Tool: Send + Sync {
         input: &Value,
         workspace: &Workspace,
         output: &tokio::sync::mpsc::Sender<String>,
-    ) -> Result<Outcome, ToolError>;
+    ) -> Result<ToolOutcome, ToolError>;
 }
 
 /// What a call would do, for people to decide on.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
-    /// `Read src/main.rs`, `Run cargo test`: the invocation message.
+    /// `ReadTool src/main.rs`, `Run cargo test`: the invocation message.
     pub summary: String,
     /// `FileEdit` items of a preview.
     pub edits: Vec<Value>,
@@ -81,10 +81,10 @@ pub struct Plan {
 
 /// What a call did.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Outcome {
+pub struct ToolOutcome {
     /// What the model reads; bounded.
     pub text: String,
-    /// `Read 120 lines of src/main.rs`: the past-tense message.
+    /// `ReadTool 120 lines of src/main.rs`: the past-tense message.
     pub summary: String,
     /// Further content blocks for people: `fileEdit` and the like.
     pub content: Vec<Value>,
@@ -98,12 +98,12 @@ pub struct Outcome {
 /// All tools, in the order a model sees them.
 pub fn all() -> Vec<Box<dyn Tool>> {
     vec![
-        Box::new(read::Read),
-        Box::new(list::List),
-        Box::new(grep::Grep),
-        Box::new(write::Write),
-        Box::new(edit::Edit),
-        Box::new(bash::Bash),
-        Box::new(skill::Skill),
+        Box::new(read::ReadTool),
+        Box::new(list::ListTool),
+        Box::new(grep::GrepTool),
+        Box::new(write::WriteTool),
+        Box::new(edit::EditTool),
+        Box::new(bash::BashTool),
+        Box::new(skill::SkillTool),
     ]
 }

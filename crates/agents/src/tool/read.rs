@@ -6,27 +6,27 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use workspace::{Cancellation, Line, Workspace};
+use workspace::{Cancellation, TextLine, Workspace};
 
 use super::blocking::run_blocking;
 use super::format::{count, group_digits};
-use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
+use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Lines of one call.
 const LINES_MAX: usize = 2_000;
 
-pub(super) struct Read;
+pub(super) struct ReadTool;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct ReadInput {
     path: String,
     offset: Option<usize>,
     limit: Option<usize>,
 }
 
 #[async_trait]
-impl Tool for Read {
+impl Tool for ReadTool {
     fn name(&self) -> &'static str {
         "read"
     }
@@ -61,7 +61,7 @@ impl Tool for Read {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input: Input = input::parse(input)?;
+        let input: ReadInput = input::parse(input)?;
         let path = workspace.display_path(&workspace.resolve(&input.path)?);
         let range = match (input.offset, input.limit) {
             (None | Some(0 | 1), None) => String::new(),
@@ -84,20 +84,20 @@ impl Tool for Read {
         input: &Value,
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
-    ) -> Result<Outcome, ToolError> {
-        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+    ) -> Result<ToolOutcome, ToolError> {
+        let (input, workspace) = (input::parse::<ReadInput>(input)?, workspace.clone());
         run_blocking(move |cancellation| read(&input, &workspace, cancellation)).await
     }
 }
 
 fn read(
-    input: &Input,
+    input: &ReadInput,
     workspace: &Workspace,
     cancellation: &Cancellation,
-) -> Result<Outcome, ToolError> {
+) -> Result<ToolOutcome, ToolError> {
     let path = workspace.resolve(&input.path)?;
     let display_path = workspace.display_path(&path);
-    let mut page = Page::new(input);
+    let mut page = FilePage::new(input);
     let first = page.first;
     let read = workspace.read_lines(&path, first, cancellation, &mut |line| page.add(line))?;
     if page.lines == 0 && first > 1 && read.skipped + 1 < first {
@@ -108,17 +108,17 @@ fn read(
         workspace.mark_as_read(&receipt);
     }
     let lines = count(page.lines, "line", "lines");
-    Ok(Outcome {
+    Ok(ToolOutcome {
         summary: format!("Read {lines} of {display_path}"),
         text: page.into_text(&display_path),
         success: true,
-        ..Outcome::default()
+        ..ToolOutcome::default()
     })
 }
 
 /// The part of a file that one call returns.
 #[derive(Debug, Default)]
-struct Page {
+struct FilePage {
     text: String,
     first: usize,
     lines: usize,
@@ -128,8 +128,8 @@ struct Page {
     has_crlf: bool,
 }
 
-impl Page {
-    fn new(input: &Input) -> Self {
+impl FilePage {
+    fn new(input: &ReadInput) -> Self {
         Self {
             first: input.offset.unwrap_or(1).max(1),
             lines_max: input.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX),
@@ -138,7 +138,7 @@ impl Page {
     }
 
     /// Adds a line, or breaks if it does not fit.
-    fn add(&mut self, line: &Line) -> ControlFlow<()> {
+    fn add(&mut self, line: &TextLine) -> ControlFlow<()> {
         if self.lines == self.lines_max || !self.push(line) {
             self.has_more = true;
             return ControlFlow::Break(());
@@ -147,7 +147,7 @@ impl Page {
     }
 
     /// Whether it fitted.
-    fn push(&mut self, line: &Line) -> bool {
+    fn push(&mut self, line: &TextLine) -> bool {
         let mut bytes = &line.bytes[..];
         if let Some(without) = bytes.strip_suffix(b"\r") {
             self.has_crlf = true;
@@ -205,7 +205,7 @@ mod tests {
         std::fs::write(directory.path().join("a"), bytes).unwrap();
         let uri = format!("file://{}", directory.path().display());
         let workspace = Workspace::open(&[uri]).unwrap();
-        let input = Input {
+        let input = ReadInput {
             path: "a".to_owned(),
             offset,
             limit,

@@ -8,20 +8,20 @@ use workspace::Workspace;
 use workspace::discovery::is_skill_name;
 
 use super::blocking::run_blocking;
-use super::{Nature, Outcome, Plan, TEXT_BYTES_MAX, Tool, ToolError, input};
+use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 pub(crate) const NAME: &str = "skill";
 
-pub(super) struct Skill;
+pub(super) struct SkillTool;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct SkillInput {
     name: String,
 }
 
 #[async_trait]
-impl Tool for Skill {
+impl Tool for SkillTool {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -48,7 +48,7 @@ impl Tool for Skill {
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
-        let Input { name } = input::parse(input)?;
+        let SkillInput { name } = input::parse(input)?;
         let summary = match is_skill_name(&name) {
             true => format!("Read the skill {name}"),
             false => "Read a skill".to_owned(),
@@ -65,13 +65,13 @@ impl Tool for Skill {
         input: &Value,
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
-    ) -> Result<Outcome, ToolError> {
-        let (Input { name }, workspace) = (input::parse(input)?, workspace.clone());
+    ) -> Result<ToolOutcome, ToolError> {
+        let (SkillInput { name }, workspace) = (input::parse(input)?, workspace.clone());
         run_blocking(move |_| read(&name, &workspace)).await
     }
 }
 
-fn read(name: &str, workspace: &Workspace) -> Result<Outcome, ToolError> {
+fn read(name: &str, workspace: &Workspace) -> Result<ToolOutcome, ToolError> {
     let body = workspace.read_skill(name, TEXT_BYTES_MAX)?;
     let mut text = format!(
         "<skill_content name=\"{name}\">{}</skill_content>",
@@ -81,11 +81,11 @@ fn read(name: &str, workspace: &Workspace) -> Result<Outcome, ToolError> {
         let directory = &body.directory;
         text.push_str(&format!("\n[other files of this skill are in {directory}]"));
     }
-    Ok(Outcome {
+    Ok(ToolOutcome {
         text,
         summary: format!("Read the skill {name}"),
         success: true,
-        ..Outcome::default()
+        ..ToolOutcome::default()
     })
 }
 
@@ -109,10 +109,10 @@ mod tests {
 
     async fn call(workspace: &Workspace, name: &str) -> Result<String, String> {
         let input = json!({"name": name});
-        let plan = Skill.plan(&input, workspace).await.unwrap();
+        let plan = SkillTool.plan(&input, workspace).await.unwrap();
         assert!(plan.summary.starts_with("Read "), "{}", plan.summary);
         let (output, _) = mpsc::channel(1);
-        let ran = Skill.run(&input, workspace, &output).await;
+        let ran = SkillTool.run(&input, workspace, &output).await;
         ran.map(|outcome| outcome.text).map_err(|error| error.0)
     }
 

@@ -7,20 +7,20 @@ use tokio::sync::mpsc;
 use workspace::{Extent, Workspace};
 
 use super::blocking::run_blocking;
-use super::change::{Change, Edited, change_id, plan_change, run_change};
-use super::{Nature, Outcome, Plan, Tool, ToolError, input};
+use super::change::{Change, NewContent, change_id, plan_change, run_change};
+use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
 
-pub(super) struct Write;
+pub(super) struct WriteTool;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct WriteInput {
     path: String,
     content: String,
 }
 
 #[async_trait]
-impl Tool for Write {
+impl Tool for WriteTool {
     fn name(&self) -> &'static str {
         "write"
     }
@@ -55,7 +55,7 @@ impl Tool for Write {
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let id = change_id(self.name(), input);
-        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        let (input, workspace) = (input::parse::<WriteInput>(input)?, workspace.clone());
         run_blocking(move |_| plan_change(&input, id, &workspace)).await
     }
 
@@ -64,14 +64,14 @@ impl Tool for Write {
         input: &Value,
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
-    ) -> Result<Outcome, ToolError> {
+    ) -> Result<ToolOutcome, ToolError> {
         let id = change_id(self.name(), input);
-        let (input, workspace) = (input::parse::<Input>(input)?, workspace.clone());
+        let (input, workspace) = (input::parse::<WriteInput>(input)?, workspace.clone());
         run_blocking(move |cancellation| run_change(&input, id, &workspace, cancellation)).await
     }
 }
 
-impl Change for Input {
+impl Change for WriteInput {
     fn path(&self) -> &str {
         &self.path
     }
@@ -80,8 +80,8 @@ impl Change for Input {
         Extent::Whole
     }
 
-    fn apply(&self, _before: Option<&[u8]>, _display_path: &str) -> Result<Edited, ToolError> {
-        Ok(Edited {
+    fn apply(&self, _before: Option<&[u8]>, _display_path: &str) -> Result<NewContent, ToolError> {
+        Ok(NewContent {
             content: self.content.clone().into_bytes(),
             note: String::new(),
         })

@@ -1,5 +1,7 @@
 //! The tools of the native agent on real files and real processes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 mod bash;
 mod changes;
 mod containment;
@@ -9,7 +11,7 @@ mod searches;
 
 use std::path::{Path, PathBuf};
 
-use agents::tool::{self, Outcome, Plan, Tool, ToolError};
+use agents::tool::{self, Plan, Tool, ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -58,7 +60,7 @@ impl Session {
         named(tool).plan(&input, &self.workspace).await
     }
 
-    async fn run(&self, tool: &str, input: Value) -> Result<Outcome, ToolError> {
+    async fn run(&self, tool: &str, input: Value) -> Result<ToolOutcome, ToolError> {
         let (output, _updates) = mpsc::channel(1);
         named(tool).run(&input, &self.workspace, &output).await
     }

@@ -11,7 +11,7 @@ const LISTED_MAX: usize = 20;
 const TITLE_CHARS_MAX: usize = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum ChatCommand {
     Help,
     Sessions,
     /// A number of the list, or a URI; asks if there is none.
@@ -24,7 +24,7 @@ pub(crate) enum Command {
     Quit,
 }
 
-impl Command {
+impl ChatCommand {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let line = line.trim();
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -125,15 +125,15 @@ mod tests {
     #[test]
     fn commands_are_distinguished_from_messages() {
         for (line, command) in [
-            ("/help", Some(Command::Help)),
-            (" /quit ", Some(Command::Quit)),
-            ("/fork", Some(Command::Fork(String::new()))),
-            ("/branch x", Some(Command::Fork("x".to_owned()))),
-            ("/open 3", Some(Command::Open("3".to_owned()))),
-            ("/open", Some(Command::Sessions)),
+            ("/help", Some(ChatCommand::Help)),
+            (" /quit ", Some(ChatCommand::Quit)),
+            ("/fork", Some(ChatCommand::Fork(String::new()))),
+            ("/branch x", Some(ChatCommand::Fork("x".to_owned()))),
+            ("/open 3", Some(ChatCommand::Open("3".to_owned()))),
+            ("/open", Some(ChatCommand::Sessions)),
             (
                 "/steer left a bit",
-                Some(Command::Steer("left a bit".to_owned())),
+                Some(ChatCommand::Steer("left a bit".to_owned())),
             ),
             ("/steer", None),
             ("/new idea: fork it", None),
@@ -141,7 +141,7 @@ mod tests {
             ("quit", None),
             ("", None),
         ] {
-            assert_eq!(Command::parse(line), command, "{line:?}");
+            assert_eq!(ChatCommand::parse(line), command, "{line:?}");
         }
     }
 

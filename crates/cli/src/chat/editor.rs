@@ -14,7 +14,7 @@ const JOINER: char = '\u{200d}';
 
 /// What a key did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Edited {
+pub(crate) enum EditorOutcome {
     /// The text or the cursor changed, or nothing did.
     Taken,
     /// The text is complete; the editor is empty again.
@@ -75,7 +75,7 @@ impl Editor {
         }
     }
 
-    pub(crate) fn key(&mut self, key: &Key) -> Edited {
+    pub(crate) fn key(&mut self, key: &Key) -> EditorOutcome {
         match key {
             Key::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
             Key::Paste(text) => self.insert(&printable(text)),
@@ -84,7 +84,7 @@ impl Editor {
                 self.delete(self.cursor - 1, self.cursor);
                 self.insert("\n");
             }
-            Key::Enter => return Edited::Entered(self.take()),
+            Key::Enter => return EditorOutcome::Entered(self.take()),
             Key::Backspace => self.delete(self.before(self.cursor), self.cursor),
             Key::Delete => self.delete(self.cursor, self.after(self.cursor)),
             Key::Ctrl('d') if !self.is_empty() => {
@@ -101,9 +101,9 @@ impl Editor {
             Key::Ctrl('w') => self.delete(self.word_before(), self.cursor),
             Key::Up | Key::Ctrl('p') => return self.up(),
             Key::Down | Key::Ctrl('n') => return self.down(),
-            Key::Tab | Key::Escape | Key::Ctrl(_) | Key::Alt(_) => return Edited::Unused,
+            Key::Tab | Key::Escape | Key::Ctrl(_) | Key::Alt(_) => return EditorOutcome::Unused,
         }
-        Edited::Taken
+        EditorOutcome::Taken
     }
 
     fn insert(&mut self, text: &str) {
@@ -171,43 +171,43 @@ impl Editor {
     }
 
     /// A line up in the text, or back in the history from its first line.
-    fn up(&mut self) -> Edited {
+    fn up(&mut self) -> EditorOutcome {
         let start = self.line_start(self.cursor);
         if start > 0 {
             self.cursor = self.same_column(start, self.line_start(start - 1), start - 1);
-            return Edited::Taken;
+            return EditorOutcome::Taken;
         }
         let older = match &self.recalled {
             Some((index, _)) => index.checked_sub(1),
             None => self.history.len().checked_sub(1),
         };
         let Some(older) = older else {
-            return Edited::Unused;
+            return EditorOutcome::Unused;
         };
         let typed = match self.recalled.take() {
             Some((_, typed)) => typed,
             None => std::mem::take(&mut self.text),
         };
         self.recall(older, typed);
-        Edited::Taken
+        EditorOutcome::Taken
     }
 
-    fn down(&mut self) -> Edited {
+    fn down(&mut self) -> EditorOutcome {
         let end = self.line_end(self.cursor);
         if end < self.text.len() {
             let start = self.line_start(self.cursor);
             self.cursor = self.same_column(start, end + 1, self.line_end(end + 1));
-            return Edited::Taken;
+            return EditorOutcome::Taken;
         }
         let Some((index, typed)) = self.recalled.take() else {
-            return Edited::Unused;
+            return EditorOutcome::Unused;
         };
         if index + 1 < self.history.len() {
             self.recall(index + 1, typed);
         } else {
             self.set(&typed);
         }
-        Edited::Taken
+        EditorOutcome::Taken
     }
 
     fn recall(&mut self, index: usize, typed: String) {
@@ -292,7 +292,10 @@ mod tests {
         press(&mut editor, &[Key::Down, Key::End, Key::Up]);
         assert_eq!(draw(&editor), "one\ntwo|\nthree");
         let entered = editor.key(&Key::Enter);
-        assert_eq!(entered, Edited::Entered("one\ntwo\nthree".to_owned()));
+        assert_eq!(
+            entered,
+            EditorOutcome::Entered("one\ntwo\nthree".to_owned())
+        );
         assert!(editor.is_empty());
     }
 
@@ -307,10 +310,10 @@ mod tests {
         assert_eq!(draw(&editor), "second|");
         press(&mut editor, &[Key::Up]);
         assert_eq!(draw(&editor), "first|");
-        assert_eq!(editor.key(&Key::Up), Edited::Unused);
+        assert_eq!(editor.key(&Key::Up), EditorOutcome::Unused);
         press(&mut editor, &[Key::Down, Key::Down]);
         assert_eq!(draw(&editor), "half|");
-        assert_eq!(editor.key(&Key::Down), Edited::Unused);
+        assert_eq!(editor.key(&Key::Down), EditorOutcome::Unused);
     }
 
     #[test]

@@ -36,13 +36,13 @@ pub(crate) enum Key {
 
 /// Turns bytes into keys.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub(crate) struct KeyDecoder {
     /// What may be the beginning of something longer.
     held: Vec<u8>,
     pasted: Option<Vec<u8>>,
 }
 
-impl Decoder {
+impl KeyDecoder {
     pub(crate) fn decode(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.held.extend_from_slice(bytes);
         let mut keys = Vec::new();
@@ -55,17 +55,17 @@ impl Decoder {
                 None => read(rest),
             };
             match step {
-                Step::Key(key, used) => {
+                EscapeStep::Key(key, used) => {
                     self.pasted = None;
                     keys.push(key);
                     at += used;
                 }
-                Step::Nothing(used) => at += used,
-                Step::PasteBegins => {
+                EscapeStep::Nothing(used) => at += used,
+                EscapeStep::PasteBegins => {
                     self.pasted = Some(Vec::new());
                     at += PASTE_BEGIN.len();
                 }
-                Step::More => break,
+                EscapeStep::More => break,
             }
         }
         self.held = held[at..].to_vec();
@@ -87,7 +87,7 @@ impl Decoder {
     }
 }
 
-enum Step {
+enum EscapeStep {
     Key(Key, usize),
     /// Bytes that mean nothing here.
     Nothing(usize),
@@ -96,7 +96,7 @@ enum Step {
     More,
 }
 
-fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> Step {
+fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> EscapeStep {
     if let Some(end) = rest
         .windows(PASTE_END.len())
         .position(|window| window == PASTE_END)
@@ -105,7 +105,7 @@ fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> Step {
         let text = String::from_utf8_lossy(pasted)
             .replace("\r\n", "\n")
             .replace('\r', "\n");
-        return Step::Key(Key::Paste(text), end + PASTE_END.len());
+        return EscapeStep::Key(Key::Paste(text), end + PASTE_END.len());
     }
     // The end may be here in part.
     let tail_bytes = (1..PASTE_END.len())
@@ -113,16 +113,16 @@ fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> Step {
         .find(|len| rest.ends_with(&PASTE_END[..*len]))
         .unwrap_or(0);
     match rest.len() - tail_bytes {
-        0 => Step::More,
+        0 => EscapeStep::More,
         used => {
             pasted.extend_from_slice(&rest[..used]);
-            Step::Nothing(used)
+            EscapeStep::Nothing(used)
         }
     }
 }
 
-fn read(rest: &[u8]) -> Step {
-    let key = |key| Step::Key(key, 1);
+fn read(rest: &[u8]) -> EscapeStep {
+    let key = |key| EscapeStep::Key(key, 1);
     match rest[0] {
         ESC => escape(rest),
         b'\r' => key(Key::Enter),
@@ -131,10 +131,10 @@ fn read(rest: &[u8]) -> Step {
         b'\t' => key(Key::Tab),
         0x7f | 0x08 => key(Key::Backspace),
         byte @ 0x01..=0x1a => key(Key::Ctrl((b'a' + byte - 1) as char)),
-        0x00 | 0x1c..=0x1f => Step::Nothing(1),
-        _ => character(rest, 0).map_or(Step::Nothing(1), |key| match key {
-            Some((c, len)) => Step::Key(Key::Char(c), len),
-            None => Step::More,
+        0x00 | 0x1c..=0x1f => EscapeStep::Nothing(1),
+        _ => character(rest, 0).map_or(EscapeStep::Nothing(1), |key| match key {
+            Some((c, len)) => EscapeStep::Key(Key::Char(c), len),
+            None => EscapeStep::More,
         }),
     }
 }
@@ -157,40 +157,42 @@ fn character(rest: &[u8], at: usize) -> Option<Option<(char, usize)>> {
     text.chars().next().map(|c| Some((c, len)))
 }
 
-fn escape(rest: &[u8]) -> Step {
+fn escape(rest: &[u8]) -> EscapeStep {
     if rest.starts_with(PASTE_BEGIN) {
-        return Step::PasteBegins;
+        return EscapeStep::PasteBegins;
     }
     match rest.get(1) {
-        None => Step::More,
+        None => EscapeStep::More,
         Some(b'[') => control(rest),
         Some(b'O') => match rest.get(2) {
-            None => Step::More,
-            Some(last) => plain_control(*last).map_or(Step::Nothing(3), |key| Step::Key(key, 3)),
+            None => EscapeStep::More,
+            Some(last) => {
+                plain_control(*last).map_or(EscapeStep::Nothing(3), |key| EscapeStep::Key(key, 3))
+            }
         },
-        Some(b'\r' | b'\n') => Step::Key(Key::NewLine, 2),
-        Some(0x7f | 0x08) => Step::Key(Key::Ctrl('w'), 2),
-        Some(&ESC) => Step::Key(Key::Escape, 1),
-        Some(0x00..=0x1f) => Step::Nothing(2),
+        Some(b'\r' | b'\n') => EscapeStep::Key(Key::NewLine, 2),
+        Some(0x7f | 0x08) => EscapeStep::Key(Key::Ctrl('w'), 2),
+        Some(&ESC) => EscapeStep::Key(Key::Escape, 1),
+        Some(0x00..=0x1f) => EscapeStep::Nothing(2),
         Some(_) => match character(rest, 1) {
-            None => Step::Nothing(2),
-            Some(None) => Step::More,
-            Some(Some(('b', _))) => Step::Key(Key::WordLeft, 2),
-            Some(Some(('f', _))) => Step::Key(Key::WordRight, 2),
-            Some(Some((c, len))) => Step::Key(Key::Alt(c), 1 + len),
+            None => EscapeStep::Nothing(2),
+            Some(None) => EscapeStep::More,
+            Some(Some(('b', _))) => EscapeStep::Key(Key::WordLeft, 2),
+            Some(Some(('f', _))) => EscapeStep::Key(Key::WordRight, 2),
+            Some(Some((c, len))) => EscapeStep::Key(Key::Alt(c), 1 + len),
         },
     }
 }
 
 /// `ESC [ parameters final`.
-fn control(rest: &[u8]) -> Step {
+fn control(rest: &[u8]) -> EscapeStep {
     let Some(end) = rest[2..]
         .iter()
         .position(|byte| !(0x20..=0x3f).contains(byte))
     else {
         return match rest.len() {
-            len if len > SEQUENCE_BYTES_MAX => Step::Nothing(len),
-            _ => Step::More,
+            len if len > SEQUENCE_BYTES_MAX => EscapeStep::Nothing(len),
+            _ => EscapeStep::More,
         };
     };
     let parameters = String::from_utf8_lossy(&rest[2..2 + end]);
@@ -214,7 +216,7 @@ fn control(rest: &[u8]) -> Step {
         (b'u', Some(27)) => Some(Key::Escape),
         (last, _) => plain_control(last),
     };
-    key.map_or(Step::Nothing(used), |key| Step::Key(key, used))
+    key.map_or(EscapeStep::Nothing(used), |key| EscapeStep::Key(key, used))
 }
 
 fn plain_control(last: u8) -> Option<Key> {
@@ -234,7 +236,7 @@ mod tests {
     use super::*;
 
     fn keys(bytes: &[u8]) -> Vec<Key> {
-        Decoder::default().decode(bytes)
+        KeyDecoder::default().decode(bytes)
     }
 
     #[test]
@@ -267,7 +269,7 @@ mod tests {
         ] {
             assert_eq!(keys(bytes), std::slice::from_ref(&key), "{bytes:?}");
             // The same, byte by byte.
-            let mut decoder = Decoder::default();
+            let mut decoder = KeyDecoder::default();
             let singly: Vec<Key> = bytes
                 .iter()
                 .flat_map(|byte| decoder.decode(&[*byte]))
@@ -278,7 +280,7 @@ mod tests {
 
     #[test]
     fn escape_alone_is_a_key_once_nothing_follows() {
-        let mut decoder = Decoder::default();
+        let mut decoder = KeyDecoder::default();
         assert_eq!(decoder.decode(b"\x1b"), []);
         assert!(decoder.is_waiting());
         assert_eq!(decoder.end_of_sequence(), Some(Key::Escape));

@@ -18,7 +18,7 @@ const EDITOR_ROWS_MAX: usize = 10;
 const QUEUE_MAX: usize = 4;
 
 /// What the live area shows.
-pub(crate) struct Content<'a> {
+pub(crate) struct LiveContent<'a> {
     /// The end of the transcript that still moves.
     pub(crate) moving: Vec<Line>,
     /// The chat, with what was done here and is not confirmed yet.
@@ -34,7 +34,7 @@ pub(crate) struct Content<'a> {
 }
 
 /// Lays the live area out for a screen of this width and height.
-pub(crate) fn layout(content: Content<'_>, width: usize, rows: usize) -> LiveArea {
+pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> LiveArea {
     let mut fixed = Vec::new();
     if content.is_sending
         && let Some(turn) = content.chat.and_then(|chat| chat.active_turn.as_ref())
@@ -154,7 +154,7 @@ mod tests {
         editor
     }
 
-    fn check(content: Content<'_>, rows: usize, expected: Expect) {
+    fn check(content: LiveContent<'_>, rows: usize, expected: Expect) {
         let LiveArea { lines, cursor } = layout(content, 24, rows);
         let mut visible: Vec<String> = lines.iter().map(Line::text).collect();
         let (row, column) = cursor;
@@ -168,8 +168,8 @@ mod tests {
         expected.assert_eq(&(visible.join("\n") + "\n"));
     }
 
-    fn content<'a>(chat: Option<&'a ChatState>, editor: &'a Editor) -> Content<'a> {
-        Content {
+    fn content<'a>(chat: Option<&'a ChatState>, editor: &'a Editor) -> LiveContent<'a> {
+        LiveContent {
             moving: Vec::new(),
             chat,
             is_sending: false,

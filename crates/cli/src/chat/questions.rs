@@ -15,7 +15,7 @@ const WAYS_OUT: &str = "/decline: refuse, /cancel: dismiss";
 
 /// What a line did.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answered {
+pub(crate) enum AnswerOutcome {
     Complete(InputResponse),
     /// There is another question.
     Next,
@@ -23,7 +23,7 @@ pub(crate) enum Answered {
     Wrong(String),
 }
 
-impl From<Result<Progress, AnswerError>> for Answered {
+impl From<Result<Progress, AnswerError>> for AnswerOutcome {
     fn from(progress: Result<Progress, AnswerError>) -> Self {
         match progress {
             Ok(Progress::Next) => Self::Next,
@@ -37,21 +37,21 @@ impl From<Result<Progress, AnswerError>> for Answered {
 }
 
 /// Takes a line that was typed.
-pub(crate) fn answer_line(form: &mut QuestionForm, line: &str) -> Answered {
+pub(crate) fn answer_line(form: &mut QuestionForm, line: &str) -> AnswerOutcome {
     let line = line.trim();
     match line {
-        "/decline" => Answered::Complete(form.decline()),
-        "/cancel" => Answered::Complete(form.cancel()),
+        "/decline" => AnswerOutcome::Complete(form.decline()),
+        "/cancel" => AnswerOutcome::Complete(form.cancel()),
         "/back" => {
             form.go_back();
-            Answered::Next
+            AnswerOutcome::Next
         }
         _ if form.question().is_none() => {
             // Nothing is asked but whether to go on.
             match line.to_lowercase().as_str() {
-                "" | "y" | "yes" | "/accept" => Answered::Complete(form.accept()),
-                "n" | "no" => Answered::Complete(form.decline()),
-                _ => Answered::Wrong("Press Enter to continue, or type /decline".to_owned()),
+                "" | "y" | "yes" | "/accept" => AnswerOutcome::Complete(form.accept()),
+                "n" | "no" => AnswerOutcome::Complete(form.decline()),
+                _ => AnswerOutcome::Wrong("Press Enter to continue, or type /decline".to_owned()),
             }
         }
         "/skip" => form.skip().into(),
@@ -154,15 +154,15 @@ mod tests {
         let mut form = QuestionForm::new(&request);
         assert_eq!(
             answer_line(&mut form, ""),
-            Answered::Complete(form.accept())
+            AnswerOutcome::Complete(form.accept())
         );
         assert_eq!(
             answer_line(&mut form, "no"),
-            Answered::Complete(form.decline())
+            AnswerOutcome::Complete(form.decline())
         );
         assert!(matches!(
             answer_line(&mut form, "what?"),
-            Answered::Wrong(_)
+            AnswerOutcome::Wrong(_)
         ));
         expect![[r#"
               open https://example.org/
@@ -187,18 +187,18 @@ mod tests {
               a number; Enter for Blue   /decline: refuse, /cancel: dismiss
         "#]]
         .assert_eq(&draw(&form, 70));
-        assert_eq!(answer_line(&mut form, " 1 "), Answered::Next);
+        assert_eq!(answer_line(&mut form, " 1 "), AnswerOutcome::Next);
         expect![[r#"
             2 of 2: Why?
               your answer, at most 80 characters   /decline: refuse, /cancel:
               dismiss, /back
         "#]]
         .assert_eq(&draw(&form, 70));
-        let Answered::Wrong(why) = answer_line(&mut form, "") else {
+        let AnswerOutcome::Wrong(why) = answer_line(&mut form, "") else {
             panic!("it is required")
         };
         assert!(why.contains("/decline"), "{why}");
-        assert_eq!(answer_line(&mut form, "/back"), Answered::Next);
+        assert_eq!(answer_line(&mut form, "/back"), AnswerOutcome::Next);
         assert_eq!(form.position(), 0);
     }
 }

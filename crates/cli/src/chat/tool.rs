@@ -275,6 +275,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn a_call_is_rendered_in_every_state() {
         check(
             json!({"status": "streaming", "displayName": "Run", "partialInput": "{\"comm"}),

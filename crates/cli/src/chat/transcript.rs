@@ -10,7 +10,7 @@ use wire::state::{ChatState, Outcome};
 
 use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines};
-use super::wrap::{Tail, wrap};
+use super::wrap::{UnfinishedText, wrap};
 use crate::terminal::{Cleaner, clean};
 
 /// Turns of the history that are shown when a chat is opened.
@@ -22,17 +22,17 @@ const WAITING_LINES_MAX: usize = 6;
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     follower: TurnFollower,
-    text: Option<Text>,
+    text: Option<IncomingText>,
     /// What was printed last, to know where a blank line belongs.
     last: Option<Block>,
 }
 
 /// The text part that is coming in.
 #[derive(Debug)]
-struct Text {
+struct IncomingText {
     kind: TextKind,
     cleaner: Cleaner,
-    tail: Tail,
+    tail: UnfinishedText,
     /// Blank lines that are printed only if something follows.
     blank: usize,
     has_begun: bool,
@@ -131,10 +131,10 @@ impl Transcript {
                 text,
             } => {
                 if position == TextPosition::Start {
-                    self.text = Some(Text {
+                    self.text = Some(IncomingText {
                         kind,
                         cleaner: Cleaner::default(),
-                        tail: Tail::default(),
+                        tail: UnfinishedText::default(),
                         blank: 0,
                         has_begun: false,
                     });
@@ -189,7 +189,7 @@ impl Transcript {
     }
 }
 
-impl Text {
+impl IncomingText {
     /// A line of the text has settled. Blank lines at its beginning and end are left out.
     fn line(&mut self, line: String, last: &mut Option<Block>, lines: &mut Vec<Line>) {
         if line.is_empty() {

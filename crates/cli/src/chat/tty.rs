@@ -36,12 +36,12 @@ pub(crate) struct Tty {
 /// Whether input is read: not while another program has the terminal, or its keys would be stolen.
 #[derive(Default)]
 struct Gate {
-    reading: Mutex<Reading>,
+    reading: Mutex<ReadState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Reading {
+enum ReadState {
     #[default]
     On,
     /// To be stopped.
@@ -83,13 +83,13 @@ impl Tty {
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(before);
         tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
-        self.gate.set(Reading::On);
+        self.gate.set(ReadState::On);
         write(BEGIN)
     }
 
     /// Gives the terminal to another program, until [`Tty::enter`].
     pub(crate) fn leave_raw_mode(&mut self) {
-        self.gate.set(Reading::Stopping);
+        self.gate.set(ReadState::Stopping);
         if self.wake.write_all(b".").is_ok() {
             self.gate.wait_until_off();
         }
@@ -113,7 +113,7 @@ impl Tty {
 }
 
 impl Gate {
-    fn set(&self, reading: Reading) {
+    fn set(&self, reading: ReadState) {
         *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = reading;
         self.changed.notify_all();
     }
@@ -121,8 +121,8 @@ impl Gate {
     /// Waits, as the reader, until input may be read.
     fn wait_until_on(&self) {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        while *reading != Reading::On {
-            *reading = Reading::Off;
+        while *reading != ReadState::On {
+            *reading = ReadState::Off;
             self.changed.notify_all();
             let woken = self.changed.wait(reading);
             reading = woken.unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +134,7 @@ impl Gate {
         // A reader that is stuck has no keys to steal.
         let _ = self
             .changed
-            .wait_timeout_while(reading, PAUSE_TIMEOUT, |now| *now == Reading::Stopping);
+            .wait_timeout_while(reading, PAUSE_TIMEOUT, |now| *now == ReadState::Stopping);
     }
 }
 

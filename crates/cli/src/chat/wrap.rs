@@ -39,7 +39,7 @@ fn next_line(text: &str, width: usize) -> Option<(usize, usize)> {
 
 /// Breaks a whole text into lines.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut tail = Tail::default();
+    let mut tail = UnfinishedText::default();
     tail.push(text);
     let mut lines = tail.take_settled(width);
     lines.extend(tail.take_rest());
@@ -48,11 +48,11 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// Text whose end is still to come.
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub(crate) struct UnfinishedText {
     text: String,
 }
 
-impl Tail {
+impl UnfinishedText {
     pub(crate) fn push(&mut self, text: &str) {
         self.text.push_str(&text.replace('\t', TAB));
     }
@@ -123,7 +123,7 @@ mod tests {
             "The quick  brown fox\njumps overthelazydogandfurther on\n\n  and on 漢字漢字 it goes ";
         for width in 1..30 {
             for size in 1..9 {
-                let mut tail = Tail::default();
+                let mut tail = UnfinishedText::default();
                 let mut lines = Vec::new();
                 let chars: Vec<char> = text.chars().collect();
                 for piece in chars.chunks(size) {

@@ -76,7 +76,7 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
         None => newest(&live).await?,
     };
     live.subscribe(&session).await?;
-    let serving = Serving {
+    let serving = TransformServer {
         live,
         session,
         pack,
@@ -92,13 +92,13 @@ async fn newest(live: &Live) -> anyhow::Result<ChannelUri> {
     Ok(newest.uri()?)
 }
 
-struct Serving {
+struct TransformServer {
     live: Live,
     session: ChannelUri,
     pack: Arc<Pack>,
 }
 
-impl Serving {
+impl TransformServer {
     async fn serve(&self, mut updates: Updates) -> anyhow::Result<Exit> {
         let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
         let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;

@@ -18,7 +18,7 @@ const FILES_MAX: usize = 64;
 
 /// What a file does to a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum SectionMode {
     Append,
     Replace,
 }
@@ -28,7 +28,7 @@ pub(crate) enum Mode {
 pub(crate) struct Rule {
     pub(crate) file: String,
     pub(crate) sections: Vec<String>,
-    pub(crate) mode: Mode,
+    pub(crate) mode: SectionMode,
     pub(crate) body: String,
 }
 
@@ -84,9 +84,9 @@ impl Pack {
         for rule in self.rules.iter().filter(|rule| rule.is_about(id)) {
             let before = text.as_deref().unwrap_or(content);
             text = Some(match rule.mode {
-                Mode::Replace => rule.body.clone(),
-                Mode::Append if before.trim().is_empty() => rule.body.clone(),
-                Mode::Append => format!("{}\n\n{}", before.trim_end(), rule.body),
+                SectionMode::Replace => rule.body.clone(),
+                SectionMode::Append if before.trim().is_empty() => rule.body.clone(),
+                SectionMode::Append => format!("{}\n\n{}", before.trim_end(), rule.body),
             });
         }
         text
@@ -152,8 +152,8 @@ impl Rule {
                     sections.get_or_insert_default();
                 }
                 ("sections", list) => sections = Some(parse_list(list)),
-                ("mode", "append") => mode = Some(Mode::Append),
-                ("mode", "replace") => mode = Some(Mode::Replace),
+                ("mode", "append") => mode = Some(SectionMode::Append),
+                ("mode", "replace") => mode = Some(SectionMode::Replace),
                 ("mode", other) => bail!("{file}: mode `{other}`; it is `append` or `replace`"),
                 ("description", _) => {}
                 (other, _) => {
@@ -220,7 +220,7 @@ mod tests {
             assert_eq!(rule.sections, ["tone", "safety"], "{head}");
             assert_eq!(
                 (rule.mode, rule.body.as_str()),
-                (Mode::Append, "Body\n\nmore")
+                (SectionMode::Append, "Body\n\nmore")
             );
         }
     }

@@ -29,11 +29,11 @@ pub struct QuestionOption<'a> {
 
 /// An answer as it is sent: a value, or that the question was skipped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer(pub(super) Value);
+pub struct QuestionAnswer(pub(super) Value);
 
 /// What a bound of a question counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum BoundUnit {
     /// The number itself.
     None,
     Characters,
@@ -52,14 +52,14 @@ pub enum AnswerError {
     #[error("`{0}` is none of the choices")]
     NotAChoice(String),
     #[error("at least {min}{}", unit.suffix())]
-    TooSmall { min: f64, unit: Unit },
+    TooSmall { min: f64, unit: BoundUnit },
     #[error("at most {max}{}", unit.suffix())]
-    TooLarge { max: f64, unit: Unit },
+    TooLarge { max: f64, unit: BoundUnit },
     #[error("an answer is required")]
     Required,
 }
 
-impl Unit {
+impl BoundUnit {
     /// What stands behind the number.
     pub fn suffix(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Unit {
     }
 }
 
-impl Answer {
+impl QuestionAnswer {
     pub(super) fn submitted(value: Value) -> Self {
         Self(json!({"state": "submitted", "value": value}))
     }
@@ -128,14 +128,14 @@ impl<'a> Question<'a> {
     }
 
     /// The smallest and the largest answer, and what is counted.
-    pub fn bounds(self) -> (Option<f64>, Option<f64>, Unit) {
+    pub fn bounds(self) -> (Option<f64>, Option<f64>, BoundUnit) {
         let unit = match self.kind() {
-            QuestionKind::Text => Unit::Characters,
-            QuestionKind::MultiSelect => Unit::Choices,
+            QuestionKind::Text => BoundUnit::Characters,
+            QuestionKind::MultiSelect => BoundUnit::Choices,
             QuestionKind::Number
             | QuestionKind::Integer
             | QuestionKind::Boolean
-            | QuestionKind::SingleSelect => Unit::None,
+            | QuestionKind::SingleSelect => BoundUnit::None,
         };
         (self.0["min"].as_f64(), self.0["max"].as_f64(), unit)
     }
@@ -145,7 +145,7 @@ impl<'a> Question<'a> {
     }
 
     /// The default or the recommended answer, if there is one.
-    pub(super) fn default_answer(self) -> Option<Answer> {
+    pub(super) fn default_answer(self) -> Option<QuestionAnswer> {
         let recommended = self.raw_options().iter();
         let mut recommended = recommended.filter(|option| option["recommended"] == true);
         let default = || self.0.get("defaultValue").filter(|value| !value.is_null());
@@ -169,11 +169,11 @@ impl<'a> Question<'a> {
                 json!({"kind": kind, "value": default()?})
             }
         };
-        Some(Answer::submitted(value))
+        Some(QuestionAnswer::submitted(value))
     }
 
     /// Reads what was typed as an answer.
-    pub(super) fn parse(self, text: &str) -> Result<Answer, AnswerError> {
+    pub(super) fn parse(self, text: &str) -> Result<QuestionAnswer, AnswerError> {
         let value = match self.kind() {
             QuestionKind::Number => self.parse_number(text)?,
             QuestionKind::Integer => {
@@ -199,7 +199,7 @@ impl<'a> Question<'a> {
                 json!({"kind": "text", "value": text})
             }
         };
-        Ok(Answer::submitted(value))
+        Ok(QuestionAnswer::submitted(value))
     }
 
     fn parse_number(self, text: &str) -> Result<Value, AnswerError> {

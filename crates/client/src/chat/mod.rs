@@ -48,7 +48,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use wire::Timestamp;
 
-pub use self::answer::{Answer, AnswerError, Question, QuestionKind, QuestionOption, Unit};
+pub use self::answer::{
+    AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
+};
 pub use self::branch::Branch;
 pub use self::completion::{AcceptedCompletions, Attachment, Completion, is_completable};
 pub use self::confirmation::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, AnswerError, Question};
+use super::answer::{AnswerError, Question, QuestionAnswer};
 
 /// A request and what was answered so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +95,7 @@ impl QuestionForm {
     pub fn skip(&mut self) -> Result<Progress, AnswerError> {
         match self.question() {
             Some(question) if question.is_required() => Err(AnswerError::Required),
-            Some(_) => Ok(self.advance(Answer::skipped())),
+            Some(_) => Ok(self.advance(QuestionAnswer::skipped())),
             None => Ok(Progress::Complete(self.accept())),
         }
     }
@@ -105,7 +105,7 @@ impl QuestionForm {
         self.next = self.next.saturating_sub(1);
     }
 
-    fn advance(&mut self, answer: Answer) -> Progress {
+    fn advance(&mut self, answer: QuestionAnswer) -> Progress {
         debug_assert!(self.next < self.count(), "there is a question to answer");
         if let Some(id) = self.question().map(|question| question.id().to_owned()) {
             self.answers.insert(id, answer.0);
@@ -118,14 +118,14 @@ impl QuestionForm {
     }
 
     /// What the question is answered with by default: what was answered before, here or elsewhere, or the agent's own.
-    pub fn default_answer(&self) -> Option<Answer> {
+    pub fn default_answer(&self) -> Option<QuestionAnswer> {
         let question = self.question()?;
         if let Some(answer) = self.answers.get(question.id()) {
-            return Some(Answer(answer.clone()));
+            return Some(QuestionAnswer(answer.clone()));
         }
         let drafted = &self.request["answers"][question.id()];
         if drafted["value"].is_object() {
-            return Some(Answer::submitted(drafted["value"].clone()));
+            return Some(QuestionAnswer::submitted(drafted["value"].clone()));
         }
         question.default_answer()
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn value(kind: &str, value: Value) -> Result<Value, String> {
-        Ok(Answer::submitted(json!({"kind": kind, "value": value})).0)
+        Ok(QuestionAnswer::submitted(json!({"kind": kind, "value": value})).0)
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         let mixed = json!({"kind": "selected-many", "value": ["b"], "freeformValues": ["Green"]});
         assert_eq!(
             sent(multi.clone(), "Green, blue"),
-            Ok(Answer::submitted(mixed).0)
+            Ok(QuestionAnswer::submitted(mixed).0)
         );
         assert_eq!(sent(multi, ","), wrong("at least 1 of them"));
 

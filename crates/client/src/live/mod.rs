@@ -46,11 +46,11 @@ use wire::{Action, ChannelUri, Object};
 use crate::connection::Handler;
 use crate::{ClientError, Replica};
 
-use self::shared::Shared;
-use self::supervise::Supervisor;
+use self::shared::LiveShared;
+use self::supervise::ConnectionSupervisor;
 
 pub use self::locator::HostLocator;
-pub use self::update::{ConnectionEvent, Recovery, Update, Updates};
+pub use self::update::{ConnectionEvent, Resync, Update, Updates};
 
 /// How a client connects and stays connected.
 #[derive(Clone)]
@@ -102,7 +102,7 @@ pub struct HostInfo {
 /// A client that stays connected. Clones are the same client; when the last is dropped, the connection ends.
 #[derive(Clone, Debug)]
 pub struct Live {
-    shared: Arc<Shared>,
+    shared: Arc<LiveShared>,
     task: Arc<Task>,
 }
 
@@ -130,9 +130,9 @@ impl Live {
         client_id: &str,
         options: Options,
     ) -> Result<(Self, Updates), ClientError> {
-        let shared = Arc::new(Shared::new(client_id, options.handler.clone()));
+        let shared = Arc::new(LiveShared::new(client_id, options.handler.clone()));
         let (supervisor, established, updates) =
-            Supervisor::start(Arc::clone(&shared), locator.into(), options).await?;
+            ConnectionSupervisor::start(Arc::clone(&shared), locator.into(), options).await?;
         let task = tokio::spawn(supervisor.run(established));
         let task = Arc::new(Task(Mutex::new(Some(task))));
         Ok((Self { shared, task }, updates))

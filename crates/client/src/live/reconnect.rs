@@ -11,9 +11,9 @@ use crate::{
     ClientError, Connection, Envelope, Events, Initialized, ReconnectOutcome, Reconnected, Snapshot,
 };
 
-use super::shared::{Inner, Shared, subscribe_params};
-use super::supervise::{End, Established, Supervisor, update_of};
-use super::{ConnectionEvent, HostInfo, HostLocator, Options, Recovery, Update};
+use super::shared::{LiveInner, LiveShared, subscribe_params};
+use super::supervise::{ConnectionSupervisor, Established, ListenEnd, update_of};
+use super::{ConnectionEvent, HostInfo, HostLocator, Options, Resync, Update};
 
 type Watched = BTreeMap<ChannelUri, Object>;
 
@@ -46,10 +46,10 @@ impl States {
     }
 }
 
-impl Supervisor {
+impl ConnectionSupervisor {
     /// The first connection of a client.
     pub(super) async fn initialize(
-        shared: &Shared,
+        shared: &LiveShared,
         locator: &HostLocator,
         options: &Options,
     ) -> Result<Established, ClientError> {
@@ -85,7 +85,7 @@ impl Supervisor {
         loop {
             let (attempt, wait) = self.backoff.next();
             let retrying = ConnectionEvent::Retrying { attempt, wait, why };
-            if let Err(End::Closed(why) | End::Lost(why)) =
+            if let Err(ListenEnd::Closed(why) | ListenEnd::Lost(why)) =
                 self.emit(Update::Connection(retrying)).await
             {
                 return Err(why);
@@ -99,18 +99,20 @@ impl Supervisor {
             };
             let attempted = tokio::select! {
                 attempted = waiting => attempted,
-                () = shared.closing.notified() => Err(End::closed()),
+                () = shared.closing.notified() => Err(ListenEnd::closed()),
             };
             match attempted {
                 Ok(established) => return Ok(established),
-                Err(End::Closed(over)) => return Err(over),
-                Err(End::Lost(failed)) => why = Some(failed),
+                Err(ListenEnd::Closed(over)) => return Err(over),
+                Err(ListenEnd::Lost(failed)) => why = Some(failed),
             }
         }
     }
 
-    async fn attempt(&self) -> Result<Established, End> {
-        let (connection, events) = open(&self.shared, &self.locator).await.map_err(End::of)?;
+    async fn attempt(&self) -> Result<Established, ListenEnd> {
+        let (connection, events) = open(&self.shared, &self.locator)
+            .await
+            .map_err(ListenEnd::of)?;
         let (client_id, last_seen, watched) = {
             let inner = self.shared.lock();
             let replica = &inner.replica;
@@ -124,7 +126,7 @@ impl Supervisor {
             Ok(Reconnected::Snapshot(snapshots)) => {
                 let states = subscribe_rest(&connection, snapshots, &watched).await;
                 News::Snapshots {
-                    states: states.map_err(End::of)?,
+                    states: states.map_err(ListenEnd::of)?,
                     host: None,
                 }
             }
@@ -132,19 +134,19 @@ impl Supervisor {
                 let initialize_params = &self.options.initialize_params;
                 let initialized =
                     initialize(&connection, &client_id, &watched, initialize_params).await;
-                let (states, host) = initialized.map_err(End::of)?;
+                let (states, host) = initialized.map_err(ListenEnd::of)?;
                 News::Snapshots {
                     states,
                     host: Some(host),
                 }
             }
-            Err(why) => return Err(End::of(why)),
+            Err(why) => return Err(ListenEnd::of(why)),
         };
         let connection = Arc::new(connection);
         let updates = {
             let mut inner = self.shared.lock();
             let updates =
-                apply_news(&mut inner, news).map_err(|error| End::Lost(unreadable(error)))?;
+                apply_news(&mut inner, news).map_err(|error| ListenEnd::Lost(unreadable(error)))?;
             inner.connection = Some(Arc::clone(&connection));
             updates
         };
@@ -170,7 +172,10 @@ impl Supervisor {
     }
 }
 
-async fn open(shared: &Shared, locator: &HostLocator) -> Result<(Connection, Events), ClientError> {
+async fn open(
+    shared: &LiveShared,
+    locator: &HostLocator,
+) -> Result<(Connection, Events), ClientError> {
     let target = locator.locate()?;
     let (connection, events) = Connection::connect(&target).await?;
     if let Some(handler) = shared.lock().handler.clone() {
@@ -233,7 +238,7 @@ async fn subscribe_rest(
 }
 
 /// Brings the replica up to date; returns the updates for the application.
-fn apply_news(inner: &mut Inner, news: News) -> Result<Vec<Update>, StateError> {
+fn apply_news(inner: &mut LiveInner, news: News) -> Result<Vec<Update>, StateError> {
     let (how, changes, outcome) = match news {
         News::Replay { actions, missing } => {
             let mut outcome = inner.replica.apply_replay(&actions, &missing);
@@ -243,16 +248,16 @@ fn apply_news(inner: &mut Inner, news: News) -> Result<Vec<Update>, StateError> 
             let changes: Vec<Update> = received
                 .filter_map(|(envelope, effect)| update_of(inner, envelope, effect))
                 .collect();
-            (Recovery::Replay, changes, outcome)
+            (Resync::Replay, changes, outcome)
         }
         News::Snapshots { states, host } => {
             let mut outcome = inner.replica.apply_snapshots(states.snapshots)?;
             let how = match host {
                 Some(host) => {
                     inner.host = host;
-                    Recovery::Reinitialized
+                    Resync::Reinitialized
                 }
-                None => Recovery::Snapshot,
+                None => Resync::Snapshot,
             };
             let is_there = |channel: &ChannelUri| {
                 states.stateless.contains(channel)

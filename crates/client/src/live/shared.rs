@@ -13,15 +13,15 @@ use tokio::sync::{Notify, oneshot};
 use wire::{ChannelUri, Object};
 
 use crate::connection::Handler;
-use crate::pump::Answer;
+use crate::pump::RpcResult;
 use crate::{ClientError, Connection, Replica, Snapshot};
 
 use super::{HostInfo, Update};
 
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) struct Shared {
-    inner: Mutex<Inner>,
+pub(super) struct LiveShared {
+    inner: Mutex<LiveInner>,
     /// Something may have to be sent.
     pub(super) unsent: Notify,
     /// The wait before the next attempt is cut short.
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) closing: Notify,
 }
 
-pub(super) struct Inner {
+pub(super) struct LiveInner {
     pub(super) replica: Replica,
     /// Every channel that is to be watched, with the further params of its subscription; not all have state.
     pub(super) watched: BTreeMap<ChannelUri, Object>,
@@ -53,16 +53,16 @@ struct Subscribing {
     done: oneshot::Sender<Result<(), ClientError>>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for LiveShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+        f.debug_struct("LiveShared").finish_non_exhaustive()
     }
 }
 
-impl Shared {
+impl LiveShared {
     pub(super) fn new(client_id: &str, handler: Option<Handler>) -> Self {
         Self {
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(LiveInner {
                 replica: Replica::new(client_id),
                 watched: BTreeMap::new(),
                 connection: None,
@@ -81,7 +81,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, LiveInner> {
         // A reader's closure may panic under this lock; it cannot have changed anything.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,7 +140,7 @@ impl Shared {
     }
 }
 
-impl Inner {
+impl LiveInner {
     fn check_current(&self, connection: &Arc<Connection>) -> Result<(), ClientError> {
         match &self.connection {
             Some(current) if Arc::ptr_eq(current, connection) => Ok(()),
@@ -149,7 +149,11 @@ impl Inner {
     }
 
     /// Applies the answer to a subscription in order with the actions; returns the channel whose state was replaced.
-    pub(super) fn complete_subscription(&mut self, id: u64, answer: Answer) -> Option<ChannelUri> {
+    pub(super) fn complete_subscription(
+        &mut self,
+        id: u64,
+        answer: RpcResult,
+    ) -> Option<ChannelUri> {
         let subscribing = self.subscribing.remove(&id)?;
         let was_held = self
             .replica

@@ -12,7 +12,7 @@ use crate::pump::HostMessage;
 use crate::{Applied, ClientError, Connection, Envelope, EnvelopeEffect, Events, Notification};
 
 use super::backoff::Backoff;
-use super::shared::{Inner, Shared};
+use super::shared::{LiveInner, LiveShared};
 use super::update::UPDATES_MAX;
 use super::{ConnectionEvent, HostLocator, Options, Update, Updates};
 
@@ -21,8 +21,8 @@ const UPDATE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the last actions may take to be sent when the client is closed.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(super) struct Supervisor {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct ConnectionSupervisor {
+    pub(super) shared: Arc<LiveShared>,
     pub(super) locator: HostLocator,
     pub(super) options: Options,
     pub(super) backoff: Backoff,
@@ -36,14 +36,14 @@ pub(super) struct Established {
 }
 
 /// Why the client stopped listening.
-pub(super) enum End {
+pub(super) enum ListenEnd {
     /// The connection is lost; another may be had.
     Lost(ClientError),
     /// The client has ended for good.
     Closed(ClientError),
 }
 
-impl End {
+impl ListenEnd {
     /// Why an attempt or a connection ended; a client whose id was taken does not take it back.
     pub(super) fn of(why: ClientError) -> Self {
         match why {
@@ -57,10 +57,10 @@ impl End {
     }
 }
 
-impl Supervisor {
+impl ConnectionSupervisor {
     /// Connects for the first time.
     pub(super) async fn start(
-        shared: Arc<Shared>,
+        shared: Arc<LiveShared>,
         locator: HostLocator,
         options: Options,
     ) -> Result<(Self, Established, Updates), ClientError> {
@@ -80,11 +80,11 @@ impl Supervisor {
         let why = loop {
             let connected = Instant::now();
             let why = match self.listen(&mut established).await {
-                End::Closed(why) => {
+                ListenEnd::Closed(why) => {
                     self.close_connection(established.connection, &why).await;
                     break why;
                 }
-                End::Lost(why) => why,
+                ListenEnd::Lost(why) => why,
             };
             self.backoff.record_connection(connected.elapsed());
             self.shared.lock().mark_disconnected(&why);
@@ -93,7 +93,7 @@ impl Supervisor {
             let lost = Update::Connection(ConnectionEvent::Lost { why });
             let restored = match self.emit(lost).await {
                 Ok(()) => self.reconnect().await,
-                Err(End::Closed(why) | End::Lost(why)) => Err(why),
+                Err(ListenEnd::Closed(why) | ListenEnd::Lost(why)) => Err(why),
             };
             match restored {
                 Ok(restored) => established = restored,
@@ -106,7 +106,7 @@ impl Supervisor {
     }
 
     /// Receives from the host until the connection ends or the client is closed.
-    async fn listen(&self, established: &mut Established) -> End {
+    async fn listen(&self, established: &mut Established) -> ListenEnd {
         let Established { connection, events } = established;
         let shared = &self.shared;
         let received = AtomicU64::new(0);
@@ -124,7 +124,7 @@ impl Supervisor {
                 message = events.next_message() => message,
                 why = &mut silence => Err(why),
                 () = &mut sending => continue,
-                () = shared.closing.notified() => return End::closed(),
+                () = shared.closing.notified() => return ListenEnd::closed(),
             };
             received.fetch_add(1, Ordering::Relaxed);
             let taken = match message {
@@ -139,7 +139,7 @@ impl Supervisor {
                         None => Ok(()),
                     }
                 }
-                Err(why) => Err(End::of(why)),
+                Err(why) => Err(ListenEnd::of(why)),
             };
             if let Err(end) = taken {
                 return end;
@@ -147,11 +147,12 @@ impl Supervisor {
         }
     }
 
-    async fn take(&self, notification: Notification) -> Result<(), End> {
+    async fn take(&self, notification: Notification) -> Result<(), ListenEnd> {
         let updates = match notification.method.as_str() {
             "action" => {
                 // What cannot be read cannot be mirrored: better a fresh start than a state that is wrong.
-                let envelope = Envelope::from_value(notification.params).map_err(End::Lost)?;
+                let envelope =
+                    Envelope::from_value(notification.params).map_err(ListenEnd::Lost)?;
                 take_envelope(&mut self.shared.lock(), envelope)
             }
             "root/sessionRemoved" => {
@@ -168,14 +169,14 @@ impl Supervisor {
     }
 
     /// Sends an update to the application. One that wants none gets none; one that does not read them ends the client.
-    pub(super) async fn emit(&self, update: Update) -> Result<(), End> {
+    pub(super) async fn emit(&self, update: Update) -> Result<(), ListenEnd> {
         let update = match self.updates.try_send(update) {
             Ok(()) | Err(TrySendError::Closed(_)) => return Ok(()),
             Err(TrySendError::Full(update)) => update,
         };
         match timeout(UPDATE_TIMEOUT, self.updates.send(update)).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(End::Closed(ClientError::Overflow {
+            Err(_) => Err(ListenEnd::Closed(ClientError::Overflow {
                 events: UPDATES_MAX,
             })),
         }
@@ -193,7 +194,7 @@ impl Supervisor {
     }
 }
 
-fn take_envelope(inner: &mut Inner, envelope: Envelope) -> Vec<Update> {
+fn take_envelope(inner: &mut LiveInner, envelope: Envelope) -> Vec<Update> {
     let effect = inner.replica.receive(&envelope);
     let disposed = match (envelope.action.name(), envelope.action.text("chat")) {
         ("session/chatRemoved", Some(chat)) if envelope.rejection.is_none() => {
@@ -208,7 +209,7 @@ fn take_envelope(inner: &mut Inner, envelope: Envelope) -> Vec<Update> {
 
 /// The update for the application that an envelope gives, if it is news.
 pub(super) fn update_of(
-    inner: &Inner,
+    inner: &LiveInner,
     envelope: Envelope,
     effect: EnvelopeEffect,
 ) -> Option<Update> {

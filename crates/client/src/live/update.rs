@@ -70,14 +70,14 @@ pub enum ConnectionEvent {
     },
     /// It is back, and every channel that is still there is watched again. Notifications that were missed are not
     /// repeated: a list of sessions has to be fetched anew (H-086).
-    Restored { how: Recovery },
+    Restored { how: Resync },
     /// It ended for good. Nothing comes after this.
     Closed { why: ClientError },
 }
 
 /// How the state was brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recovery {
+pub enum Resync {
     /// Every action that was missed was replayed: each comes as [`Update::Changed`].
     Replay,
     /// Too much was missed: each channel comes as [`Update::Reset`].

@@ -35,17 +35,17 @@ pub struct Replica {
     /// Of each channel with pending actions: its state with them, made when it is asked for.
     ahead: BTreeMap<String, OnceLock<State>>,
     /// In the order they were dispatched.
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingAction>,
     last_client_seq: i64,
 }
 
 /// An action that the host has not answered.
 #[derive(Debug, Clone)]
-pub struct Pending {
+pub struct PendingAction {
     pub client_seq: i64,
     pub channel: String,
     pub action: Arc<Action>,
-    watch: Watch,
+    watch: EchoWatch,
     sending: Sending,
     /// How often it was handed to a connection.
     sends: u32,
@@ -53,7 +53,7 @@ pub struct Pending {
 
 /// Whether the echo of an action will come this way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Watch {
+enum EchoWatch {
     Watched,
     /// The echo goes to those who watch the channel (H-043): acceptance is not reported.
     NotWatched,
@@ -105,7 +105,7 @@ impl Replica {
 
     /// The number up to which everything is sent. To be noted when a subscription is sent.
     pub fn sent_up_to(&self) -> i64 {
-        let unsent = |pending: &&Pending| pending.sending == Sending::Unsent;
+        let unsent = |pending: &&PendingAction| pending.sending == Sending::Unsent;
         let first_unsent = self.pending.iter().find(unsent); // in the order they are sent
         first_unsent.map_or(self.last_client_seq, |pending| pending.client_seq - 1)
     }
@@ -123,7 +123,7 @@ impl Replica {
         // refused. Later ones are answered from now on.
         self.pending.retain(|pending| {
             pending.channel != channel
-                || pending.watch == Watch::Watched
+                || pending.watch == EchoWatch::Watched
                 || pending.sending == Sending::Unsent
                 || pending.client_seq > sent_before
         });
@@ -141,7 +141,7 @@ impl Replica {
         self.ahead.remove(channel);
         for pending in &mut self.pending {
             if pending.channel == channel {
-                pending.watch = Watch::NotWatched;
+                pending.watch = EchoWatch::NotWatched;
             }
         }
     }
@@ -154,13 +154,13 @@ impl Replica {
         }
         self.last_client_seq += 1;
         let watch = self.watch_of(channel, &action);
-        if watch == Watch::Watched {
+        if watch == EchoWatch::Watched {
             let ahead = self.ahead.entry(channel.to_owned()).or_default();
             if let Some(state) = ahead.get_mut() {
                 state.reduce(&action);
             }
         }
-        self.pending.push_back(Pending {
+        self.pending.push_back(PendingAction {
             client_seq: self.last_client_seq,
             channel: channel.to_owned(),
             action: Arc::new(action),
@@ -234,14 +234,14 @@ impl Replica {
     }
 
     /// Takes an answered action out of the pending ones. Earlier ones that are never answered are settled too.
-    fn take_answered(&mut self, client_seq: i64) -> Option<Pending> {
+    fn take_answered(&mut self, client_seq: i64) -> Option<PendingAction> {
         let position = self
             .pending
             .iter()
             .position(|pending| pending.client_seq == client_seq);
         let answered = position.and_then(|position| self.pending.remove(position));
         self.pending.retain(|pending| {
-            pending.watch == Watch::Watched
+            pending.watch == EchoWatch::Watched
                 || pending.sending == Sending::Unsent
                 || pending.client_seq > client_seq
         });
@@ -254,7 +254,7 @@ impl Replica {
             && self
                 .pending
                 .iter()
-                .any(|pending| pending.channel == channel && pending.watch == Watch::Watched);
+                .any(|pending| pending.channel == channel && pending.watch == EchoWatch::Watched);
         if is_ahead {
             self.ahead.insert(channel.to_owned(), OnceLock::new());
         } else if !self.ahead.is_empty() {
@@ -262,17 +262,17 @@ impl Replica {
         }
     }
 
-    fn watch_of(&self, channel: &str, action: &Action) -> Watch {
+    fn watch_of(&self, channel: &str, action: &Action) -> EchoWatch {
         let held = match self.confirmed.state(channel) {
-            None => return Watch::NotWatched,
+            None => return EchoWatch::NotWatched,
             Some(State::Root(_)) => ChannelKind::Root,
             Some(State::Session(_)) => ChannelKind::Session,
             Some(State::Chat(_)) => ChannelKind::Chat,
         };
         // An action of another kind of channel is recorded there, if anywhere (G-13).
         match action.kind.channel() {
-            Some(kind) if kind != held => Watch::NotWatched,
-            Some(_) | None => Watch::Watched,
+            Some(kind) if kind != held => EchoWatch::NotWatched,
+            Some(_) | None => EchoWatch::Watched,
         }
     }
 
@@ -285,7 +285,7 @@ impl Replica {
         Some(ahead.get_or_init(|| {
             let mut state = confirmed.clone();
             for pending in &self.pending {
-                if pending.channel == channel && pending.watch == Watch::Watched {
+                if pending.channel == channel && pending.watch == EchoWatch::Watched {
                     state.reduce(&pending.action);
                 }
             }
@@ -323,7 +323,7 @@ impl Replica {
     }
 
     /// The actions the host has not answered, in the order they were dispatched.
-    pub fn pending(&self) -> impl DoubleEndedIterator<Item = &Pending> {
+    pub fn pending(&self) -> impl DoubleEndedIterator<Item = &PendingAction> {
         self.pending.iter()
     }
 

@@ -8,7 +8,7 @@ use wire::ActionKind;
 use wire::state::{ChatState, StateError};
 
 use super::resend::{DropReason, Resend, resend};
-use super::{EnvelopeEffect, Pending, Replica, Sending, Watch};
+use super::{EchoWatch, EnvelopeEffect, PendingAction, Replica, Sending};
 use crate::{Envelope, Mirror, Snapshot};
 
 /// Connections that an action may go down with. One that every connection ends at is likely what ends them.
@@ -55,9 +55,9 @@ impl Replica {
                 return Err(DropReason::ChannelGone);
             }
             match (pending.watch, pending.sending) {
-                (Watch::NotWatched, Sending::Sent) => Err(DropReason::NotWatched),
-                (Watch::NotWatched, Sending::Unsent) => Ok(()),
-                (Watch::Watched, _) => match resend(&pending.action) {
+                (EchoWatch::NotWatched, Sending::Sent) => Err(DropReason::NotWatched),
+                (EchoWatch::NotWatched, Sending::Unsent) => Ok(()),
+                (EchoWatch::Watched, _) => match resend(&pending.action) {
                     Resend::IfNothingHappened if touched.contains(pending.channel.as_str()) => {
                         Err(DropReason::MovedOn)
                     }
@@ -133,7 +133,7 @@ impl Replica {
     /// Decides about each pending action: to be sent again, or dropped and why.
     fn decide_pending(
         &mut self,
-        decide: impl Fn(&Mirror, &Pending) -> Result<(), DropReason>,
+        decide: impl Fn(&Mirror, &PendingAction) -> Result<(), DropReason>,
     ) -> Vec<DroppedAction> {
         self.ahead.clear();
         let mut dropped = Vec::new();
@@ -163,7 +163,7 @@ impl Replica {
     }
 }
 
-impl Pending {
+impl PendingAction {
     fn to_dropped(&self, why: DropReason) -> DroppedAction {
         DroppedAction {
             channel: self.channel.clone(),

@@ -111,7 +111,7 @@ fn streaming_beside_pending_actions_copies_nothing_until_the_state_is_read() {
     let text = |replica: &Replica| {
         let chat = replica.confirmed_chat(CHAT).unwrap();
         let turn = chat.active_turn.as_ref().unwrap();
-        turn.parts.get("p").unwrap() as *const wire::state::Part
+        turn.parts.get("p").unwrap() as *const wire::state::ResponsePart
     };
     let before = text(&replica);
     for seq in 8..20 {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use client::{
-    DropReason, DroppedAction, Envelope, EnvelopeEffect, Pending, ReconnectOutcome, Replica,
+    DropReason, DroppedAction, Envelope, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
     Snapshot,
 };
 use serde_json::Value;
@@ -475,7 +475,7 @@ struct Expected {
 }
 
 impl Expected {
-    fn add(&mut self, pending: &Pending, sends: usize, why: Option<DropReason>) {
+    fn add(&mut self, pending: &PendingAction, sends: usize, why: Option<DropReason>) {
         let why = why.or((sends >= SENDS_MAX).then_some(DropReason::SentTooOften));
         match why {
             Some(why) => self.given_up.push((pending.client_seq, why)),

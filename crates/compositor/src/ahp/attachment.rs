@@ -6,7 +6,7 @@ use wire::Object;
 use super::{PART_KEY, uri};
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::parse::typed;
-use crate::part::{Location, Part, Target, View};
+use crate::part::{Location, MentionTarget, Part, View};
 use crate::position;
 
 /// The part that an attachment is. Its body, if it has one, is not in it.
@@ -196,10 +196,10 @@ pub fn insert_text(part: &Part) -> Option<String> {
             Location::Url(_) | Location::ContentId(_) => None,
         },
         View::Mention(mention) => match mention.target {
-            Target::Skill { name, .. } => Some(format!("@skill:{}", typed(name))),
-            Target::File { path, .. } => Some(format!("@file:{}", typed(path))),
-            Target::Context { name } => Some(format!("@{name}")),
-            Target::Entity { .. } => None,
+            MentionTarget::Skill { name, .. } => Some(format!("@skill:{}", typed(name))),
+            MentionTarget::File { path, .. } => Some(format!("@file:{}", typed(path))),
+            MentionTarget::Context { name } => Some(format!("@{name}")),
+            MentionTarget::Entity { .. } => None,
         },
         View::Command(command) => Some(command.id.to_owned()),
         View::Unknown { kind, .. } => {

@@ -7,12 +7,12 @@ use wire::Object;
 
 use super::anchor::find_anchors;
 use super::attachment::{self, AttachmentPart};
-use super::skeleton::{self, Entry, ReadAs, Skeleton};
+use super::skeleton::{self, PartLocation, ReadAs, Skeleton};
 use crate::command::args;
 use crate::compose::Environment;
 use crate::diagnostics::Diagnostics;
 use crate::normalize::SubmittedPart;
-use crate::parse::{self, Kinds, Span, Start};
+use crate::parse::{self, Kinds, Start, TextSpan};
 use crate::part::Part;
 use crate::position::{Ruler, read_range};
 
@@ -61,7 +61,7 @@ pub(crate) fn read_message(
 
 /// The parts that a message was made from.
 fn rebuild(
-    entries: Vec<Entry>,
+    entries: Vec<PartLocation>,
     text: &str,
     attachments: &[Value],
     bodies: &mut [Option<String>],
@@ -70,9 +70,11 @@ fn rebuild(
 ) -> Vec<SubmittedPart> {
     let ruler = Ruler::new(text);
     let mut read_entry = |entry| match entry {
-        Entry::Text(range) => SubmittedPart::new(json!({"type": "text", "text": &text[range]})),
-        Entry::Part(part) => SubmittedPart::from_object(part),
-        Entry::Attachment { index, read_as } => {
+        PartLocation::Text(range) => {
+            SubmittedPart::new(json!({"type": "text", "text": &text[range]}))
+        }
+        PartLocation::Part(part) => SubmittedPart::from_object(part),
+        PartLocation::Attachment { index, read_as } => {
             let attachment = &attachments[index];
             let part = read_attachment(attachment, read_as, &ruler, environment.roots, diagnostics);
             with_body(part, index, bodies)
@@ -251,8 +253,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         let spans = parse::spans(self.text, within, &kinds, MENTIONS_MAX - self.mentions);
         for span in spans {
             let part = match span {
-                Span::Prose(range) => json!({"type": "text", "text": &self.text[range]}),
-                Span::Mention(token) => {
+                TextSpan::Prose(range) => json!({"type": "text", "text": &self.text[range]}),
+                TextSpan::Mention(token) => {
                     self.mentions += 1;
                     if self.mentions == MENTIONS_MAX {
                         self.diagnostics

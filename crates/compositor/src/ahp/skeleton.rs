@@ -21,7 +21,7 @@ pub(super) const AS: &str = "as";
 
 /// Where a part is found.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum PartLocation {
     Text(Range<usize>),
     Attachment { index: usize, read_as: ReadAs },
     Part(Object),
@@ -38,7 +38,7 @@ pub(super) enum ReadAs {
 
 pub(super) enum Skeleton {
     Absent,
-    Fits(Vec<Entry>),
+    Fits(Vec<PartLocation>),
     DoesNotFit(&'static str),
 }
 
@@ -58,7 +58,7 @@ fn entries(
     skeleton: &Value,
     text: &str,
     attachments: &[Value],
-) -> Result<Vec<Entry>, &'static str> {
+) -> Result<Vec<PartLocation>, &'static str> {
     if skeleton["schema_version"] != json!(SCHEMA_VERSION) {
         return Err("their version is not known");
     }
@@ -74,7 +74,7 @@ fn entries(
         let entry = if let Some(span) = entry.get(TEXT) {
             let range = span_of(span, &ruler, text_from).ok_or("a stretch of text is not there")?;
             text_from = range.end;
-            Entry::Text(range)
+            PartLocation::Text(range)
         } else if let Some(index) = entry.get(ATTACHMENT) {
             let index = index.as_u64().and_then(|index| usize::try_from(index).ok());
             let index = index.filter(|index| free.get(*index) == Some(&true));
@@ -86,9 +86,9 @@ fn entries(
             } else {
                 ReadAs::Plain
             };
-            Entry::Attachment { index, read_as }
+            PartLocation::Attachment { index, read_as }
         } else {
-            Entry::Part(part_of(entry.get(PART)).ok_or("one cannot be read")?)
+            PartLocation::Part(part_of(entry.get(PART)).ok_or("one cannot be read")?)
         };
         entries.push(entry);
     }

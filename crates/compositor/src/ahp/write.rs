@@ -22,7 +22,7 @@ use crate::version::SCHEMA_VERSION;
 pub fn to_ahp(parts: &[Part], metadata: &Object, roots: &[String]) -> Object {
     match metadata.get("ahp") {
         Some(Value::Object(received)) => restore(received, parts),
-        _ => Writer::new(roots).message(parts, metadata),
+        _ => PartWriter::new(roots).message(parts, metadata),
     }
 }
 
@@ -56,7 +56,7 @@ struct WrittenAttachment<'a> {
     covers: Option<Range<usize>>,
 }
 
-struct Writer<'a> {
+struct PartWriter<'a> {
     roots: &'a [String],
     text: String,
     units: usize,
@@ -64,7 +64,7 @@ struct Writer<'a> {
     entries: Vec<Value>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> PartWriter<'a> {
     fn new(roots: &'a [String]) -> Self {
         Self {
             roots,

@@ -175,7 +175,7 @@ fn qualified(name: &str, source: &Source) -> Option<String> {
 
 /// Something the host is to do before the model sees a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
+pub struct CommandAction {
     /// With its slash: `/branch`.
     pub name: String,
     /// What was typed after it.
@@ -192,21 +192,21 @@ pub fn is_action(id: &str) -> bool {
 pub const ACTIONS_MAX: usize = 16;
 
 /// What the host is to do itself, in the order of the parts; what is beyond [`ACTIONS_MAX`] is not done.
-pub fn host_actions(parts: &[Part]) -> Vec<Action> {
+pub fn host_actions(parts: &[Part]) -> Vec<CommandAction> {
     let actions = parts.iter().filter_map(action_in);
     actions.take(ACTIONS_MAX).collect()
 }
 
-fn action_in(part: &Part) -> Option<Action> {
+fn action_in(part: &Part) -> Option<CommandAction> {
     let View::Command(command) = part.view() else {
         return None;
     };
     is_action(command.id).then(|| action(command.id, command.args))
 }
 
-fn action(id: &str, args: &Object) -> Action {
+fn action(id: &str, args: &Object) -> CommandAction {
     let (raw, argv) = args::read(args);
-    Action {
+    CommandAction {
         name: id.to_owned(),
         raw,
         argv,

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::Media;
+use super::MediaBody;
 use crate::media_type::Class;
 
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-pub(super) fn media(media: &Media<'_>) -> Option<Value> {
+pub(super) fn media(media: &MediaBody<'_>) -> Option<Value> {
     let (mime, data) = (media.mime, media.base64);
     Some(match media.class {
         Class::Image => json!({"type": "image", "mimeType": mime, "data": data}),

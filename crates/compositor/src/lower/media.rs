@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::part::{Lowering, OVER_BUDGET, TOO_LARGE};
-use super::{Media, Target};
+use super::part::{MessageLowering, OVER_BUDGET, TOO_LARGE};
+use super::{MediaBody, Target};
 use crate::image_header;
 use crate::media_type::{Class, MediaType};
 use crate::resolve::{Animation, ImageLimits, WhyOmitted};
@@ -64,7 +64,7 @@ pub(super) struct Native {
     pub(super) changed: Option<String>,
 }
 
-impl Lowering<'_> {
+impl MessageLowering<'_> {
     /// The block of a body, if it is accepted and fits. `data` is its base64, if that is there.
     pub(super) fn media_block(
         &mut self,
@@ -118,7 +118,7 @@ impl Lowering<'_> {
             return Err(NotSent::too_large(OVER_BUDGET.to_owned()));
         }
         let base64 = data.map_or_else(|| Cow::Owned(STANDARD.encode(bytes)), Cow::Borrowed);
-        let media = Media {
+        let media = MediaBody {
             class: kind.class,
             mime,
             base64: &base64,

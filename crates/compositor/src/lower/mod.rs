@@ -68,7 +68,7 @@ impl Target {
     }
 
     /// The block of a body; `None` if there is no shape for one of its class.
-    fn media(self, media: &Media<'_>) -> Option<Value> {
+    fn media(self, media: &MediaBody<'_>) -> Option<Value> {
         match self {
             Self::Anthropic => anthropic::media(media),
             Self::OpenaiResponses => openai_responses::media(media),
@@ -80,7 +80,7 @@ impl Target {
 }
 
 /// A body that becomes a block.
-struct Media<'a> {
+struct MediaBody<'a> {
     class: crate::media_type::Class,
     mime: &'a str,
     base64: &'a str,
@@ -96,11 +96,11 @@ pub struct Lowered {
     /// What could not be sent as it was, for the user.
     pub diagnostics: Vec<String>,
     /// What was made of each part, in their order.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<LoweringDecision>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct LoweringDecision {
     pub part: usize,
     /// `text`, `file`, `image`, `document`, `audio`, `video`, `binary`, `link`, `reference`, `descriptor`,
     /// `editor_context`, `placeholder` or `nothing`.
@@ -157,7 +157,7 @@ pub fn lower_into(
     capabilities: &Capabilities,
     sources: &mut dyn Sources,
 ) -> Lowered {
-    let mut lowering = part::Lowering {
+    let mut lowering = part::MessageLowering {
         target,
         capabilities,
         sources,
@@ -173,7 +173,7 @@ pub fn lower_into(
 
 /// A message of a request, with what its references turned out to be.
 #[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
+pub struct ResolvedMessage<'a> {
     pub parts: &'a [Part],
     pub resolved: &'a BTreeMap<usize, Resolved>,
     /// Parts of it that the provider has refused.
@@ -183,7 +183,7 @@ pub struct Message<'a> {
 /// What is sent to a target of all messages of one request, oldest first. They share its budget; where it is too
 /// small the older ones are described.
 pub fn lower_all(
-    messages: &[Message<'_>],
+    messages: &[ResolvedMessage<'_>],
     inline: InlineLimits,
     target: Target,
     capabilities: &Capabilities,

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::Media;
+use super::MediaBody;
 use crate::media_type::Class;
 
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-pub(super) fn media(media: &Media<'_>) -> Option<Value> {
+pub(super) fn media(media: &MediaBody<'_>) -> Option<Value> {
     let url = || format!("data:{};base64,{}", media.mime, media.base64);
     match media.class {
         Class::Image => Some(json!({"type": "image_url", "image_url": {"url": url()}})),
@@ -22,7 +22,7 @@ pub(super) fn media(media: &Media<'_>) -> Option<Value> {
 }
 
 /// There are names for two formats only.
-pub(super) fn audio(media: &Media<'_>) -> Option<Value> {
+pub(super) fn audio(media: &MediaBody<'_>) -> Option<Value> {
     let format = match media.mime {
         "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
         "audio/mp3" | "audio/mpeg" => "mp3",

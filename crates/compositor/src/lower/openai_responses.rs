@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::Media;
+use super::MediaBody;
 use crate::media_type::Class;
 
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
 }
 
-pub(super) fn media(media: &Media<'_>) -> Option<Value> {
+pub(super) fn media(media: &MediaBody<'_>) -> Option<Value> {
     let url = || format!("data:{};base64,{}", media.mime, media.base64);
     match media.class {
         Class::Image => Some(json!({"type": "input_image", "image_url": url(), "detail": "auto"})),

@@ -8,7 +8,7 @@ use wire::Object;
 
 use super::media::NotSent;
 use super::texts::{self, Descriptor};
-use super::{Capabilities, Decision, Lowered, RequestBudget, Target};
+use super::{Capabilities, Lowered, LoweringDecision, RequestBudget, Target};
 use crate::Part;
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::media_type::{self, Class};
@@ -18,7 +18,7 @@ use crate::resolve::slice::{self, Cut};
 use crate::resolve::{Reference, Resolved, Sources, WhyOmitted, label_with_range};
 
 /// A message that is being lowered.
-pub(super) struct Lowering<'a> {
+pub(super) struct MessageLowering<'a> {
     pub(super) target: Target,
     pub(super) capabilities: &'a Capabilities,
     pub(super) sources: &'a mut dyn Sources,
@@ -30,7 +30,7 @@ pub(super) struct Lowering<'a> {
     pub(super) out: Lowered,
 }
 
-impl Lowering<'_> {
+impl MessageLowering<'_> {
     pub(super) fn lower_parts(&mut self, parts: &[Part]) {
         let images = count_images(parts, self.resolved);
         self.budget.images_expected = self.budget.images_expected.max(images);
@@ -103,12 +103,12 @@ impl Lowering<'_> {
 
     fn lower_mention(&mut self, at: usize, of: &Mention<'_>) {
         match &of.target {
-            part::Target::Skill { .. } => self.omit(at, "skills are loaded by their tool"),
-            part::Target::Context { .. } => self.omit(at, "its parts follow it"),
-            part::Target::File { path, range } => {
+            part::MentionTarget::Skill { .. } => self.omit(at, "skills are loaded by their tool"),
+            part::MentionTarget::Context { .. } => self.omit(at, "its parts follow it"),
+            part::MentionTarget::File { path, range } => {
                 self.lower_reference(at, &Reference::of_mention(path, *range));
             }
-            part::Target::Entity { kind, target } => self.lower_entity(at, kind, target),
+            part::MentionTarget::Entity { kind, target } => self.lower_entity(at, kind, target),
         }
     }
 
@@ -294,7 +294,7 @@ impl Lowering<'_> {
         why: Option<&str>,
         bytes: u64,
     ) {
-        self.out.decisions.push(Decision {
+        self.out.decisions.push(LoweringDecision {
             part,
             became: became.to_owned(),
             why: why.map(str::to_owned),
@@ -307,7 +307,7 @@ impl Lowering<'_> {
     }
 }
 
-pub(super) fn count_images_in(message: &super::Message<'_>) -> u64 {
+pub(super) fn count_images_in(message: &super::ResolvedMessage<'_>) -> u64 {
     count_images(message.parts, message.resolved)
 }
 

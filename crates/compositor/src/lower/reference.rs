@@ -2,14 +2,14 @@
 
 use super::Target;
 use super::acp;
-use super::part::{Lowering, OVER_BUDGET};
+use super::part::{MessageLowering, OVER_BUDGET};
 use super::texts::{self, NotInlined};
 use crate::diagnostics::quoted;
 use crate::media_type::{Class, MediaType};
 use crate::part::{Location, Range, Unit};
 use crate::resolve::{self, Reference, Resolved, WhyOmitted};
 
-impl Lowering<'_> {
+impl MessageLowering<'_> {
     pub(super) fn lower_reference(&mut self, at: usize, reference: &Reference<'_>) {
         let resolved = match self.resolved.get(&at) {
             Some(stored) => Some(stored.clone()),

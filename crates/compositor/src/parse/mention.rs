@@ -27,13 +27,13 @@ pub(crate) enum Kinds<'a> {
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Span {
+pub(crate) enum TextSpan {
     Prose(Range<usize>),
-    Mention(Token),
+    Mention(MentionToken),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Token {
+pub(crate) struct MentionToken {
     /// The `target` of the part.
     pub target: Object,
 }
@@ -45,7 +45,7 @@ pub(crate) fn spans(
     within: Range<usize>,
     kinds: &Kinds<'_>,
     tokens_max: usize,
-) -> Vec<Span> {
+) -> Vec<TextSpan> {
     let mut spans = Vec::new();
     let mut tokens = 0;
     let mut prose = within.start;
@@ -62,15 +62,15 @@ pub(crate) fn spans(
             continue;
         };
         if prose < at {
-            spans.push(Span::Prose(prose..at));
+            spans.push(TextSpan::Prose(prose..at));
         }
-        spans.push(Span::Mention(Token { target }));
+        spans.push(TextSpan::Mention(MentionToken { target }));
         tokens += 1;
         from = at + len;
         prose = from;
     }
     if prose < within.end {
-        spans.push(Span::Prose(prose..within.end));
+        spans.push(TextSpan::Prose(prose..within.end));
     }
     spans
 }
@@ -214,8 +214,8 @@ mod tests {
 
     fn render(text: &str, kinds: &Kinds<'_>) -> String {
         let render = |span| match span {
-            Span::Prose(range) => text[range].to_owned(),
-            Span::Mention(token) => {
+            TextSpan::Prose(range) => text[range].to_owned(),
+            TextSpan::Mention(token) => {
                 let values = token.target.values().map(|value| match value {
                     Value::String(text) => text.clone(),
                     range => format!("{}-{}", range["start"], range["end"]),

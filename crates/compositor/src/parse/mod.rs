@@ -2,7 +2,7 @@
 
 mod mention;
 
-pub(crate) use mention::{Kinds, Span, spans, typed};
+pub(crate) use mention::{Kinds, TextSpan, spans, typed};
 
 /// What a text begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

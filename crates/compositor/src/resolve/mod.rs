@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::Part;
 use crate::media_type::{self, Class};
-use crate::part::{FileRef, Location, Range, Target, Unit, View};
+use crate::part::{FileRef, Location, MentionTarget, Range, Unit, View};
 use slice::{Cut, Slicer};
 
 pub use sources::{Animation, FileRead, ImageLimits, InlineLimits, Scanned, Sources};
@@ -129,7 +129,7 @@ pub fn resolve(part: &Part, sources: &mut dyn Sources, limits: &InlineLimits) ->
     let reference = match part.view() {
         View::FileRef(of) => Reference::of_file_ref(&of),
         View::Mention(mention) => match mention.target {
-            Target::File { path, range } => Reference::of_mention(path, range),
+            MentionTarget::File { path, range } => Reference::of_mention(path, range),
             _ => return None,
         },
         _ => return None,

@@ -47,7 +47,7 @@ pub(crate) struct Slicer {
     is_too_large: bool,
     begins_with: Vec<u8>,
     seen_bytes: u64,
-    lines: Lines,
+    lines: LineCounter,
     utf8: Utf8,
     has_nul: bool,
 }
@@ -61,7 +61,7 @@ impl Slicer {
             is_too_large: false,
             begins_with: Vec::new(),
             seen_bytes: 0,
-            lines: Lines::default(),
+            lines: LineCounter::default(),
             utf8: Utf8::default(),
             has_nul: false,
         }
@@ -205,7 +205,7 @@ fn text_or_binary(bytes: Vec<u8>, range: Range) -> Cut {
 
 /// Counts lines: LF, CRLF and CR each end one, and nothing after the last one begins none (C-014).
 #[derive(Default)]
-struct Lines {
+struct LineCounter {
     /// Which line the last byte was in, counted from one.
     begun: u64,
     within: Within,
@@ -220,7 +220,7 @@ enum Within {
     Ended,
 }
 
-impl Lines {
+impl LineCounter {
     /// The number of the line that a text goes on with, and how many bytes of the text belong to it.
     fn next_in(&mut self, text: &[u8]) -> (u64, usize) {
         let was = std::mem::replace(&mut self.within, Within::Line);

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::ahp::to_ahp;
-use compositor::compose::InlineBudget;
+use compositor::compose::AttachmentBudget;
 use serde_json::{Value, json};
 
 use crate::environment::{World, values};
@@ -16,7 +16,7 @@ fn attached(mime: &str, bytes: &[u8]) -> Value {
 
 fn world_with_budget(each_bytes: u64, left_bytes: u64) -> World {
     let mut world = World::new();
-    world.inline = InlineBudget {
+    world.inline = AttachmentBudget {
         each_bytes,
         left_bytes,
     };
@@ -50,7 +50,7 @@ fn c_033_bodies_over_the_limit_or_the_budget_are_detached() {
         [true, true, false, true, false]
     );
     assert_eq!(is_inline(&world_with_budget(10, 0), &[0, 1]), [true, false]);
-    let defaults = InlineBudget::default();
+    let defaults = AttachmentBudget::default();
     assert_eq!(
         (defaults.each_bytes, defaults.left_bytes),
         (1_048_576, 20_971_520)

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use compositor::command::{CommandEffect, Entry, Mentions, Source};
-use compositor::compose::InlineBudget;
-use compositor::{Catalogue, ComposeRefusal, Environment, Input, compose};
+use compositor::compose::AttachmentBudget;
+use compositor::{Catalogue, ComposeRefusal, Environment, SubmittedMessage, compose};
 use serde_json::Value;
 use wire::Object;
 
@@ -46,18 +46,18 @@ fn catalogue(file: &Value) -> Catalogue {
     catalogue
 }
 
-fn input(vector: &Value) -> Input {
+fn input(vector: &Value) -> SubmittedMessage {
     let input = vector["input"].as_object().unwrap();
     match (&vector["input"]["parts"], &vector["input"]["text"]) {
-        (Value::Array(parts), _) => Input::Parts {
+        (Value::Array(parts), _) => SubmittedMessage::Parts {
             parts: parts.clone(),
             metadata: match input.get("metadata") {
                 Some(Value::Object(metadata)) => metadata.clone(),
                 _ => Object::new(),
             },
         },
-        (_, Value::String(text)) if input.len() == 1 => Input::Text(text.clone()),
-        _ => Input::Ahp(input.clone()),
+        (_, Value::String(text)) if input.len() == 1 => SubmittedMessage::Text(text.clone()),
+        _ => SubmittedMessage::Ahp(input.clone()),
     }
 }
 
@@ -74,7 +74,7 @@ fn every_vector_is_persisted_as_expected() {
     let mut checked = 0;
     for vector in vectors::vectors() {
         let id = vector["id"].as_str().unwrap();
-        let inline = InlineBudget::default();
+        let inline = AttachmentBudget::default();
         let taken = vector["input"]["session_inline_bytes"].as_u64();
         let environment = Environment {
             catalogue: &catalogue,
@@ -82,7 +82,7 @@ fn every_vector_is_persisted_as_expected() {
             contexts: &BTreeMap::new(),
             entity_kinds: &BTreeSet::new(),
             roots: &roots,
-            inline: InlineBudget {
+            inline: AttachmentBudget {
                 left_bytes: inline.left_bytes - taken.unwrap_or(0),
                 ..inline
             },

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use compositor::command::{CommandEffect, Entry, Mentions, Source};
-use compositor::compose::{Composed, InlineBudget};
-use compositor::{Catalogue, Environment, Input, Part, compose};
+use compositor::compose::{AttachmentBudget, Composed};
+use compositor::{Catalogue, Environment, Part, SubmittedMessage, compose};
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -19,7 +19,7 @@ pub struct World {
     pub contexts: BTreeMap<String, Vec<Part>>,
     pub entity_kinds: BTreeSet<String>,
     pub roots: Vec<String>,
-    pub inline: InlineBudget,
+    pub inline: AttachmentBudget,
 }
 
 impl World {
@@ -30,7 +30,7 @@ impl World {
             contexts: BTreeMap::new(),
             entity_kinds: BTreeSet::from(["node".to_owned()]),
             roots: vec![ROOT.to_owned()],
-            inline: InlineBudget::default(),
+            inline: AttachmentBudget::default(),
         };
         let selection = json!({"type": "editor-context", "kind": "selection", "payload": {"n": 1}});
         let selection = Part::from_value(selection).unwrap();
@@ -77,7 +77,7 @@ impl World {
     }
 
     pub fn typed(&self, text: &str) -> Composed {
-        compose(Input::Text(text.to_owned()), &self.environment()).unwrap()
+        compose(SubmittedMessage::Text(text.to_owned()), &self.environment()).unwrap()
     }
 
     pub fn parts(&self, parts: Value) -> Composed {
@@ -85,14 +85,18 @@ impl World {
             panic!("no parts");
         };
         let metadata = Object::new();
-        compose(Input::Parts { parts, metadata }, &self.environment()).unwrap()
+        compose(
+            SubmittedMessage::Parts { parts, metadata },
+            &self.environment(),
+        )
+        .unwrap()
     }
 
     pub fn message(&self, message: Value) -> Composed {
         let Value::Object(message) = message else {
             panic!("no message");
         };
-        compose(Input::Ahp(message), &self.environment()).unwrap()
+        compose(SubmittedMessage::Ahp(message), &self.environment()).unwrap()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use compositor::ahp::{from_ahp, to_ahp};
 use compositor::command::{args, template};
-use compositor::compose::{Composed, InlineBudget};
-use compositor::{Input, Part, compose};
+use compositor::compose::{AttachmentBudget, Composed};
+use compositor::{Part, SubmittedMessage, compose};
 use serde_json::Value;
 use wire::Object;
 
@@ -12,7 +12,10 @@ use crate::environment::World;
 /// Typed text.
 pub fn text(text: &str) {
     let world = World::new();
-    let Ok(composed) = compose(Input::Text(text.to_owned()), &world.environment()) else {
+    let Ok(composed) = compose(
+        SubmittedMessage::Text(text.to_owned()),
+        &world.environment(),
+    ) else {
         assert_eq!(text, "");
         return;
     };
@@ -46,11 +49,11 @@ pub fn message(message: Object) {
     let mut world = World::new();
     let (parts, _) = from_ahp(message.clone(), &world.environment());
     reread(&world, &parts);
-    world.inline = InlineBudget {
+    world.inline = AttachmentBudget {
         each_bytes: 16,
         left_bytes: 40,
     };
-    let Ok(composed) = compose(Input::Ahp(message), &world.environment()) else {
+    let Ok(composed) = compose(SubmittedMessage::Ahp(message), &world.environment()) else {
         return;
     };
     let given_back = to_ahp(&composed.parts, &composed.metadata, &world.roots);
@@ -59,7 +62,7 @@ pub fn message(message: Object) {
         written(composed.message.as_ref().unwrap())
     );
     assert!(composed.inline_bytes <= 40);
-    world.inline = InlineBudget::default();
+    world.inline = AttachmentBudget::default();
     composes_to_itself(&world, &composed);
 }
 
@@ -72,7 +75,7 @@ pub fn parts(values: Vec<Value>) {
         .filter_map(|it| Part::from_value(it).ok());
     reread(&world, &parts.collect::<Vec<_>>());
     let metadata = Object::new();
-    let input = Input::Parts {
+    let input = SubmittedMessage::Parts {
         parts: values,
         metadata,
     };
@@ -89,9 +92,9 @@ fn reread(world: &World, parts: &[Part]) {
 
 fn composes_to_itself(world: &World, composed: &Composed) {
     let message = to_ahp(&composed.parts, &Object::new(), &world.roots);
-    let again = compose(Input::Ahp(message), &world.environment()).unwrap();
+    let again = compose(SubmittedMessage::Ahp(message), &world.environment()).unwrap();
     assert_eq!(all_written(&again.parts), all_written(&composed.parts));
-    let input = Input::Parts {
+    let input = SubmittedMessage::Parts {
         parts: composed.parts.iter().map(Part::to_value).collect(),
         metadata: Object::new(),
     };

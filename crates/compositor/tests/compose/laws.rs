@@ -4,9 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::ahp::{from_ahp, to_ahp};
-use compositor::compose::InlineBudget;
+use compositor::compose::AttachmentBudget;
 use compositor::media_type::{Class, classify};
-use compositor::{Input, Part, compose};
+use compositor::{Part, SubmittedMessage, compose};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -206,6 +206,22 @@ fn message() -> impl Strategy<Value = Object> {
         })
 }
 
+/// A part that nobody should send.
+fn odd_part() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (text(), json_value()).prop_map(|(kind, value)| json!({"type": kind, "value": value})),
+        json_value().prop_map(|value| json!({"type": "file-ref", "ref": value})),
+        json_value().prop_map(|value| json!({"type": "mention", "target": value})),
+        json_value().prop_map(|value| json!({"type": "text", "text": value})),
+        json_value().prop_map(|value| json!({"type": "file-attachment", "data": value})),
+        body().prop_map(|data| json!({"data": data, "type": "file-attachment"})),
+        (text(), text()).prop_map(|(label, text)| json!({"type": "text", "text": text,
+            "ahp": {"type": "simple", "label": label}})),
+        json_value().prop_map(|it| json!({"type": "ahp-attachment", "attachment": it})),
+        Just(json!({"type": "directory-ref", "ref": {"kind": "path", "path": "d", "name": "d"}})),
+    ]
+}
+
 fn part() -> impl Strategy<Value = Value> {
     let line_range = (0..20_u64, 0..20_u64, option::of(selection()));
     let line_range = line_range.prop_map(|(start, end, selection)| match selection {
@@ -256,21 +272,9 @@ fn part() -> impl Strategy<Value = Value> {
     let context = (text(), json_value()).prop_map(|(kind, payload)| {
         json!({"type": "editor-context", "kind": kind, "payload": {"p": payload}, "emitted_at": 5})
     });
-    let odd = prop_oneof![
-        (text(), json_value()).prop_map(|(kind, value)| json!({"type": kind, "value": value})),
-        json_value().prop_map(|value| json!({"type": "file-ref", "ref": value})),
-        json_value().prop_map(|value| json!({"type": "mention", "target": value})),
-        json_value().prop_map(|value| json!({"type": "text", "text": value})),
-        json_value().prop_map(|value| json!({"type": "file-attachment", "data": value})),
-        body().prop_map(|data| json!({"data": data, "type": "file-attachment"})),
-        (text(), text()).prop_map(|(label, text)| json!({"type": "text", "text": text,
-            "ahp": {"type": "simple", "label": label}})),
-        json_value().prop_map(|it| json!({"type": "ahp-attachment", "attachment": it})),
-        Just(json!({"type": "directory-ref", "ref": {"kind": "path", "path": "d", "name": "d"}})),
-    ];
     let kind = prop_oneof![
         3 => text().prop_map(|text| json!({"type": "text", "text": text})),
-        1 => file_ref, 1 => attached, 1 => stored, 1 => command, 1 => mention, 1 => context, 1 => odd
+        1 => file_ref, 1 => attached, 1 => stored, 1 => command, 1 => mention, 1 => context, 1 => odd_part()
     ];
     let common_fields = (option::of(text()), option::weighted(0.2, 0..9_u64), extra());
     (kind, common_fields).prop_map(|(mut it, (anchor, derived_from, extra))| {
@@ -295,7 +299,7 @@ fn object(value: Value) -> Object {
 }
 
 /// G-32 once more: bodies over the budget, and those that are not what they claim, are references.
-fn externalised(message: &Object, mut budget: InlineBudget) -> Object {
+fn externalised(message: &Object, mut budget: AttachmentBudget) -> Object {
     let mut message = message.clone();
     let attachments = message.get_mut("attachments");
     for it in attachments
@@ -348,8 +352,8 @@ proptest! {
     fn a_message_that_was_received_is_given_back_as_it_was(message in message()) {
         let world = World::new();
         let mut environment = world.environment();
-        environment.inline = InlineBudget { each_bytes: 24, left_bytes: 60 };
-        let Ok(composed) = compose(Input::Ahp(message.clone()), &environment) else {
+        environment.inline = AttachmentBudget { each_bytes: 24, left_bytes: 60 };
+        let Ok(composed) = compose(SubmittedMessage::Ahp(message.clone()), &environment) else {
             return Ok(());
         };
         let given_back = to_ahp(&composed.parts, &composed.metadata, environment.roots);

@@ -1,5 +1,13 @@
 //! From what is submitted to what is persisted, rule by rule.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod attachments;
 mod by_vector;
 mod commands;

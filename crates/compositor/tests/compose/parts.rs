@@ -1,7 +1,9 @@
 //! Parts as they are persisted: their names, their order, and unknown ones (C-001 to C-013, C-082 to C-088).
 
 use compositor::ahp::to_ahp;
-use compositor::{ComposeRefusal, Input, Part, View, compose, compose_plain, is_plain, version};
+use compositor::{
+    ComposeRefusal, Part, SubmittedMessage, View, compose, compose_plain, is_plain, version,
+};
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -105,7 +107,7 @@ fn c_006_unknown_fields_survive_with_the_order_of_their_keys() {
     assert_eq!(again(&version::read(rows, 1)), written);
     let message = to_ahp(&composed.parts, &Object::new(), &world.roots);
     let message: Object = serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
-    let composed = compose(Input::Ahp(message), &world.environment()).unwrap();
+    let composed = compose(SubmittedMessage::Ahp(message), &world.environment()).unwrap();
     assert_eq!(again(&composed.parts), written);
 }
 
@@ -114,13 +116,13 @@ fn c_007_a_message_without_content_is_refused() {
     let world = World::new();
     let environment = world.environment();
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1});
-    let parts = |parts| Input::Parts {
+    let parts = |parts| SubmittedMessage::Parts {
         parts,
         metadata: Object::new(),
     };
-    let message = |value| Input::Ahp(object(value));
+    let message = |value| SubmittedMessage::Ahp(object(value));
     for input in [
-        Input::Text(String::new()),
+        SubmittedMessage::Text(String::new()),
         parts(vec![]),
         parts(vec![context.clone(), context.clone()]),
         message(json!({"text": "", "origin": {"kind": "user"}})),
@@ -138,7 +140,7 @@ fn c_007_a_message_without_content_is_refused() {
     }
     let text = ComposeRefusal::EmptyMessage.to_string();
     assert!(text.starts_with("empty_message"), "{text}");
-    assert!(compose(Input::Text(" ".to_owned()), &environment).is_ok());
+    assert!(compose(SubmittedMessage::Text(" ".to_owned()), &environment).is_ok());
 }
 
 #[test]
@@ -208,7 +210,11 @@ fn c_085_every_message_has_a_version_and_newer_ones_are_preserved() {
     for (version, stored) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
         let metadata = object(json!({"schema_version": version, "queued_at": 5}));
         let parts = vec![json!({"type": "text", "text": "x"})];
-        let composed = compose(Input::Parts { parts, metadata }, &world.environment()).unwrap();
+        let composed = compose(
+            SubmittedMessage::Parts { parts, metadata },
+            &world.environment(),
+        )
+        .unwrap();
         assert_eq!(composed.metadata["schema_version"], stored);
         assert_eq!(composed.metadata["queued_at"], 5);
     }
@@ -248,7 +254,7 @@ fn a_plain_message_equals_its_composed_form() {
     ] {
         let message = object(message);
         assert!(is_plain(&message));
-        let composed = compose(Input::Ahp(message.clone()), &environment).unwrap();
+        let composed = compose(SubmittedMessage::Ahp(message.clone()), &environment).unwrap();
         assert_eq!(compose_plain(&message), composed);
         assert_eq!(composed.message.as_ref(), Some(&message));
         assert_eq!(to_ahp(&composed.parts, &composed.metadata, &[]), message);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::lower::{
-    Capabilities, CapabilityMap, Message, RequestBudget, Target, lower_all, lower_into,
+    Capabilities, CapabilityMap, RequestBudget, ResolvedMessage, Target, lower_all, lower_into,
 };
 use compositor::resolve::{Animation, InlineLimits};
 use serde_json::{Value, json};
@@ -165,12 +165,12 @@ fn the_newest_message_draws_on_the_budget_first() {
         attached("b.png", "image/png", &png(60, 60)),
     ]));
     let (none, nothing, second) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::from([1]));
-    let of = |described| Message {
+    let of = |described| ResolvedMessage {
         parts: &two,
         resolved: &none,
         described,
     };
-    let natives = |messages: &[Message<'_>]| -> Vec<Vec<bool>> {
+    let natives = |messages: &[ResolvedMessage<'_>]| -> Vec<Vec<bool>> {
         let limits = InlineLimits::default();
         let mut sources = Memory::default();
         let all = lower_all(

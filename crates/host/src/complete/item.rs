@@ -1,4 +1,4 @@
-//! `CompletionItem`s in the shape of compositor.md 3.4.
+//! `CompletionItem`s in the shape that clients with composed messages know.
 
 use compositor::Part;
 use compositor::ahp::insert_text;

@@ -246,13 +246,13 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
             contexts: &BTreeMap::new(),
             entity_kinds: &BTreeSet::new(),
             roots: &roots,
-            inline: compositor::compose::InlineBudget {
+            inline: compositor::compose::AttachmentBudget {
                 each_bytes: 1_024,
                 left_bytes: 1_024,
             },
             now_ms: 0,
         };
-        let input = compositor::Input::Ahp(message.as_object().unwrap().clone());
+        let input = compositor::SubmittedMessage::Ahp(message.as_object().unwrap().clone());
         let composed = compositor::compose(input, &around).unwrap();
         let parts = composed
             .parts

@@ -37,7 +37,7 @@ pub(crate) struct Bodies {
 }
 
 impl Bodies {
-    pub fn new(blobs: Arc<dyn Blobs>, clock: Clock, limits: &Limits) -> Self {
+    pub(crate) fn new(blobs: Arc<dyn Blobs>, clock: Clock, limits: &Limits) -> Self {
         Self {
             blobs,
             clock,
@@ -54,21 +54,21 @@ impl Bodies {
         }
     }
 
-    pub fn store(&self) -> Arc<dyn Blobs> {
+    pub(crate) fn store(&self) -> Arc<dyn Blobs> {
         Arc::clone(&self.blobs)
     }
 
     /// The commands and skills of working directories.
-    pub fn discovery(&self) -> DiscoveryCache {
+    pub(crate) fn discovery(&self) -> DiscoveryCache {
         self.discovery.clone()
     }
 
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// Content for a client, encoded.
-    pub async fn fetch(
+    pub(crate) async fn fetch(
         &self,
         fetch: Fetch,
         journal: &JournalThread,
@@ -84,7 +84,7 @@ impl Bodies {
     }
 
     /// Stores the bodies of a message or a result; where each of their names belongs.
-    pub async fn store_bodies(
+    pub(crate) async fn store_bodies(
         &self,
         bodies: Vec<Body>,
     ) -> Result<Vec<(String, Digest)>, WorkFailed> {
@@ -94,7 +94,10 @@ impl Bodies {
     }
 
     /// Composes a message: its parts, commands and mentions.
-    pub async fn compose_message(&self, compose: Compose) -> Result<Box<Submission>, WorkFailed> {
+    pub(crate) async fn compose_message(
+        &self,
+        compose: Compose,
+    ) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.clock;
         let discovery = self.discovery.clone();
         self.work(move |store| {
@@ -110,7 +113,7 @@ impl Bodies {
     }
 
     /// Stores a body that an agent will refer to.
-    pub async fn store_body(
+    pub(crate) async fn store_body(
         &self,
         body: Vec<u8>,
         content_type: &str,
@@ -126,7 +129,7 @@ impl Bodies {
     }
 
     /// Stores the bodies of an event that are too large for state; the event refers to them instead.
-    pub async fn detach_bodies(&self, mut event: AgentEvent) -> AgentEvent {
+    pub(crate) async fn detach_bodies(&self, mut event: AgentEvent) -> AgentEvent {
         let bodies = detach_from_event(&mut event, self.result_bytes_max);
         if bodies.is_empty() {
             return event;
@@ -141,7 +144,7 @@ impl Bodies {
     }
 
     /// Removes what nothing refers to, a few at a time: all batches wait for each removal.
-    pub async fn collect(
+    pub(crate) async fn collect(
         &self,
         buckets: RangeInclusive<u8>,
         before: Timestamp,

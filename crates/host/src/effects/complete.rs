@@ -21,7 +21,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub fn new(completer: Completer) -> Self {
+    pub(super) fn new(completer: Completer) -> Self {
         Self {
             completer,
             permits: Arc::new(Semaphore::new(LOOKUPS_MAX)),
@@ -42,7 +42,7 @@ impl Completions {
 }
 
 impl Effects {
-    pub fn complete(&self, ticket: Ticket, complete: Complete) {
+    pub(crate) fn complete(&self, ticket: Ticket, complete: Complete) {
         let (completions, arrivals) = (self.completions.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let completed = completions.look_up(complete).await;

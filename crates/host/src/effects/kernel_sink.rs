@@ -54,7 +54,7 @@ struct Throttle {
 }
 
 impl KernelSink {
-    pub fn new(
+    pub(super) fn new(
         turn: &TurnRun,
         arrivals: KernelQueue,
         services: TurnServices,

@@ -32,7 +32,7 @@ pub(crate) struct Messages {
 
 impl Messages {
     /// The messages of some turns, by turn.
-    pub async fn read_turns(
+    pub(crate) async fn read_turns(
         &self,
         turn_ids: Vec<String>,
     ) -> Result<BTreeMap<String, Vec<Arc<UserMessage>>>, AgentError> {
@@ -53,7 +53,7 @@ impl Messages {
     }
 
     /// One message; none if it cannot be read, and its text must do.
-    pub async fn read_one(&self, id: String) -> Option<Arc<UserMessage>> {
+    pub(crate) async fn read_one(&self, id: String) -> Option<Arc<UserMessage>> {
         match self.read(Query::Message { id }).await {
             Ok(stored) => self.restore(stored).await.pop(),
             Err(error) => {

@@ -53,7 +53,7 @@ struct Running {
 }
 
 impl Effects {
-    pub fn new(
+    pub(crate) fn new(
         arrivals: KernelQueue,
         journal: JournalThread,
         bodies: Bodies,
@@ -73,7 +73,7 @@ impl Effects {
         }
     }
 
-    pub fn read(&self, ticket: Ticket, query: Query) {
+    pub(crate) fn read(&self, ticket: Ticket, query: Query) {
         let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let answer = journal
@@ -87,7 +87,7 @@ impl Effects {
         });
     }
 
-    pub fn fetch(&self, ticket: Ticket, fetch: Fetch) {
+    pub(crate) fn fetch(&self, ticket: Ticket, fetch: Fetch) {
         let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
         let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
@@ -99,7 +99,7 @@ impl Effects {
         });
     }
 
-    pub fn store_bodies(&self, ticket: Ticket, bodies: Vec<Body>) {
+    pub(crate) fn store_bodies(&self, ticket: Ticket, bodies: Vec<Body>) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let stored = store.store_bodies(bodies).await;
@@ -110,7 +110,7 @@ impl Effects {
         });
     }
 
-    pub fn compose(&self, ticket: Ticket, compose: Compose) {
+    pub(crate) fn compose(&self, ticket: Ticket, compose: Compose) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let composed = store.compose_message(compose).await;
@@ -118,12 +118,12 @@ impl Effects {
         });
     }
 
-    pub fn collect(&self, buckets: RangeInclusive<u8>, before: Timestamp) {
+    pub(crate) fn collect(&self, buckets: RangeInclusive<u8>, before: Timestamp) {
         let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
         tokio::spawn(async move { bodies.collect(buckets, before, &journal).await });
     }
 
-    pub fn probe(&self) {
+    pub(crate) fn probe(&self) {
         let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let writable = journal.probe().await.is_ok();
@@ -132,7 +132,7 @@ impl Effects {
     }
 
     /// A session is ready when its agent is known: no process starts before the first turn (G-28).
-    pub fn start_session(
+    pub(crate) fn start_session(
         &self,
         session: ChannelUri,
         provider: String,
@@ -168,7 +168,7 @@ impl Effects {
     }
 
     /// Records a render for the operator.
-    pub fn record_render(&self, session: &ChannelUri, rendered: Box<Rendered>) {
+    pub(crate) fn record_render(&self, session: &ChannelUri, rendered: Box<Rendered>) {
         let opens_session = rendered.turn_id.is_none();
         renders::record(&self.journal, session, rendered);
         if !opens_session {
@@ -183,7 +183,7 @@ impl Effects {
         });
     }
 
-    pub fn run_turn(&mut self, turn: TurnRun) {
+    pub(crate) fn run_turn(&mut self, turn: TurnRun) {
         self.runs.retain(|_, run| !run.task.is_finished());
         let agent = self.agent(&turn.provider);
         let run = turn.run;
@@ -202,7 +202,7 @@ impl Effects {
     }
 
     /// Hands a run the reply it waits for. A run that is gone, or waits no more, gets none.
-    pub fn reply(&self, run: RunId, reply: AgentReply) {
+    pub(crate) fn reply(&self, run: RunId, reply: AgentReply) {
         let Some(running) = self.runs.get(&run) else {
             return tracing::debug!(?run, "reply dropped: the run is gone");
         };
@@ -211,7 +211,7 @@ impl Effects {
         }
     }
 
-    pub fn stop_turn(&mut self, run: RunId) {
+    pub(crate) fn stop_turn(&mut self, run: RunId) {
         if let Some(running) = self.runs.remove(&run) {
             running.task.abort();
         }

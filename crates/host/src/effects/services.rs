@@ -24,7 +24,7 @@ pub(crate) struct TurnServices {
 }
 
 impl TurnServices {
-    pub fn new(journal: JournalThread, bodies: Bodies) -> Self {
+    pub(crate) fn new(journal: JournalThread, bodies: Bodies) -> Self {
         Self {
             journal,
             bodies,
@@ -34,7 +34,7 @@ impl TurnServices {
     }
 
     /// A reader of the messages of a chat.
-    pub fn messages(&self, chat: ChannelId, working_directories: &[String]) -> Messages {
+    pub(crate) fn messages(&self, chat: ChannelId, working_directories: &[String]) -> Messages {
         let blobs = self.bodies.store();
         let sources = sources::open(
             working_directories,
@@ -52,7 +52,7 @@ impl TurnServices {
     }
 
     /// Stores a record for inspectors; a turn does not fail for it.
-    pub async fn append_inspection_record(&self, record: Record) {
+    pub(crate) async fn append_inspection_record(&self, record: Record) {
         let batch = Batch {
             seq: Seq(0),
             records: vec![record],

@@ -26,12 +26,12 @@ pub(crate) struct Staging(Option<PathBuf>);
 
 impl Staging {
     /// Copies go into this directory, if there is one.
-    pub fn at(directory: Option<PathBuf>) -> Self {
+    pub(super) fn at(directory: Option<PathBuf>) -> Self {
         Self(directory)
     }
 
     /// The path of a copy of an attachment's body.
-    pub fn stage(&self, part: &Part, blobs: &dyn Blobs) -> Option<String> {
+    pub(super) fn stage(&self, part: &Part, blobs: &dyn Blobs) -> Option<String> {
         let directory = self.0.as_ref()?;
         let View::Attachment(attachment) = part.view() else {
             return None; // only attachments have bodies to copy

@@ -27,7 +27,7 @@ pub enum Fault {
 }
 
 #[derive(Debug, Default)]
-struct Script {
+struct FaultScript {
     next: VecDeque<Fault>,
     disk_broken: bool,
     reads_broken: bool,
@@ -38,7 +38,7 @@ struct Script {
 /// The switch: scripts what a [`Faulty`] journal does. Clones are the same switch.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    shared: Arc<(Mutex<Script>, Condvar)>,
+    shared: Arc<(Mutex<FaultScript>, Condvar)>,
 }
 
 impl Faults {
@@ -80,7 +80,7 @@ impl Faults {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn script(&self) -> MutexGuard<'_, Script> {
+    fn script(&self) -> MutexGuard<'_, FaultScript> {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

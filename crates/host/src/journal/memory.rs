@@ -23,7 +23,7 @@ use super::{Journal, JournalError, JournalReader};
 /// A handle on a journal in memory.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
-    store: Arc<Mutex<Store>>,
+    store: Arc<Mutex<JournalTables>>,
 }
 
 impl Memory {
@@ -31,7 +31,7 @@ impl Memory {
         Self::default()
     }
 
-    fn store(&self) -> MutexGuard<'_, Store> {
+    fn store(&self) -> MutexGuard<'_, JournalTables> {
         // A batch is checked before any of it is applied, so a panic elsewhere leaves nothing half done here.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,12 +72,15 @@ impl JournalReader for Memory {
     }
 }
 
+/// Content, and the channel and turn that refer to it.
+type ReferenceKey = (Digest, u64, Option<u64>);
+
 /// Everything that was written, by number.
 #[derive(Debug, Default)]
-struct Store {
+struct JournalTables {
     seq: Seq,
     log_floor: Seq,
-    channels: BTreeMap<u64, Channel>,
+    channels: BTreeMap<u64, ChannelRow>,
     /// The live channels by URI.
     live: BTreeMap<ChannelUri, u64>,
     /// By channel and seq.
@@ -85,20 +88,20 @@ struct Store {
     /// By chat and number.
     turns: BTreeMap<(u64, u64), TurnRow>,
     /// What a fork sees of other chats, oldest first.
-    ranges: BTreeMap<u64, Vec<Range>>,
+    ranges: BTreeMap<u64, Vec<ForkedRange>>,
     summaries: BTreeMap<u64, SummaryRecord>,
     clients: BTreeMap<String, ClientRecord>,
     floors: BTreeMap<(String, ChannelUri), FloorRecord>,
     checkpoints: BTreeMap<u64, (String, Bytes)>,
     /// The type of content by who refers to it: a channel, or a turn of it.
-    references: BTreeMap<(Digest, u64, Option<u64>), Option<String>>,
+    references: BTreeMap<ReferenceKey, Option<String>>,
     messages: BTreeMap<String, MessageRecord>,
     /// What parts were frozen to.
     frozen: BTreeMap<String, Bytes>,
 }
 
 #[derive(Debug)]
-struct Channel {
+struct ChannelRow {
     uri: ChannelUri,
     kind: Kind,
     parent: Option<u64>,
@@ -110,7 +113,7 @@ struct Channel {
     disposed_at: Option<Timestamp>,
 }
 
-impl Channel {
+impl ChannelRow {
     fn of(record: &ChannelRecord) -> Self {
         Self {
             uri: record.uri.clone(),
@@ -138,7 +141,7 @@ struct TurnRow {
 /// Turns `first_n..end_n` of `source` belong to a fork as they were visible at `as_of`; it shows those below
 /// `visible_end_n`.
 #[derive(Debug, Clone)]
-struct Range {
+struct ForkedRange {
     source: u64,
     first_n: u64,
     end_n: u64,

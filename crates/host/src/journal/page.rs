@@ -13,7 +13,7 @@ pub(super) enum Crossing {
 
 /// A page being filled.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct PageBuilder {
     turns_max: u64,
     bytes_max: u64,
     crossing: Crossing,
@@ -21,7 +21,7 @@ pub(super) struct Page {
     bytes: u64,
 }
 
-impl Page {
+impl PageBuilder {
     pub(super) fn new(turns_max: u32, bytes_max: u64, crossing: Crossing) -> Self {
         let turns_max = match crossing {
             Crossing::Included => u64::from(turns_max),
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn taken(turns_max: u32, bytes_max: u64, crossing: Crossing) -> usize {
-        let mut page = Page::new(turns_max, bytes_max, crossing);
+        let mut page = PageBuilder::new(turns_max, bytes_max, crossing);
         [10, 10, 10, 10]
             .iter()
             .take_while(|size| page.takes(**size))

@@ -25,7 +25,7 @@ struct QueueState<T> {
 pub(super) struct Closed;
 
 impl<T> Queue<T> {
-    pub fn new(items_max: usize) -> Self {
+    pub(super) fn new(items_max: usize) -> Self {
         Self {
             state: Mutex::new(QueueState {
                 items: VecDeque::new(),
@@ -36,7 +36,7 @@ impl<T> Queue<T> {
         }
     }
 
-    pub async fn put(&self, item: T) -> Result<(), Closed> {
+    pub(super) async fn put(&self, item: T) -> Result<(), Closed> {
         let room = self.room.acquire().await.map_err(|_| Closed)?;
         let mut state = lock(&self.state);
         if state.closed {
@@ -49,7 +49,7 @@ impl<T> Queue<T> {
     }
 
     /// The next item; `None` once the queue is closed and empty.
-    pub fn take(&self) -> Option<T> {
+    pub(super) fn take(&self) -> Option<T> {
         let waiting = |state: &mut QueueState<T>| state.items.is_empty() && !state.closed;
         let waited = self.filled.wait_while(lock(&self.state), waiting);
         let item = waited
@@ -61,14 +61,14 @@ impl<T> Queue<T> {
     }
 
     /// Takes nothing new; what is in it is still given out.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         lock(&self.state).closed = true;
         self.room.close();
         self.filled.notify_all();
     }
 
     /// Closes it and drops what is in it: nobody is going to take it.
-    pub fn discard(&self) {
+    pub(super) fn discard(&self) {
         self.close();
         lock(&self.state).items.clear();
     }

@@ -124,7 +124,7 @@ impl Journal for Sqlite {
 impl Sqlite {
     fn in_snapshot<T>(
         &mut self,
-        read: impl FnOnce(&Connection) -> read::Read<T>,
+        read: impl FnOnce(&Connection) -> read::ReadResult<T>,
     ) -> Result<T, JournalError> {
         let tx = self.conn.transaction().map_err(unread)?;
         let answer = read(&tx)?;

@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
 use super::outbox::{CLOSE_WAIT_MS, Outbox, Urgency};
-use super::reader::{Liveness, ReadEnd, Reader};
+use super::reader::{Liveness, ReadEnd, SocketReader};
 use super::registration::PeerRegistration;
-use super::writer::Writer;
+use super::writer::SocketWriter;
 use super::ws::frame::close;
 use crate::kernel_queue::KernelQueue;
 
@@ -66,7 +66,7 @@ async fn run_halves(
     let liveness = Liveness::new();
     let liveness = &liveness;
     let mut reading = pin!(
-        Reader {
+        SocketReader {
             socket,
             outbox,
             liveness,
@@ -77,7 +77,7 @@ async fn run_halves(
     );
     let fragment_bytes = admission.limits.fragment_bytes;
     let mut writing = pin!(
-        Writer {
+        SocketWriter {
             socket,
             outbox,
             liveness,

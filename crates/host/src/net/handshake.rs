@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::admission::{Admission, ConnectionSlot};
 use super::connection::drain_until_closed;
-use super::http::{self, Answer, Verdict};
+use super::http::{self, HttpResponse, HttpVerdict};
 
 /// A socket that became a WebSocket.
 pub(crate) struct Upgraded {
@@ -33,14 +33,14 @@ pub(crate) async fn perform(
     let verdict = match timeout(time_limit, read_head(socket, &mut read, admission)).await {
         Ok(Ok(verdict)) => verdict,
         Ok(Err(_)) => return None,
-        Err(_) => Verdict::Answer(Answer::TOO_SLOW),
+        Err(_) => HttpVerdict::Answer(HttpResponse::TOO_SLOW),
     };
     let admitted = match verdict {
-        Verdict::Upgrade { accept } => admission
+        HttpVerdict::Upgrade { accept } => admission
             .try_admit()
-            .ok_or(Answer::FULL)
+            .ok_or(HttpResponse::FULL)
             .map(|slot| (slot, accept)),
-        Verdict::Answer(answer) => Err(answer),
+        HttpVerdict::Answer(answer) => Err(answer),
     };
     match admitted {
         Ok((slot, accept)) => {
@@ -67,7 +67,7 @@ async fn read_head(
     socket: &mut TcpStream,
     read: &mut Vec<u8>,
     admission: &Admission,
-) -> io::Result<Verdict> {
+) -> io::Result<HttpVerdict> {
     loop {
         if read.capacity() == read.len() {
             read.reserve(1_024);

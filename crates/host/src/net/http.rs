@@ -21,22 +21,22 @@ const ACCEPT_SALT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// What is to be done with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HttpVerdict {
     /// Answer 101 with this `Sec-WebSocket-Accept`.
     Upgrade {
         accept: String,
     },
-    Answer(Answer),
+    Answer(HttpResponse),
 }
 
 /// A plain answer after which the connection is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     pub text: &'static str,
 }
 
-impl Answer {
+impl HttpResponse {
     pub const UNREADABLE: Self = Self::new(400, "this is not an HTTP/1.1 request\n");
     pub const TOO_SLOW: Self = Self::new(408, "the request did not come in time\n");
     pub const HEAD_TOO_LARGE: Self = Self::new(431, "the request head is too large\n");
@@ -83,43 +83,43 @@ pub fn switching_protocols(accept: &str) -> Vec<u8> {
 }
 
 /// Looks at what was read so far. `None`: the head is not complete. Otherwise its length and the verdict.
-pub fn decide(read: &[u8], admission: &Admission) -> Option<(usize, Verdict)> {
+pub fn decide(read: &[u8], admission: &Admission) -> Option<(usize, HttpVerdict)> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
-    let answer = |answer| Some((read.len(), Verdict::Answer(answer)));
+    let answer = |answer| Some((read.len(), HttpVerdict::Answer(answer)));
     match request.parse(read) {
         Ok(httparse::Status::Partial) if read.len() >= HEAD_BYTES_MAX => {
-            answer(Answer::HEAD_TOO_LARGE)
+            answer(HttpResponse::HEAD_TOO_LARGE)
         }
         Ok(httparse::Status::Partial) => None,
         Ok(httparse::Status::Complete(len)) if len > HEAD_BYTES_MAX => {
-            answer(Answer::HEAD_TOO_LARGE)
+            answer(HttpResponse::HEAD_TOO_LARGE)
         }
         Ok(httparse::Status::Complete(len)) => {
             let verdict = check_request(&request, admission);
-            Some((len, verdict.unwrap_or_else(Verdict::Answer)))
+            Some((len, verdict.unwrap_or_else(HttpVerdict::Answer)))
         }
-        Err(httparse::Error::TooManyHeaders) => answer(Answer::HEAD_TOO_LARGE),
-        Err(_) => answer(Answer::UNREADABLE),
+        Err(httparse::Error::TooManyHeaders) => answer(HttpResponse::HEAD_TOO_LARGE),
+        Err(_) => answer(HttpResponse::UNREADABLE),
     }
 }
 
 fn check_request(
     request: &httparse::Request<'_, '_>,
     admission: &Admission,
-) -> Result<Verdict, Answer> {
+) -> Result<HttpVerdict, HttpResponse> {
     let headers = Headers(request.headers);
     let host = check_host(&headers, admission)?;
     check_origin(&headers, host, admission)?;
     let target = request.path.unwrap_or("/");
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_get = request.method == Some("GET");
-    let method_not_allowed = Answer::new(405, "only GET is served here\n");
+    let method_not_allowed = HttpResponse::new(405, "only GET is served here\n");
     if matches!(path, "/healthz" | "/readyz") {
         return match (is_get, path == "/healthz" || admission.is_ready()) {
             (false, _) => Err(method_not_allowed),
-            (true, true) => Err(Answer::OK),
-            (true, false) => Err(Answer::NOT_READY),
+            (true, true) => Err(HttpResponse::OK),
+            (true, false) => Err(HttpResponse::NOT_READY),
         };
     }
     check_token(&headers, query, admission)?;
@@ -128,9 +128,9 @@ fn check_request(
     }
     let accept = check_upgrade(&headers, request.version)?;
     if admission.is_ready() {
-        Ok(Verdict::Upgrade { accept })
+        Ok(HttpVerdict::Upgrade { accept })
     } else {
-        Err(Answer::NOT_READY)
+        Err(HttpResponse::NOT_READY)
     }
 }
 
@@ -202,12 +202,15 @@ impl<'a> Authority<'a> {
 }
 
 /// A name that is not ours may be a page's own name pointed at this machine (DNS rebinding).
-fn check_host<'a>(headers: &Headers<'a>, admission: &Admission) -> Result<Authority<'a>, Answer> {
-    let forbidden = Answer::new(403, "this Host is not allowed; see allowed_hosts\n");
+fn check_host<'a>(
+    headers: &Headers<'a>,
+    admission: &Admission,
+) -> Result<Authority<'a>, HttpResponse> {
+    let forbidden = HttpResponse::new(403, "this Host is not allowed; see allowed_hosts\n");
     let text = match headers.one("Host") {
         Ok(Some(text)) => text,
-        Ok(None) => return Err(Answer::new(400, "the Host header is missing\n")),
-        Err(Repeated) => return Err(Answer::new(400, "the Host header must come once\n")),
+        Ok(None) => return Err(HttpResponse::new(400, "the Host header is missing\n")),
+        Err(Repeated) => return Err(HttpResponse::new(400, "the Host header must come once\n")),
     };
     let host = Authority::parse(text).ok_or(forbidden.clone())?;
     let listed = |allowed: &String| {
@@ -224,8 +227,8 @@ fn check_origin(
     headers: &Headers<'_>,
     host: Authority<'_>,
     admission: &Admission,
-) -> Result<(), Answer> {
-    let forbidden = Answer::new(403, "this Origin is not allowed; see allowed_origins\n");
+) -> Result<(), HttpResponse> {
+    let forbidden = HttpResponse::new(403, "this Origin is not allowed; see allowed_origins\n");
     let Some(origin) = headers
         .one("Origin")
         .map_err(|Repeated| forbidden.clone())?
@@ -256,7 +259,11 @@ fn is_same_origin(origin: &str, host: Authority<'_>) -> bool {
 }
 
 /// Every token in the request must be the right one, so that two that contradict each other are refused.
-fn check_token(headers: &Headers<'_>, query: &str, admission: &Admission) -> Result<(), Answer> {
+fn check_token(
+    headers: &Headers<'_>,
+    query: &str,
+    admission: &Admission,
+) -> Result<(), HttpResponse> {
     let Some(token) = &admission.token else {
         return Ok(());
     };
@@ -281,10 +288,10 @@ fn check_token(headers: &Headers<'_>, query: &str, admission: &Admission) -> Res
     }
     match (any, all_right) {
         (true, true) => Ok(()),
-        (true, false) => Err(Answer::new(401, "the token is not the right one\n")),
+        (true, false) => Err(HttpResponse::new(401, "the token is not the right one\n")),
         (false, _) => {
             let text = "a token is needed: ?tkn=... or Authorization: Bearer ...\n";
-            Err(Answer::new(401, text))
+            Err(HttpResponse::new(401, text))
         }
     }
 }
@@ -306,21 +313,21 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-fn check_upgrade(headers: &Headers<'_>, http_minor: Option<u8>) -> Result<String, Answer> {
+fn check_upgrade(headers: &Headers<'_>, http_minor: Option<u8>) -> Result<String, HttpResponse> {
     let asks = headers.lists("Upgrade", "websocket") && headers.lists("Connection", "upgrade");
     if !asks || http_minor != Some(1) {
-        return Err(Answer::new(
+        return Err(HttpResponse::new(
             426,
             "this is a WebSocket endpoint of an agent host (AHP)\n",
         ));
     }
     if !matches!(headers.one("Sec-WebSocket-Version"), Ok(Some("13"))) {
-        return Err(Answer::new(
+        return Err(HttpResponse::new(
             426,
             "only WebSocket version 13 is supported here\n",
         ));
     }
-    let bad_key = Answer::new(400, "Sec-WebSocket-Key must be 16 bytes in base64\n");
+    let bad_key = HttpResponse::new(400, "Sec-WebSocket-Key must be 16 bytes in base64\n");
     let Ok(Some(key)) = headers.one("Sec-WebSocket-Key") else {
         return Err(bad_key);
     };

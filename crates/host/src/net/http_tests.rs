@@ -24,11 +24,11 @@ fn admission(token: Option<&str>) -> Admission {
 
 fn status_of(head: &str, admission: &Admission) -> u16 {
     match decide(head.as_bytes(), admission) {
-        Some((len, Verdict::Upgrade { .. })) => {
+        Some((len, HttpVerdict::Upgrade { .. })) => {
             assert_eq!(len, head.len());
             101
         }
-        Some((_, Verdict::Answer(answer))) => answer.status,
+        Some((_, HttpVerdict::Answer(answer))) => answer.status,
         None => 0,
     }
 }
@@ -249,7 +249,7 @@ fn a_head_is_bounded_and_may_be_absurd() {
 
 #[test]
 fn an_answer_has_its_length_and_closes() {
-    let text = String::from_utf8(Answer::OK.to_bytes()).unwrap();
+    let text = String::from_utf8(HttpResponse::OK.to_bytes()).unwrap();
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(text.contains("Content-Length: 3\r\n") && text.contains("Connection: close\r\n"));
     assert!(text.ends_with("\r\n\r\nok\n"));

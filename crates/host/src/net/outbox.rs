@@ -84,7 +84,7 @@ enum WriterWaits {
     ForEnding(Waker),
 }
 
-struct State {
+struct OutboxState {
     held: VecDeque<Held>,
     held_bytes: usize,
     /// Taken by the writer and perhaps not written yet.
@@ -105,12 +105,12 @@ struct State {
 pub(crate) struct Outbox {
     frames_max: usize,
     bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
 }
 
 impl Outbox {
-    pub fn new(frames_max: usize, bytes_max: usize) -> Self {
-        let state = State {
+    pub(crate) fn new(frames_max: usize, bytes_max: usize) -> Self {
+        let state = OutboxState {
             held: VecDeque::new(),
             held_bytes: 0,
             in_flight_frames: 0,
@@ -131,13 +131,13 @@ impl Outbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         // A panic elsewhere cannot leave half a change behind: every change here is complete before the next call.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Frames in order, under one lock and with at most one wake.
-    pub fn push(&self, frames: impl IntoIterator<Item = (Frame, u32)>) {
+    pub(crate) fn push(&self, frames: impl IntoIterator<Item = (Frame, u32)>) {
         let mut state = self.lock();
         if state.ending.is_some() {
             return; // nothing is sent after the close frame
@@ -171,7 +171,7 @@ impl Outbox {
     }
 
     /// The first ending decides code and reason; a later one can only make it more urgent.
-    pub fn end(&self, code: u16, reason: impl Into<Cow<'static, str>>, urgency: Urgency) {
+    pub(crate) fn end(&self, code: u16, reason: impl Into<Cow<'static, str>>, urgency: Urgency) {
         let mut state = self.lock();
         match &mut state.ending {
             Some(ending) if ending.urgency == urgency => return, // it ends already
@@ -202,7 +202,7 @@ impl Outbox {
     }
 
     /// Whether a quarter of the queue is used, and how far the writer has come.
-    pub fn backlog(&self) -> Option<Backlog> {
+    pub(crate) fn backlog(&self) -> Option<Backlog> {
         let state = self.lock();
         let frames = state.held.len() + state.in_flight_frames;
         let bytes = state.held_bytes + state.in_flight_bytes;
@@ -214,7 +214,7 @@ impl Outbox {
         })
     }
 
-    pub fn set_paused(&self, paused: bool) {
+    pub(crate) fn set_paused(&self, paused: bool) {
         let mut state = self.lock();
         state.paused = paused;
         let reader = if paused { None } else { state.reader.take() };
@@ -223,7 +223,7 @@ impl Outbox {
     }
 
     /// Sends a ping.
-    pub fn ping(&self) {
+    pub(crate) fn ping(&self) {
         let mut state = self.lock();
         state.ping = true;
         let waker = state.writer_to_wake();
@@ -231,7 +231,7 @@ impl Outbox {
         wake(waker);
     }
 
-    pub fn pong(&self, payload: Vec<u8>) {
+    pub(crate) fn pong(&self, payload: Vec<u8>) {
         let mut state = self.lock();
         state.pong = Some(payload.into_boxed_slice());
         let waker = state.writer_to_wake();
@@ -240,7 +240,7 @@ impl Outbox {
     }
 
     /// May the reader take from the socket? Pending while paused.
-    pub fn poll_may_read(&self, context: &mut Context<'_>) -> Poll<MayRead> {
+    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>) -> Poll<MayRead> {
         let mut state = self.lock();
         if state.ending.is_some() {
             return Poll::Ready(MayRead::Stop);
@@ -254,12 +254,12 @@ impl Outbox {
     }
 
     /// The code the connection ends with, if it was ended from this side.
-    pub fn ending_code(&self) -> Option<u16> {
+    pub(crate) fn ending_code(&self) -> Option<u16> {
         self.lock().ending.as_ref().map(|ending| ending.code)
     }
 
     /// For a writer blocked by the socket: ready when the connection is to end.
-    pub fn poll_ending(&self, context: &mut Context<'_>) -> Poll<Ending> {
+    pub(crate) fn poll_ending(&self, context: &mut Context<'_>) -> Poll<Ending> {
         let mut state = self.lock();
         if let Some(ending) = &state.ending {
             return Poll::Ready(ending.clone());
@@ -270,7 +270,7 @@ impl Outbox {
 
     /// Waits until something is due and takes it: frames go to the end of `frames`. Asking again means that what was
     /// taken before is written. `timer` is the writer's, so that an idle connection holds none.
-    pub fn poll_take(
+    pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
         frames: &mut Vec<Frame>,
@@ -312,7 +312,7 @@ impl Outbox {
     }
 }
 
-impl State {
+impl OutboxState {
     fn has_work(&self) -> bool {
         self.due == Due::Now || self.ending.is_some() || self.ping || self.pong.is_some()
     }

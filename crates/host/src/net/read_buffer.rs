@@ -22,7 +22,7 @@ pub(crate) struct ReadBuffer {
 }
 
 impl ReadBufferPool {
-    pub fn take(self: &Arc<Self>) -> ReadBuffer {
+    pub(crate) fn take(self: &Arc<Self>) -> ReadBuffer {
         let idle = self
             .idle
             .lock()

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use super::admission::Admission;
 use super::outbox::{MayRead, Outbox, Urgency};
 use super::registration::{KernelGone, PeerRegistration};
-use super::ws::frame::{Decoder, Event, close};
+use super::ws::frame::{FrameDecoder, WsEvent, close};
 
 /// When the peer last showed that it is there. Shared by both halves.
 pub(crate) struct Liveness {
@@ -29,7 +29,7 @@ pub(crate) struct Liveness {
 }
 
 impl Liveness {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             born: Instant::now(),
             last_ms: AtomicU64::new(0),
@@ -37,7 +37,7 @@ impl Liveness {
         }
     }
 
-    pub fn record_activity(&self) {
+    pub(super) fn record_activity(&self) {
         let ms = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(ms, Ordering::Relaxed);
         self.activities.fetch_add(1, Ordering::Relaxed);
@@ -61,7 +61,7 @@ pub(crate) enum ReadEnd {
     Gone,
 }
 
-enum Woke {
+enum ReadWake {
     Readable,
     Stop,
     Silence,
@@ -71,7 +71,7 @@ enum Woke {
 /// Texts above this are decoded on a thread of their own: others on the same worker must not wait for them.
 const LARGE_BYTES: usize = 256 * 1_024;
 
-pub(crate) struct Reader<'a> {
+pub(crate) struct SocketReader<'a> {
     pub socket: &'a TcpStream,
     pub outbox: &'a Outbox,
     pub liveness: &'a Liveness,
@@ -79,16 +79,16 @@ pub(crate) struct Reader<'a> {
     pub registration: &'a mut PeerRegistration,
 }
 
-impl Reader<'_> {
+impl SocketReader<'_> {
     /// Reads until the connection ends and then reports the peer gone. `early` came with the request's head.
-    pub async fn run(mut self, early: Vec<u8>) -> ReadEnd {
+    pub(super) async fn run(mut self, early: Vec<u8>) -> ReadEnd {
         let end = self.read(early).await;
         self.registration.unregister().await;
         end
     }
 
     async fn read(&mut self, early: Vec<u8>) -> ReadEnd {
-        let mut decoder = Decoder::new(self.admission.limits.frame_in_bytes);
+        let mut decoder = FrameDecoder::new(self.admission.limits.frame_in_bytes);
         if !early.is_empty()
             && let Some(end) = self.decode(&mut decoder, &early).await
         {
@@ -105,7 +105,7 @@ impl Reader<'_> {
         loop {
             let woke = poll_fn(|context| {
                 match self.outbox.poll_may_read(context) {
-                    Poll::Ready(MayRead::Stop) => return Poll::Ready(Woke::Stop),
+                    Poll::Ready(MayRead::Stop) => return Poll::Ready(ReadWake::Stop),
                     Poll::Ready(MayRead::Yes) => {}
                     Poll::Pending => {
                         was_paused = true;
@@ -117,21 +117,21 @@ impl Reader<'_> {
                     self.liveness.record_activity();
                 }
                 match self.socket.poll_read_ready(context) {
-                    Poll::Ready(Ok(())) => return Poll::Ready(Woke::Readable),
-                    Poll::Ready(Err(_)) => return Poll::Ready(Woke::Gone),
+                    Poll::Ready(Ok(())) => return Poll::Ready(ReadWake::Readable),
+                    Poll::Ready(Err(_)) => return Poll::Ready(ReadWake::Gone),
                     Poll::Pending => {}
                 }
-                alarm.as_mut().poll(context).map(|()| Woke::Silence)
+                alarm.as_mut().poll(context).map(|()| ReadWake::Silence)
             });
             match woke.await {
-                Woke::Stop => return ReadEnd::Closing,
-                Woke::Gone => return ReadEnd::Gone,
-                Woke::Readable => {
+                ReadWake::Stop => return ReadEnd::Closing,
+                ReadWake::Gone => return ReadEnd::Gone,
+                ReadWake::Readable => {
                     if let Some(end) = self.read_available(&mut decoder).await {
                         return end;
                     }
                 }
-                Woke::Silence => {
+                ReadWake::Silence => {
                     let (now, last) = (Instant::now(), self.liveness.last_activity());
                     match pinged.filter(|(_, count)| *count == self.liveness.activity_count()) {
                         Some((at, _)) if now >= at + silence_max => {
@@ -152,7 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    async fn read_available(&mut self, decoder: &mut Decoder) -> Option<ReadEnd> {
+    async fn read_available(&mut self, decoder: &mut FrameDecoder) -> Option<ReadEnd> {
         let mut buffer = self.admission.read_buffers.take();
         let count = match self.socket.try_read(&mut buffer) {
             Ok(0) => return Some(ReadEnd::Gone),
@@ -164,11 +164,11 @@ impl Reader<'_> {
         self.decode(decoder, &buffer[..count]).await
     }
 
-    async fn decode(&mut self, decoder: &mut Decoder, mut bytes: &[u8]) -> Option<ReadEnd> {
+    async fn decode(&mut self, decoder: &mut FrameDecoder, mut bytes: &[u8]) -> Option<ReadEnd> {
         loop {
             match decoder.next(&mut bytes) {
                 Ok(None) => return None,
-                Ok(Some(Event::Message(text))) => {
+                Ok(Some(WsEvent::Message(text))) => {
                     let (peer, depth) = (
                         self.registration.peer(),
                         self.admission.limits.json_depth_max,
@@ -183,9 +183,9 @@ impl Reader<'_> {
                         return Some(ReadEnd::Closing);
                     }
                 }
-                Ok(Some(Event::Ping(payload))) => self.outbox.pong(payload),
-                Ok(Some(Event::Pong)) => {}
-                Ok(Some(Event::Close(code))) => {
+                Ok(Some(WsEvent::Ping(payload))) => self.outbox.pong(payload),
+                Ok(Some(WsEvent::Pong)) => {}
+                Ok(Some(WsEvent::Close(code))) => {
                     self.outbox
                         .end(code.unwrap_or(close::NO_CODE), "", Urgency::AtOnce);
                     return Some(ReadEnd::Closing);

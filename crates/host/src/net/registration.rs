@@ -24,7 +24,7 @@ pub(crate) struct PeerRegistration {
 pub(crate) struct KernelGone;
 
 impl PeerRegistration {
-    pub async fn register(
+    pub(super) async fn register(
         queue: KernelQueue,
         peer: PeerId,
         outbox: &Arc<Outbox>,
@@ -39,19 +39,19 @@ impl PeerRegistration {
         })
     }
 
-    pub fn peer(&self) -> PeerId {
+    pub(super) fn peer(&self) -> PeerId {
         self.peer
     }
 
     /// Waits while the kernel is behind: this is the back-pressure on the socket.
-    pub async fn send(&self, input: Input) -> Result<(), KernelGone> {
+    pub(super) async fn send(&self, input: Input) -> Result<(), KernelGone> {
         self.queue
             .send(QueuedInput::Input(input))
             .await
             .map_err(|_| KernelGone)
     }
 
-    pub async fn unregister(&mut self) {
+    pub(super) async fn unregister(&mut self) {
         if self.registered {
             // Only a finished send counts: if this is cancelled, `drop` sends it.
             let _ = self.send(Input::Disconnected { peer: self.peer }).await;

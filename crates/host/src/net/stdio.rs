@@ -89,9 +89,9 @@ async fn read<R: AsyncRead + Unpin>(
     outbox: &Outbox,
     registration: &PeerRegistration,
 ) -> Result<(), KernelGone> {
-    let mut lines = Lines::new(admission.limits.frame_in_bytes);
+    let mut lines = LineSplitter::new(admission.limits.frame_in_bytes);
     let mut chunk = vec![0; READ_BUFFER_BYTES];
-    let take = async |line: Line| match line.into_input(registration.peer(), admission) {
+    let take = async |line: StdioLine| match line.into_input(registration.peer(), admission) {
         Some(input) => registration.send(input).await,
         None => Ok(()),
     };
@@ -111,12 +111,12 @@ async fn read<R: AsyncRead + Unpin>(
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+enum StdioLine {
     Whole(Vec<u8>),
     TooLong,
 }
 
-impl Line {
+impl StdioLine {
     /// `None` for a line of nothing.
     fn into_input(self, peer: PeerId, admission: &Admission) -> Option<Input> {
         let refuse = |code, message: String| {
@@ -142,13 +142,13 @@ impl Line {
 }
 
 /// Cuts bytes into lines and buffers at most one unfinished line within the bound.
-struct Lines {
+struct LineSplitter {
     bytes_max: usize,
     line: Vec<u8>,
     too_long: bool,
 }
 
-impl Lines {
+impl LineSplitter {
     fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
@@ -157,7 +157,7 @@ impl Lines {
         }
     }
 
-    fn next(&mut self, bytes: &mut &[u8]) -> Option<Line> {
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<StdioLine> {
         let end = bytes.iter().position(|&byte| byte == b'\n');
         let (part, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
         if self.too_long || self.line.len() + part.len() > self.bytes_max {
@@ -170,12 +170,12 @@ impl Lines {
         end.map(|_| self.finish())
     }
 
-    fn finish(&mut self) -> Line {
+    fn finish(&mut self) -> StdioLine {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.too_long) {
-            Line::TooLong
+            StdioLine::TooLong
         } else {
-            Line::Whole(line)
+            StdioLine::Whole(line)
         }
     }
 }

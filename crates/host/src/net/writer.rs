@@ -15,33 +15,33 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::outbox::{Ending, Outbox, Urgency};
 use super::reader::Liveness;
-use super::ws::batch::Batch;
+use super::ws::batch::FrameBatch;
 
 /// Slices in one system call; the kernel takes up to 1,024, and this many cost little stack.
 const SLICES_MAX: usize = 128;
 
-enum Woke {
+enum WriteWake {
     Writable,
     Ending(Ending),
     TooLate,
 }
 
-pub(crate) struct Writer<'a> {
+pub(crate) struct SocketWriter<'a> {
     pub socket: &'a TcpStream,
     pub outbox: &'a Outbox,
     pub liveness: &'a Liveness,
     pub fragment_bytes: usize,
 }
 
-impl Writer<'_> {
+impl SocketWriter<'_> {
     /// Writes until the close frame is out, or fails.
-    pub async fn run(self) -> io::Result<()> {
+    pub(super) async fn run(self) -> io::Result<()> {
         let mut timer = None;
         loop {
             let mut frames: Vec<Frame> = Vec::new();
             let taken =
                 poll_fn(|context| self.outbox.poll_take(context, &mut frames, &mut timer)).await;
-            let mut batch = Batch::default();
+            let mut batch = FrameBatch::default();
             if let Some(payload) = taken.pong {
                 batch.put_pong(&payload);
             }
@@ -68,7 +68,11 @@ impl Writer<'_> {
     }
 
     /// `Cut`: the connection was cut meanwhile and its close frame is out too.
-    async fn flush(&self, batch: &mut Batch, mut ending: Option<Ending>) -> io::Result<Flushed> {
+    async fn flush(
+        &self,
+        batch: &mut FrameBatch,
+        mut ending: Option<Ending>,
+    ) -> io::Result<Flushed> {
         let mut too_late: Option<Pin<Box<Sleep>>> = None;
         let mut flushed = Flushed::All;
         while !batch.is_empty() {
@@ -86,23 +90,26 @@ impl Writer<'_> {
             }
             let woke = poll_fn(|context| {
                 match self.socket.poll_write_ready(context) {
-                    Poll::Ready(Ok(())) => return Poll::Ready(Ok(Woke::Writable)),
+                    Poll::Ready(Ok(())) => return Poll::Ready(Ok(WriteWake::Writable)),
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => {}
                 }
                 match &mut too_late {
-                    Some(too_late) => too_late.as_mut().poll(context).map(|()| Ok(Woke::TooLate)),
+                    Some(too_late) => too_late
+                        .as_mut()
+                        .poll(context)
+                        .map(|()| Ok(WriteWake::TooLate)),
                     None => self
                         .outbox
                         .poll_ending(context)
-                        .map(|ending| Ok(Woke::Ending(ending))),
+                        .map(|ending| Ok(WriteWake::Ending(ending))),
                 }
             });
             match woke.await? {
                 // The send buffer has space again, so the other side took bytes: it is there, however slow.
-                Woke::Writable => self.liveness.record_activity(),
-                Woke::TooLate => return Err(io::ErrorKind::TimedOut.into()),
-                Woke::Ending(close) => {
+                WriteWake::Writable => self.liveness.record_activity(),
+                WriteWake::TooLate => return Err(io::ErrorKind::TimedOut.into()),
+                WriteWake::Ending(close) => {
                     if close.urgency == Urgency::AtOnce {
                         batch.drop_unstarted_frames();
                         batch.put_close(close.code, &close.reason);
@@ -122,7 +129,7 @@ enum Flushed {
     Cut,
 }
 
-fn write_some(socket: &TcpStream, batch: &Batch) -> io::Result<usize> {
+fn write_some(socket: &TcpStream, batch: &FrameBatch) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = batch.slices(&mut slices);
     socket.try_write_vectored(&slices[..count])

@@ -1,5 +1,12 @@
 //! The network side over real sockets: who is let in, the WebSocket protocol, delivery, published clients.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod delivery;
 mod handshake;
 mod interop;

@@ -25,7 +25,7 @@ pub struct SentAction {
 
 impl DetachedBodies {
     /// Takes the bodies over `bytes_max` out of a message; the text that held them is empty.
-    pub fn detach_from(message: &mut Incoming, bytes_max: usize) -> Self {
+    pub(crate) fn detach_from(message: &mut Incoming, bytes_max: usize) -> Self {
         let mut detached = Vec::new();
         match message {
             Incoming::Notification { method, params } if method == "dispatchAction" => {
@@ -52,7 +52,7 @@ impl DetachedBodies {
         Self(Arc::new(detached))
     }
 
-    pub fn find(&self, place: &str) -> Option<&Arc<String>> {
+    pub(crate) fn find(&self, place: &str) -> Option<&Arc<String>> {
         let mut all = self.0.iter();
         all.find(|(at, _)| at == place).map(|(_, data)| data)
     }

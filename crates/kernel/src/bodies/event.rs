@@ -24,6 +24,7 @@ pub fn fill_event(
     pointers: Vec<String>,
     kept: Result<Vec<(String, Digest)>, String>,
 ) {
+    // Nothing was detached from any other event.
     let AgentEvent::ToolCompleted { result, .. } = event else {
         return;
     };

@@ -11,7 +11,7 @@ use wire::{ChannelUri, Id, Object, RpcError};
 
 use super::uri::{self, bad};
 use crate::channels::Chat;
-use crate::chats::{self, NewChat, Source};
+use crate::chats::{self, ForkSource, NewChat};
 use crate::host_command::rewind_first;
 use crate::io::PeerId;
 use crate::load::need_channels;
@@ -178,7 +178,7 @@ fn plan(
     session: &ChannelUri,
     chat: &ChannelUri,
     params: &CreateChatParams,
-    source: Option<(Source, WantedSource)>,
+    source: Option<(ForkSource, WantedSource)>,
 ) -> Result<NewChat, RpcError> {
     if kernel.session(session).is_failed() {
         return Err(bad("this session could not be created and takes no chats"));
@@ -235,7 +235,7 @@ fn find_source(
     chat: &ChannelUri,
     wanted: &WantedSource,
     answers: &HandlerAnswers,
-) -> Result<Source, Stop> {
+) -> Result<ForkSource, Stop> {
     let visible = wanted.kind == "fork";
     let agent = kernel.find_agent(&kernel.session(session).state().provider);
     let able =
@@ -297,13 +297,13 @@ fn source_through(
     through_n: Option<u64>,
     page: TurnPage,
     partial: Option<Arc<Turn>>,
-) -> Source {
+) -> ForkSource {
     let chat = kernel.chat(&wanted.chat);
     let visible = wanted.kind == "fork";
     let private = chat.private();
     let checkpoint = chat.checkpoint_of(&wanted.turn_id).cloned();
     let checkpoint = checkpoint.map(|data| (wanted.turn_id.clone(), data));
-    Source {
+    ForkSource {
         through: through_n.map(|n| (kernel.id_of(&wanted.chat), n)),
         page,
         visible,

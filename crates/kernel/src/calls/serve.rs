@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wire::ChannelUri;
 
 use crate::clients::record_floor;
-use crate::frame::Snapshot;
+use crate::frame::ChannelSnapshot;
 use crate::io::PeerId;
 use crate::peers::Subscription;
 use crate::state::Step;
@@ -33,7 +33,7 @@ pub(super) fn serve_snapshots(
     peer: PeerId,
     wanted: &[WantedChannel],
     serving: Serving,
-) -> Vec<Arc<Snapshot>> {
+) -> Vec<Arc<ChannelSnapshot>> {
     let mut bytes_left = step.limits().message_out_bytes;
     let mut snapshots = Vec::with_capacity(wanted.len());
     for WantedChannel {

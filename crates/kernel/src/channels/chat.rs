@@ -80,7 +80,7 @@ pub(crate) struct TruncatedTurns {
 }
 
 impl Chat {
-    pub fn new(state: ChatState, session: ChannelUri, session_id: ChannelId) -> Self {
+    pub(crate) fn new(state: ChatState, session: ChannelUri, session_id: ChannelId) -> Self {
         Self {
             state: Arc::new(state),
             session,
@@ -96,7 +96,7 @@ impl Chat {
     }
 
     /// A chat as the journal holds it.
-    pub fn from_stored(mut state: ChatState, stored: StoredChat) -> Self {
+    pub(crate) fn from_stored(mut state: ChatState, stored: StoredChat) -> Self {
         let (session, session_id) = stored.session;
         let has_older = stored.turns.older;
         let (turn_numbers, turns) = split_page(stored.turns);
@@ -112,7 +112,7 @@ impl Chat {
     }
 
     /// A new chat that begins with turns of another one, or with a task.
-    pub fn beginning_with(
+    pub(crate) fn beginning_with(
         state: ChatState,
         session: ChannelUri,
         session_id: ChannelId,
@@ -135,60 +135,60 @@ impl Chat {
         )
     }
 
-    pub fn state(&self) -> &ChatState {
+    pub(crate) fn state(&self) -> &ChatState {
         &self.state
     }
 
-    pub fn shared_state(&self) -> Arc<ChatState> {
+    pub(crate) fn shared_state(&self) -> Arc<ChatState> {
         Arc::clone(&self.state)
     }
 
-    pub fn session(&self) -> &ChannelUri {
+    pub(crate) fn session(&self) -> &ChannelUri {
         &self.session
     }
 
-    pub fn session_id(&self) -> ChannelId {
+    pub(crate) fn session_id(&self) -> ChannelId {
         self.session_id
     }
 
-    pub fn private(&self) -> &ChatPrivate {
+    pub(crate) fn private(&self) -> &ChatPrivate {
         &self.private
     }
 
-    pub fn private_mut(&mut self) -> &mut ChatPrivate {
+    pub(crate) fn private_mut(&mut self) -> &mut ChatPrivate {
         &mut self.private
     }
 
-    pub fn active_turn_id(&self) -> Option<&str> {
+    pub(crate) fn active_turn_id(&self) -> Option<&str> {
         self.state.active_turn.as_ref().map(|turn| turn.id.as_str())
     }
 
-    pub fn is_side_chat(&self) -> bool {
+    pub(crate) fn is_side_chat(&self) -> bool {
         let origin = self.state.extra.get("origin");
         origin.is_some_and(|origin| origin["kind"] == "sideChat")
     }
 
     /// Applies an action.
-    pub fn reduce(&mut self, action: &Action) -> Reduced {
+    pub(crate) fn reduce(&mut self, action: &Action) -> Reduced {
         reduce_chat(Arc::make_mut(&mut self.state), action)
     }
 
     /// No chat action carries a title: it follows the session's catalogue (G-13, H-150).
-    pub fn set_title(&mut self, title: String) {
+    pub(crate) fn set_title(&mut self, title: String) {
         Arc::make_mut(&mut self.state).title = title;
     }
 
     // Runs.
 
-    pub fn run(&self) -> Option<&Run> {
+    pub(crate) fn run(&self) -> Option<&Run> {
         self.run.as_ref()
     }
 
-    pub fn run_mut(&mut self) -> Option<&mut Run> {
+    pub(crate) fn run_mut(&mut self) -> Option<&mut Run> {
         self.run.as_mut()
     }
 
-    pub fn start_run(&mut self, id: RunId) {
+    pub(crate) fn start_run(&mut self, id: RunId) {
         assert!(self.run.is_none(), "a chat has one run at a time");
         debug_assert!(
             self.state.active_turn.is_some(),
@@ -197,64 +197,64 @@ impl Chat {
         self.run = Some(Run::new(id));
     }
 
-    pub fn take_run(&mut self) -> Option<Run> {
+    pub(crate) fn take_run(&mut self) -> Option<Run> {
         self.run.take()
     }
 
     // The window of turns.
 
-    pub fn turn_count(&self) -> u32 {
+    pub(crate) fn turn_count(&self) -> u32 {
         u32::try_from(self.turn_numbers.len()).unwrap_or(u32::MAX)
     }
 
-    pub fn turn_bytes(&self) -> u64 {
+    pub(crate) fn turn_bytes(&self) -> u64 {
         let turns = self.state.turns.as_slice();
         turns.iter().map(|turn| turn.json.len() as u64).sum()
     }
 
-    pub fn has_older(&self) -> bool {
+    pub(crate) fn has_older(&self) -> bool {
         self.has_older
     }
 
-    pub fn next_n(&self) -> u64 {
+    pub(crate) fn next_n(&self) -> u64 {
         self.next_n
     }
 
     /// The number of the oldest turn in memory.
-    pub fn first_n(&self) -> u64 {
+    pub(crate) fn first_n(&self) -> u64 {
         self.turn_numbers.first().copied().unwrap_or(self.next_n)
     }
 
-    pub fn last_n(&self) -> Option<u64> {
+    pub(crate) fn last_n(&self) -> Option<u64> {
         self.turn_numbers.last().copied()
     }
 
     /// The number of the turn at an index of the state's list.
-    pub fn number_at(&self, index: usize) -> Option<u64> {
+    pub(crate) fn number_at(&self, index: usize) -> Option<u64> {
         self.turn_numbers.get(index).copied()
     }
 
     /// The number of a turn that is in memory.
-    pub fn number_of(&self, turn_id: &str) -> Option<u64> {
+    pub(crate) fn number_of(&self, turn_id: &str) -> Option<u64> {
         self.number_at(self.state.turns.position(turn_id)?)
     }
 
     /// Whether more turns are wanted than are in memory, and there are more, and they may fit.
-    pub fn lacks(&self, turns: u32, bytes_max: u64) -> bool {
+    pub(crate) fn lacks(&self, turns: u32, bytes_max: u64) -> bool {
         self.has_older && self.turn_count() < turns && self.turn_bytes() < bytes_max
     }
 
     /// Whether every turn this chat ever had is in memory: nothing older, nothing hidden.
-    pub fn knows_all_turns(&self) -> bool {
+    pub(crate) fn knows_all_turns(&self) -> bool {
         self.turn_numbers.len() as u64 == self.next_n
     }
 
-    pub fn last_hidden_seq(&self) -> Seq {
+    pub(crate) fn last_hidden_seq(&self) -> Seq {
         self.last_hidden_seq
     }
 
     /// The turns through number `n`, as far as they are in memory.
-    pub fn page_through(&self, n: u64) -> TurnPage {
+    pub(crate) fn page_through(&self, n: u64) -> TurnPage {
         let turns = self.turn_numbers.iter().zip(self.state.turns.as_slice());
         let turns = turns.take_while(|(number, _)| **number <= n);
         let turns = turns.map(|(number, turn)| StoredTurn {
@@ -271,14 +271,14 @@ impl Chat {
 
     /// Puts older turns in front that end right before number `before_n`, if that is where memory begins; an answer that
     /// came later than another one does not fit any more.
-    pub fn prepend_if_adjacent(&mut self, before_n: u64, page: TurnPage) {
+    pub(crate) fn prepend_if_adjacent(&mut self, before_n: u64, page: TurnPage) {
         if before_n == self.first_n() {
             self.prepend(page);
         }
     }
 
     /// Puts a page that ends with turn `n` in front. The turns between it and what is in memory are about to be cut off.
-    pub fn prepend_before_cut(&mut self, n: u64, page: TurnPage) {
+    pub(crate) fn prepend_before_cut(&mut self, n: u64, page: TurnPage) {
         if self.first_n() > n {
             self.prepend(page);
         }
@@ -296,7 +296,12 @@ impl Chat {
     // A turn's life.
 
     /// A turn began: `chat/turnStarted` was applied.
-    pub fn begin_turn(&mut self, now: Timestamp, author: Option<String>, submitted: Submitted) {
+    pub(crate) fn begin_turn(
+        &mut self,
+        now: Timestamp,
+        author: Option<String>,
+        submitted: Submitted,
+    ) {
         debug_assert!(self.state.active_turn.is_some(), "the turn is active");
         self.private.accepted = Some(now);
         self.private.author = author;
@@ -305,7 +310,7 @@ impl Chat {
 
     /// The latest turn goes on: `chat/turnResume` was applied at `seq`. Its row is not visible any more; returns its
     /// number.
-    pub fn resume_turn(&mut self, seq: Seq, author: String) -> Option<u64> {
+    pub(crate) fn resume_turn(&mut self, seq: Seq, author: String) -> Option<u64> {
         self.private.author = Some(author);
         self.private.accepted = None; // its duration counts from its original `startedAt` (G-04)
         self.last_hidden_seq = seq;
@@ -313,7 +318,7 @@ impl Chat {
     }
 
     /// The active turn became a completed one. `None` if the action did not end it.
-    pub fn end_turn(&mut self) -> Option<EndedTurn> {
+    pub(crate) fn end_turn(&mut self) -> Option<EndedTurn> {
         if self.state.active_turn.is_some() || self.state.turns.len() <= self.turn_numbers.len() {
             return None;
         }
@@ -345,7 +350,7 @@ impl Chat {
     /// Everything from number `from_n` on was cut off at `seq`: `chat/truncated` was applied. `active` is the turn that
     /// was running, as if it had been cancelled: everyone saw it, so its row is hidden like the others and its id is
     /// never used again (H-170).
-    pub fn truncate(
+    pub(crate) fn truncate(
         &mut self,
         seq: Seq,
         kept_n: Option<u64>,
@@ -376,12 +381,12 @@ impl Chat {
         }
     }
 
-    pub fn set_checkpoint(&mut self, turn_id: String, data: Bytes) {
+    pub(crate) fn set_checkpoint(&mut self, turn_id: String, data: Bytes) {
         self.checkpoint = Some((turn_id, data));
     }
 
     /// The checkpoint of a turn, if that is the one it belongs to.
-    pub fn checkpoint_of(&self, turn_id: &str) -> Option<&Bytes> {
+    pub(crate) fn checkpoint_of(&self, turn_id: &str) -> Option<&Bytes> {
         let checkpoint = self.checkpoint.as_ref();
         checkpoint
             .filter(|(turn, _)| turn == turn_id)
@@ -389,7 +394,7 @@ impl Chat {
     }
 
     /// Takes note of a client's turn id that looks like one the host may come to make (G-26).
-    pub fn note_host_like_id(&mut self, seq: u64) {
+    pub(crate) fn note_host_like_id(&mut self, seq: u64) {
         let ids = &mut self.private.host_like_turn_ids;
         ids.retain(|id| is_host_like(id, seq));
         if let Some(turn) = &self.state.active_turn
@@ -401,7 +406,7 @@ impl Chat {
 
     /// A turn id from the seq that will create it. Seqs only rise, so nobody but a client that guessed it can have used
     /// it (G-26).
-    pub fn free_turn_id(&self, seq: Seq) -> String {
+    pub(crate) fn free_turn_id(&self, seq: Seq) -> String {
         let base = format!("t{}", seq.0 + 1);
         let mut id = base.clone();
         let mut suffix = 0;
@@ -413,14 +418,14 @@ impl Chat {
     }
 
     /// The agent remembers only the last turns from now on.
-    pub fn compact(&mut self, keep_turns: usize, summary: Option<String>) {
+    pub(crate) fn compact(&mut self, keep_turns: usize, summary: Option<String>) {
         let from = self.turn_numbers.len().saturating_sub(keep_turns);
         let from_n = self.number_at(from).unwrap_or(self.next_n);
         self.private.compacted = Some(Compacted { from_n, summary });
     }
 
     /// Milliseconds the active turn took: by the host's clock, or since its original start if it was resumed.
-    pub fn turn_duration(&self, now: Timestamp) -> i64 {
+    pub(crate) fn turn_duration(&self, now: Timestamp) -> i64 {
         let turn = self.state.active_turn.as_ref();
         let started = turn.and_then(|turn| Timestamp::parse_rfc3339(&turn.started_at));
         let since = self.private.accepted.or(started);
@@ -429,7 +434,7 @@ impl Chat {
 
     /// Messages that wait no more, and authors of such: the rest of what is known of them can be forgotten. Returns the
     /// ids of their rows.
-    pub fn forget_gone_messages(&mut self) -> Vec<String> {
+    pub(crate) fn forget_gone_messages(&mut self) -> Vec<String> {
         let state = &self.state;
         let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
         let steering = state.steering_message.as_ref().map(|other| &other.id);
@@ -447,7 +452,7 @@ impl Chat {
     }
 
     /// Whether what is known of waiting messages names some that are gone.
-    pub fn knows_gone_messages(&self) -> bool {
+    pub(crate) fn knows_gone_messages(&self) -> bool {
         let state = &self.state;
         let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
         let steering = state.steering_message.as_ref().map(|other| &other.id);
@@ -458,7 +463,7 @@ impl Chat {
     }
 
     /// Whether a draft or a message waits here: its session is not empty then (G-28).
-    pub fn holds_input(&self) -> bool {
+    pub(crate) fn holds_input(&self) -> bool {
         // Clients clear their input by syncing an empty draft: that is none.
         let has_draft = self.state.draft.as_ref().is_some_and(|draft| {
             let attachments = draft["attachments"].as_array();

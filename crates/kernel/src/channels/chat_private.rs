@@ -54,15 +54,15 @@ pub(crate) struct ChatPrivate {
 }
 
 impl ChatPrivate {
-    pub fn decode(json: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn decode(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json)
     }
 
-    pub fn encode(&self) -> Bytes {
+    pub(crate) fn encode(&self) -> Bytes {
         Bytes::from(rpc::to_json(self))
     }
 
-    pub fn remember_cut(&mut self, at: Seq, kept_n: Option<u64>, most: usize) {
+    pub(crate) fn remember_cut(&mut self, at: Seq, kept_n: Option<u64>, most: usize) {
         debug_assert!(
             self.cuts.back().is_none_or(|(seq, _)| *seq < at.0),
             "cuts are noted in the order they happen"
@@ -76,14 +76,14 @@ impl ChatPrivate {
     }
 
     /// Whether a truncate above `start` named a turn that a window from `oldest_n` on does not hold.
-    pub fn was_cut_below(&self, oldest_n: u64, start: Seq) -> bool {
+    pub(crate) fn was_cut_below(&self, oldest_n: u64, start: Seq) -> bool {
         let mut cuts = self.cuts.iter().filter(|(seq, _)| *seq > start.0);
         self.cuts_forgotten > start.0
             || cuts.any(|(_, kept_n)| kept_n.is_some_and(|kept_n| kept_n < oldest_n))
     }
 
     /// Whether a truncate happened above `start` at all.
-    pub fn was_cut(&self, start: Seq) -> bool {
+    pub(crate) fn was_cut(&self, start: Seq) -> bool {
         self.cuts.back().is_some_and(|(seq, _)| *seq > start.0)
     }
 }
@@ -91,11 +91,16 @@ impl ChatPrivate {
 mod milliseconds {
     use super::{Deserialize, Deserializer, Serialize, Serializer, Timestamp};
 
-    pub fn serialize<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        at: &Option<Timestamp>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         at.map(|at| at.0).serialize(to)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Timestamp>, D::Error> {
         Ok(Option::<i64>::deserialize(from)?.map(Timestamp))
     }
 }
@@ -103,12 +108,17 @@ mod milliseconds {
 mod base64_text {
     use super::{Bytes, Deserialize, Deserializer, Engine, STANDARD, Serialize, Serializer};
 
-    pub fn serialize<S: Serializer>(bytes: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        bytes: &Option<Bytes>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         let text = bytes.as_ref().map(|bytes| STANDARD.encode(bytes));
         text.serialize(to)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Bytes>, D::Error> {
         let text = Option::<String>::deserialize(from)?;
         let bytes = text.map(|text| STANDARD.decode(text)).transpose();
         bytes

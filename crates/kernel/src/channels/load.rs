@@ -6,7 +6,7 @@ use wire::{ChannelUri, Timestamp, action};
 
 use super::chat::StoredChat;
 use super::chat_private::ChatPrivate;
-use super::{Body, Channel, Channels, Chat, Session};
+use super::{Channel, ChannelBody, Channels, Chat, Session};
 use crate::record::{ChannelId, Kind, StoredChannel, TurnPage};
 
 /// What lies in the journal but cannot be understood: a failed load, not a channel that is missing.
@@ -20,7 +20,7 @@ pub(crate) struct DamagedChannel {
 impl Channels {
     /// Puts a stored channel, and its session before it, into memory. Returns the URIs that were not there yet, a session
     /// before its chat. Nothing here is a change: there is nothing to undo and nothing to write.
-    pub fn install(
+    pub(crate) fn install(
         &mut self,
         stored: StoredChannel,
         now: Timestamp,
@@ -55,11 +55,13 @@ impl Channels {
         let id = stored.id;
         let body = match stored.kind {
             Kind::Root => return Err(damaged("the root is not loaded like this".to_owned())),
-            Kind::Session => Body::Session(Box::new(load_session(&stored).map_err(damaged)?)),
+            Kind::Session => {
+                ChannelBody::Session(Box::new(load_session(&stored).map_err(damaged)?))
+            }
             Kind::Chat => {
                 let session = session.ok_or_else(|| damaged("it has no session".to_owned()))?;
                 let chat = self.load_chat(stored, session).map_err(damaged)?;
-                Body::Chat(Box::new(chat))
+                ChannelBody::Chat(Box::new(chat))
             }
         };
         self.in_memory
@@ -101,12 +103,12 @@ impl Channels {
     }
 
     /// Older turns of a chat were read: they are put in front of what is in memory.
-    pub fn prepend_turns(&mut self, chat: ChannelId, before_n: u64, page: TurnPage) {
+    pub(crate) fn prepend_turns(&mut self, chat: ChannelId, before_n: u64, page: TurnPage) {
         let mut channels = self.in_memory.values_mut();
         let channel = channels.find(|channel| channel.id == chat);
         // A chat that left memory meanwhile is read again when somebody needs it.
         if let Some(channel) = channel
-            && let Body::Chat(chat) = &mut channel.body
+            && let ChannelBody::Chat(chat) = &mut channel.body
         {
             chat.prepend_if_adjacent(before_n, page);
             channel.snapshots.clear(); // they are found by an index

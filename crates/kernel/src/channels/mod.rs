@@ -25,7 +25,7 @@ pub(crate) use run::{Executor, Run};
 pub(crate) use session::Session;
 pub(crate) use snapshot::{FROM_THE_BEGINNING, SnapshotWindow};
 
-use crate::frame::Snapshot;
+use crate::frame::ChannelSnapshot;
 use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
 
 /// Channels disposed of lately that are remembered: more than could be read at once.
@@ -37,18 +37,18 @@ const REHEAD_BYTES: usize = 256 * 1_024;
 /// The root channel, and the sessions and chats that are in memory.
 pub(crate) struct Channels {
     root: Arc<RootState>,
-    root_snapshot: Option<Arc<Snapshot>>,
+    root_snapshot: Option<Arc<ChannelSnapshot>>,
     in_memory: BTreeMap<ChannelUri, Channel>,
     /// Disposed of a moment ago: what was read before must not bring them back.
     disposed: VecDeque<ChannelId>,
     /// Channels whose head must be written at the end of this step.
     unwritten_heads: BTreeSet<ChannelUri>,
-    undo: Undo,
+    undo: ChannelsUndo,
 }
 
 /// What changed since the last commit.
 #[derive(Default)]
-struct Undo {
+struct ChannelsUndo {
     touched: BTreeSet<ChannelUri>,
     root: Option<Arc<RootState>>,
     disposed: Vec<ChannelId>,
@@ -58,29 +58,29 @@ struct Undo {
 pub(crate) struct Channel {
     id: ChannelId,
     used: Timestamp,
-    body: Body,
+    body: ChannelBody,
     /// Snapshots that are still true, by the index of their first turn.
-    snapshots: Vec<(usize, Arc<Snapshot>)>,
+    snapshots: Vec<(usize, Arc<ChannelSnapshot>)>,
     /// Bytes of actions since the head was last written, and of those of the running turn that it holds.
     unwritten: usize,
     head_bytes: usize,
 }
 
-enum Body {
+enum ChannelBody {
     Session(Box<Session>),
     Chat(Box<Chat>),
 }
 
 impl Channel {
-    pub fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {
-        Self::new(id, now, Body::Session(Box::new(session)))
+    pub(crate) fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {
+        Self::new(id, now, ChannelBody::Session(Box::new(session)))
     }
 
-    pub fn chat(id: ChannelId, now: Timestamp, chat: Chat) -> Self {
-        Self::new(id, now, Body::Chat(Box::new(chat)))
+    pub(crate) fn chat(id: ChannelId, now: Timestamp, chat: Chat) -> Self {
+        Self::new(id, now, ChannelBody::Chat(Box::new(chat)))
     }
 
-    fn new(id: ChannelId, now: Timestamp, body: Body) -> Self {
+    fn new(id: ChannelId, now: Timestamp, body: ChannelBody) -> Self {
         Self {
             id,
             used: now,
@@ -94,12 +94,12 @@ impl Channel {
     /// What boot would have to do in this channel if the host died now.
     fn boot_work(&self) -> BootWork {
         match &self.body {
-            Body::Session(session) => BootWork {
+            ChannelBody::Session(session) => BootWork {
                 open_turn: false,
                 active_clients: !session.state().active_clients.is_empty(),
                 creating: session.is_creating(),
             },
-            Body::Chat(chat) => BootWork {
+            ChannelBody::Chat(chat) => BootWork {
                 open_turn: chat.state().active_turn.is_some(),
                 ..BootWork::default()
             },
@@ -108,20 +108,20 @@ impl Channel {
 
     fn value(&self) -> Value {
         match &self.body {
-            Body::Session(session) => wire::action::to_value(session.state()),
-            Body::Chat(chat) => chat.state().value(),
+            ChannelBody::Session(session) => wire::action::to_value(session.state()),
+            ChannelBody::Chat(chat) => chat.state().value(),
         }
     }
 
     fn record(&self, uri: &ChannelUri, seq: Seq) -> ChannelRecord {
         let (kind, head, parent, private) = match &self.body {
-            Body::Session(session) => (
+            ChannelBody::Session(session) => (
                 Kind::Session,
                 Head::Session(session.shared_state()),
                 None,
                 session.encode_private(),
             ),
-            Body::Chat(chat) => (
+            ChannelBody::Chat(chat) => (
                 Kind::Chat,
                 Head::Chat(chat.shared_state()),
                 Some(chat.session_id()),
@@ -142,70 +142,70 @@ impl Channel {
 }
 
 impl Channels {
-    pub fn new(root: RootState) -> Self {
+    pub(crate) fn new(root: RootState) -> Self {
         Self {
             root: Arc::new(root),
             root_snapshot: None,
             in_memory: BTreeMap::new(),
             disposed: VecDeque::new(),
             unwritten_heads: BTreeSet::new(),
-            undo: Undo::default(),
+            undo: ChannelsUndo::default(),
         }
     }
 
     // Reading.
 
-    pub fn root(&self) -> &RootState {
+    pub(crate) fn root(&self) -> &RootState {
         &self.root
     }
 
-    pub fn contains(&self, uri: &ChannelUri) -> bool {
+    pub(crate) fn contains(&self, uri: &ChannelUri) -> bool {
         self.in_memory.contains_key(uri)
     }
 
     /// The number of a channel: the root's, or one that is in memory.
-    pub fn id_of(&self, uri: &ChannelUri) -> Option<ChannelId> {
+    pub(crate) fn id_of(&self, uri: &ChannelUri) -> Option<ChannelId> {
         match uri.is_root() {
             true => Some(ChannelId::ROOT),
             false => self.in_memory.get(uri).map(|channel| channel.id),
         }
     }
 
-    pub fn find_chat(&self, uri: &ChannelUri) -> Option<&Chat> {
+    pub(crate) fn find_chat(&self, uri: &ChannelUri) -> Option<&Chat> {
         match &self.in_memory.get(uri)?.body {
-            Body::Chat(chat) => Some(chat),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat),
+            ChannelBody::Session(_) => None,
         }
     }
 
-    pub fn find_session(&self, uri: &ChannelUri) -> Option<&Session> {
+    pub(crate) fn find_session(&self, uri: &ChannelUri) -> Option<&Session> {
         match &self.in_memory.get(uri)?.body {
-            Body::Session(session) => Some(session),
-            Body::Chat(_) => None,
+            ChannelBody::Session(session) => Some(session),
+            ChannelBody::Chat(_) => None,
         }
     }
 
-    pub fn find_chat_by_id(&self, id: ChannelId) -> Option<&Chat> {
+    pub(crate) fn find_chat_by_id(&self, id: ChannelId) -> Option<&Chat> {
         let mut channels = self.in_memory.values();
         match &channels.find(|channel| channel.id == id)?.body {
-            Body::Chat(chat) => Some(chat),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat),
+            ChannelBody::Session(_) => None,
         }
     }
 
     /// The chats of a session that are in memory.
-    pub fn chats_in_memory(&self, session: &ChannelUri) -> Vec<ChannelUri> {
+    pub(crate) fn chats_in_memory(&self, session: &ChannelUri) -> Vec<ChannelUri> {
         let chats = self.find_session(session).map(Session::chat_uris);
         let chats = chats.unwrap_or_default().into_iter();
         chats.filter(|uri| self.contains(uri)).collect()
     }
 
-    pub fn is_disposed(&self, id: ChannelId) -> bool {
+    pub(crate) fn is_disposed(&self, id: ChannelId) -> bool {
         self.disposed.contains(&id)
     }
 
     /// A channel's state as its subscribers know it.
-    pub fn value_of(&self, uri: &ChannelUri) -> Option<Value> {
+    pub(crate) fn value_of(&self, uri: &ChannelUri) -> Option<Value> {
         match uri.is_root() {
             true => Some(wire::action::to_value(&*self.root)),
             false => self.in_memory.get(uri).map(Channel::value),
@@ -214,17 +214,17 @@ impl Channels {
 
     // Changing. Every method here notes the undo, and all but the streaming ones mark the head.
 
-    pub fn chat_mut(&mut self, uri: &ChannelUri) -> Option<&mut Chat> {
+    pub(crate) fn chat_mut(&mut self, uri: &ChannelUri) -> Option<&mut Chat> {
         match &mut self.change(uri)?.body {
-            Body::Chat(chat) => Some(chat),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat),
+            ChannelBody::Session(_) => None,
         }
     }
 
-    pub fn session_mut(&mut self, uri: &ChannelUri) -> Option<&mut Session> {
+    pub(crate) fn session_mut(&mut self, uri: &ChannelUri) -> Option<&mut Session> {
         match &mut self.change(uri)?.body {
-            Body::Session(session) => Some(session),
-            Body::Chat(_) => None,
+            ChannelBody::Session(session) => Some(session),
+            ChannelBody::Chat(_) => None,
         }
     }
 
@@ -239,30 +239,37 @@ impl Channels {
     }
 
     /// The run of a chat. It is no part of what is stored, so the head stays.
-    pub fn run_mut(&mut self, uri: &ChannelUri) -> Option<&mut Run> {
+    pub(crate) fn run_mut(&mut self, uri: &ChannelUri) -> Option<&mut Run> {
         self.touch(uri);
         match &mut self.in_memory.get_mut(uri)?.body {
-            Body::Chat(chat) => chat.run_mut(),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => chat.run_mut(),
+            ChannelBody::Session(_) => None,
         }
     }
 
     /// Sets the checkpoint of a chat's turn. It has a row of its own, so the head stays.
-    pub fn set_checkpoint(&mut self, uri: &ChannelUri, turn_id: String, data: Bytes) {
+    pub(crate) fn set_checkpoint(&mut self, uri: &ChannelUri, turn_id: String, data: Bytes) {
         self.touch(uri);
         let channel = self.in_memory.get_mut(uri);
         match channel.map(|channel| &mut channel.body) {
-            Some(Body::Chat(chat)) => chat.set_checkpoint(turn_id, data),
-            Some(Body::Session(_)) | None => debug_assert!(false, "{uri} is a chat in memory"),
+            Some(ChannelBody::Chat(chat)) => chat.set_checkpoint(turn_id, data),
+            Some(ChannelBody::Session(_)) | None => {
+                debug_assert!(false, "{uri} is a chat in memory")
+            }
         }
     }
 
     /// Applies an action to a session or chat that is in memory.
-    pub fn reduce(&mut self, uri: &ChannelUri, action: &Action, now: Timestamp) -> Option<Reduced> {
+    pub(crate) fn reduce(
+        &mut self,
+        uri: &ChannelUri,
+        action: &Action,
+        now: Timestamp,
+    ) -> Option<Reduced> {
         let channel = self.in_memory.get_mut(uri)?;
         let reduced = match &mut channel.body {
-            Body::Session(session) => session.reduce(action),
-            Body::Chat(chat) => chat.reduce(action),
+            ChannelBody::Session(session) => session.reduce(action),
+            ChannelBody::Chat(chat) => chat.reduce(action),
         };
         if reduced == Reduced::Changed {
             channel.used = now;
@@ -274,7 +281,7 @@ impl Channels {
 
     /// An action of so many bytes was recorded. One that is applied over the head when the channel is loaded does not
     /// need the head to be written, until much has been recorded since.
-    pub fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, over_head: bool) {
+    pub(crate) fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, over_head: bool) {
         self.touch(uri);
         let Some(channel) = self.in_memory.get_mut(uri) else {
             debug_assert!(
@@ -290,7 +297,7 @@ impl Channels {
         }
     }
 
-    pub fn reduce_root(&mut self, action: &Action) -> Reduced {
+    pub(crate) fn reduce_root(&mut self, action: &Action) -> Reduced {
         if self.undo.root.is_none() {
             self.undo.root = Some(Arc::clone(&self.root));
         }
@@ -302,13 +309,13 @@ impl Channels {
         reduced
     }
 
-    pub fn mark_head(&mut self, uri: &ChannelUri) {
+    pub(crate) fn mark_head(&mut self, uri: &ChannelUri) {
         self.unwritten_heads.insert(uri.clone());
     }
 
     /// Puts a new channel into memory.
-    pub fn insert(&mut self, uri: ChannelUri, channel: Channel) {
-        if let Body::Chat(chat) = &channel.body {
+    pub(crate) fn insert(&mut self, uri: ChannelUri, channel: Channel) {
+        if let ChannelBody::Chat(chat) = &channel.body {
             assert!(
                 self.contains(chat.session()),
                 "a chat is never in memory without its session"
@@ -321,7 +328,7 @@ impl Channels {
     }
 
     /// A channel is disposed of: it leaves memory, and what was read before must not bring it back.
-    pub fn dispose(&mut self, uri: &ChannelUri) {
+    pub(crate) fn dispose(&mut self, uri: &ChannelUri) {
         self.touch(uri);
         self.unwritten_heads.remove(uri);
         if let Some(channel) = self.in_memory.remove(uri) {
@@ -342,7 +349,7 @@ impl Channels {
     // The end of a step, of a batch.
 
     /// The heads of all channels that changed in this step, as they are now.
-    pub fn take_heads(&mut self, seq: Seq) -> Vec<ChannelRecord> {
+    pub(crate) fn take_heads(&mut self, seq: Seq) -> Vec<ChannelRecord> {
         let unwritten = std::mem::take(&mut self.unwritten_heads);
         let heads = unwritten.into_iter().filter_map(|uri| {
             if uri.is_root() {
@@ -367,7 +374,7 @@ impl Channels {
     }
 
     /// The head of one session or chat as it is now.
-    pub fn head(&mut self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
+    pub(crate) fn head(&mut self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
         let channel = self.in_memory.get_mut(uri)?;
         // What a running turn has streamed is in its head from now on; the next one waits until it has doubled.
         channel.head_bytes = match channel.boot_work().open_turn {
@@ -378,17 +385,17 @@ impl Channels {
         Some(channel.record(uri, seq))
     }
 
-    pub fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         debug_assert!(
             self.unwritten_heads.is_empty(),
             "heads are taken at the end of every step"
         );
-        self.undo = Undo::default();
+        self.undo = ChannelsUndo::default();
     }
 
     /// What changed since the last commit leaves memory, and so do the chats in `also`: they are loaded again when
     /// somebody needs them. Returns the URIs and the runs that were there.
-    pub fn roll_back(&mut self, also: Vec<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
+    pub(crate) fn roll_back(&mut self, also: Vec<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
         let undo = std::mem::take(&mut self.undo);
         self.unwritten_heads.clear();
         if let Some(root) = undo.root {
@@ -403,8 +410,8 @@ impl Channels {
             .in_memory
             .iter()
             .filter(|(_, channel)| match &channel.body {
-                Body::Chat(chat) => evicted.contains(chat.session()),
-                Body::Session(_) => false,
+                ChannelBody::Chat(chat) => evicted.contains(chat.session()),
+                ChannelBody::Session(_) => false,
             });
         let chats: Vec<ChannelUri> = chats.map(|(uri, _)| uri.clone()).collect();
         evicted.extend(chats);
@@ -413,8 +420,8 @@ impl Channels {
                 .in_memory
                 .remove(&uri)
                 .and_then(|channel| match channel.body {
-                    Body::Chat(mut chat) => chat.take_run(),
-                    Body::Session(_) => None,
+                    ChannelBody::Chat(mut chat) => chat.take_run(),
+                    ChannelBody::Session(_) => None,
                 });
             (uri, run)
         });
@@ -422,28 +429,28 @@ impl Channels {
     }
 
     /// Channels that nobody used for a while leave memory; whoever watches them goes on watching.
-    pub fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) {
+    pub(crate) fn unload_idle(&mut self, now: Timestamp, idle_ms: u64) {
         let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
         self.in_memory.retain(|_, channel| match &channel.body {
-            Body::Chat(chat) => !idle(channel) || chat.state().active_turn.is_some(),
-            Body::Session(_) => true,
+            ChannelBody::Chat(chat) => !idle(channel) || chat.state().active_turn.is_some(),
+            ChannelBody::Session(_) => true,
         });
         let chats = self.in_memory.values();
         let with_chats = chats.filter_map(|channel| match &channel.body {
-            Body::Chat(chat) => Some(chat.session().clone()),
-            Body::Session(_) => None,
+            ChannelBody::Chat(chat) => Some(chat.session().clone()),
+            ChannelBody::Session(_) => None,
         });
         let with_chats: BTreeSet<ChannelUri> = with_chats.collect();
         self.in_memory.retain(|uri, channel| match &channel.body {
-            Body::Session(session) => {
+            ChannelBody::Session(session) => {
                 !idle(channel) || with_chats.contains(uri) || session.is_creating()
             }
-            Body::Chat(_) => true,
+            ChannelBody::Chat(_) => true,
         });
     }
 
     /// The states of everything that is in memory, by URI, and what only the host knows of it: for checkers.
-    pub fn digest(&self) -> (Value, Value) {
+    pub(crate) fn digest(&self) -> (Value, Value) {
         let states = self.in_memory.iter();
         let states = states.map(|(uri, channel)| (uri.to_string(), channel.value()));
         let private = self.in_memory.iter().map(|(uri, channel)| {

@@ -14,13 +14,13 @@ pub(crate) struct Run {
     /// Response part ids by the agent's own numbers.
     parts: BTreeMap<u64, (String, TextKind)>,
     /// Tool calls, likewise.
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, RunCall>,
     /// Ids of input requests, likewise.
     questions: BTreeMap<u64, String>,
 }
 
 /// A tool call of a run, and who carries it out.
-struct Call {
+struct RunCall {
     id: String,
     executor: Executor,
 }
@@ -35,7 +35,7 @@ pub(crate) enum Executor {
 }
 
 impl Run {
-    pub fn new(id: RunId) -> Self {
+    pub(crate) fn new(id: RunId) -> Self {
         Self {
             id,
             parts: BTreeMap::new(),
@@ -44,35 +44,35 @@ impl Run {
         }
     }
 
-    pub fn id(&self) -> RunId {
+    pub(crate) fn id(&self) -> RunId {
         self.id
     }
 
-    pub fn add_part(&mut self, number: u64, id: String, kind: TextKind) {
+    pub(crate) fn add_part(&mut self, number: u64, id: String, kind: TextKind) {
         self.parts.insert(number, (id, kind));
     }
 
-    pub fn part(&self, number: u64) -> Option<(&str, TextKind)> {
+    pub(crate) fn part(&self, number: u64) -> Option<(&str, TextKind)> {
         self.parts
             .get(&number)
             .map(|(id, kind)| (id.as_str(), *kind))
     }
 
-    pub fn add_call(&mut self, number: u64, id: String, executor: Executor) {
+    pub(crate) fn add_call(&mut self, number: u64, id: String, executor: Executor) {
         debug_assert!(
             self.calls.values().all(|call| call.id != id),
             "the id of a tool call comes from a seq and is used once"
         );
-        self.calls.insert(number, Call { id, executor });
+        self.calls.insert(number, RunCall { id, executor });
     }
 
     /// The id of the call that the agent knows by this number.
-    pub fn call_id(&self, number: u64) -> Option<&str> {
+    pub(crate) fn call_id(&self, number: u64) -> Option<&str> {
         self.calls.get(&number).map(|call| call.id.as_str())
     }
 
     /// The agent's number of a call, and who carries it out.
-    pub fn find_call(&self, id: &str) -> Option<(u64, &Executor)> {
+    pub(crate) fn find_call(&self, id: &str) -> Option<(u64, &Executor)> {
         let mut calls = self.calls.iter();
         calls
             .find(|(_, call)| call.id == id)
@@ -80,19 +80,19 @@ impl Run {
     }
 
     /// The call that waits for a worker.
-    pub fn call_of_worker(&self, worker: &ChannelUri) -> Option<&str> {
+    pub(crate) fn call_of_worker(&self, worker: &ChannelUri) -> Option<&str> {
         let mut calls = self.calls.values();
         calls
             .find(|call| matches!(&call.executor, Executor::Worker(chat) if chat == worker))
             .map(|call| call.id.as_str())
     }
 
-    pub fn remove_call(&mut self, id: &str) {
+    pub(crate) fn remove_call(&mut self, id: &str) {
         self.calls.retain(|_, call| call.id != id);
     }
 
     /// The chats of the workers that still work for this run.
-    pub fn workers(&self) -> Vec<ChannelUri> {
+    pub(crate) fn workers(&self) -> Vec<ChannelUri> {
         let calls = self.calls.values();
         calls
             .filter_map(|call| match &call.executor {
@@ -102,12 +102,12 @@ impl Run {
             .collect()
     }
 
-    pub fn add_question(&mut self, number: u64, id: String) {
+    pub(crate) fn add_question(&mut self, number: u64, id: String) {
         self.questions.insert(number, id);
     }
 
     /// The agent's number of a question.
-    pub fn find_question(&self, id: &str) -> Option<u64> {
+    pub(crate) fn find_question(&self, id: &str) -> Option<u64> {
         let mut questions = self.questions.iter();
         questions
             .find(|(_, asked)| *asked == id)

@@ -38,7 +38,7 @@ struct SessionPrivate {
 }
 
 impl Session {
-    pub fn new(state: SessionState, creator: Option<String>, now: Timestamp) -> Self {
+    pub(crate) fn new(state: SessionState, creator: Option<String>, now: Timestamp) -> Self {
         let private = SessionPrivate {
             creator,
             created: now.0,
@@ -53,7 +53,10 @@ impl Session {
     }
 
     /// A session as the journal holds it.
-    pub fn from_stored(state: SessionState, private: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn from_stored(
+        state: SessionState,
+        private: &[u8],
+    ) -> Result<Self, serde_json::Error> {
         Ok(Self {
             state: Arc::new(state),
             private: serde_json::from_slice(private)?,
@@ -61,55 +64,55 @@ impl Session {
         })
     }
 
-    pub fn encode_private(&self) -> Bytes {
+    pub(crate) fn encode_private(&self) -> Bytes {
         Bytes::from(rpc::to_json(&self.private))
     }
 
-    pub fn state(&self) -> &SessionState {
+    pub(crate) fn state(&self) -> &SessionState {
         &self.state
     }
 
-    pub fn shared_state(&self) -> Arc<SessionState> {
+    pub(crate) fn shared_state(&self) -> Arc<SessionState> {
         Arc::clone(&self.state)
     }
 
     /// Applies an action.
-    pub fn reduce(&mut self, action: &Action) -> Reduced {
+    pub(crate) fn reduce(&mut self, action: &Action) -> Reduced {
         reduce_session(Arc::make_mut(&mut self.state), action)
     }
 
-    pub fn creator(&self) -> Option<&str> {
+    pub(crate) fn creator(&self) -> Option<&str> {
         self.private.creator.as_deref()
     }
 
-    pub fn created(&self) -> Timestamp {
+    pub(crate) fn created(&self) -> Timestamp {
         Timestamp(self.private.created)
     }
 
-    pub fn modified(&self) -> Timestamp {
+    pub(crate) fn modified(&self) -> Timestamp {
         Timestamp(self.private.modified)
     }
 
     /// Something people would call a change happened: the session moves up in the list.
-    pub fn set_modified(&mut self, now: Timestamp) {
+    pub(crate) fn set_modified(&mut self, now: Timestamp) {
         self.private.modified = now.0;
     }
 
-    pub fn set_had_turn(&mut self) {
+    pub(crate) fn set_had_turn(&mut self) {
         self.private.had_turn = true;
     }
 
     /// Never had a turn, and nothing waits in it (G-28).
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.private.had_turn && self.private.waiting.is_empty()
     }
 
     /// Whether the session is noted as holding input of a chat.
-    pub fn holds_input_of(&self, chat: &ChannelUri) -> bool {
+    pub(crate) fn holds_input_of(&self, chat: &ChannelUri) -> bool {
         self.private.waiting.contains(chat.as_str())
     }
 
-    pub fn set_holds_input_of(&mut self, chat: &ChannelUri, holds: bool) {
+    pub(crate) fn set_holds_input_of(&mut self, chat: &ChannelUri, holds: bool) {
         if holds {
             self.private.waiting.insert(chat.as_str().to_owned());
         } else {
@@ -117,51 +120,51 @@ impl Session {
         }
     }
 
-    pub fn notes(&self) -> Option<Bytes> {
+    pub(crate) fn notes(&self) -> Option<Bytes> {
         let notes = self.private.notes.as_ref();
         notes.map(|notes| Bytes::from(notes.clone()))
     }
 
-    pub fn set_notes(&mut self, notes: &[u8]) {
+    pub(crate) fn set_notes(&mut self, notes: &[u8]) {
         self.private.notes = Some(String::from_utf8_lossy(notes).into_owned());
     }
 
-    pub fn embedded_bytes(&self) -> usize {
+    pub(crate) fn embedded_bytes(&self) -> usize {
         self.private.embedded
     }
 
-    pub fn add_embedded_bytes(&mut self, bytes: usize) {
+    pub(crate) fn add_embedded_bytes(&mut self, bytes: usize) {
         self.private.embedded = self.private.embedded.saturating_add(bytes);
     }
 
     /// The summary as it was last published; empty if it never was.
-    pub fn published(&self) -> &Object {
+    pub(crate) fn published(&self) -> &Object {
         &self.private.published
     }
 
     /// Publishes a summary; returns the one before.
-    pub fn set_published(&mut self, summary: Object) -> Object {
+    pub(crate) fn set_published(&mut self, summary: Object) -> Object {
         std::mem::replace(&mut self.private.published, summary)
     }
 
-    pub fn is_creating(&self) -> bool {
+    pub(crate) fn is_creating(&self) -> bool {
         self.state.lifecycle == "creating"
     }
 
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.state.lifecycle == "ready"
     }
 
-    pub fn is_failed(&self) -> bool {
+    pub(crate) fn is_failed(&self) -> bool {
         self.state.lifecycle == "failed"
     }
 
-    pub fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         self.state.status & status::IS_READ != 0
     }
 
     /// A queue that is set while the session is being created starts when it is ready; a cancel holds it again.
-    pub fn set_start_when_ready(&mut self, chat: &ChannelUri, starts: bool) {
+    pub(crate) fn set_start_when_ready(&mut self, chat: &ChannelUri, starts: bool) {
         match starts {
             true if self.is_creating() => self.start_when_ready.insert(chat.clone()),
             true => false,
@@ -169,13 +172,13 @@ impl Session {
         };
     }
 
-    pub fn take_start_when_ready(&mut self) -> BTreeSet<ChannelUri> {
+    pub(crate) fn take_start_when_ready(&mut self) -> BTreeSet<ChannelUri> {
         debug_assert!(!self.is_creating(), "the session is ready or failed");
         std::mem::take(&mut self.start_when_ready)
     }
 
     /// The ids of the clients that are active in it.
-    pub fn active_client_ids(&self) -> Vec<String> {
+    pub(crate) fn active_client_ids(&self) -> Vec<String> {
         let clients = self.state.active_clients.iter();
         clients
             .filter_map(|client| client["clientId"].as_str().map(str::to_owned))
@@ -183,7 +186,7 @@ impl Session {
     }
 
     /// The URIs of its chats, in the order of the catalogue.
-    pub fn chat_uris(&self) -> Vec<ChannelUri> {
+    pub(crate) fn chat_uris(&self) -> Vec<ChannelUri> {
         let chats = self.state.chats.iter();
         chats
             .filter_map(|chat| ChannelUri::parse(&chat.resource).ok())

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use wire::{ChannelUri, Timestamp};
 
-use super::{Body, Channels, Chat};
-use crate::frame::{HEAD_BYTES, Snapshot, SnapshotState};
+use super::{ChannelBody, Channels, Chat};
+use crate::frame::{ChannelSnapshot, HEAD_BYTES, SnapshotState};
 use crate::record::Seq;
 
 /// Stands for the oldest turn of a snapshot that held everything.
@@ -16,14 +16,14 @@ const SNAPSHOTS_KEPT: usize = 4;
 
 /// A snapshot, and how far back it goes.
 pub(crate) struct SnapshotWindow {
-    pub snapshot: Arc<Snapshot>,
+    pub snapshot: Arc<ChannelSnapshot>,
     /// The number of its oldest turn.
     pub oldest_n: Option<u64>,
 }
 
 impl SnapshotWindow {
     /// The id of its oldest turn; without a cursor it holds the whole history, also what comes before a turn yet to be.
-    pub fn oldest_turn(&self) -> Option<String> {
+    pub(crate) fn oldest_turn(&self) -> Option<String> {
         match &self.snapshot.state {
             SnapshotState::Chat { cursor: None, .. } => Some(FROM_THE_BEGINNING.to_owned()),
             SnapshotState::Chat {
@@ -40,7 +40,7 @@ impl SnapshotWindow {
 impl Channels {
     /// A snapshot as of `seq`, shared with whoever asked for the same window in the same moment; `None` if the channel is
     /// not in memory.
-    pub fn snapshot(
+    pub(crate) fn snapshot(
         &mut self,
         uri: &ChannelUri,
         view: Option<u32>,
@@ -55,8 +55,8 @@ impl Channels {
         channel.used = now;
         let streamed_bytes = channel.head_bytes + channel.unwritten;
         let (first_turn, cursor, oldest_n) = match &channel.body {
-            Body::Session(_) => (0, None, None),
-            Body::Chat(chat) => window_of(chat, view, streamed_bytes, bytes_max),
+            ChannelBody::Session(_) => (0, None, None),
+            ChannelBody::Chat(chat) => window_of(chat, view, streamed_bytes, bytes_max),
         };
         // A snapshot stays true until the channel changes, but its `fromSeq` must be this step's: a later one lets
         // fewer actions count as missed, and is what the client is told.
@@ -69,15 +69,15 @@ impl Channels {
             return Some(SnapshotWindow { snapshot, oldest_n });
         }
         let state = match &channel.body {
-            Body::Session(session) => SnapshotState::Session(session.shared_state()),
-            Body::Chat(chat) => SnapshotState::Chat {
+            ChannelBody::Session(session) => SnapshotState::Session(session.shared_state()),
+            ChannelBody::Chat(chat) => SnapshotState::Chat {
                 chat: chat.shared_state(),
                 first_turn,
                 cursor,
                 streamed_bytes,
             },
         };
-        let snapshot = Arc::new(Snapshot::new(uri.clone(), seq, state));
+        let snapshot = Arc::new(ChannelSnapshot::new(uri.clone(), seq, state));
         channel
             .snapshots
             .retain(|(_, cached)| cached.from_seq == seq);
@@ -88,7 +88,13 @@ impl Channels {
 
     fn root_snapshot(&mut self, uri: &ChannelUri, seq: Seq) -> SnapshotWindow {
         let root = Arc::clone(&self.root);
-        let make = || Arc::new(Snapshot::new(uri.clone(), seq, SnapshotState::Root(root)));
+        let make = || {
+            Arc::new(ChannelSnapshot::new(
+                uri.clone(),
+                seq,
+                SnapshotState::Root(root),
+            ))
+        };
         let cached = self.root_snapshot.take();
         let cached = cached.filter(|snapshot| snapshot.from_seq == seq);
         let snapshot = cached.unwrap_or_else(make);

@@ -22,14 +22,14 @@ pub(crate) struct NewChat {
     pub origin: Value,
     pub interactivity: Option<String>,
     pub working_directories: Option<Vec<String>>,
-    pub source: Option<Source>,
+    pub source: Option<ForkSource>,
     /// What a worker is given, and how deep it works.
     pub brief: Option<Bytes>,
     pub depth: usize,
 }
 
 /// The turns of another chat that a new one begins with.
-pub(crate) struct Source {
+pub(crate) struct ForkSource {
     /// The chat and its last turn that counts; none if no turn was completed yet.
     pub through: Option<(ChannelId, u64)>,
     /// The newest of them. A side chat shows none of them: they are its context only (H-144).
@@ -106,7 +106,7 @@ struct SourceRows {
     visible: bool,
 }
 
-fn begin_with(beginning: &mut ChatBeginning, source: Source) -> SourceRows {
+fn begin_with(beginning: &mut ChatBeginning, source: ForkSource) -> SourceRows {
     beginning.next_n = source.through.map_or(0, |(_, n)| n + 1);
     let compacted = source.compacted;
     beginning.compacted = compacted.filter(|compacted| compacted.from_n <= beginning.next_n);

@@ -3,5 +3,5 @@
 mod create;
 mod dispose;
 
-pub(crate) use create::{NewChat, Source, chat_summary, create_chat};
+pub(crate) use create::{ForkSource, NewChat, chat_summary, create_chat};
 pub(crate) use dispose::dispose_chat;

@@ -5,6 +5,7 @@
 
 mod digest;
 mod inbox;
+mod messages;
 mod remembered;
 #[cfg(test)]
 mod tests;
@@ -126,7 +127,7 @@ impl Watchers {
 
 impl Subscription {
     /// The subscription as the journal stores it for the client's reconnect (G-20).
-    pub fn to_floor(&self, uri: &ChannelUri) -> FloorRecord {
+    pub(crate) fn to_floor(&self, uri: &ChannelUri) -> FloorRecord {
         FloorRecord {
             channel: uri.clone(),
             floor: self.floor,
@@ -141,40 +142,40 @@ impl Subscription {
 impl Peers {
     // Connections and clients.
 
-    pub fn connect(&mut self, peer: PeerId) {
+    pub(crate) fn connect(&mut self, peer: PeerId) {
         let before = self.peers.insert(peer, Peer::default());
         assert!(before.is_none(), "a peer's number is used once");
     }
 
-    pub fn contains(&self, peer: PeerId) -> bool {
+    pub(crate) fn contains(&self, peer: PeerId) -> bool {
         self.peers.contains_key(&peer)
     }
 
     /// What a peer negotiated; `None` before that.
-    pub fn ready(&self, peer: PeerId) -> Option<&Ready> {
+    pub(crate) fn ready(&self, peer: PeerId) -> Option<&Ready> {
         self.peers.get(&peer)?.ready.as_ref()
     }
 
-    pub fn is_gone(&self, peer: PeerId) -> bool {
+    pub(crate) fn is_gone(&self, peer: PeerId) -> bool {
         self.peers.get(&peer).is_none_or(|state| state.gone)
     }
 
-    pub fn set_gone(&mut self, peer: PeerId) {
+    pub(crate) fn set_gone(&mut self, peer: PeerId) {
         if let Some(state) = self.peers.get_mut(&peer) {
             state.gone = true;
         }
     }
 
-    pub fn peer_of(&self, client_id: &str) -> Option<PeerId> {
+    pub(crate) fn peer_of(&self, client_id: &str) -> Option<PeerId> {
         self.clients.get(client_id).copied()
     }
 
-    pub fn is_connected(&self, client_id: &str) -> bool {
+    pub(crate) fn is_connected(&self, client_id: &str) -> bool {
         self.clients.contains_key(client_id)
     }
 
     /// What every connected client negotiated.
-    pub fn all_ready(&self) -> Vec<Ready> {
+    pub(crate) fn all_ready(&self) -> Vec<Ready> {
         let peers = self.clients.values();
         peers
             .filter_map(|peer| self.ready(*peer))
@@ -183,7 +184,7 @@ impl Peers {
     }
 
     /// The connection belongs to this client from now on.
-    pub fn admit(&mut self, peer: PeerId, ready: Ready) {
+    pub(crate) fn admit(&mut self, peer: PeerId, ready: Ready) {
         let Some(state) = self.peers.get_mut(&peer) else {
             debug_assert!(false, "a message is handled while its peer is known");
             return;
@@ -196,7 +197,7 @@ impl Peers {
     }
 
     /// Everything that was read from a connection is processed: now it is removed.
-    pub fn remove(&mut self, peer: PeerId) -> Option<RemovedPeer> {
+    pub(crate) fn remove(&mut self, peer: PeerId) -> Option<RemovedPeer> {
         let state = self.peers.remove(&peer)?;
         for uri in state.subscriptions.keys() {
             self.set_watcher(uri, peer, None);
@@ -240,35 +241,35 @@ impl Peers {
         (!some.is_empty()).then_some(Recipients::Many(some))
     }
 
-    pub fn subscription(&self, peer: PeerId, uri: &ChannelUri) -> Option<&Subscription> {
+    pub(crate) fn subscription(&self, peer: PeerId, uri: &ChannelUri) -> Option<&Subscription> {
         self.peers.get(&peer)?.subscriptions.get(uri)
     }
 
-    pub fn subscriptions(&self, peer: PeerId) -> BTreeMap<ChannelUri, Subscription> {
+    pub(crate) fn subscriptions(&self, peer: PeerId) -> BTreeMap<ChannelUri, Subscription> {
         let state = self.peers.get(&peer);
         state
             .map(|state| state.subscriptions.clone())
             .unwrap_or_default()
     }
 
-    pub fn subscription_count(&self, peer: PeerId) -> usize {
+    pub(crate) fn subscription_count(&self, peer: PeerId) -> usize {
         let state = self.peers.get(&peer);
         state.map_or(0, |state| state.subscriptions.len())
     }
 
-    pub fn was_served(&self, peer: PeerId, uri: &ChannelUri) -> bool {
+    pub(crate) fn was_served(&self, peer: PeerId, uri: &ChannelUri) -> bool {
         let state = self.peers.get(&peer);
         state.is_some_and(|state| state.served.contains(uri))
     }
 
-    pub fn add_served(&mut self, peer: PeerId, uris: impl Iterator<Item = ChannelUri>) {
+    pub(crate) fn add_served(&mut self, peer: PeerId, uris: impl Iterator<Item = ChannelUri>) {
         if let Some(state) = self.peers.get_mut(&peer) {
             state.served.extend(uris);
         }
     }
 
     /// Begins a subscription, or goes on with one.
-    pub fn subscribe(&mut self, peer: PeerId, uri: &ChannelUri, subscription: Subscription) {
+    pub(crate) fn subscribe(&mut self, peer: PeerId, uri: &ChannelUri, subscription: Subscription) {
         let Some(generation) = self.ready(peer).map(|ready| ready.generation) else {
             debug_assert!(false, "only an admitted peer subscribes");
             return;
@@ -288,7 +289,7 @@ impl Peers {
 
     /// Ends a subscription at its own peer's wish. That stands whatever happens to the batch (H-046), and nothing before it
     /// is restored; what the journal then still says of the client is made true later.
-    pub fn unsubscribe(&mut self, peer: PeerId, uri: &ChannelUri) {
+    pub(crate) fn unsubscribe(&mut self, peer: PeerId, uri: &ChannelUri) {
         self.undo.drop_notes(peer, uri);
         self.set_watcher(uri, peer, None);
         if let Some(state) = self.peers.get_mut(&peer) {
@@ -301,7 +302,7 @@ impl Peers {
     }
 
     /// A channel is gone: so are its subscriptions (H-054).
-    pub fn end_subscriptions(&mut self, uri: &ChannelUri) {
+    pub(crate) fn end_subscriptions(&mut self, uri: &ChannelUri) {
         let watching: Vec<PeerId> = self.watchers(uri).iter().map(|w| w.peer).collect();
         for peer in &watching {
             self.note_subscription(*peer, uri);
@@ -315,7 +316,7 @@ impl Peers {
     }
 
     /// A connection was sent turns from number `n` on.
-    pub fn note_sent_turns(&mut self, peer: PeerId, uri: &ChannelUri, n: u64) {
+    pub(crate) fn note_sent_turns(&mut self, peer: PeerId, uri: &ChannelUri, n: u64) {
         self.note_subscription(peer, uri);
         let state = self.peers.get_mut(&peer);
         let subscription = state.and_then(|state| state.subscriptions.get_mut(uri));
@@ -347,24 +348,24 @@ impl Peers {
     // What the journal holds of clients (G-20).
 
     /// What is remembered of a client that left a moment ago, as the journal holds it.
-    pub fn remembered(&self, client_id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
+    pub(crate) fn remembered(&self, client_id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
         self.remembered.find(client_id)
     }
 
-    pub fn remember(&mut self, client: ClientRecord, floors: Vec<FloorRecord>) {
+    pub(crate) fn remember(&mut self, client: ClientRecord, floors: Vec<FloorRecord>) {
         self.remembered.add(client, floors);
     }
 
     /// The journal decides who is remembered for longer.
-    pub fn forget_remembered(&mut self) {
+    pub(crate) fn forget_remembered(&mut self) {
         self.remembered.clear();
     }
 
-    pub fn is_forgotten(&self, client_id: &str) -> bool {
+    pub(crate) fn is_forgotten(&self, client_id: &str) -> bool {
         self.forgotten.contains(client_id)
     }
 
-    pub fn set_forgotten(&mut self, client_id: &str, forgotten: bool) {
+    pub(crate) fn set_forgotten(&mut self, client_id: &str, forgotten: bool) {
         match forgotten {
             true => self.forgotten.insert(client_id.to_owned()),
             false => self.forgotten.remove(client_id),
@@ -372,7 +373,7 @@ impl Peers {
     }
 
     /// What the journal holds of a connected client is not true any more.
-    pub fn mark_volatile(&mut self, client_id: &str) {
+    pub(crate) fn mark_volatile(&mut self, client_id: &str) {
         let peer = self.clients.get(client_id);
         let state = peer.and_then(|peer| self.peers.get_mut(peer));
         if let Some(ready) = state.and_then(|state| state.ready.as_mut()) {
@@ -381,7 +382,7 @@ impl Peers {
     }
 
     /// Clients whose rows are to be removed: they are not connected, and what is stored of them is not true.
-    pub fn take_forgotten(&mut self) -> Vec<String> {
+    pub(crate) fn take_forgotten(&mut self) -> Vec<String> {
         let forgotten: Vec<String> = std::mem::take(&mut self.forgotten).into_iter().collect();
         for client_id in &forgotten {
             self.undo.note_rewritten(client_id);
@@ -390,7 +391,7 @@ impl Peers {
     }
 
     /// Connected clients whose rows are to be written again; from now on they count as written.
-    pub fn take_volatile(&mut self) -> Vec<(PeerId, Ready)> {
+    pub(crate) fn take_volatile(&mut self) -> Vec<(PeerId, Ready)> {
         let mut taken = Vec::new();
         for (peer, state) in &mut self.peers {
             if let Some(ready) = state.ready.as_mut().filter(|ready| ready.volatile) {

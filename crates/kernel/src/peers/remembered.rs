@@ -14,14 +14,14 @@ pub(super) struct RememberedClients {
 }
 
 impl RememberedClients {
-    pub fn find(&self, client_id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
+    pub(super) fn find(&self, client_id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
         let mut clients = self.clients.iter();
         clients
             .find(|(client, _)| client.client_id == client_id)
             .cloned()
     }
 
-    pub fn add(&mut self, client: ClientRecord, floors: Vec<FloorRecord>) {
+    pub(super) fn add(&mut self, client: ClientRecord, floors: Vec<FloorRecord>) {
         self.forget(&client.client_id);
         self.clients.push_back((client, floors));
         if self.clients.len() > REMEMBERED_MAX {
@@ -29,12 +29,12 @@ impl RememberedClients {
         }
     }
 
-    pub fn forget(&mut self, client_id: &str) {
+    pub(super) fn forget(&mut self, client_id: &str) {
         self.clients
             .retain(|(client, _)| client.client_id != client_id);
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.clients.clear();
     }
 }

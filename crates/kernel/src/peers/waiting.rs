@@ -28,7 +28,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub fn new(message: Message, detached: DetachedBodies) -> Self {
+    pub(crate) fn new(message: Message, detached: DetachedBodies) -> Self {
         Self {
             message,
             detached,
@@ -38,7 +38,7 @@ impl Waiting {
         }
     }
 
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         !self.tickets.is_empty() || self.after.is_some()
     }
 }

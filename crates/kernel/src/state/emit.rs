@@ -25,7 +25,12 @@ pub(crate) struct Sender {
 impl Step<'_> {
     /// Applies an action to a session or chat, records it and sends it to all who watch. `Unchanged` records nothing: the
     /// sender alone is answered (G-17).
-    pub fn act(&mut self, uri: &ChannelUri, action: Action, sender: Option<&Sender>) -> Reduced {
+    pub(crate) fn act(
+        &mut self,
+        uri: &ChannelUri,
+        action: Action,
+        sender: Option<&Sender>,
+    ) -> Reduced {
         let now = self.now();
         let Some(reduced) = self.kernel.channels.reduce(uri, &action, now) else {
             unreachable!("{uri} is in memory");
@@ -45,19 +50,29 @@ impl Step<'_> {
     }
 
     /// An action of the host's own. Whether it changed anything.
-    pub fn act_as_host(&mut self, uri: &ChannelUri, kind: ActionKind, fields: Value) -> bool {
+    pub(crate) fn act_as_host(
+        &mut self,
+        uri: &ChannelUri,
+        kind: ActionKind,
+        fields: Value,
+    ) -> bool {
         self.act(uri, Action::host(kind, fields), None) == Reduced::Changed
     }
 
     /// Records and sends an action of an extension: no reducer knows it, so what it changes must follow in the same step.
-    pub fn record_extension_action(&mut self, uri: &ChannelUri, action: &Action, sender: &Sender) {
+    pub(crate) fn record_extension_action(
+        &mut self,
+        uri: &ChannelUri,
+        action: &Action,
+        sender: &Sender,
+    ) {
         let id = self.id_of(uri);
         let bytes = self.record_action(uri, id, action, Some(sender));
         self.kernel.channels.note_recorded(uri, bytes, false);
     }
 
     /// The same for the root channel.
-    pub fn act_on_root(&mut self, action: &Action, sender: Option<&Sender>) -> Reduced {
+    pub(crate) fn act_on_root(&mut self, action: &Action, sender: Option<&Sender>) -> Reduced {
         let uri = ChannelUri::root();
         if self.kernel.channels.reduce_root(action) == Reduced::Unchanged {
             self.answer_unchanged(&uri, action, sender);
@@ -67,7 +82,12 @@ impl Step<'_> {
         Reduced::Changed
     }
 
-    pub fn answer_unchanged(&mut self, uri: &ChannelUri, action: &Action, sender: Option<&Sender>) {
+    pub(crate) fn answer_unchanged(
+        &mut self,
+        uri: &ChannelUri,
+        action: &Action,
+        sender: Option<&Sender>,
+    ) {
         if let Some(sender) = sender {
             let seq = self.seq().0;
             let echo = action::encode(uri, &action.body, seq, Some(&sender.origin), None);
@@ -105,7 +125,7 @@ impl Step<'_> {
     }
 
     /// An action for one connection alone: uses a seq, is not replayed (G-18).
-    pub fn act_for_one(&mut self, peer: PeerId, uri: &ChannelUri, json: &[u8]) {
+    pub(crate) fn act_for_one(&mut self, peer: PeerId, uri: &ChannelUri, json: &[u8]) {
         let seq = self.next_seq();
         let mut envelope = Vec::with_capacity(json.len() + 128);
         envelope.extend_from_slice(br#"{"channel":"#);
@@ -117,18 +137,18 @@ impl Step<'_> {
     }
 
     /// Sends a frame to one peer, at once and after all that was sent to it before.
-    pub fn send(&mut self, peer: PeerId, frame: Frame) {
+    pub(crate) fn send(&mut self, peer: PeerId, frame: Frame) {
         if self.peers().contains(peer) {
             let recipients = Recipients::One(Recipient { peer, window_ms: 0 });
             self.out.frames.push(Outgoing { recipients, frame });
         }
     }
 
-    pub fn respond(&mut self, peer: PeerId, id: &Id, result: &Value) {
+    pub(crate) fn respond(&mut self, peer: PeerId, id: &Id, result: &Value) {
         self.send(peer, Frame::value(id, result));
     }
 
-    pub fn fail(&mut self, peer: PeerId, id: &Id, error: &RpcError) {
+    pub(crate) fn fail(&mut self, peer: PeerId, id: &Id, error: &RpcError) {
         self.send(peer, Frame::error(id, error));
     }
 
@@ -151,7 +171,7 @@ impl Step<'_> {
     }
 
     /// A notification to everyone who watches the root channel (H-043), in the form their generation knows.
-    pub fn notify_root(&mut self, method: &str, params: &Value, older: Option<&Value>) {
+    pub(crate) fn notify_root(&mut self, method: &str, params: &Value, older: Option<&Value>) {
         let text = rpc::notification(method, params);
         let older = older.map(|params| rpc::notification(method, params));
         let root = ChannelUri::root();

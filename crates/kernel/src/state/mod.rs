@@ -4,19 +4,20 @@ mod emit;
 mod rollback;
 mod step;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Deref;
 
 use serde_json::{Value, json};
 use wire::state::RootState;
 use wire::{ChannelUri, Timestamp};
 
 pub(crate) use emit::Sender;
-pub(crate) use step::Step;
 
 use crate::active_clients::ActiveClients;
 use crate::background_task::BackgroundTask;
 use crate::channels::{Channels, Chat, Session};
-use crate::io::{AgentFacts, HostFacts, RunId};
+use crate::follow_up::FollowUp;
+use crate::io::{AgentFacts, HostFacts, Output, RunId};
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::peers::{Peers, Ready};
@@ -43,6 +44,37 @@ pub struct Kernel {
     recovery: Recovery,
     upkeep: Upkeep,
     replays: ReplayCache,
+}
+
+/// What one input causes, while it is worked out: the output, and the only way to change the kernel.
+pub(crate) struct Step<'k> {
+    kernel: &'k mut Kernel,
+    out: Output,
+    /// Sessions and chats whose derived state may have changed, in the order they did.
+    changed: Vec<ChannelUri>,
+    /// Sessions that whoever had read them has not read any more (G-24).
+    unread: Vec<ChannelUri>,
+    follow_ups: VecDeque<FollowUp>,
+}
+
+impl Deref for Step<'_> {
+    type Target = Kernel;
+
+    fn deref(&self) -> &Kernel {
+        self.kernel
+    }
+}
+
+impl<'k> Step<'k> {
+    fn new(kernel: &'k mut Kernel) -> Self {
+        Self {
+            kernel,
+            out: Output::default(),
+            changed: Vec::new(),
+            unread: Vec::new(),
+            follow_ups: VecDeque::new(),
+        }
+    }
 }
 
 impl Kernel {

@@ -3,13 +3,10 @@
 //! Handlers read the kernel through it and change one owner at a time by its methods. What they change is noted for undoing by
 //! the owner itself; what follows is noted here and done before the step ends; what is derived is computed once, at the end.
 
-use std::collections::VecDeque;
-use std::ops::Deref;
-
 use bytes::Bytes;
 use wire::ChannelUri;
 
-use super::Kernel;
+use super::Step;
 use crate::background_task::BackgroundTask;
 use crate::channels::{Channel, Chat, DamagedChannel, Run, Session, SnapshotWindow};
 use crate::follow_up::FollowUp;
@@ -19,40 +16,11 @@ use crate::queries::{Answered, Waiter};
 use crate::record::{ChannelId, Query, Record, Seq, StoredChannel, TurnPage};
 use crate::requests::{Request, Requests};
 
-/// One input's consequences, while they are worked out.
-pub(crate) struct Step<'k> {
-    pub(super) kernel: &'k mut Kernel,
-    pub(super) out: Output,
-    /// Sessions and chats whose derived state may have changed, in the order they did.
-    pub(super) changed: Vec<ChannelUri>,
-    /// Sessions that whoever had read them has not read any more (G-24).
-    unread: Vec<ChannelUri>,
-    follow_ups: VecDeque<FollowUp>,
-}
-
-impl Deref for Step<'_> {
-    type Target = Kernel;
-
-    fn deref(&self) -> &Kernel {
-        self.kernel
-    }
-}
-
-impl<'k> Step<'k> {
-    pub(super) fn new(kernel: &'k mut Kernel) -> Self {
-        Self {
-            kernel,
-            out: Output::default(),
-            changed: Vec::new(),
-            unread: Vec::new(),
-            follow_ups: VecDeque::new(),
-        }
-    }
-
+impl Step<'_> {
     // Channels.
 
     /// A chat in memory, to be changed; the change is undone with the step, and its head is written.
-    pub fn chat_mut(&mut self, uri: &ChannelUri) -> &mut Chat {
+    pub(crate) fn chat_mut(&mut self, uri: &ChannelUri) -> &mut Chat {
         match self.kernel.channels.chat_mut(uri) {
             Some(chat) => chat,
             None => unreachable!("{uri} is a chat in memory"),
@@ -60,7 +28,7 @@ impl<'k> Step<'k> {
     }
 
     /// A session in memory, to be changed; likewise.
-    pub fn session_mut(&mut self, uri: &ChannelUri) -> &mut Session {
+    pub(crate) fn session_mut(&mut self, uri: &ChannelUri) -> &mut Session {
         self.note_changed(uri);
         match self.kernel.channels.session_mut(uri) {
             Some(session) => session,
@@ -69,45 +37,48 @@ impl<'k> Step<'k> {
     }
 
     /// The run of a chat, to be changed. It is not stored.
-    pub fn run_mut(&mut self, chat: &ChannelUri) -> Option<&mut Run> {
+    pub(crate) fn run_mut(&mut self, chat: &ChannelUri) -> Option<&mut Run> {
         self.kernel.channels.run_mut(chat)
     }
 
     /// Something people would call a change happened in a session: it moves up in the list.
-    pub fn touch_modified(&mut self, session: &ChannelUri) {
+    pub(crate) fn touch_modified(&mut self, session: &ChannelUri) {
         let now = self.now();
         self.session_mut(session).set_modified(now);
     }
 
-    pub fn set_checkpoint(&mut self, chat: &ChannelUri, turn_id: String, data: Bytes) {
+    pub(crate) fn set_checkpoint(&mut self, chat: &ChannelUri, turn_id: String, data: Bytes) {
         self.kernel.channels.set_checkpoint(chat, turn_id, data);
     }
 
-    pub fn insert_channel(&mut self, uri: ChannelUri, channel: Channel) {
+    pub(crate) fn insert_channel(&mut self, uri: ChannelUri, channel: Channel) {
         self.kernel.channels.insert(uri, channel);
     }
 
     /// Writes the head of a channel at this place in the records: others after it refer to it.
-    pub fn write_head(&mut self, uri: &ChannelUri) {
+    pub(crate) fn write_head(&mut self, uri: &ChannelUri) {
         let seq = self.seq();
         if let Some(head) = self.kernel.channels.head(uri, seq) {
             self.out.records.push(Record::Channel(head));
         }
     }
 
-    pub fn mark_head(&mut self, uri: &ChannelUri) {
+    pub(crate) fn mark_head(&mut self, uri: &ChannelUri) {
         self.kernel.channels.mark_head(uri);
     }
 
     /// A channel is disposed of: it leaves memory, and its subscriptions end.
-    pub fn dispose_channel(&mut self, uri: &ChannelUri) {
+    pub(crate) fn dispose_channel(&mut self, uri: &ChannelUri) {
         self.kernel.channels.dispose(uri);
         self.kernel.recovery.remove_interrupted(uri);
         self.kernel.peers.end_subscriptions(uri);
     }
 
     /// A stored channel comes into memory. Returns the URIs that were not there yet.
-    pub fn install(&mut self, stored: StoredChannel) -> Result<Vec<ChannelUri>, DamagedChannel> {
+    pub(crate) fn install(
+        &mut self,
+        stored: StoredChannel,
+    ) -> Result<Vec<ChannelUri>, DamagedChannel> {
         let now = self.now();
         let installed = self.kernel.channels.install(stored, now)?;
         for uri in &installed {
@@ -119,11 +90,11 @@ impl<'k> Step<'k> {
         Ok(installed)
     }
 
-    pub fn prepend_turns(&mut self, chat: ChannelId, before_n: u64, page: TurnPage) {
+    pub(crate) fn prepend_turns(&mut self, chat: ChannelId, before_n: u64, page: TurnPage) {
         self.kernel.channels.prepend_turns(chat, before_n, page);
     }
 
-    pub fn snapshot(
+    pub(crate) fn snapshot(
         &mut self,
         uri: &ChannelUri,
         view: Option<u32>,
@@ -135,7 +106,7 @@ impl<'k> Step<'k> {
             .snapshot(uri, view, bytes_max, seq, now)
     }
 
-    pub fn unload_idle(&mut self) {
+    pub(crate) fn unload_idle(&mut self) {
         let (now, idle_ms) = (self.now(), self.limits().channel_idle_ms);
         self.kernel.replays.clear();
         self.kernel.channels.unload_idle(now, idle_ms);
@@ -143,22 +114,22 @@ impl<'k> Step<'k> {
 
     // The log.
 
-    pub fn next_seq(&mut self) -> Seq {
+    pub(crate) fn next_seq(&mut self) -> Seq {
         self.kernel.log.next_seq()
     }
 
-    pub fn trim_log(&mut self, through: Seq) {
+    pub(crate) fn trim_log(&mut self, through: Seq) {
         self.kernel.log.trim(through);
         self.record(Record::Trim { through });
     }
 
     // Peers and clients.
 
-    pub fn peers_mut(&mut self) -> &mut Peers {
+    pub(crate) fn peers_mut(&mut self) -> &mut Peers {
         &mut self.kernel.peers
     }
 
-    pub fn offer_message(
+    pub(crate) fn offer_message(
         &mut self,
         peer: PeerId,
         message: wire::Incoming,
@@ -174,7 +145,12 @@ impl<'k> Step<'k> {
     }
 
     /// The current message of a peer waits for these reads.
-    pub fn park_for_reads(&mut self, peer: PeerId, mut waiting: Box<Waiting>, queries: Vec<Query>) {
+    pub(crate) fn park_for_reads(
+        &mut self,
+        peer: PeerId,
+        mut waiting: Box<Waiting>,
+        queries: Vec<Query>,
+    ) {
         for query in queries {
             let ticket = self.ask(query, Waiter::Peer(peer));
             waiting.tickets.push(ticket);
@@ -182,54 +158,54 @@ impl<'k> Step<'k> {
         self.kernel.peers.park_current(peer, waiting);
     }
 
-    pub fn add_active_client(&mut self, session: &ChannelUri, client_id: &str) {
+    pub(crate) fn add_active_client(&mut self, session: &ChannelUri, client_id: &str) {
         self.kernel.active_clients.add(session, client_id);
     }
 
-    pub fn remove_active_client(&mut self, session: &ChannelUri, client_id: &str) {
+    pub(crate) fn remove_active_client(&mut self, session: &ChannelUri, client_id: &str) {
         self.kernel.active_clients.remove(session, client_id);
     }
 
-    pub fn lose_active_client(&mut self, client_id: &str) {
+    pub(crate) fn lose_active_client(&mut self, client_id: &str) {
         let now = self.now();
         self.kernel.active_clients.lose(client_id, now);
     }
 
-    pub fn find_active_client_again(&mut self, client_id: &str) {
+    pub(crate) fn find_active_client_again(&mut self, client_id: &str) {
         self.kernel.active_clients.find_again(client_id);
     }
 
     // Runs, requests, questions, housekeeping.
 
     /// Starts the run of a chat; returns its number.
-    pub fn start_run(&mut self, chat: &ChannelUri) -> RunId {
+    pub(crate) fn start_run(&mut self, chat: &ChannelUri) -> RunId {
         let run = self.kernel.runs.start(chat.clone());
         self.chat_mut(chat).start_run(run);
         run
     }
 
     /// Takes the run of a chat away: whatever it still says is dropped.
-    pub fn take_run(&mut self, chat: &ChannelUri) -> Option<Run> {
+    pub(crate) fn take_run(&mut self, chat: &ChannelUri) -> Option<Run> {
         self.find_chat(chat)?.run()?;
         let run = self.chat_mut(chat).take_run()?;
         self.kernel.runs.end(run.id());
         Some(run)
     }
 
-    pub fn stop_runs(&mut self) {
+    pub(crate) fn stop_runs(&mut self) {
         self.kernel.runs.stop();
     }
 
-    pub fn requests_mut(&mut self) -> &mut Requests {
+    pub(crate) fn requests_mut(&mut self) -> &mut Requests {
         &mut self.kernel.requests
     }
 
-    pub fn add_request(&mut self, request: Request) -> u64 {
+    pub(crate) fn add_request(&mut self, request: Request) -> u64 {
         self.kernel.requests.add(request)
     }
 
     /// Asks the journal something for a waiter.
-    pub fn ask(&mut self, query: Query, waiter: Waiter) -> Ticket {
+    pub(crate) fn ask(&mut self, query: Query, waiter: Waiter) -> Ticket {
         let kernel = &mut *self.kernel;
         let channels = &kernel.channels;
         let hidden = |chat| hidden_seq(channels, chat);
@@ -246,94 +222,94 @@ impl<'k> Step<'k> {
     }
 
     /// The journal answered a question.
-    pub fn take_answered(&mut self, ticket: Ticket) -> Answered {
+    pub(crate) fn take_answered(&mut self, ticket: Ticket) -> Answered {
         let kernel = &mut *self.kernel;
         let channels = &kernel.channels;
         let hidden = |chat| hidden_seq(channels, chat);
         kernel.queries.answer(ticket, kernel.log.seq(), hidden)
     }
 
-    pub fn start_work(&mut self, peer: PeerId) -> Ticket {
+    pub(crate) fn start_work(&mut self, peer: PeerId) -> Ticket {
         self.kernel.queries.start_work(peer)
     }
 
-    pub fn end_work(&mut self, ticket: Ticket) -> Option<PeerId> {
+    pub(crate) fn end_work(&mut self, ticket: Ticket) -> Option<PeerId> {
         self.kernel.queries.end_work(ticket)
     }
 
-    pub fn recovery_mut(&mut self) -> &mut crate::recovery::Recovery {
+    pub(crate) fn recovery_mut(&mut self) -> &mut crate::recovery::Recovery {
         &mut self.kernel.recovery
     }
 
-    pub fn upkeep_mut(&mut self) -> &mut crate::upkeep::Upkeep {
+    pub(crate) fn upkeep_mut(&mut self) -> &mut crate::upkeep::Upkeep {
         &mut self.kernel.upkeep
     }
 
-    pub fn replays_mut(&mut self) -> &mut crate::replay_cache::ReplayCache {
+    pub(crate) fn replays_mut(&mut self) -> &mut crate::replay_cache::ReplayCache {
         &mut self.kernel.replays
     }
 
     // Output.
 
-    pub fn record(&mut self, record: Record) {
+    pub(crate) fn record(&mut self, record: Record) {
         self.out.records.push(record);
     }
 
-    pub fn effect(&mut self, effect: Effect) {
+    pub(crate) fn effect(&mut self, effect: Effect) {
         self.out.effects.push(effect);
     }
 
-    pub fn wake_in(&mut self, timer: Timer, ms: u64) {
+    pub(crate) fn wake_in(&mut self, timer: Timer, ms: u64) {
         let at = self.now().plus_ms(ms);
         self.effect(Effect::WakeAt { timer, at });
     }
 
     /// Who must hear of it if this step cannot be written.
-    pub fn reply_if_write_fails(&mut self, reply: FailureReply) {
+    pub(crate) fn reply_if_write_fails(&mut self, reply: FailureReply) {
         self.out.failure_replies.push(reply);
     }
 
     // What follows, and what is derived.
 
-    pub fn follow_up(&mut self, follow_up: FollowUp) {
+    pub(crate) fn follow_up(&mut self, follow_up: FollowUp) {
         self.follow_ups.push_back(follow_up);
     }
 
-    pub fn start_task(&mut self, task: BackgroundTask) {
+    pub(crate) fn start_task(&mut self, task: BackgroundTask) {
         self.follow_up(FollowUp::Task {
             task: Box::new(task),
             answer: None,
         });
     }
 
-    pub fn next_follow_up(&mut self) -> Option<FollowUp> {
+    pub(crate) fn next_follow_up(&mut self) -> Option<FollowUp> {
         self.follow_ups.pop_front()
     }
 
     /// The derived state of a session or chat may have changed.
-    pub fn note_changed(&mut self, uri: &ChannelUri) {
+    pub(crate) fn note_changed(&mut self, uri: &ChannelUri) {
         if !self.changed.contains(uri) {
             self.changed.push(uri.clone());
         }
     }
 
-    pub fn take_changed(&mut self) -> Vec<ChannelUri> {
+    pub(crate) fn take_changed(&mut self) -> Vec<ChannelUri> {
         std::mem::take(&mut self.changed)
     }
 
     /// A turn began or asked for something: who had read the session has not any more (G-24).
-    pub fn mark_unread(&mut self, session: &ChannelUri) {
+    pub(crate) fn mark_unread(&mut self, session: &ChannelUri) {
         if !self.unread.contains(session) {
             self.unread.push(session.clone());
         }
     }
 
-    pub fn take_unread(&mut self) -> Vec<ChannelUri> {
+    pub(crate) fn take_unread(&mut self) -> Vec<ChannelUri> {
         std::mem::take(&mut self.unread)
     }
 
     /// Ends the step: everything that follows is done and everything derived is computed.
-    pub fn finish(mut self) -> Output {
+    pub(crate) fn finish(mut self) -> Output {
         assert!(
             self.follow_ups.is_empty(),
             "everything that follows is done"

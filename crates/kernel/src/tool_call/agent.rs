@@ -189,19 +189,19 @@ pub(crate) fn call_client(
 }
 
 /// A client that offers a tool, and its definition of it.
-struct Offer {
+struct ToolOffer {
     client_id: String,
     tool: Value,
 }
 
 /// The active client that is to carry out a tool.
-fn find_offer(kernel: &Kernel, uri: &ChannelUri, name: &str) -> Option<Offer> {
+fn find_offer(kernel: &Kernel, uri: &ChannelUri, name: &str) -> Option<ToolOffer> {
     let author = kernel.chat(uri).private().author.as_ref();
     let clients = kernel.session_of(uri).state().active_clients.iter();
     let offers = clients.filter_map(|client| {
         let tools = client["tools"].as_array()?;
         let tool = tools.iter().find(|tool| tool["name"] == name)?;
-        Some(Offer {
+        Some(ToolOffer {
             client_id: client["clientId"].as_str()?.to_owned(),
             tool: tool.clone(),
         })

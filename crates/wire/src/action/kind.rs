@@ -23,7 +23,7 @@ pub enum ChannelKind {
 
 /// Who may send an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Sender {
+pub enum AllowedSender {
     Host,
     Client,
     Both,
@@ -44,7 +44,7 @@ struct Row {
     kind: ActionKind,
     name: &'static str,
     channel: ChannelKind,
-    sender: Sender,
+    sender: AllowedSender,
     client: Option<ClientAction>,
     since: Version,
     recording: Recording,
@@ -74,13 +74,13 @@ const V1_0: Version = Version::new(1, 0, 0);
 
 macro_rules! sender {
     (host) => {
-        Sender::Host
+        AllowedSender::Host
     };
     (client) => {
-        Sender::Client
+        AllowedSender::Client
     };
     (both) => {
-        Sender::Both
+        AllowedSender::Both
     };
 }
 
@@ -246,8 +246,8 @@ impl ActionKind {
     }
 
     /// Who may send it. Unknown kinds are refused to clients (H-070).
-    pub fn sender(self) -> Sender {
-        self.row().map_or(Sender::Host, |row| row.sender)
+    pub fn sender(self) -> AllowedSender {
+        self.row().map_or(AllowedSender::Host, |row| row.sender)
     }
 
     /// What it is when a client sends it; none if clients may not (H-069).
@@ -343,7 +343,11 @@ mod tests {
                 ChannelKind::Canvas => "canvas",
             };
             assert_eq!(prefix, channel, "{name}");
-            assert_eq!(row.sender == Sender::Host, row.client.is_none(), "{name}");
+            assert_eq!(
+                row.sender == AllowedSender::Host,
+                row.client.is_none(),
+                "{name}"
+            );
             let client_channel = row.client.map(|action| match action {
                 ClientAction::Root(_) => ChannelKind::Root,
                 ClientAction::Session(_) => ChannelKind::Session,
@@ -351,7 +355,7 @@ mod tests {
                 ClientAction::OtherChannel(channel) => channel,
             });
             assert!(client_channel.is_none_or(|channel| channel == row.channel));
-            assert!(row.message_field.is_none() || row.sender != Sender::Host);
+            assert!(row.message_field.is_none() || row.sender != AllowedSender::Host);
             assert!(row.since <= V1_0, "{name}");
             // The enum of the channel calls it what the kind is called, so that one search finds both.
             let in_enum = match row.client {
@@ -370,7 +374,7 @@ mod tests {
         assert_eq!((unknown.name(), unknown.channel()), ("", None));
         assert_eq!(
             (unknown.sender(), unknown.client_action()),
-            (Sender::Host, None)
+            (AllowedSender::Host, None)
         );
         assert!(!unknown.streams() && !unknown.is_published());
     }

@@ -8,7 +8,7 @@ mod long_texts;
 mod table;
 
 pub use kind::{
-    ActionKind, ChannelKind, ChatAction, ClientAction, RootAction, Sender, SessionAction,
+    ActionKind, AllowedSender, ChannelKind, ChatAction, ClientAction, RootAction, SessionAction,
 };
 pub(crate) use table::with_action_table;
 
@@ -166,7 +166,7 @@ pub fn encode(
 ) -> EncodedAction {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Envelope<'a> {
+    struct EnvelopeFields<'a> {
         channel: &'a str,
         action: &'a Object,
         server_seq: u64,
@@ -175,7 +175,7 @@ pub fn encode(
         #[serde(skip_serializing_if = "Option::is_none")]
         rejection_reason: Option<&'a str>,
     }
-    let envelope = Envelope {
+    let envelope = EnvelopeFields {
         channel: channel.as_str(),
         action,
         server_seq,

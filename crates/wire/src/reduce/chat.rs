@@ -10,7 +10,7 @@ use super::{
     set_field, set_flag, tool_call, upsert,
 };
 use crate::Action;
-use crate::state::{ActiveTurn, ChatState, Part, status};
+use crate::state::{ActiveTurn, ChatState, ResponsePart, status};
 
 pub(super) fn append_markdown(state: &mut ChatState, action: &Action) -> Reduced {
     append_text(state, action, "markdown")
@@ -87,7 +87,7 @@ pub(super) fn refresh_status(state: &mut ChatState) -> Reduced {
     set(&mut state.status, bits)
 }
 
-fn waits_for_user(part: &Part) -> bool {
+fn waits_for_user(part: &ResponsePart) -> bool {
     input_request::is_open(part) || tool_call::is_blocking(part)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn add_part(state: &mut ChatState, action: &Action) -> Reduced {
     else {
         return Reduced::Unchanged;
     };
-    let part = Part(part.clone());
+    let part = ResponsePart(part.clone());
     if part.kind() == "error" {
         return Reduced::Unchanged;
     }

@@ -9,7 +9,7 @@ use crate::state::SessionState;
 use crate::{Action, Object};
 
 /// Where an entry is: at the top level, or among the children of a container.
-enum Position {
+enum EntryPosition {
     Top(usize),
     Child { container: usize, index: usize },
 }
@@ -45,22 +45,22 @@ fn children(container: &Value) -> &[Value] {
 }
 
 /// Finds an id: first at the top level, then among the children.
-fn find(list: &[Value], id: &str) -> Option<Position> {
+fn find(list: &[Value], id: &str) -> Option<EntryPosition> {
     if let Some(index) = list.iter().position(|entry| top_id(entry) == Some(id)) {
-        return Some(Position::Top(index));
+        return Some(EntryPosition::Top(index));
     }
     list.iter().enumerate().find_map(|(container, entry)| {
         let index = children(entry)
             .iter()
             .position(|child| child_id(child) == Some(id))?;
-        Some(Position::Child { container, index })
+        Some(EntryPosition::Child { container, index })
     })
 }
 
-fn entry_mut<'a>(list: &'a mut [Value], position: &Position) -> Option<&'a mut Object> {
+fn entry_mut<'a>(list: &'a mut [Value], position: &EntryPosition) -> Option<&'a mut Object> {
     let entry = match *position {
-        Position::Top(index) => list.get_mut(index)?,
-        Position::Child { container, index } => list
+        EntryPosition::Top(index) => list.get_mut(index)?,
+        EntryPosition::Child { container, index } => list
             .get_mut(container)?
             .get_mut("children")?
             .get_mut(index)?,
@@ -143,10 +143,10 @@ pub(super) fn remove(state: &mut SessionState, action: &Action) -> Reduced {
         return Reduced::Unchanged;
     };
     match find(list, id) {
-        Some(Position::Top(index)) => {
+        Some(EntryPosition::Top(index)) => {
             list.remove(index);
         }
-        Some(Position::Child { container, index }) => {
+        Some(EntryPosition::Child { container, index }) => {
             if let Some(Value::Array(children)) = list[container].get_mut("children") {
                 debug_assert!(index < children.len());
                 children.remove(index);

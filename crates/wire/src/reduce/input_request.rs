@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::chat::refresh_status;
 use super::{Reduced, present, set, set_field, set_flag};
-use crate::state::{ChatState, Part, status};
+use crate::state::{ChatState, ResponsePart, status};
 use crate::{Action, Object};
 
 /// Whether a part is a request without an answer.
-pub(super) fn is_open(part: &Part) -> bool {
+pub(super) fn is_open(part: &ResponsePart) -> bool {
     part.kind() == "inputRequest"
         && part
             .0
@@ -22,7 +22,7 @@ pub(super) fn is_open(part: &Part) -> bool {
 /// The open request with this id: its whole part.
 fn find_open<'a>(state: &'a mut ChatState, id: &str) -> Option<&'a mut Object> {
     let turn = state.active_turn.as_mut()?;
-    let has_id = |part: &Part| is_open(part) && part.0["request"]["id"] == id;
+    let has_id = |part: &ResponsePart| is_open(part) && part.0["request"]["id"] == id;
     turn.parts.find_mut(has_id).map(|part| &mut part.0)
 }
 
@@ -49,7 +49,7 @@ pub(super) fn request(state: &mut ChatState, action: &Action) -> Reduced {
         let mut part = Object::new();
         part.insert("kind".to_owned(), Value::String("inputRequest".to_owned()));
         part.insert("request".to_owned(), Value::Object(request));
-        turn.parts.push(Part(part));
+        turn.parts.push(ResponsePart(part));
         Reduced::Changed
     } else {
         return Reduced::Unchanged;

@@ -7,15 +7,15 @@ use crate::Action;
 use crate::state::{ChatState, PendingMessage};
 
 /// Which pending messages an action means.
-enum Kind {
+enum PendingMessageKind {
     Steering,
     Queued,
 }
 
-fn kind_of(action: &Action) -> Option<Kind> {
+fn kind_of(action: &Action) -> Option<PendingMessageKind> {
     match action.text("kind")? {
-        "steering" => Some(Kind::Steering),
-        "queued" => Some(Kind::Queued),
+        "steering" => Some(PendingMessageKind::Steering),
+        "queued" => Some(PendingMessageKind::Queued),
         _ => None,
     }
 }
@@ -34,21 +34,23 @@ pub(super) fn set_message(state: &mut ChatState, action: &Action) -> Reduced {
         message: message.clone(),
     };
     match kind {
-        Kind::Steering => set(&mut state.steering_message, Some(entry)),
-        Kind::Queued => match state.queued_messages.iter_mut().find(|old| old.id == id) {
-            Some(old) => set(old, entry),
-            None => {
-                state.queued_messages.push(entry);
-                Reduced::Changed
+        PendingMessageKind::Steering => set(&mut state.steering_message, Some(entry)),
+        PendingMessageKind::Queued => {
+            match state.queued_messages.iter_mut().find(|old| old.id == id) {
+                Some(old) => set(old, entry),
+                None => {
+                    state.queued_messages.push(entry);
+                    Reduced::Changed
+                }
             }
-        },
+        }
     }
 }
 
 pub(super) fn remove(state: &mut ChatState, action: &Action) -> Reduced {
     match (kind_of(action), action.text("id")) {
-        (Some(Kind::Steering), Some(id)) => remove_steering(state, id),
-        (Some(Kind::Queued), Some(id)) => remove_queued(state, id),
+        (Some(PendingMessageKind::Steering), Some(id)) => remove_steering(state, id),
+        (Some(PendingMessageKind::Queued), Some(id)) => remove_queued(state, id),
         _ => Reduced::Unchanged,
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::chat::{active, refresh_status};
 use super::{Reduced, present, set, set_field};
-use crate::state::{ChatState, Part};
+use crate::state::{ChatState, ResponsePart};
 use crate::{Action, Object};
 
 /// Fields that belong to some states only: a step drops them unless it carries them.
@@ -48,7 +48,7 @@ fn status_of(call: &Object) -> &str {
 }
 
 /// Whether a part is a call that waits for someone.
-pub(super) fn is_blocking(part: &Part) -> bool {
+pub(super) fn is_blocking(part: &ResponsePart) -> bool {
     let call = part.0.get("toolCall").and_then(Value::as_object);
     part.kind() == "toolCall"
         && matches!(
@@ -61,7 +61,7 @@ pub(super) fn is_blocking(part: &Part) -> bool {
 fn find<'a>(state: &'a mut ChatState, action: &Action) -> Option<&'a mut Object> {
     let id = action.text("toolCallId")?;
     let parts = &mut active(state, action)?.parts;
-    let is_call = |part: &Part| part.kind() == "toolCall";
+    let is_call = |part: &ResponsePart| part.kind() == "toolCall";
     let part = if is_call(parts.get(id)?) {
         parts.get_mut(id)
     } else {
@@ -151,7 +151,7 @@ pub(super) fn start(state: &mut ChatState, action: &Action) -> Reduced {
     let mut part = Object::new();
     part.insert("kind".to_owned(), json!("toolCall"));
     part.insert("toolCall".to_owned(), Value::Object(call));
-    turn.parts.push(Part(part));
+    turn.parts.push(ResponsePart(part));
     Reduced::Changed
 }
 

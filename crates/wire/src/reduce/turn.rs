@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::chat::{active, refresh_status};
 use super::pending_message::{remove_queued, remove_steering};
 use super::{Reduced, set, set_flag, tool_call};
-use crate::state::{ActiveTurn, ChatState, Outcome, Part, Turn, TurnList, status};
+use crate::state::{ActiveTurn, ChatState, Outcome, ResponsePart, Turn, TurnList, status};
 use crate::time::add_ms_to_rfc3339;
 use crate::{Action, Object};
 
@@ -105,7 +105,7 @@ fn complete_turn(turn: ActiveTurn, duration: i64, outcome: &str, last: Option<Ob
 }
 
 /// A part as it stays: no tool call is open after its turn, input requests keep their lack of an answer (H-174).
-fn close(part: Part) -> Object {
+fn close(part: ResponsePart) -> Object {
     let is_call = part.kind() == "toolCall";
     let mut json = part.0;
     if is_call

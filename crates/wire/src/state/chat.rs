@@ -48,12 +48,12 @@ pub struct ActiveTurn {
 
 /// One response part, as its JSON object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part(pub Object);
+pub struct ResponsePart(pub Object);
 
 /// Response parts in stream order, found by id in constant time however many there are.
 #[derive(Debug, Clone, Default)]
 pub struct PartList {
-    items: Vec<Arc<Part>>,
+    items: Vec<Arc<ResponsePart>>,
     /// The position of the first part with an id: the reducers' rule for ids that occur twice.
     index: HashMap<Arc<str>, usize>,
 }
@@ -64,7 +64,7 @@ impl PartialEq for PartList {
     }
 }
 
-impl Part {
+impl ResponsePart {
     pub fn kind(&self) -> &str {
         self.0.get("kind").and_then(Value::as_str).unwrap_or("")
     }
@@ -91,7 +91,7 @@ impl Part {
 }
 
 impl PartList {
-    pub fn new(parts: Vec<Part>) -> Self {
+    pub fn new(parts: Vec<ResponsePart>) -> Self {
         let mut list = Self::default();
         for part in parts {
             list.push(part);
@@ -99,7 +99,7 @@ impl PartList {
         list
     }
 
-    pub fn push(&mut self, part: Part) {
+    pub fn push(&mut self, part: ResponsePart) {
         if let Some(id) = part.address() {
             let position = self.items.len();
             self.index.entry(Arc::from(id)).or_insert(position);
@@ -107,29 +107,32 @@ impl PartList {
         self.items.push(Arc::new(part));
     }
 
-    pub fn get(&self, address: &str) -> Option<&Part> {
+    pub fn get(&self, address: &str) -> Option<&ResponsePart> {
         self.items
             .get(*self.index.get(address)?)
             .map(|part| &**part)
     }
 
     /// The first part with this address, to be changed. Its address must stay what it is.
-    pub fn get_mut(&mut self, address: &str) -> Option<&mut Part> {
+    pub fn get_mut(&mut self, address: &str) -> Option<&mut ResponsePart> {
         let position = *self.index.get(address)?;
         self.items.get_mut(position).map(Arc::make_mut)
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Part> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &ResponsePart> {
         self.items.iter().map(|part| &**part)
     }
 
     /// The parts in order, to be changed one by one.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Part> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ResponsePart> {
         self.items.iter_mut().map(Arc::make_mut)
     }
 
     /// The first part that `matches` accepts, to be changed; only that part is copied if it is shared.
-    pub fn find_mut(&mut self, matches: impl Fn(&Part) -> bool) -> Option<&mut Part> {
+    pub fn find_mut(
+        &mut self,
+        matches: impl Fn(&ResponsePart) -> bool,
+    ) -> Option<&mut ResponsePart> {
         self.items
             .iter_mut()
             .find(|part| matches(part))
@@ -137,7 +140,7 @@ impl PartList {
     }
 
     /// The parts in order, moved; one that is shared is copied.
-    pub fn into_parts(self) -> impl Iterator<Item = Part> {
+    pub fn into_parts(self) -> impl Iterator<Item = ResponsePart> {
         self.items.into_iter().map(Arc::unwrap_or_clone)
     }
 
@@ -187,7 +190,7 @@ impl ActiveTurn {
                     .unwrap_or_default()
                     .into_iter()
                     .filter_map(|part| match part {
-                        Value::Object(part) => Some(Part(part)),
+                        Value::Object(part) => Some(ResponsePart(part)),
                         _ => None,
                     })
                     .collect(),
@@ -265,7 +268,7 @@ impl ChatState {
 
     /// The JSON before and after the joined turns.
     pub fn encode_around(&self, cursor: Option<&str>) -> (Vec<u8>, Vec<u8>) {
-        let json = crate::rpc::to_json(&Head { chat: self, cursor });
+        let json = crate::rpc::to_json(&ChatHead { chat: self, cursor });
         // `turns` is written last of all fields, and empty: the JSON ends in `"turns":[]}`.
         let head = json[..json.len() - 2].to_vec();
         (head, b"]}".to_vec())
@@ -273,7 +276,7 @@ impl ChatState {
 
     /// The JSON of this chat without its turns: what the journal stores as the head of its channel.
     pub fn encode_head(&self) -> Vec<u8> {
-        crate::rpc::to_json(&Head {
+        crate::rpc::to_json(&ChatHead {
             chat: self,
             cursor: None,
         })
@@ -288,12 +291,12 @@ impl ChatState {
     }
 }
 
-struct Head<'a> {
+struct ChatHead<'a> {
     chat: &'a ChatState,
     cursor: Option<&'a str>,
 }
 
-impl Serialize for Head<'_> {
+impl Serialize for ChatHead<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let chat = self.chat;
         let mut map = serializer.serialize_map(None)?;

@@ -8,7 +8,7 @@ mod root;
 mod session;
 mod turn;
 
-pub use chat::{ActiveTurn, ChatState, Part, PartList, PendingMessage};
+pub use chat::{ActiveTurn, ChatState, PartList, PendingMessage, ResponsePart};
 pub use root::{ConfigState, RootState};
 pub use session::{ChatSummary, SessionState};
 pub use turn::{Outcome, Turn, TurnList};

@@ -92,12 +92,9 @@ fn turn_action(d: &mut Dice, turn_id: Option<Value>) -> Value {
     }
 }
 
-fn tool_action(d: &mut Dice, turn_id: Option<Value>, hints: &Hints) -> Value {
-    let (which, id) = match &hints.call {
-        Some((id, status)) if d.flip() => (d.pick(leads_on(status)), id.clone()),
-        _ => (d.below(10), d.pick(&CALLS).to_owned()),
-    };
-    let (name, fields) = match which {
+/// What an action about a tool call is called, after `chat/toolCall`, and its fields.
+fn tool_fields(d: &mut Dice, which: usize) -> (&'static str, Value) {
+    match which {
         0 => (
             "Start",
             object([
@@ -114,24 +111,7 @@ fn tool_action(d: &mut Dice, turn_id: Option<Value>, hints: &Hints) -> Value {
                 ("invocationMessage", d.maybe_null(Dice::markdown)),
             ]),
         ),
-        2 | 3 => (
-            "Ready",
-            object([
-                ("invocationMessage", Some(d.markdown())),
-                ("contributor", d.maybe_null(contributor)),
-                ("intention", d.maybe_null(Dice::text)),
-                ("toolInput", d.maybe_null(tool_input)),
-                ("confirmationTitle", d.maybe_null(Dice::markdown)),
-                ("riskAssessment", d.maybe_null(risk)),
-                ("edits", d.maybe_null(|_| json!({"items": []}))),
-                ("editable", d.maybe_null(|d| json!(d.flip()))),
-                (
-                    "confirmed",
-                    d.maybe_null(|d| json!(d.pick(&["not-needed", "new-reason"]))),
-                ),
-                ("options", d.maybe_null(options)),
-            ]),
-        ),
+        2 | 3 => ("Ready", ready_fields(d)),
         4 => (
             "Confirmed",
             object([
@@ -177,7 +157,33 @@ fn tool_action(d: &mut Dice, turn_id: Option<Value>, hints: &Hints) -> Value {
             ("AuthRequired", object([("auth", Some(auth))]))
         }
         _ => ("AuthResolved", object([])),
+    }
+}
+
+fn ready_fields(d: &mut Dice) -> Value {
+    object([
+        ("invocationMessage", Some(d.markdown())),
+        ("contributor", d.maybe_null(contributor)),
+        ("intention", d.maybe_null(Dice::text)),
+        ("toolInput", d.maybe_null(tool_input)),
+        ("confirmationTitle", d.maybe_null(Dice::markdown)),
+        ("riskAssessment", d.maybe_null(risk)),
+        ("edits", d.maybe_null(|_| json!({"items": []}))),
+        ("editable", d.maybe_null(|d| json!(d.flip()))),
+        (
+            "confirmed",
+            d.maybe_null(|d| json!(d.pick(&["not-needed", "new-reason"]))),
+        ),
+        ("options", d.maybe_null(options)),
+    ])
+}
+
+fn tool_action(d: &mut Dice, turn_id: Option<Value>, hints: &Hints) -> Value {
+    let (which, id) = match &hints.call {
+        Some((id, status)) if d.flip() => (d.pick(leads_on(status)), id.clone()),
+        _ => (d.below(10), d.pick(&CALLS).to_owned()),
     };
+    let (name, fields) = tool_fields(d, which);
     let mut action = object([
         ("type", Some(json!(format!("chat/toolCall{name}")))),
         ("turnId", turn_id),

@@ -1,5 +1,4 @@
-//! Completions for what a user is typing: commands after a `/`, files, skills and contexts after an `@` (compositor.md
-//! 3.4).
+//! Completions for what a user is typing: commands after a `/`, files, skills and contexts after an `@`.
 //!
 //! Promises: an answer never waits for a walk over all files; that is done in the background and is bounded, and so is
 //! the answer.

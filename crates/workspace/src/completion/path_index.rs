@@ -39,13 +39,13 @@ pub(super) struct PathIndexes {
 
 #[derive(Debug)]
 struct PathIndex {
-    state: Mutex<State>,
+    state: Mutex<IndexState>,
     changed: Condvar,
     is_dropped: AtomicBool,
 }
 
 #[derive(Debug)]
-struct State {
+struct IndexState {
     paths: Arc<Paths>,
     /// When the index was built.
     built: Option<Instant>,
@@ -104,7 +104,7 @@ impl PathIndexes {
             }
         }
         let index = Arc::new(PathIndex {
-            state: Mutex::new(State {
+            state: Mutex::new(IndexState {
                 paths: Arc::default(),
                 built: None,
                 used: now,

@@ -26,11 +26,11 @@ pub struct Paths {
     roots: Vec<String>,
     /// All paths, one after the other.
     text: String,
-    entries: Vec<Entry>,
+    entries: Vec<PathEntry>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct PathEntry {
     /// Where the path ends; it begins where the one before it does.
     end: u32,
     root: u16,
@@ -70,7 +70,7 @@ impl Paths {
             debug_assert!(false, "BYTES_MAX fits into 32 bits");
             return false;
         };
-        self.entries.push(Entry { end, root, kind });
+        self.entries.push(PathEntry { end, root, kind });
         true
     }
 

@@ -39,7 +39,7 @@ impl Document<'_> {
 /// Parses a file, or says what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Document<'_>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = Lines {
+    let mut lines = HeaderLines {
         rest: text,
         number: 0,
     };
@@ -69,12 +69,12 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, String> {
 }
 
 /// Lines, each with its end taken off, and what comes after them.
-struct Lines<'a> {
+struct HeaderLines<'a> {
     rest: &'a str,
     number: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> HeaderLines<'a> {
     fn next(&mut self) -> Option<&'a str> {
         if self.rest.is_empty() {
             return None;
@@ -94,7 +94,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn field<'a>(line: &'a str, lines: &mut Lines<'a>) -> Option<(&'a str, String)> {
+fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, String)> {
     let (key, value) = line.split_once(':')?;
     let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if key.is_empty() || !key.chars().all(belongs) {

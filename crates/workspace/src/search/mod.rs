@@ -114,7 +114,7 @@ struct Search<'a> {
     matches: SearchMatches,
 }
 
-enum Pending {
+enum PendingMatch {
     Directory(Directory),
     File(WorkspacePath),
 }
@@ -132,12 +132,12 @@ impl Search<'_> {
             }
             match next {
                 // What cannot be opened is gone by now, a link, or not readable: the others are still worth searching.
-                Pending::File(path) => {
+                PendingMatch::File(path) => {
                     if let Ok((file, stat)) = self.workspace.open_file(&path, Links::Refused) {
                         self.file(&path, file, stat.identity.bytes)?;
                     }
                 }
-                Pending::Directory(directory) => {
+                PendingMatch::Directory(directory) => {
                     if let Ok(listing) = self.workspace.list_directory(&directory) {
                         self.push_entries(&listing, &mut pending);
                     }
@@ -147,7 +147,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn push_entries(&self, listing: &Listing, pending: &mut Vec<Pending>) {
+    fn push_entries(&self, listing: &Listing, pending: &mut Vec<PendingMatch>) {
         for entry in listing.entries.iter().rev() {
             let path = self.workspace.absolute_path(&entry.path);
             let is_directory = entry.kind == EntryKind::Directory;
@@ -155,9 +155,9 @@ impl Search<'_> {
                 continue;
             }
             if let Some(directory) = listing.subdirectory(entry) {
-                pending.push(Pending::Directory(directory));
+                pending.push(PendingMatch::Directory(directory));
             } else if entry.kind == EntryKind::File {
-                pending.push(Pending::File(entry.path.clone()));
+                pending.push(PendingMatch::File(entry.path.clone()));
             }
         }
     }

@@ -16,7 +16,7 @@ pub(crate) use history::FileHistory;
 
 use crate::read::FILE_BYTES_MAX;
 use crate::{Cancellation, DiffStats, FileError, Workspace};
-use target::Target;
+use target::WriteTarget;
 
 /// A requested change to one file.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +81,7 @@ impl Workspace {
 
     fn edited_content<E: From<FileError>>(
         &self,
-        target: &Target,
+        target: &WriteTarget,
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<Vec<u8>, E> {
         let path = self.display_path(&target.path);
@@ -95,7 +95,7 @@ impl Workspace {
         Ok(after)
     }
 
-    fn file_change(&self, target: Target, after: Vec<u8>) -> FileChange {
+    fn file_change(&self, target: WriteTarget, after: Vec<u8>) -> FileChange {
         FileChange {
             display_path: self.display_path(&target.path),
             uri: self.uri(&target.path),

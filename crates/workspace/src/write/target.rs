@@ -21,7 +21,7 @@ use crate::{Cancellation, FileError, Workspace, WorkspacePath};
 
 /// Where something is to be written.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct WriteTarget {
     /// Without links.
     pub(super) path: WorkspacePath,
     /// Absent if nothing is there, and perhaps not even the directory.
@@ -37,7 +37,7 @@ struct ExistingFile {
     digest: Digest,
 }
 
-impl Target {
+impl WriteTarget {
     /// What the file holds now, if there is one.
     pub(super) fn before(&self) -> Option<&[u8]> {
         self.existing.as_ref().map(|existing| &existing.bytes[..])
@@ -54,7 +54,7 @@ impl Target {
 
 impl Workspace {
     /// Opens a path where something is to be written.
-    pub(super) fn open_target(&self, path: &WorkspacePath) -> Result<Target, FileError> {
+    pub(super) fn open_target(&self, path: &WorkspacePath) -> Result<WriteTarget, FileError> {
         let display_path = self.display_path(path);
         if path.relative.as_os_str().is_empty() {
             return Err(FileError::IsDirectory { path: display_path });
@@ -82,7 +82,7 @@ impl Workspace {
     }
 
     /// Nothing is there: the nearest existing path above it must be a directory.
-    fn open_new_target(&self, path: &WorkspacePath) -> Result<Target, FileError> {
+    fn open_new_target(&self, path: &WorkspacePath) -> Result<WriteTarget, FileError> {
         let root = self.root(path);
         let failed = |errno| errno_to_file_error(errno, &self.display_path(path));
         for above in path.relative.ancestors().skip(1) {
@@ -98,7 +98,7 @@ impl Workspace {
                     let path =
                         real.map_or(path.clone(), |real| path.with_relative(real.join(rest)));
                     let existing = None;
-                    return Ok(Target { path, existing });
+                    return Ok(WriteTarget { path, existing });
                 }
                 Ok(_) => return Err(failed(Errno::NOTDIR)),
             }
@@ -106,7 +106,7 @@ impl Workspace {
         Err(failed(Errno::NOENT))
     }
 
-    fn open_existing_target(&self, path: &WorkspacePath) -> Result<Target, FileError> {
+    fn open_existing_target(&self, path: &WorkspacePath) -> Result<WriteTarget, FileError> {
         let display_path = self.display_path(path);
         let (file, stat) = self.open_file(path, Links::Followed)?;
         if stat.identity.bytes > FILE_BYTES_MAX {
@@ -128,7 +128,7 @@ impl Workspace {
             return Err(FileError::ChangedSinceRead { path: display_path });
         }
         let name = name.to_owned();
-        Ok(Target {
+        Ok(WriteTarget {
             path: path.with_relative(real),
             existing: Some(ExistingFile {
                 parent,
@@ -141,7 +141,11 @@ impl Workspace {
     }
 
     /// Whether the session knows what it is about to replace.
-    pub(super) fn check_overwrite(&self, target: &Target, extent: Extent) -> Result<(), FileError> {
+    pub(super) fn check_overwrite(
+        &self,
+        target: &WriteTarget,
+        extent: Extent,
+    ) -> Result<(), FileError> {
         let Some(existing) = &target.existing else {
             // There is nothing to lose.
             return Ok(());
@@ -162,7 +166,7 @@ impl Workspace {
     /// Whether the file is still what the change was proposed for.
     pub(super) fn check_proposal(
         &self,
-        target: &Target,
+        target: &WriteTarget,
         request: &ChangeRequest<'_>,
     ) -> Result<(), FileError> {
         let mut history = self.history();
@@ -186,7 +190,7 @@ impl Workspace {
     /// Writes it, all or nothing, and remembers it.
     pub(super) fn write_target(
         &self,
-        target: &Target,
+        target: &WriteTarget,
         bytes: &[u8],
         extent: Extent,
         cancellation: &Cancellation,

@@ -1,6 +1,13 @@
 //! The published 1.0.0 client drives every state machine of a chat over a real socket: what its own reducers make of the
 //! stream equals a fresh snapshot, while something waits and when it is over.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
+#![allow(unreachable_pub, reason = "modules that several tests share")]
+
 mod follow;
 
 use ahp_types::state::SnapshotState;
@@ -66,6 +73,25 @@ fn text_of(follower: &Follower) -> String {
         .collect()
 }
 
+/// A tool that asks again after the first approval.
+async fn approve_twice(ann: &mut Follower, host: &TestHost, chat: &str) {
+    ann.says("t4", "again").await;
+    for _ in 0..2 {
+        let call = ann.until_waiting(chat, "pending-confirmation").await;
+        ann.agrees_with_a_newcomer(host, "being asked again").await;
+        let yes = json!({"approved": true, "confirmed": "user-action"});
+        let asked = call["toolCall"]["invocationMessage"].clone();
+        ann.does(chat, about("chat/toolCallConfirmed", "t4", &call, yes))
+            .await;
+        ann.until("the decision is heard", |ann| {
+            let now = ann.waiting(chat, "pending-confirmation");
+            now.is_none_or(|now| now["toolCall"]["invocationMessage"] != asked)
+        })
+        .await;
+    }
+    ann.until_done("t4").await;
+}
+
 // docs/rules/protocol.md, Tool calls: confirmed, denied, edited, with options, asked again
 #[tokio::test]
 async fn tool_calls_are_confirmed_denied_and_edited() {
@@ -126,21 +152,7 @@ async fn tool_calls_are_confirmed_denied_and_edited() {
         "{}",
         text_of(&ann)
     );
-    ann.sends_message("t4", "again").await;
-    for _ in 0..2 {
-        let call = ann.until_waiting(&chat, "pending-confirmation").await;
-        ann.agrees_with_a_newcomer(&host, "being asked again").await;
-        let yes = json!({"approved": true, "confirmed": "user-action"});
-        let asked = call["toolCall"]["invocationMessage"].clone();
-        ann.does(&chat, about("chat/toolCallConfirmed", "t4", &call, yes))
-            .await;
-        ann.until("the decision arrives", |ann| {
-            let now = ann.waiting(&chat, "pending-confirmation");
-            now.is_none_or(|now| now["toolCall"]["invocationMessage"] != asked)
-        })
-        .await;
-    }
-    ann.until_done("t4").await;
+    approve_twice(&mut ann, &host, &chat).await;
     assert_eq!(text_of(&ann), "end");
     host.stop().await;
 }
@@ -406,6 +418,7 @@ async fn a_truncate_reaches_every_window() {
 
 // H-140 to H-155
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story, in its order")]
 async fn chats_are_created_forked_opened_aside_and_disposed_of() {
     let data = tempfile::tempdir().unwrap();
     let host = host(&data).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agents::provider::ModelEvent::{
     CallInput, CallStarted, Reasoning, Refusal, Stopped, Text, Usage,
 };
-use agents::provider::{self, Endpoint, ModelEvent, StopReason, Timeouts};
+use agents::provider::{self, ModelEndpoint, ModelEvent, StopReason, Timeouts};
 use serde_json::json;
 use testkit::{Answer, Call, Gate, ModelServer};
 use tokio::sync::mpsc;
@@ -241,7 +241,7 @@ async fn a_server_that_has_stopped_is_not_awaited_for_long() {
 async fn headers_and_query_of_the_endpoint_are_sent() {
     let server = ModelServer::start().await;
     server.answers([Answer::streams(["a"])]);
-    let endpoint = Endpoint::new(&format!("{}?api-version=7", server.url()))
+    let endpoint = ModelEndpoint::new(&format!("{}?api-version=7", server.url()))
         .and_then(|endpoint| endpoint.with_header("X-Title", "greenroom"))
         .and_then(|endpoint| endpoint.with_header("User-Agent", "other"))
         .unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agents::provider::ProviderErrorKind::{
     Interrupted, MediaRejected, Rejected, Unauthorized, Unavailable, Unreadable,
 };
-use agents::provider::{self, Endpoint, ModelEvent, Timeouts};
+use agents::provider::{self, ModelEndpoint, ModelEvent, Timeouts};
 use testkit::{Answer, Gate, ModelServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -69,6 +69,7 @@ async fn after_five_tries_it_is_enough() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn permanent_errors_are_not_tried_again() {
     let quota = r#"{"error":{"message":"pay first","code":"insufficient_quota"}}"#;
     for (answer, kind, message) in [
@@ -251,7 +252,7 @@ async fn a_server_that_is_not_there() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = gone.local_addr().unwrap();
     drop(gone);
-    let endpoint = eager(Endpoint::new(&format!("http://{address}/v1")).unwrap());
+    let endpoint = eager(ModelEndpoint::new(&format!("http://{address}/v1")).unwrap());
     let received = ask(&endpoint).await;
     let message = format!("the model server at {address} cannot be reached (connection refused)");
     assert_eq!((received.kind(), received.waits().len()), (Unavailable, 4));
@@ -274,7 +275,7 @@ async fn a_server_without_tls_is_not_tried_again() {
         drop(plain);
         let _ = socket.read_to_end(&mut Vec::new()).await;
     });
-    let endpoint = eager(Endpoint::new(&format!("https://{address}/v1")).unwrap());
+    let endpoint = eager(ModelEndpoint::new(&format!("https://{address}/v1")).unwrap());
     let received = ask(&endpoint).await;
     assert_eq!(received.kind(), Unavailable);
     assert!(
@@ -379,7 +380,7 @@ async fn long_complaints_are_cut_and_made_readable() {
 #[tokio::test]
 async fn a_list_that_is_none() {
     let server = ModelServer::start().await;
-    let elsewhere = Endpoint::new(&server.url().replace("/v1", "/v2")).unwrap();
+    let elsewhere = ModelEndpoint::new(&server.url().replace("/v1", "/v2")).unwrap();
     let error = provider::list_models(&elsewhere).await.unwrap_err();
     assert_eq!(error.kind, Rejected);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Keys go to their server and nowhere else.
 
 use agents::provider::ProviderErrorKind::{Rejected, Unauthorized};
-use agents::provider::{self, Endpoint, Key};
+use agents::provider::{self, ApiKey, ModelEndpoint};
 use testkit::{Answer, ModelServer};
 
 use super::{Received, ask, endpoint};
@@ -25,13 +25,13 @@ impl KeyFile {
         std::fs::write(self.directory.path().join("key"), text).unwrap();
     }
 
-    fn key(&self) -> Key {
-        Key::from_file(self.directory.path().join("key"))
+    fn key(&self) -> ApiKey {
+        ApiKey::from_file(self.directory.path().join("key"))
     }
 }
 
 /// All that anybody could see of it.
-fn debug_text(endpoint: &Endpoint, received: &Received) -> String {
+fn debug_text(endpoint: &ModelEndpoint, received: &Received) -> String {
     format!("{endpoint:?} {:?} {:?}", received.events, received.ended)
 }
 
@@ -58,7 +58,7 @@ async fn a_key_is_read_anew_for_every_question() {
 #[tokio::test]
 async fn a_key_that_is_missing_is_no_question() {
     let server = ModelServer::start().await;
-    let key = Key::from_environment("GREENROOM_TEST_NO_SUCH_VARIABLE");
+    let key = ApiKey::from_environment("GREENROOM_TEST_NO_SUCH_VARIABLE");
     let received = ask(&endpoint(&server).with_key(key)).await;
     assert_eq!(received.kind(), Unauthorized);
     assert_eq!(

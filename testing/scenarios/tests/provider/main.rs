@@ -1,5 +1,11 @@
 //! Models are asked over real sockets: what is sent, what is received, and what becomes of every fault.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends"
+)]
+
 mod answers;
 mod faults;
 mod keys;
@@ -7,7 +13,7 @@ mod keys;
 use std::time::Duration;
 
 use agents::provider::{
-    self, Endpoint, ModelEvent, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind,
+    self, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, ProviderError, ProviderErrorKind,
     Timeouts,
 };
 use testkit::ModelServer;
@@ -47,11 +53,11 @@ impl Received {
 }
 
 /// The server as an endpoint that is tried again at once.
-fn endpoint(server: &ModelServer) -> Endpoint {
-    eager(Endpoint::new(&server.url()).unwrap())
+fn endpoint(server: &ModelServer) -> ModelEndpoint {
+    eager(ModelEndpoint::new(&server.url()).unwrap())
 }
 
-fn eager(endpoint: Endpoint) -> Endpoint {
+fn eager(endpoint: ModelEndpoint) -> ModelEndpoint {
     endpoint.with_timeouts(Timeouts {
         back_off: Duration::from_millis(1),
         ..Timeouts::default()
@@ -66,7 +72,7 @@ fn greeting() -> ModelRequest {
     }
 }
 
-async fn ask(endpoint: &Endpoint) -> Received {
+async fn ask(endpoint: &ModelEndpoint) -> Received {
     let (sender, mut receiver) = mpsc::channel(4);
     let request = greeting();
     let asking = async {

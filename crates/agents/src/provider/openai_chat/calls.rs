@@ -10,14 +10,14 @@ use super::chunk::CallPiece;
 /// More calls than this in one answer are no answer.
 const CALLS_MAX: usize = 128;
 
-pub struct Calls {
+pub(super) struct Calls {
     /// Of ids that are made here.
     prefix: String,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
 }
 
 #[derive(Default)]
-struct Call {
+struct PartialCall {
     wire_index: Option<u64>,
     wire_id: Option<String>,
     id: String,
@@ -27,18 +27,18 @@ struct Call {
 }
 
 impl Calls {
-    pub fn naming(prefix: &str) -> Self {
+    pub(super) fn naming(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
             calls: Vec::new(),
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         piece: CallPiece,
         events: &mut Vec<ModelEvent>,
@@ -70,7 +70,7 @@ impl Calls {
     }
 
     /// Calls that never got a name begin after all, so that whoever answers them can say so.
-    pub fn start_nameless(&mut self, events: &mut Vec<ModelEvent>) {
+    pub(super) fn start_nameless(&mut self, events: &mut Vec<ModelEvent>) {
         for (index, call) in self.calls.iter().enumerate() {
             if call.name.is_empty() {
                 let (id, name) = (call.id.clone(), String::new());
@@ -85,7 +85,7 @@ impl Calls {
 
     /// The call a piece goes on with, or none if it begins one.
     fn index_of(&self, piece: &CallPiece) -> Option<usize> {
-        let last_where = |is_it: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(is_it);
+        let last_where = |is_it: &dyn Fn(&PartialCall) -> bool| self.calls.iter().rposition(is_it);
         if let Some(index) = piece.index {
             // Servers that give all calls the same index begin another one by a name.
             return last_where(&|call| call.wire_index == Some(index))
@@ -113,17 +113,17 @@ impl Calls {
             Some(id) => id.clone(),
             None => format!("call_{}_{index}", self.prefix),
         };
-        self.calls.push(Call {
+        self.calls.push(PartialCall {
             wire_index: piece.index,
             wire_id: piece.id.clone(),
             id,
-            ..Call::default()
+            ..PartialCall::default()
         });
         Ok(index)
     }
 }
 
-impl Call {
+impl PartialCall {
     /// Whether a piece with the same index is another call: it has a name, and either another id or nothing to add to
     /// here.
     fn is_followed_by(&self, piece: &CallPiece) -> bool {

@@ -11,9 +11,9 @@ use super::super::{ModelEvent, Usage};
 type Raw<'a> = Option<&'a RawValue>;
 
 #[derive(Deserialize)]
-pub struct Chunk<'a> {
+pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
-    pub choices: Option<Vec<Choice<'a>>>,
+    pub choices: Option<Vec<ChunkChoice<'a>>>,
     #[serde(borrow, default)]
     usage: Raw<'a>,
     #[serde(borrow, default)]
@@ -23,7 +23,7 @@ pub struct Chunk<'a> {
 }
 
 #[derive(Deserialize)]
-pub struct Choice<'a> {
+pub(super) struct ChunkChoice<'a> {
     #[serde(borrow, default)]
     index: Raw<'a>,
     #[serde(borrow, default)]
@@ -38,7 +38,7 @@ pub struct Choice<'a> {
 }
 
 #[derive(Deserialize)]
-pub struct Delta<'a> {
+pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
     content: Raw<'a>,
     /// DeepSeek, llama.cpp, older vLLM.
@@ -76,7 +76,7 @@ struct WireFunction<'a> {
 
 /// A piece of a call, as far as the server says which.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct CallPiece {
+pub(super) struct CallPiece {
     pub index: Option<u64>,
     pub id: Option<String>,
     pub name: Option<String>,
@@ -86,32 +86,32 @@ pub struct CallPiece {
 
 impl Chunk<'_> {
     /// Whether to look for a error_body: `{"error": ...}`, or `{"object": "error", ...}` of older vLLM.
-    pub fn may_be_error(&self) -> bool {
+    pub(super) fn may_be_error(&self) -> bool {
         self.error.is_some() || string(self.object).as_deref() == Some("error")
     }
 
-    pub fn usage(&self) -> Option<Usage> {
+    pub(super) fn usage(&self) -> Option<Usage> {
         usage(self.usage)
     }
 }
 
-impl Choice<'_> {
-    pub fn is_first(&self) -> bool {
+impl ChunkChoice<'_> {
+    pub(super) fn is_first(&self) -> bool {
         number(self.index).unwrap_or(0) == 0
     }
 
-    pub fn finish_reason(&self) -> Option<String> {
+    pub(super) fn finish_reason(&self) -> Option<String> {
         string(self.finish_reason)
     }
 
-    pub fn usage(&self) -> Option<Usage> {
+    pub(super) fn usage(&self) -> Option<Usage> {
         usage(self.usage)
     }
 }
 
 impl Delta<'_> {
     /// All but the calls.
-    pub fn to_events(&self) -> Vec<ModelEvent> {
+    pub(super) fn to_events(&self) -> Vec<ModelEvent> {
         let reasoning = string(self.reasoning_content).or_else(|| string(self.reasoning));
         let mut events: Vec<_> = reasoning.map(ModelEvent::Reasoning).into_iter().collect();
         match string(self.content) {
@@ -122,7 +122,7 @@ impl Delta<'_> {
         events
     }
 
-    pub fn calls(self) -> impl Iterator<Item = CallPiece> {
+    pub(super) fn calls(self) -> impl Iterator<Item = CallPiece> {
         let calls = self.tool_calls.into_iter().flatten();
         let calls = calls.map(|call| CallPiece {
             index: number(call.index),

@@ -11,7 +11,7 @@ use crate::prompt;
 const NOT_SETTINGS: &[&str] = &["model", "messages", "tools", "stream", "n"];
 
 /// The name under which a server takes the output limit: OpenAI's newer models refuse the old one, others know only that.
-pub fn limit_field(host: &str) -> &'static str {
+pub(crate) fn limit_field(host: &str) -> &'static str {
     if host == "api.openai.com" || host.ends_with(".openai.azure.com") {
         "max_completion_tokens"
     } else {
@@ -19,7 +19,7 @@ pub fn limit_field(host: &str) -> &'static str {
     }
 }
 
-pub fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
+pub(crate) fn encode(request: &ModelRequest, limit_field: &str) -> Vec<u8> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert("messages".to_owned(), messages(request));

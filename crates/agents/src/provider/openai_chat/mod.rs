@@ -14,15 +14,15 @@ mod tests;
 use super::ProviderErrorKind::{Interrupted, Unreadable};
 use super::error_body::{self, ErrorBody};
 use super::sse::{self, EventKind};
-use super::{Decode, Flow, ModelEvent, ProviderError, StopReason, Usage};
+use super::{Decode, ModelEvent, ProviderError, StopReason, StreamFlow, Usage};
 use calls::Calls;
-use chunk::{Choice, Chunk};
+use chunk::{Chunk, ChunkChoice};
 
-pub use encode::{encode, limit_field};
-pub use models::model_names;
+pub(super) use encode::{encode, limit_field};
+pub(super) use models::model_names;
 
-pub const PATH: &[&str] = &["chat", "completions"];
-pub const MODELS_PATH: &[&str] = &["models"];
+pub(super) const PATH: &[&str] = &["chat", "completions"];
+pub(super) const MODELS_PATH: &[&str] = &["models"];
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 const END_MARK: &str = "[DONE]";
@@ -30,8 +30,8 @@ const END_MARK: &str = "[DONE]";
 const EXCERPT_CHARS: usize = 120;
 
 /// One answer being read.
-pub struct Decoder {
-    body: Body,
+pub(super) struct ChatStreamDecoder {
+    body: BodyKind,
     calls: Calls,
     usage: Option<Usage>,
     /// Why the server says it stopped.
@@ -40,26 +40,30 @@ pub struct Decoder {
 }
 
 /// What kind of body it is, as soon as that is known.
-enum Body {
+enum BodyKind {
     /// With the part of a byte order mark that has come.
     Unknown(Vec<u8>),
-    Events(sse::Reader),
+    Events(sse::SseReader),
     /// From a server that does not stream: one JSON document.
     Document(Vec<u8>),
 }
 
-impl Decode for Decoder {
-    fn read(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<Flow, ProviderError> {
+impl Decode for ChatStreamDecoder {
+    fn read(
+        &mut self,
+        bytes: &[u8],
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<StreamFlow, ProviderError> {
         let bytes = self.recognise(bytes)?;
         let mut messages = Vec::new();
         let mut reading = Ok(());
         match &mut self.body {
-            Body::Unknown(_) => {}
-            Body::Events(reader) => reading = reader.read(bytes, &mut messages),
-            Body::Document(document) if document.len() + bytes.len() > sse::EVENT_BYTES_MAX => {
+            BodyKind::Unknown(_) => {}
+            BodyKind::Events(reader) => reading = reader.read(bytes, &mut messages),
+            BodyKind::Document(document) if document.len() + bytes.len() > sse::EVENT_BYTES_MAX => {
                 reading = Err(sse::TooLarge);
             }
-            Body::Document(document) => document.extend_from_slice(bytes),
+            BodyKind::Document(document) => document.extend_from_slice(bytes),
         }
         for message in messages {
             if self.done {
@@ -68,13 +72,13 @@ impl Decode for Decoder {
             self.take(&message, events)?;
         }
         if self.done {
-            return Ok(Flow::Done);
+            return Ok(StreamFlow::Done);
         }
         reading.map_err(|sse::TooLarge| {
             let message = "the model server sends a piece that is too large to be taken";
             ProviderError::new(Unreadable, message)
         })?;
-        Ok(Flow::More)
+        Ok(StreamFlow::More)
     }
 
     fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
@@ -82,8 +86,8 @@ impl Decode for Decoder {
             return Ok(());
         }
         match &mut self.body {
-            Body::Unknown(_) => {}
-            Body::Events(reader) => {
+            BodyKind::Unknown(_) => {}
+            BodyKind::Events(reader) => {
                 let mut rest = Vec::new();
                 reader.end(&mut rest);
                 if reader.is_foreign() {
@@ -99,7 +103,7 @@ impl Decode for Decoder {
                     }
                 }
             }
-            Body::Document(document) => {
+            BodyKind::Document(document) => {
                 let text = String::from_utf8_lossy(&std::mem::take(document)).into_owned();
                 self.take_document(&text, events)?;
             }
@@ -116,15 +120,15 @@ impl Decode for Decoder {
     }
 }
 
-impl Decoder {
-    pub fn new() -> Self {
+impl ChatStreamDecoder {
+    pub(super) fn new() -> Self {
         Self::naming_calls(&uuid::Uuid::now_v7().simple().to_string())
     }
 
     /// Calls that come without an id get one that begins with this.
     fn naming_calls(prefix: &str) -> Self {
         Self {
-            body: Body::Unknown(Vec::new()),
+            body: BodyKind::Unknown(Vec::new()),
             calls: Calls::naming(prefix),
             usage: None,
             finish: None,
@@ -135,7 +139,7 @@ impl Decoder {
     /// Distinguishes an event stream from a document by its first byte, for what servers say in `Content-Type` is not to be
     /// trusted; gives back what is left to read.
     fn recognise<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], ProviderError> {
-        let Body::Unknown(mark) = &mut self.body else {
+        let BodyKind::Unknown(mark) = &mut self.body else {
             return Ok(bytes);
         };
         for (index, byte) in bytes.iter().enumerate() {
@@ -148,13 +152,13 @@ impl Decoder {
                 continue;
             }
             self.body = match byte {
-                b'{' | b'[' => Body::Document(Vec::new()),
+                b'{' | b'[' => BodyKind::Document(Vec::new()),
                 b'<' => {
                     let message =
                         "the model server answers with a web page; is the base URL right?";
                     return Err(ProviderError::new(Unreadable, message));
                 }
-                _ => Body::Events(sse::Reader::default()),
+                _ => BodyKind::Events(sse::SseReader::default()),
             };
             return Ok(&bytes[index..]);
         }
@@ -163,7 +167,7 @@ impl Decoder {
 
     fn take(
         &mut self,
-        message: &sse::Event,
+        message: &sse::SseEvent,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         if message.kind == EventKind::Error {
@@ -217,7 +221,12 @@ impl Decoder {
             return Err(reported(&error_body));
         }
         self.usage = chunk.usage().or(self.usage);
-        for choice in chunk.choices.into_iter().flatten().filter(Choice::is_first) {
+        for choice in chunk
+            .choices
+            .into_iter()
+            .flatten()
+            .filter(ChunkChoice::is_first)
+        {
             self.take_choice(choice, events)?;
         }
         Ok(())
@@ -225,7 +234,7 @@ impl Decoder {
 
     fn take_choice(
         &mut self,
-        choice: Choice,
+        choice: ChunkChoice,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         self.usage = choice.usage().or(self.usage);

@@ -6,7 +6,7 @@ use super::super::ProviderError;
 use super::super::ProviderErrorKind::Unreadable;
 
 /// `{"data": [{"id"}]}`, or `{"models": [{"name"}]}` of some.
-pub fn model_names(body: &[u8]) -> Result<Vec<String>, ProviderError> {
+pub(crate) fn model_names(body: &[u8]) -> Result<Vec<String>, ProviderError> {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let list = ["data", "models"]
         .into_iter()

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::super::{Decode, Flow, ModelEvent, ProviderError};
-use super::Decoder;
+use super::super::{Decode, ModelEvent, ProviderError, StreamFlow};
+use super::ChatStreamDecoder;
 
 /// All events, one a line, and how it ended.
 fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut decoder = Decoder::naming_calls("made");
+    let mut decoder = ChatStreamDecoder::naming_calls("made");
     let mut events = Vec::new();
     let ended = read_all(&mut decoder, pieces, &mut events);
     let mut lines = String::new();
@@ -24,12 +24,12 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
 }
 
 fn read_all<'a>(
-    decoder: &mut Decoder,
+    decoder: &mut ChatStreamDecoder,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     events: &mut Vec<ModelEvent>,
 ) -> Result<(), ProviderError> {
     for piece in pieces {
-        if decoder.read(piece, events)? == Flow::Done {
+        if decoder.read(piece, events)? == StreamFlow::Done {
             return Ok(());
         }
     }
@@ -371,7 +371,7 @@ fn the_number_of_calls_is_bounded() {
 
 #[test]
 fn a_document_has_a_bound() {
-    let mut decoder = Decoder::naming_calls("made");
+    let mut decoder = ChatStreamDecoder::naming_calls("made");
     let piece = vec![b'['; 1 << 20];
     let read = (0..17).try_for_each(|_| decoder.read(&piece, &mut Vec::new()).map(|_| ()));
     assert!(read.unwrap_err().message.contains("too large"));

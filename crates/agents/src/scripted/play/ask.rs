@@ -4,11 +4,11 @@ use agent_api::{AgentEvent, AgentReply, InputRequest};
 use serde_json::{Value, json};
 
 use super::super::step::Ask;
-use super::{ScenePlayer, Stop, insert_some, unexpected_reply};
+use super::{ScenePlayer, SceneStop, insert_some, unexpected_reply};
 use wire::Object;
 
 impl ScenePlayer<'_> {
-    pub(super) async fn ask_user(&mut self, ask: &Ask) -> Result<(), Stop> {
+    pub(super) async fn ask_user(&mut self, ask: &Ask) -> Result<(), SceneStop> {
         let substituted = |text: &Option<String>| {
             let text = text.as_ref();
             text.map(|text| self.scope.substitute(text))
@@ -38,7 +38,7 @@ impl ScenePlayer<'_> {
     }
 
     /// Where nothing waits, `{{steering}}` stays what it was.
-    pub(super) async fn take_steering(&mut self) -> Result<(), Stop> {
+    pub(super) async fn take_steering(&mut self) -> Result<(), SceneStop> {
         let steer = self.part_number(0);
         match self.ask(AgentEvent::SteerPoint { steer }).await? {
             AgentReply::Steered { message, .. } => {

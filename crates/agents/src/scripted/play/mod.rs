@@ -24,7 +24,7 @@ use tokio::time::sleep;
 
 use super::number::Number;
 use super::script::Script;
-use super::step::{Fail, Step, UsageField};
+use super::step::{Fail, ScriptStep, UsageField};
 use super::substitute::Scope;
 use crate::locale::{Locale, Words};
 use crate::prompt::Gatherer;
@@ -52,12 +52,12 @@ pub(super) struct SessionContext {
 }
 
 /// Why a scene stopped before its end.
-enum Stop {
+enum SceneStop {
     Over,
     Failed(AgentError),
 }
 
-impl From<TurnOver> for Stop {
+impl From<TurnOver> for SceneStop {
     fn from(_: TurnOver) -> Self {
         Self::Over
     }
@@ -73,32 +73,32 @@ impl ScriptedSession {
     }
 
     /// What the turn plays: a worker what it was spawned with, others the scene that matches.
-    fn scene_for(&self, input: &TurnInput) -> Result<Scene<'_>, AgentError> {
+    fn scene_for(&self, input: &TurnInput) -> Result<PlayedScene<'_>, AgentError> {
         if let Some(scene) = worker::worker_scene(input)? {
             return Ok(scene);
         }
         Ok(match self.script.scene_for(&input.text) {
-            Some((number, scene, scope)) => Scene {
+            Some((number, scene, scope)) => PlayedScene {
                 steps: Cow::Borrowed(&scene.steps),
                 scope,
                 location: format!("scenes[{number}].steps"),
             },
-            None => Scene {
-                steps: Cow::Owned(vec![Step::Say(vec![NO_SCENE.to_owned()])]),
+            None => PlayedScene {
+                steps: Cow::Owned(vec![ScriptStep::Say(vec![NO_SCENE.to_owned()])]),
                 scope: Scope::new("", Vec::new()),
                 location: "scenes".to_owned(),
             },
         })
     }
 
-    async fn play(&self, input: &TurnInput, events: &dyn EventSink) -> Result<(), Stop> {
+    async fn play(&self, input: &TurnInput, events: &dyn EventSink) -> Result<(), SceneStop> {
         if input.compact.is_some() && input.resume.is_none() {
             compact(events).await?;
         }
         if !input.reaches_model {
             return Ok(());
         }
-        let scene = self.scene_for(input).map_err(Stop::Failed)?;
+        let scene = self.scene_for(input).map_err(SceneStop::Failed)?;
         let mut player = ScenePlayer {
             events,
             scope: scene.scope,
@@ -112,7 +112,7 @@ impl ScriptedSession {
         let first = match &input.resume {
             None | Some(None) => 0,
             Some(Some(data)) => {
-                let checkpoint = Checkpoint::read(data).map_err(Stop::Failed)?;
+                let checkpoint = Checkpoint::read(data).map_err(SceneStop::Failed)?;
                 checkpoint.restore(&mut player.scope)
             }
         };
@@ -127,7 +127,7 @@ impl ScriptedSession {
 }
 
 /// This agent remembers nothing anyway: for other agents only the last turns would count.
-async fn compact(events: &dyn EventSink) -> Result<(), Stop> {
+async fn compact(events: &dyn EventSink) -> Result<(), SceneStop> {
     let keep_turns = KEEP_TURNS;
     let summary = None;
     let compacted = AgentEvent::Compacted {
@@ -143,8 +143,8 @@ async fn compact(events: &dyn EventSink) -> Result<(), Stop> {
 impl AgentSession for ScriptedSession {
     async fn turn(&mut self, input: TurnInput, events: &dyn EventSink) -> Result<(), AgentError> {
         match self.play(&input, events).await {
-            Ok(()) | Err(Stop::Over) => Ok(()),
-            Err(Stop::Failed(error)) => Err(error),
+            Ok(()) | Err(SceneStop::Over) => Ok(()),
+            Err(SceneStop::Failed(error)) => Err(error),
         }
     }
 }
@@ -152,8 +152,8 @@ impl AgentSession for ScriptedSession {
 const NO_SCENE: &str = "No scene of the script matches this message.";
 
 /// Steps, and what they are played with.
-struct Scene<'a> {
-    steps: Cow<'a, [Step]>,
+struct PlayedScene<'a> {
+    steps: Cow<'a, [ScriptStep]>,
     scope: Scope,
     /// Where the steps stand in the script.
     location: String,
@@ -182,21 +182,21 @@ impl ScenePlayer<'_> {
     }
 
     /// The step cannot be played with what the placeholders stand for.
-    fn play_error(&self, field: &str, what: &str) -> Stop {
+    fn play_error(&self, field: &str, what: &str) -> SceneStop {
         let message = format!("{}[{}].{field}: {what}", self.location, self.step);
-        Stop::Failed(AgentError {
+        SceneStop::Failed(AgentError {
             error_type: "scripted".to_owned(),
             message,
             resumable: false,
         })
     }
 
-    async fn send(&self, event: AgentEvent) -> Result<(), Stop> {
+    async fn send(&self, event: AgentEvent) -> Result<(), SceneStop> {
         Ok(self.events.send(event).await?)
     }
 
     /// Sends an event that is answered, and waits for the answer.
-    async fn ask(&self, event: AgentEvent) -> Result<AgentReply, Stop> {
+    async fn ask(&self, event: AgentEvent) -> Result<AgentReply, SceneStop> {
         Ok(self.events.ask(event).await?)
     }
 
@@ -205,12 +205,12 @@ impl ScenePlayer<'_> {
         self.scope.last = Value::Object(last).to_string();
     }
 
-    async fn play(&mut self, step: &Step) -> Result<(), Stop> {
+    async fn play(&mut self, step: &ScriptStep) -> Result<(), SceneStop> {
         match step {
-            Step::Say(chunks) => self.send_text(TextKind::Markdown, chunks).await,
-            Step::Think(chunks) => self.send_text(TextKind::Reasoning, chunks).await,
-            Step::Stream(stream) => self.send_stream(stream).await,
-            Step::Parts(count) => {
+            ScriptStep::Say(chunks) => self.send_text(TextKind::Markdown, chunks).await,
+            ScriptStep::Think(chunks) => self.send_text(TextKind::Reasoning, chunks).await,
+            ScriptStep::Stream(stream) => self.send_stream(stream).await,
+            ScriptStep::Parts(count) => {
                 for n in 0..self.number(count, "parts")? {
                     let part = self.part_number(n);
                     self.send(AgentEvent::PartOpened {
@@ -222,49 +222,52 @@ impl ScenePlayer<'_> {
                 }
                 Ok(())
             }
-            Step::WaitMs(ms) => {
+            ScriptStep::WaitMs(ms) => {
                 sleep(Duration::from_millis(self.number(ms, "wait_ms")?)).await;
                 Ok(())
             }
-            Step::Usage(fields) => self.send(AgentEvent::Usage(self.usage_info(fields)?)).await,
-            Step::Title(title) => {
+            ScriptStep::Usage(fields) => {
+                self.send(AgentEvent::Usage(self.usage_info(fields)?)).await
+            }
+            ScriptStep::Title(title) => {
                 self.send(AgentEvent::Title(self.scope.substitute(title)))
                     .await
             }
-            Step::Activity(activity) => {
+            ScriptStep::Activity(activity) => {
                 let activity = activity.as_ref().map(|text| self.scope.substitute(text));
                 self.send(AgentEvent::Activity(
                     activity.filter(|text| !text.is_empty()),
                 ))
                 .await
             }
-            Step::Notify(text) => {
+            ScriptStep::Notify(text) => {
                 self.send(AgentEvent::Notice {
                     text: self.scope.substitute(text),
                 })
                 .await
             }
-            Step::ContentRef(content) => self.show_content(content).await,
-            Step::Tool(tool) => self.call_tool(tool).await,
-            Step::ClientTool(tool) => self.call_client_tool(tool).await,
-            Step::Ask(ask) => self.ask_user(ask).await,
-            Step::Spawn(spawn) => self.spawn_worker(spawn).await,
-            Step::Steer => self.take_steering().await,
-            Step::ShowPrompt => self.show_prompt().await,
-            Step::ShowLowered(target) => self.show_lowered(target).await,
-            Step::Fail(fail) => Err(Stop::Failed(self.scripted_error(fail))),
-            Step::Hang => std::future::pending().await,
-            Step::Crash => panic!("the script says: crash"),
+            ScriptStep::ContentRef(content) => self.show_content(content).await,
+            ScriptStep::Tool(tool) => self.call_tool(tool).await,
+            ScriptStep::ClientTool(tool) => self.call_client_tool(tool).await,
+            ScriptStep::Ask(ask) => self.ask_user(ask).await,
+            ScriptStep::Spawn(spawn) => self.spawn_worker(spawn).await,
+            ScriptStep::Steer => self.take_steering().await,
+            ScriptStep::ShowPrompt => self.show_prompt().await,
+            ScriptStep::ShowLowered(target) => self.show_lowered(target).await,
+            ScriptStep::Fail(fail) => Err(SceneStop::Failed(self.scripted_error(fail))),
+            ScriptStep::Hang => std::future::pending().await,
+            #[expect(clippy::panic, reason = "the host must survive an agent that panics")]
+            ScriptStep::Crash => panic!("the script says: crash"),
         }
     }
 
-    fn number(&self, number: &Number, name: &str) -> Result<u64, Stop> {
+    fn number(&self, number: &Number, name: &str) -> Result<u64, SceneStop> {
         number
             .value(&self.scope)
             .map_err(|what| self.play_error(name, &what))
     }
 
-    fn usage_info(&self, fields: &[(String, UsageField)]) -> Result<UsageInfo, Stop> {
+    fn usage_info(&self, fields: &[(String, UsageField)]) -> Result<UsageInfo, SceneStop> {
         let fields = fields.iter().map(|(key, field)| {
             let value = match field {
                 UsageField::Count(count) => {
@@ -274,7 +277,7 @@ impl ScenePlayer<'_> {
             };
             Ok((key.clone(), value))
         });
-        let fields = fields.collect::<Result<Object, Stop>>()?;
+        let fields = fields.collect::<Result<Object, SceneStop>>()?;
         let usage = serde_json::from_value(Value::Object(fields));
         usage.map_err(|error| self.play_error("usage", &error.to_string()))
     }
@@ -293,10 +296,10 @@ impl ScenePlayer<'_> {
 }
 
 /// The host answered one thing with another: nothing this scene can go on from.
-fn unexpected_reply(reply: &AgentReply) -> Stop {
+fn unexpected_reply(reply: &AgentReply) -> SceneStop {
     let kind = format!("{reply:?}");
     let kind = kind.split([' ', '{']).next().unwrap_or_default();
-    Stop::Failed(AgentError {
+    SceneStop::Failed(AgentError {
         error_type: "scripted".to_owned(),
         message: format!("the host answered something else: {kind}"),
         resumable: true,

@@ -8,13 +8,13 @@ use compositor::lower::{Capabilities, Target};
 use serde_json::{Value, json};
 
 use super::super::step::{ContentRef, unknown_target};
-use super::{ScenePlayer, Stop};
+use super::{ScenePlayer, SceneStop};
 use crate::lower::lower_message;
 use crate::prompt::{CustomInstructions, Prompt};
 
 impl ScenePlayer<'_> {
     /// Stores content and refers to it; if it cannot be stored, the user is told.
-    pub(super) async fn show_content(&self, content: &ContentRef) -> Result<(), Stop> {
+    pub(super) async fn show_content(&self, content: &ContentRef) -> Result<(), SceneStop> {
         let body = self.scope.substitute(&content.text).into_bytes();
         let content_type = self.scope.substitute(&content.content_type);
         let bytes = body.len();
@@ -29,7 +29,7 @@ impl ScenePlayer<'_> {
     }
 
     /// Sends the blocks for a target, as JSON text.
-    pub(super) async fn show_lowered(&mut self, target: &str) -> Result<(), Stop> {
+    pub(super) async fn show_lowered(&mut self, target: &str) -> Result<(), SceneStop> {
         let name = self.scope.substitute(target);
         let Some(target) = Target::from_name(&name) else {
             return Err(self.play_error("show_lowered", &unknown_target(&name)));
@@ -53,7 +53,7 @@ impl ScenePlayer<'_> {
     }
 
     /// Sends one render as the JSON array of its sections.
-    pub(super) async fn show_prompt(&self) -> Result<(), Stop> {
+    pub(super) async fn show_prompt(&self) -> Result<(), SceneStop> {
         let facts = self
             .session
             .gatherer

@@ -6,13 +6,17 @@ use agent_api::{AgentEvent, TextKind};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::super::step::Stream;
-use super::{ScenePlayer, Stop};
+use super::{ScenePlayer, SceneStop};
 
 /// Largest streamed chunk: the number may come from a user's message.
 const CHUNK_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 
 impl ScenePlayer<'_> {
-    pub(super) async fn send_text(&self, kind: TextKind, chunks: &[String]) -> Result<(), Stop> {
+    pub(super) async fn send_text(
+        &self,
+        kind: TextKind,
+        chunks: &[String],
+    ) -> Result<(), SceneStop> {
         let part = self.part_number(0);
         self.send(AgentEvent::PartOpened { part, kind }).await?;
         for (n, chunk) in chunks.iter().enumerate() {
@@ -26,7 +30,7 @@ impl ScenePlayer<'_> {
         Ok(())
     }
 
-    pub(super) async fn send_stream(&self, stream: &Stream) -> Result<(), Stop> {
+    pub(super) async fn send_stream(&self, stream: &Stream) -> Result<(), SceneStop> {
         let part = self.part_number(0);
         let chunks = self.number(&stream.chunks, "stream.chunks")?;
         let size = self.number(&stream.size, "stream.size")?;

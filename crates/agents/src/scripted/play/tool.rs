@@ -4,14 +4,14 @@ use agent_api::{AgentEvent, AgentReply, ToolReady, ToolResult, ToolStart};
 use serde_json::{Value, json};
 
 use super::super::shape::Shaped;
-use super::super::step::{ClientTool, Confirm, Confirmation, Outcome, Tool};
-use super::{ScenePlayer, Stop, insert_some, unexpected_reply};
+use super::super::step::{ClientToolStep, Confirm, ConfirmationPrompt, ScriptedOutcome, ToolStep};
+use super::{ScenePlayer, SceneStop, insert_some, unexpected_reply};
 use wire::Object;
 use wire::published::common::StringOrMarkdown;
 use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
 /// A call with everything in it substituted, before any event is sent: no call is left half played.
-struct Call {
+struct PlayedCall {
     number: u64,
     name: String,
     display: String,
@@ -33,7 +33,7 @@ struct Call {
 }
 
 impl ScenePlayer<'_> {
-    pub(super) async fn call_tool(&mut self, tool: &Tool) -> Result<(), Stop> {
+    pub(super) async fn call_tool(&mut self, tool: &ToolStep) -> Result<(), SceneStop> {
         let mut call = self.call(tool)?;
         let number = call.number;
         let start = ToolStart {
@@ -74,7 +74,7 @@ impl ScenePlayer<'_> {
     }
 
     /// From the first output to the result. A call that is denied on the way ends there.
-    async fn run(&self, call: &mut Call, review: bool) -> Result<(), Stop> {
+    async fn run(&self, call: &mut PlayedCall, review: bool) -> Result<(), SceneStop> {
         let number = call.number;
         for content in std::mem::take(&mut call.updates) {
             self.send(AgentEvent::ToolContent {
@@ -111,7 +111,11 @@ impl ScenePlayer<'_> {
     }
 
     /// Asks whether the call may run, or go on.
-    async fn confirm(&self, call: &mut Call, message: StringOrMarkdown) -> Result<(), Stop> {
+    async fn confirm(
+        &self,
+        call: &mut PlayedCall,
+        message: StringOrMarkdown,
+    ) -> Result<(), SceneStop> {
         let ready = ToolReady {
             invocation_message: message,
             tool_input: Some(ToolInput::Inline(call.input.clone())),
@@ -139,7 +143,7 @@ impl ScenePlayer<'_> {
         }
     }
 
-    fn call(&self, tool: &Tool) -> Result<Call, Stop> {
+    fn call(&self, tool: &ToolStep) -> Result<PlayedCall, SceneStop> {
         let name = self.scope.substitute(&tool.name);
         let display = tool.display.as_ref();
         let display = display.map(|text| self.scope.substitute(text));
@@ -158,7 +162,7 @@ impl ScenePlayer<'_> {
         let updates = tool.updates.iter().enumerate();
         let updates = updates.map(|(n, update)| self.values(update, &format!("tool.updates[{n}]")));
         let result = tool.result.as_ref();
-        Ok(Call {
+        Ok(PlayedCall {
             number: self.part_number(0),
             confirmation: self.confirmation(&tool.confirmation)?,
             reconfirm: self.markdown(tool.reconfirm.as_ref(), "tool.reconfirm")?,
@@ -178,7 +182,7 @@ impl ScenePlayer<'_> {
         })
     }
 
-    fn confirmation(&self, confirmation: &Confirmation) -> Result<ToolReady, Stop> {
+    fn confirmation(&self, confirmation: &ConfirmationPrompt) -> Result<ToolReady, SceneStop> {
         let options = if confirmation.options.is_empty() {
             vec![
                 json!({"id": "approve", "label": self.words.approve, "kind": "approve"}),
@@ -197,7 +201,12 @@ impl ScenePlayer<'_> {
     }
 
     /// A `ToolCallResult` (H-208).
-    fn result(&self, outcome: &Outcome, display: &str, done: &str) -> Result<ToolResult, Stop> {
+    fn result(
+        &self,
+        outcome: &ScriptedOutcome,
+        display: &str,
+        done: &str,
+    ) -> Result<ToolResult, SceneStop> {
         let message = self.markdown(outcome.message.as_ref(), "tool.result.message")?;
         let message = message.unwrap_or_else(|| match outcome.success {
             true => done.into(),
@@ -217,7 +226,10 @@ impl ScenePlayer<'_> {
         Ok(result)
     }
 
-    pub(super) async fn call_client_tool(&mut self, tool: &ClientTool) -> Result<(), Stop> {
+    pub(super) async fn call_client_tool(
+        &mut self,
+        tool: &ClientToolStep,
+    ) -> Result<(), SceneStop> {
         let input = self.scope.substitute_fields(&tool.input);
         let text = Value::Object(input.clone()).to_string();
         let asked = AgentEvent::ClientTool {
@@ -254,14 +266,14 @@ impl ScenePlayer<'_> {
         &self,
         shaped: Option<&Shaped>,
         field: &str,
-    ) -> Result<Option<StringOrMarkdown>, Stop> {
+    ) -> Result<Option<StringOrMarkdown>, SceneStop> {
         let markdown = shaped.map(|shaped| shaped.markdown(&self.scope));
         markdown
             .transpose()
             .map_err(|what| self.play_error(field, &what))
     }
 
-    pub(super) fn values(&self, shaped: &[Shaped], field: &str) -> Result<Vec<Value>, Stop> {
+    pub(super) fn values(&self, shaped: &[Shaped], field: &str) -> Result<Vec<Value>, SceneStop> {
         let values = shaped.iter().enumerate().map(|(n, shaped)| {
             let location = format!("{field}[{n}]");
             let value = shaped.value(&self.scope);
@@ -271,7 +283,7 @@ impl ScenePlayer<'_> {
     }
 }
 
-impl Call {
+impl PlayedCall {
     /// The fields of `chat/toolCallReady` that every call has.
     fn ready(&self, message: StringOrMarkdown) -> ToolReady {
         ToolReady::unconfirmed(message, self.input.clone())

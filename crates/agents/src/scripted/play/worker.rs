@@ -6,17 +6,17 @@ use agent_api::{AgentError, AgentEvent, AgentReply, TurnInput, Worker};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::super::step::{Spawn, Step};
+use super::super::step::{ScriptStep, Spawn};
 use super::super::substitute::{Scope, uses_groups};
 use super::checkpoint::CHECKPOINT_BYTES_MAX;
-use super::{Scene, ScenePlayer, Stop, insert_some, unexpected_reply};
+use super::{PlayedScene, ScenePlayer, SceneStop, insert_some, unexpected_reply};
 use wire::Object;
 
 /// The title of a worker whose script names none.
 const TITLE_DEFAULT: &str = "Worker";
 
 impl ScenePlayer<'_> {
-    pub(super) async fn spawn_worker(&mut self, spawn: &Spawn) -> Result<(), Stop> {
+    pub(super) async fn spawn_worker(&mut self, spawn: &Spawn) -> Result<(), SceneStop> {
         let title = spawn.title.as_deref().unwrap_or(TITLE_DEFAULT);
         let title = self.scope.substitute(title);
         let location = format!("{}[{}].spawn.steps", self.location, self.step);
@@ -78,7 +78,7 @@ fn encode_brief(scope: &Scope, location: &str, steps: &[Value]) -> Bytes {
 }
 
 /// What a worker plays; nothing if this turn is no worker's. A user who talks to a worker talks to the script.
-pub(super) fn worker_scene(input: &TurnInput) -> Result<Option<Scene<'static>>, AgentError> {
+pub(super) fn worker_scene(input: &TurnInput) -> Result<Option<PlayedScene<'static>>, AgentError> {
     match &input.brief {
         Some(brief) if input.message["origin"]["kind"] != "user" => {
             decode_brief(brief).map(Some).ok_or_else(|| AgentError {
@@ -91,10 +91,10 @@ pub(super) fn worker_scene(input: &TurnInput) -> Result<Option<Scene<'static>>, 
     }
 }
 
-fn decode_brief(brief: &[u8]) -> Option<Scene<'static>> {
+fn decode_brief(brief: &[u8]) -> Option<PlayedScene<'static>> {
     let brief: Value = serde_json::from_slice(brief).ok()?;
     let location = brief["place"].as_str()?.to_owned();
-    let steps = Step::parse_all(brief["steps"].as_array()?, &location).ok()?;
+    let steps = ScriptStep::parse_all(brief["steps"].as_array()?, &location).ok()?;
     let groups = brief["groups"].as_array().map(|groups| {
         let groups = groups.iter().map(|group| group.as_str().unwrap_or(""));
         groups.map(str::to_owned).collect()
@@ -107,7 +107,7 @@ fn decode_brief(brief: &[u8]) -> Option<Scene<'static>> {
     if let Some(steering) = brief["steering"].as_str() {
         scope.steering = steering.to_owned();
     }
-    Some(Scene {
+    Some(PlayedScene {
         steps: Cow::Owned(steps),
         scope,
         location,

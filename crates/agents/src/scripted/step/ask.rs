@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::script::{ScriptError, at};
 use super::super::shape::{Shape, Shaped};
-use super::field::{Fields, each, text};
+use super::field::{StepFields, each, text};
 use super::tool::unique;
 
 /// An input request.
@@ -17,7 +17,7 @@ pub(in super::super) struct Ask {
 
 impl Ask {
     pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, location, &["message", "questions", "url"])?;
+        let fields = StepFields::of(value, location, &["message", "questions", "url"])?;
         if fields.object.is_empty() {
             return Err(at(
                 location,

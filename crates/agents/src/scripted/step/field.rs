@@ -68,12 +68,12 @@ pub(super) fn each<T>(
 }
 
 /// The fields of an object, each read at its own location.
-pub(super) struct Fields<'a> {
+pub(super) struct StepFields<'a> {
     pub(super) object: &'a Object,
     pub(super) location: &'a str,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> StepFields<'a> {
     /// The fields of an object that may have these keys and no others.
     pub(super) fn of(
         value: &'a Value,

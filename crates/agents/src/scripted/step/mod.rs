@@ -14,15 +14,15 @@ use compositor::lower::Target;
 
 use super::number::Number;
 use super::script::{ScriptError, at, object};
-use field::{Fields, flag, name, number, only_true, text, texts};
+use field::{StepFields, flag, name, number, only_true, text, texts};
 
 pub(super) use ask::Ask;
 pub(super) use spawn::Spawn;
-pub(super) use tool::{ClientTool, Confirm, Confirmation, Outcome, Tool};
+pub(super) use tool::{ClientToolStep, Confirm, ConfirmationPrompt, ScriptedOutcome, ToolStep};
 
 /// What is done next. Strings and numbers are still as written: substitution comes when the scene is played.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ScriptStep {
     Say(Vec<String>),
     Think(Vec<String>),
     Stream(Stream),
@@ -34,8 +34,8 @@ pub(super) enum Step {
     Activity(Option<String>),
     Notify(String),
     ContentRef(ContentRef),
-    Tool(Box<Tool>),
-    ClientTool(ClientTool),
+    Tool(Box<ToolStep>),
+    ClientTool(ClientToolStep),
     Ask(Ask),
     Spawn(Spawn),
     Steer,
@@ -95,7 +95,7 @@ const CONTENT_TYPE_DEFAULT: &str = "text/plain";
 /// The size of a streamed chunk that names none.
 const STREAM_SIZE_DEFAULT: u64 = 40;
 
-impl Step {
+impl ScriptStep {
     /// The steps of a scene or of a worker; `location` is the list's.
     pub(super) fn parse_all(steps: &[Value], location: &str) -> Result<Vec<Self>, ScriptError> {
         let steps = steps.iter().enumerate();
@@ -126,8 +126,8 @@ impl Step {
             "activity" => text(value, location).map(|text| Self::Activity(Some(text))),
             "notify" => text(value, location).map(Self::Notify),
             "content_ref" => ContentRef::parse(value, location).map(Self::ContentRef),
-            "tool" => Tool::parse(value, location).map(|tool| Self::Tool(Box::new(tool))),
-            "client_tool" => ClientTool::parse(value, location).map(Self::ClientTool),
+            "tool" => ToolStep::parse(value, location).map(|tool| Self::Tool(Box::new(tool))),
+            "client_tool" => ClientToolStep::parse(value, location).map(Self::ClientTool),
             "ask" => Ask::parse(value, location).map(Self::Ask),
             "spawn" => Spawn::parse(value, location).map(Self::Spawn),
             "steer" => only_true(value, location).map(|()| Self::Steer),
@@ -146,7 +146,7 @@ impl Step {
 
 impl Stream {
     fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, location, &["chunks", "size", "every_ms"])?;
+        let fields = StepFields::of(value, location, &["chunks", "size", "every_ms"])?;
         let size = fields.optional("size", number)?;
         let every_ms = fields.optional("every_ms", number)?;
         Ok(Self {
@@ -159,7 +159,7 @@ impl Stream {
 
 impl Fail {
     fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, location, &["type", "message", "resumable"])?;
+        let fields = StepFields::of(value, location, &["type", "message", "resumable"])?;
         Ok(Self {
             error_type: fields.optional("type", text)?,
             message: fields.optional("message", text)?,
@@ -205,7 +205,7 @@ pub(in super::super) struct ContentRef {
 
 impl ContentRef {
     fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, location, &["text", "type"])?;
+        let fields = StepFields::of(value, location, &["text", "type"])?;
         let content_type = fields.optional("type", name)?;
         Ok(Self {
             text: fields.required("text", text)?,

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::super::script::{ScriptError, list};
-use super::Step;
-use super::field::{Fields, name, one_of};
+use super::ScriptStep;
+use super::field::{StepFields, name, one_of};
 
 /// A worker and what it plays.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,14 +25,14 @@ const INTERACTIVITY: [(&str, &str); 3] = [
 
 impl Spawn {
     pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(
+        let fields = StepFields::of(
             value,
             location,
             &["title", "interactivity", "agent", "steps"],
         )?;
         let steps_location = fields.at("steps");
         let steps = list(fields.object.get("steps"), &steps_location)?;
-        Step::parse_all(steps, &steps_location)?;
+        ScriptStep::parse_all(steps, &steps_location)?;
         Ok(Self {
             title: fields.optional("title", name)?,
             interactivity: fields.optional("interactivity", |value, location| {

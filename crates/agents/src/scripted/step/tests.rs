@@ -39,7 +39,7 @@ fn every_step_of_this_version_loads() {
         json!({"content_ref": {"text": "t"}}),
         json!({"content_ref": {"text": "t", "type": "text/html"}}),
     ] {
-        assert!(Step::parse(&step, "here").is_ok(), "{step}");
+        assert!(ScriptStep::parse(&step, "here").is_ok(), "{step}");
     }
 }
 
@@ -65,7 +65,7 @@ fn a_bad_step_is_reported_with_its_position() {
         json!({"hang": false}),
     ] {
         outcomes.push_str(
-            &Step::parse(&step, "scenes[2].steps[0]")
+            &ScriptStep::parse(&step, "scenes[2].steps[0]")
                 .unwrap_err()
                 .to_string(),
         );
@@ -93,6 +93,7 @@ fn a_bad_step_is_reported_with_its_position() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_bad_waiting_step_is_reported_with_its_position() {
     let mut outcomes = String::new();
     let question = json!({"kind": "text", "id": "q", "message": "?"});
@@ -130,7 +131,7 @@ fn a_bad_waiting_step_is_reported_with_its_position() {
         json!({"content_ref": {"type": "text/plain"}}),
         json!({"content_ref": "text"}),
     ] {
-        let error = Step::parse(&step, "here").unwrap_err();
+        let error = ScriptStep::parse(&step, "here").unwrap_err();
         outcomes.push_str(&format!("{error}\n"));
     }
     expect_test::expect![[r#"

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::number::Number;
 use super::super::script::{ScriptError, at, object};
 use super::super::shape::{Shape, Shaped};
-use super::field::{Fields, each, flag, name, number, one_of, texts};
+use super::field::{StepFields, each, flag, name, number, one_of, texts};
 use wire::Object;
 
 /// How long an owner of a client tool may be silent where the script does not say.
@@ -13,7 +13,7 @@ const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 
 /// A tool call that the script plays itself.
 #[derive(Debug, Clone, PartialEq)]
-pub(in super::super) struct Tool {
+pub(in super::super) struct ToolStep {
     pub(in super::super) name: String,
     pub(in super::super) display: Option<String>,
     /// None, and no chunks: an empty object.
@@ -21,12 +21,12 @@ pub(in super::super) struct Tool {
     /// Streamed text; together it is the input where no other is given.
     pub(in super::super) input_chunks: Vec<String>,
     pub(in super::super) confirm: Confirm,
-    pub(in super::super) confirmation: Confirmation,
+    pub(in super::super) confirmation: ConfirmationPrompt,
     /// Asks again while it runs, with these words.
     pub(in super::super) reconfirm: Option<Shaped>,
     /// Output so far, one list after the other.
     pub(in super::super) updates: Vec<Vec<Shaped>>,
-    pub(in super::super) result: Option<Outcome>,
+    pub(in super::super) result: Option<ScriptedOutcome>,
     pub(in super::super) confirm_result: bool,
 }
 
@@ -38,7 +38,7 @@ pub(in super::super) enum Confirm {
 
 /// What is shown when someone is asked.
 #[derive(Debug, Clone, PartialEq)]
-pub(in super::super) struct Confirmation {
+pub(in super::super) struct ConfirmationPrompt {
     pub(in super::super) title: Option<Shaped>,
     /// None given: the host's own two.
     pub(in super::super) options: Vec<Shaped>,
@@ -48,7 +48,7 @@ pub(in super::super) struct Confirmation {
 
 /// What the tool comes to.
 #[derive(Debug, Clone, PartialEq)]
-pub(in super::super) struct Outcome {
+pub(in super::super) struct ScriptedOutcome {
     pub(in super::super) success: bool,
     pub(in super::super) message: Option<Shaped>,
     pub(in super::super) content: Option<Vec<Shaped>>,
@@ -58,7 +58,7 @@ pub(in super::super) struct Outcome {
 
 /// A call to a tool that an active client offers.
 #[derive(Debug, Clone, PartialEq)]
-pub(in super::super) struct ClientTool {
+pub(in super::super) struct ClientToolStep {
     pub(in super::super) name: String,
     pub(in super::super) input: Object,
     pub(in super::super) timeout_ms: Number,
@@ -80,9 +80,9 @@ const TOOL_KEYS: [&str; 13] = [
     "confirm_result",
 ];
 
-impl Tool {
+impl ToolStep {
     pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, location, &TOOL_KEYS)?;
+        let fields = StepFields::of(value, location, &TOOL_KEYS)?;
         let words = [("auto", Confirm::Auto), ("ask", Confirm::Ask)];
         Ok(Self {
             name: fields.required("name", name)?,
@@ -92,19 +92,19 @@ impl Tool {
             confirm: fields
                 .optional("confirm", |value, location| one_of(value, location, &words))?
                 .unwrap_or(Confirm::Auto),
-            confirmation: Confirmation::parse(&fields)?,
+            confirmation: ConfirmationPrompt::parse(&fields)?,
             reconfirm: fields.optional("reconfirm", words_of)?,
             updates: fields
                 .optional("updates", |value, location| each(value, location, contents))?
                 .unwrap_or_default(),
-            result: fields.optional("result", Outcome::parse)?,
+            result: fields.optional("result", ScriptedOutcome::parse)?,
             confirm_result: fields.optional("confirm_result", flag)?.unwrap_or(false),
         })
     }
 }
 
-impl Confirmation {
-    fn parse(fields: &Fields) -> Result<Self, ScriptError> {
+impl ConfirmationPrompt {
+    fn parse(fields: &StepFields) -> Result<Self, ScriptError> {
         Ok(Self {
             title: fields.optional("title", words_of)?,
             options: fields.optional("options", options)?.unwrap_or_default(),
@@ -146,7 +146,7 @@ fn edits(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
     if !value.is_object() {
         return each(value, location, read);
     }
-    let collection = Fields::of(value, location, &["items"])?;
+    let collection = StepFields::of(value, location, &["items"])?;
     collection.required("items", |value, location| each(value, location, read))
 }
 
@@ -160,10 +160,10 @@ fn words_of(value: &Value, location: &str) -> Result<Shaped, ScriptError> {
     Shaped::parse(Shape::Words, value, location)
 }
 
-impl Outcome {
+impl ScriptedOutcome {
     fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
         let keys = ["success", "message", "content", "structured", "error"];
-        let fields = Fields::of(value, location, &keys)?;
+        let fields = StepFields::of(value, location, &keys)?;
         Ok(Self {
             success: fields.optional("success", flag)?.unwrap_or(true),
             message: fields.optional("message", words_of)?,
@@ -187,9 +187,9 @@ fn error(value: &Value, location: &str) -> Result<Value, ScriptError> {
     }
 }
 
-impl ClientTool {
+impl ClientToolStep {
     pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = Fields::of(value, location, &["name", "input", "timeout_ms"])?;
+        let fields = StepFields::of(value, location, &["name", "input", "timeout_ms"])?;
         Ok(Self {
             name: fields.required("name", name)?,
             input: fields

@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 use workspace::{Workspace, digest_of};
 
 use super::format::shorten;
-use super::{Nature, Outcome, Plan, Tool, ToolError, input};
+use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
 use capture::Capture;
-use process::{Command, End};
+use process::{CommandEnd, ShellCommand};
 
 const TIMEOUT_SECONDS: u64 = 120;
 const TIMEOUT_SECONDS_MAX: u64 = 600;
@@ -32,17 +32,17 @@ const SUMMARY_CHARS_MAX: usize = 80;
 /// Commands up to here are remembered as they are, longer ones by their digest.
 const KEY_BYTES_MAX: usize = 256;
 
-pub(super) struct Bash;
+pub(super) struct BashTool;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct BashInput {
     command: String,
     timeout_seconds: Option<u64>,
 }
 
 #[async_trait]
-impl Tool for Bash {
+impl Tool for BashTool {
     fn name(&self) -> &'static str {
         "bash"
     }
@@ -79,7 +79,7 @@ impl Tool for Bash {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let input = Input::parse(input)?;
+        let input = BashInput::parse(input)?;
         workspace.command_directory()?;
         let consent_key = if input.command.len() <= KEY_BYTES_MAX {
             format!("bash {}", input.command)
@@ -98,11 +98,11 @@ impl Tool for Bash {
         input: &Value,
         workspace: &Workspace,
         output: &mpsc::Sender<String>,
-    ) -> Result<Outcome, ToolError> {
-        let input = Input::parse(input)?;
+    ) -> Result<ToolOutcome, ToolError> {
+        let input = BashInput::parse(input)?;
         let seconds = input.timeout_seconds.unwrap_or(TIMEOUT_SECONDS);
         let seconds = seconds.clamp(1, TIMEOUT_SECONDS_MAX);
-        let command = Command {
+        let command = ShellCommand {
             text: input.command.clone(),
             directory: workspace.command_directory()?,
             variables: environment::command_environment(workspace.hidden_variables()),
@@ -113,7 +113,7 @@ impl Tool for Bash {
     }
 }
 
-impl Input {
+impl BashInput {
     fn parse(input: &Value) -> Result<Self, ToolError> {
         let input: Self = input::parse(input)?;
         let wrong = if input.command.trim().is_empty() {
@@ -129,19 +129,19 @@ impl Input {
     }
 }
 
-fn outcome(command: &str, end: End, capture: Capture) -> Outcome {
+fn outcome(command: &str, end: CommandEnd, capture: Capture) -> ToolOutcome {
     let command = shorten(command, SUMMARY_CHARS_MAX);
     let (summary, note) = match end {
-        End::Exited(0) => (format!("Ran {command}"), "exit code 0".to_owned()),
-        End::Exited(code) => {
+        CommandEnd::Exited(0) => (format!("Ran {command}"), "exit code 0".to_owned()),
+        CommandEnd::Exited(code) => {
             let note = format!("exit code {code}");
             (format!("Ran {command} ({note})"), note)
         }
-        End::Signalled(signal) => {
+        CommandEnd::Signalled(signal) => {
             let note = format!("killed by signal {signal}");
             (format!("Ran {command} ({note})"), note)
         }
-        End::TimedOut(timeout) => {
+        CommandEnd::TimedOut(timeout) => {
             let seconds = timeout.as_secs();
             let note = format!(
                 "killed after {seconds} seconds, with all it had started; it can be given more by `timeout_seconds`"
@@ -156,11 +156,11 @@ fn outcome(command: &str, end: End, capture: Capture) -> Outcome {
         text.push('\n');
     }
     text.push_str(&format!("[{note}]"));
-    Outcome {
+    ToolOutcome {
         text,
         summary,
         whole: capture.into_whole(),
-        success: end == End::Exited(0),
-        ..Outcome::default()
+        success: end == CommandEnd::Exited(0),
+        ..ToolOutcome::default()
     }
 }

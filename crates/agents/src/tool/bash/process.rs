@@ -57,7 +57,7 @@ if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi
 exec sh -c "$1"
 "#;
 
-pub(super) struct Command {
+pub(super) struct ShellCommand {
     pub(super) text: String,
     pub(super) directory: CommandDirectory,
     pub(super) variables: Vec<(OsString, OsString)>,
@@ -66,7 +66,7 @@ pub(super) struct Command {
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum CommandEnd {
     Exited(i32),
     Signalled(i32),
     TimedOut(Duration),
@@ -74,9 +74,9 @@ pub(super) enum End {
 
 /// Runs a command to its end. Dropping the future kills it.
 pub(super) async fn run(
-    command: Command,
+    command: ShellCommand,
     output: mpsc::Sender<String>,
-) -> Result<(End, Capture), ToolError> {
+) -> Result<(CommandEnd, Capture), ToolError> {
     let handle = CommandHandle::new();
     let shared = handle.clone();
     // Not on the runtime's clock and not on its threads: a process knows neither.
@@ -148,7 +148,7 @@ struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     fn start(
-        command: &Command,
+        command: &ShellCommand,
         output: &PipeWriter,
         handle: &'a CommandHandle,
     ) -> io::Result<Self> {
@@ -212,7 +212,7 @@ enum Leader {
     OfGroupOnly,
 }
 
-impl Command {
+impl ShellCommand {
     fn spawn(&self, leader: Leader, mark: &Mark, output: &PipeWriter) -> io::Result<Child> {
         let mut shell = match leader {
             Leader::BySetsid => {
@@ -242,12 +242,12 @@ impl Command {
 
 /// Starts a command, reads its output, and ends it.
 fn run_to_end(
-    command: &Command,
+    command: &ShellCommand,
     handle: &CommandHandle,
     output: &mpsc::Sender<String>,
-) -> io::Result<(End, Capture)> {
+) -> io::Result<(CommandEnd, Capture)> {
     let (reader, writer) = io::pipe()?;
-    let mut reader = Reader::new(reader)?;
+    let mut reader = OutputReader::new(reader)?;
     let mut shell = Shell::start(command, &writer, handle)?;
     drop(writer);
     let deadline = Instant::now() + command.timeout;
@@ -274,15 +274,15 @@ fn run_to_end(
         }
     }
     let end = match (timed_out, status.code(), status.signal()) {
-        (true, ..) => End::TimedOut(command.timeout),
-        (false, Some(code), _) => End::Exited(code),
-        (false, None, signal) => End::Signalled(signal.unwrap_or(0)),
+        (true, ..) => CommandEnd::TimedOut(command.timeout),
+        (false, Some(code), _) => CommandEnd::Exited(code),
+        (false, None, signal) => CommandEnd::Signalled(signal.unwrap_or(0)),
     };
     Ok((end, reader.capture))
 }
 
 /// The output of a command.
-struct Reader {
+struct OutputReader {
     /// Absent once all writers are closed.
     pipe: Option<PipeReader>,
     buffer: Vec<u8>,
@@ -290,7 +290,7 @@ struct Reader {
     reads: u64,
 }
 
-impl Reader {
+impl OutputReader {
     fn new(pipe: PipeReader) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&pipe, true)?;
         Ok(Self {
@@ -341,11 +341,11 @@ impl LiveOutput {
     }
 
     /// When there is something to send, if there is.
-    fn next(&self, reader: &Reader) -> Option<Instant> {
+    fn next(&self, reader: &OutputReader) -> Option<Instant> {
         (reader.reads > self.reads).then_some(self.due)
     }
 
-    fn send(&mut self, reader: &Reader, output: &mpsc::Sender<String>) {
+    fn send(&mut self, reader: &OutputReader, output: &mpsc::Sender<String>) {
         let now = Instant::now();
         if self.next(reader).is_none_or(|due| due > now) {
             // Nothing new, or too early: the loop comes back when it is due.

@@ -2,35 +2,35 @@
 
 use client::chat::{Branch, ChatSelector, PendingInput, TurnFollower};
 
-use super::{Flow, PlainChat};
-use crate::chat::command::{Command, HELP, pick, session_lines};
+use super::{PlainChat, PlainFlow};
+use crate::chat::command::{ChatCommand, HELP, pick, session_lines};
 use crate::chat::complete::host_commands;
 use crate::chat::confirm::{Choice, choose_by_line};
 use crate::chat::open_options;
-use crate::chat::questions::{Answered, answer_line};
+use crate::chat::questions::{AnswerOutcome, answer_line};
 use crate::clock::now;
 use crate::exit::Exit;
 
 impl PlainChat {
-    pub(super) async fn take_line(&mut self, line: &str) -> anyhow::Result<Flow> {
+    pub(super) async fn take_line(&mut self, line: &str) -> anyhow::Result<PlainFlow> {
         if self.pending.is_some() {
             self.answer(line)?;
-            return Ok(Flow::Continue);
+            return Ok(PlainFlow::Continue);
         }
         if line.trim().is_empty() {
-            return Ok(Flow::Continue);
+            return Ok(PlainFlow::Continue);
         }
-        let Some(command) = Command::parse(line) else {
+        let Some(command) = ChatCommand::parse(line) else {
             self.typed.push(line.to_owned());
             self.chat.send(line)?;
-            return Ok(Flow::Continue);
+            return Ok(PlainFlow::Continue);
         };
         match self.run_command(command).await {
             Ok(flow) => Ok(flow),
             Err(error) => {
                 self.output.note(&format!("{error:#}"))?;
                 self.exit = Exit::Failed;
-                Ok(Flow::Continue)
+                Ok(PlainFlow::Continue)
             }
         }
     }
@@ -54,15 +54,15 @@ impl PlainChat {
                 }
             }
             Some(PendingInput::Questions(form)) => match answer_line(form, line) {
-                Answered::Complete(response) => {
+                AnswerOutcome::Complete(response) => {
                     self.chat.answer(&response)?;
                     None
                 }
-                Answered::Next => {
+                AnswerOutcome::Next => {
                     self.show_question()?;
                     None
                 }
-                Answered::Wrong(why) => Some(why),
+                AnswerOutcome::Wrong(why) => Some(why),
             },
             None => None,
         };
@@ -73,9 +73,9 @@ impl PlainChat {
         Ok(())
     }
 
-    async fn run_command(&mut self, command: Command) -> anyhow::Result<Flow> {
+    async fn run_command(&mut self, command: ChatCommand) -> anyhow::Result<PlainFlow> {
         match command {
-            Command::Help => {
+            ChatCommand::Help => {
                 for (name, what) in HELP {
                     self.output.note(&format!("{name:12} {what}"))?;
                 }
@@ -83,35 +83,35 @@ impl PlainChat {
                     self.output.note(&format!("{name:12} {what}"))?;
                 }
             }
-            Command::Sessions => {
+            ChatCommand::Sessions => {
                 self.sessions = self.chat.live().list_sessions().await?;
                 for line in session_lines(&self.sessions, self.chat.session(), now()) {
                     self.output.note(&line)?;
                 }
                 self.output.note("/open NUMBER goes to one")?;
             }
-            Command::Open(answer) => {
+            ChatCommand::Open(answer) => {
                 if self.sessions.is_empty() {
                     self.sessions = self.chat.live().list_sessions().await?;
                 }
                 let uri = pick(&self.sessions, &answer).map_err(anyhow::Error::msg)?;
                 self.go_to(ChatSelector::Channel(uri)).await?;
             }
-            Command::New => {
+            ChatCommand::New => {
                 let new = ChatSelector::NewSession { agent: None };
                 self.go_to(new).await?;
             }
-            Command::Fork(name) => {
+            ChatCommand::Fork(name) => {
                 // One that is queued or failed shows as a turn.
                 if let Branch::Created(chat) = self.chat.branch(&name).await? {
                     self.go_to(ChatSelector::Channel(chat)).await?;
                 }
             }
-            Command::Resume => self.chat.resume()?,
-            Command::Steer(text) => self.chat.steer(&text, &[])?,
-            Command::Quit => return Ok(Flow::Leave),
+            ChatCommand::Resume => self.chat.resume()?,
+            ChatCommand::Steer(text) => self.chat.steer(&text, &[])?,
+            ChatCommand::Quit => return Ok(PlainFlow::Leave),
         }
-        Ok(Flow::Continue)
+        Ok(PlainFlow::Continue)
     }
 
     async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {

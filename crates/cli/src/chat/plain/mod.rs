@@ -53,14 +53,14 @@ enum Activity {
     Asking,
 }
 
-enum Event {
+enum PlainEvent {
     Line(Option<String>),
     Chat(ChatEvent),
     Interrupt,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
+enum PlainFlow {
     Continue,
     Leave,
 }
@@ -99,19 +99,19 @@ impl PlainChat {
             if activity != Activity::Working
                 && let Some(line) = next.take()
             {
-                if self.take_line(&line).await? == Flow::Leave {
+                if self.take_line(&line).await? == PlainFlow::Leave {
                     break;
                 }
                 continue;
             }
             match self.next_event(activity, &mut interrupts).await? {
-                Event::Line(Some(line)) => {
+                PlainEvent::Line(Some(line)) => {
                     next = Some(line);
                     if self.prompts == Prompts::Given {
                         self.prompts = Prompts::Due;
                     }
                 }
-                Event::Line(None) if activity == Activity::Asking => {
+                PlainEvent::Line(None) if activity == Activity::Asking => {
                     self.output.note(&format!(
                         "The input ended, but the agent is waiting. Answer with `greenroom chat --session {}`",
                         self.chat.session()
@@ -119,16 +119,16 @@ impl PlainChat {
                     self.exit = Exit::Failed;
                     break;
                 }
-                Event::Line(None) => break,
-                Event::Chat(event) => self.take_events(event)?,
-                Event::Interrupt => {
+                PlainEvent::Line(None) => break,
+                PlainEvent::Chat(event) => self.take_events(event)?,
+                PlainEvent::Interrupt => {
                     if !self.chat.cancel()? {
                         self.exit = Exit::Cancelled;
                         break;
                     }
                     // A second one does not wait for the end of the turn.
                     interrupts = signal(SignalKind::interrupt())?;
-                    if self.wait_for_cancelled_turn(&mut interrupts).await? == Flow::Leave {
+                    if self.wait_for_cancelled_turn(&mut interrupts).await? == PlainFlow::Leave {
                         break;
                     }
                 }
@@ -143,7 +143,7 @@ impl PlainChat {
         &mut self,
         activity: Activity,
         interrupts: &mut Signal,
-    ) -> anyhow::Result<Event> {
+    ) -> anyhow::Result<PlainEvent> {
         if activity != Activity::Working && self.prompts == Prompts::Due {
             self.prompts = Prompts::Given;
             let prompt = match activity {
@@ -154,30 +154,33 @@ impl PlainChat {
         }
         Ok(tokio::select! {
             biased;
-            event = self.chat.next() => Event::Chat(event?),
+            event = self.chat.next() => PlainEvent::Chat(event?),
             line = self.input.next_line(), if activity != Activity::Working => {
-                Event::Line(line.context("standard input cannot be read as text")?)
+                PlainEvent::Line(line.context("standard input cannot be read as text")?)
             }
-            _ = interrupts.recv() => Event::Interrupt,
+            _ = interrupts.recv() => PlainEvent::Interrupt,
         })
     }
 
-    async fn wait_for_cancelled_turn(&mut self, interrupts: &mut Signal) -> anyhow::Result<Flow> {
+    async fn wait_for_cancelled_turn(
+        &mut self,
+        interrupts: &mut Signal,
+    ) -> anyhow::Result<PlainFlow> {
         let is_running = |chat: &OpenChat| {
             let state = chat.confirmed();
             state.is_some_and(|state| state.active_turn.is_some())
         };
         while is_running(&self.chat) {
             match self.next_event(Activity::Working, interrupts).await? {
-                Event::Chat(event) => self.take_events(event)?,
-                Event::Interrupt | Event::Line(_) => {
+                PlainEvent::Chat(event) => self.take_events(event)?,
+                PlainEvent::Interrupt | PlainEvent::Line(_) => {
                     self.exit = Exit::Cancelled;
-                    return Ok(Flow::Leave);
+                    return Ok(PlainFlow::Leave);
                 }
             }
             self.show_news()?;
         }
-        Ok(Flow::Continue)
+        Ok(PlainFlow::Continue)
     }
 
     fn activity(&self) -> Activity {

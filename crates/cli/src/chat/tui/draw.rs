@@ -3,10 +3,10 @@
 use client::chat::PendingInput;
 use wire::state::ChatState;
 
-use super::{Mode, TerminalChat, write};
+use super::{KeyMode, TerminalChat, write};
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
-use crate::chat::live_area::{Content, layout};
+use crate::chat::live_area::{LiveContent, layout};
 use crate::terminal::clean_line;
 
 impl TerminalChat {
@@ -21,10 +21,12 @@ impl TerminalChat {
         }
         let running = active_turn(ahead.as_deref());
         let dialog = match (&self.pending, &self.mode) {
-            (Some(pending), Mode::Answering | Mode::Suggesting) => dialog::lines(pending, width),
+            (Some(pending), KeyMode::Answering | KeyMode::Suggesting) => {
+                dialog::lines(pending, width)
+            }
             _ => Vec::new(),
         };
-        let content = Content {
+        let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
             is_sending: running.is_some() && running != active_turn(confirmed.as_deref()),
@@ -39,11 +41,11 @@ impl TerminalChat {
 
     fn prompt(&self) -> &'static str {
         match (&self.mode, &self.pending) {
-            (Mode::Answering, Some(PendingInput::Confirmation(_))) => "? ",
-            (Mode::Answering, _) => "answer › ",
-            (Mode::Suggesting, _) => "instead › ",
-            (Mode::Picking(_), _) => "number › ",
-            (Mode::Typing, _) => "› ",
+            (KeyMode::Answering, Some(PendingInput::Confirmation(_))) => "? ",
+            (KeyMode::Answering, _) => "answer › ",
+            (KeyMode::Suggesting, _) => "instead › ",
+            (KeyMode::Picking(_), _) => "number › ",
+            (KeyMode::Typing, _) => "› ",
         }
     }
 
@@ -55,12 +57,12 @@ impl TerminalChat {
             return warn(&format!("connection lost, trying again: {why}"));
         }
         match self.mode {
-            Mode::Suggesting => {
+            KeyMode::Suggesting => {
                 return dim("what to do instead; Enter alone denies without; Escape goes back");
             }
-            Mode::Picking(_) => return dim("the number of a session; Enter alone stays here"),
-            Mode::Answering => return None,
-            Mode::Typing => {}
+            KeyMode::Picking(_) => return dim("the number of a session; Enter alone stays here"),
+            KeyMode::Answering => return None,
+            KeyMode::Typing => {}
         }
         if self.pending.is_some() {
             return warn("The agent is waiting. Press Tab to answer");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use client::chat::{ChatEvent, PendingInput, Undelivered};
 
-use super::{Mode, TerminalChat};
+use super::{KeyMode, TerminalChat};
 use crate::terminal::{clean, clean_line};
 
 /// Whoever typed this recently goes on typing: a question must not take the keys away.
@@ -44,7 +44,9 @@ impl TerminalChat {
 
     /// A message that did not get through can be sent again, unless something else is being typed.
     fn give_back(&mut self, what: &Undelivered) {
-        if let (Some(text), Mode::Typing, true) = (&what.text, &self.mode, self.editor.is_empty()) {
+        if let (Some(text), KeyMode::Typing, true) =
+            (&what.text, &self.mode, self.editor.is_empty())
+        {
             self.editor.set(&clean(text));
         }
     }
@@ -64,20 +66,20 @@ impl TerminalChat {
         }
         let is_asking = self.pending.is_some();
         match self.mode {
-            Mode::Answering | Mode::Suggesting if !is_asking => self.stop_answering(),
-            Mode::Answering | Mode::Suggesting => {
+            KeyMode::Answering | KeyMode::Suggesting if !is_asking => self.stop_answering(),
+            KeyMode::Answering | KeyMode::Suggesting => {
                 self.editor.take();
-                self.mode = Mode::Answering;
+                self.mode = KeyMode::Answering;
             }
-            Mode::Typing if is_asking && before.is_none() => {
+            KeyMode::Typing if is_asking && before.is_none() => {
                 let is_typing = self
                     .last_typed
                     .is_some_and(|at| at.elapsed() < TYPING_PAUSE);
                 if self.editor.is_empty() && !is_typing {
-                    self.mode = Mode::Answering;
+                    self.mode = KeyMode::Answering;
                 }
             }
-            Mode::Typing | Mode::Picking(_) => {}
+            KeyMode::Typing | KeyMode::Picking(_) => {}
         }
         // A key that is meant for one question must not answer the next.
         if is_asking && (before.is_some() || self.has_just_answered) {
@@ -87,12 +89,12 @@ impl TerminalChat {
 
     pub(super) fn start_answering(&mut self) {
         self.stash = self.editor.take();
-        self.mode = Mode::Answering;
+        self.mode = KeyMode::Answering;
     }
 
     pub(super) fn stop_answering(&mut self) {
         let stash = std::mem::take(&mut self.stash);
         self.editor.set(&stash);
-        self.mode = Mode::Typing;
+        self.mode = KeyMode::Typing;
     }
 }

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use client::chat::{ChatSelector, PendingInput, Sent, is_completable};
 
-use super::{Flow, Mode, TerminalChat};
-use crate::chat::command::{Command, HELP, KEYS, pick, session_lines};
+use super::{Flow, KeyMode, TerminalChat};
+use crate::chat::command::{ChatCommand, HELP, KEYS, pick, session_lines};
 use crate::chat::complete::CompletionCycle;
 use crate::chat::confirm::{self, Choice};
-use crate::chat::editor::Edited;
+use crate::chat::editor::EditorOutcome;
 use crate::chat::keys::Key;
 use crate::chat::line::{Line, Style};
-use crate::chat::questions::{self, Answered};
+use crate::chat::questions::{self, AnswerOutcome};
 use crate::clock::now;
 use crate::terminal::clean;
 
@@ -46,7 +46,7 @@ impl TerminalChat {
     }
 
     async fn press_in_mode(&mut self, key: Key) -> anyhow::Result<Flow> {
-        if let (Mode::Answering, Some(PendingInput::Confirmation(confirmation))) =
+        if let (KeyMode::Answering, Some(PendingInput::Confirmation(confirmation))) =
             (&self.mode, &self.pending)
         {
             let too_new_until = self.too_new_until.take();
@@ -67,17 +67,17 @@ impl TerminalChat {
             self.last_typed = Some(Instant::now());
         }
         match self.editor.key(&key) {
-            Edited::Entered(text) => {
+            EditorOutcome::Entered(text) => {
                 self.last_typed = None; // done with typing: the next keys may be an answer
                 self.enter_text(&text).await
             }
-            Edited::Taken | Edited::Unused => Ok(Flow::Continue),
+            EditorOutcome::Taken | EditorOutcome::Unused => Ok(Flow::Continue),
         }
     }
 
     /// Up brings back a message that waits, as long as nothing else is being typed.
     fn takes_from_queue(&self) -> bool {
-        self.mode == Mode::Typing && self.editor.is_empty() && self.chat.has_queued()
+        self.mode == KeyMode::Typing && self.editor.is_empty() && self.chat.has_queued()
     }
 
     /// Ctrl-C: cancels what runs, or what is typed; twice in a row leaves.
@@ -90,7 +90,7 @@ impl TerminalChat {
             self.note("cancelled; Ctrl-C again leaves");
             return Ok(Flow::Continue);
         }
-        if self.mode != Mode::Typing {
+        if self.mode != KeyMode::Typing {
             self.stop_answering();
         } else {
             self.editor.take();
@@ -100,7 +100,7 @@ impl TerminalChat {
     }
 
     fn steer_with_typed(&mut self) -> anyhow::Result<()> {
-        if self.mode != Mode::Typing || self.editor.is_empty() {
+        if self.mode != KeyMode::Typing || self.editor.is_empty() {
             return Ok(());
         }
         let text = self.editor.take();
@@ -121,16 +121,16 @@ impl TerminalChat {
     /// Tab: between a message and what the agent asks.
     fn toggle_answering(&mut self) {
         match (&self.mode, &self.pending) {
-            (Mode::Typing, Some(_)) => self.start_answering(),
-            (Mode::Answering | Mode::Suggesting, _) => self.stop_answering(),
-            (Mode::Typing | Mode::Picking(_), _) => {}
+            (KeyMode::Typing, Some(_)) => self.start_answering(),
+            (KeyMode::Answering | KeyMode::Suggesting, _) => self.stop_answering(),
+            (KeyMode::Typing | KeyMode::Picking(_), _) => {}
         }
     }
 
     /// Whether there is a word at the cursor that the host may complete.
     fn may_complete(&self) -> bool {
         let editor = &self.editor;
-        self.mode == Mode::Typing
+        self.mode == KeyMode::Typing
             && (self.completing.is_some() || is_completable(editor.text(), editor.cursor()))
     }
 
@@ -169,19 +169,19 @@ impl TerminalChat {
             return self.editor.replace(text, cursor);
         }
         match self.mode {
-            Mode::Suggesting => {
+            KeyMode::Suggesting => {
                 self.editor.take();
-                self.mode = Mode::Answering;
+                self.mode = KeyMode::Answering;
             }
-            Mode::Answering | Mode::Picking(_) => self.stop_answering(),
-            Mode::Typing => {}
+            KeyMode::Answering | KeyMode::Picking(_) => self.stop_answering(),
+            KeyMode::Typing => {}
         }
     }
 
     async fn choose(&mut self, choice: Option<Choice>) -> anyhow::Result<()> {
         match choice {
             Some(Choice::Decided(decision)) => self.chat.confirm(&decision)?,
-            Some(Choice::Suggest) => self.mode = Mode::Suggesting,
+            Some(Choice::Suggest) => self.mode = KeyMode::Suggesting,
             Some(Choice::Edit(input)) => match self.edit(&input).await {
                 Ok(edited) => {
                     if let Some(PendingInput::Confirmation(confirmation)) = &mut self.pending {
@@ -198,21 +198,21 @@ impl TerminalChat {
     /// Enter was pressed on a text.
     async fn enter_text(&mut self, text: &str) -> anyhow::Result<Flow> {
         match (&self.mode, &mut self.pending) {
-            (Mode::Suggesting, Some(PendingInput::Confirmation(confirmation))) => {
+            (KeyMode::Suggesting, Some(PendingInput::Confirmation(confirmation))) => {
                 let denial = confirmation.deny(text);
                 self.chat.confirm(&denial)?;
             }
-            (Mode::Answering, Some(PendingInput::Questions(form))) => {
+            (KeyMode::Answering, Some(PendingInput::Questions(form))) => {
                 match questions::answer_line(form, text) {
-                    Answered::Complete(response) => self.chat.answer(&response)?,
-                    Answered::Next => {}
-                    Answered::Wrong(why) => {
+                    AnswerOutcome::Complete(response) => self.chat.answer(&response)?,
+                    AnswerOutcome::Next => {}
+                    AnswerOutcome::Wrong(why) => {
                         self.editor.set(text);
                         self.note_error(&why);
                     }
                 }
             }
-            (Mode::Picking(sessions), _) => {
+            (KeyMode::Picking(sessions), _) => {
                 let picked = match text.trim() {
                     "" => None,
                     answer => Some(pick(sessions, answer)),
@@ -226,7 +226,7 @@ impl TerminalChat {
                     Some(Err(why)) => self.note_error(&why),
                 }
             }
-            (Mode::Typing | Mode::Answering | Mode::Suggesting, _) => {
+            (KeyMode::Typing | KeyMode::Answering | KeyMode::Suggesting, _) => {
                 return self.enter_message(text).await;
             }
         }
@@ -241,7 +241,7 @@ impl TerminalChat {
             return Ok(Flow::Continue);
         }
         self.editor.remember(text);
-        match Command::parse(text) {
+        match ChatCommand::parse(text) {
             Some(command) => self.run_command(command).await,
             None => {
                 let attachments = self.accepted.take_attachments(text);
@@ -254,37 +254,37 @@ impl TerminalChat {
         }
     }
 
-    async fn run_command(&mut self, command: Command) -> anyhow::Result<Flow> {
+    async fn run_command(&mut self, command: ChatCommand) -> anyhow::Result<Flow> {
         match command {
-            Command::Quit => return Ok(Flow::Leave),
-            Command::Help => self.show_help().await,
-            Command::Sessions => match self.chat.live().list_sessions().await {
+            ChatCommand::Quit => return Ok(Flow::Leave),
+            ChatCommand::Help => self.show_help().await,
+            ChatCommand::Sessions => match self.chat.live().list_sessions().await {
                 Ok(sessions) => {
                     let lines = session_lines(&sessions, self.chat.session(), now());
                     self.print(lines.into_iter().map(|line| Line::new(Style::Plain, line)));
-                    self.mode = Mode::Picking(sessions);
+                    self.mode = KeyMode::Picking(sessions);
                 }
                 Err(error) => self.note_error(&error.to_string()),
             },
-            Command::Open(answer) => match pick(&[], &answer) {
+            ChatCommand::Open(answer) => match pick(&[], &answer) {
                 Ok(uri) => self.try_to_go_to(ChatSelector::Channel(uri)).await,
                 Err(_) => self.note_error("/open needs a URI; /sessions lists what there is"),
             },
-            Command::New => {
+            ChatCommand::New => {
                 self.try_to_go_to(ChatSelector::NewSession { agent: None })
                     .await;
             }
-            Command::Fork(name) => {
+            ChatCommand::Fork(name) => {
                 if let Err(error) = self.branch(&name).await {
                     self.note_error(&format!("{error:#}"));
                 }
             }
-            Command::Resume => {
+            ChatCommand::Resume => {
                 if let Err(error) = self.chat.resume() {
                     self.note_error(&error.to_string());
                 }
             }
-            Command::Steer(text) => self.steer(&text)?,
+            ChatCommand::Steer(text) => self.steer(&text)?,
         }
         Ok(Flow::Continue)
     }

@@ -20,7 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::complete::CompletionCycle;
 use super::editor::Editor;
-use super::keys::{Decoder, Key};
+use super::keys::{Key, KeyDecoder};
 use super::line::{Colors, Line};
 use super::paint::Painter;
 use super::transcript::Transcript;
@@ -32,7 +32,7 @@ const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
 
 /// What the keys do.
 #[derive(Debug, Clone, PartialEq)]
-enum Mode {
+enum KeyMode {
     /// They write a message.
     Typing,
     /// They answer what the agent asks.
@@ -53,12 +53,12 @@ pub(crate) struct TerminalChat {
     chat: OpenChat,
     tty: Tty,
     painter: Painter,
-    decoder: Decoder,
+    decoder: KeyDecoder,
     editor: Editor,
     transcript: Transcript,
     /// What the agent waits for, with what was answered so far.
     pending: Option<PendingInput>,
-    mode: Mode,
+    mode: KeyMode,
     /// What was half typed when a question came.
     stash: String,
     /// Lines of our own that are still to be printed.
@@ -113,11 +113,11 @@ impl TerminalChat {
             chat,
             tty,
             painter,
-            decoder: Decoder::default(),
+            decoder: KeyDecoder::default(),
             editor: Editor::default(),
             transcript: Transcript::below(),
             pending: None,
-            mode: Mode::Typing,
+            mode: KeyMode::Typing,
             stash: String::new(),
             unprinted: Vec::new(),
             note: None,
@@ -211,8 +211,8 @@ impl TerminalChat {
     /// What is half typed and worth keeping.
     fn draft(&self) -> String {
         match self.mode {
-            Mode::Typing => self.editor.text().to_owned(),
-            Mode::Answering | Mode::Suggesting | Mode::Picking(_) => self.stash.clone(),
+            KeyMode::Typing => self.editor.text().to_owned(),
+            KeyMode::Answering | KeyMode::Suggesting | KeyMode::Picking(_) => self.stash.clone(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use client::chat::{Branch, ChatSelector};
 
-use super::{Mode, TerminalChat};
+use super::{KeyMode, TerminalChat};
 use crate::chat::line::{Line, Style};
 use crate::chat::open_options;
 use crate::chat::transcript::Transcript;
@@ -73,7 +73,7 @@ impl TerminalChat {
     fn start_over(&mut self) {
         self.transcript = Transcript::below();
         self.pending = None;
-        self.mode = Mode::Typing;
+        self.mode = KeyMode::Typing;
     }
 
     /// How to return, for a user who leaves.

@@ -8,10 +8,10 @@ use kernel::{
 };
 use wire::{ChannelUri, Digest, Timestamp};
 
-use super::{Channel, Range, Store, TurnRow};
-use crate::journal::page::{Crossing, Page};
+use super::{ChannelRow, ForkedRange, JournalTables, TurnRow};
+use crate::journal::page::{Crossing, PageBuilder};
 
-impl Store {
+impl JournalTables {
     pub(super) fn boot(&self) -> Boot {
         let live = || {
             self.channels
@@ -38,7 +38,7 @@ impl Store {
                 turns_max,
                 bytes_max,
             } => {
-                let page = Page::new(*turns_max, *bytes_max, Crossing::LeftOut);
+                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::LeftOut);
                 Answer::Channel(self.open_channel(uri, page).map(Box::new))
             }
             Query::Turns {
@@ -47,7 +47,7 @@ impl Store {
                 turns_max,
                 bytes_max,
             } => {
-                let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
+                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
                 Answer::Turns(self.turns_before(chat.0, *before_n, page))
             }
             Query::Context {
@@ -56,7 +56,7 @@ impl Store {
                 turns_max,
                 bytes_max,
             } => {
-                let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
+                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
                 let context = self
                     .turns_of(chat.0)
                     .filter(|(n, ..)| n <= through_n)
@@ -135,7 +135,7 @@ impl Store {
             .map(|(_, content_type)| content_type)
     }
 
-    fn open_channel(&self, uri: &ChannelUri, page: Page) -> Option<StoredChannel> {
+    fn open_channel(&self, uri: &ChannelUri, page: PageBuilder) -> Option<StoredChannel> {
         let id = self.live.get(uri)?;
         let row = self.channels.get(id)?;
         let mut channel = self.stored(*id, row);
@@ -154,7 +154,7 @@ impl Store {
         Some(channel)
     }
 
-    fn stored(&self, id: u64, row: &Channel) -> StoredChannel {
+    fn stored(&self, id: u64, row: &ChannelRow) -> StoredChannel {
         let later = self
             .actions
             .range((id, row.head_seq.0.saturating_add(1))..=(id, u64::MAX));
@@ -179,7 +179,7 @@ impl Store {
     fn turns_of(&self, chat: u64) -> impl Iterator<Item = (u64, &TurnRow, bool)> {
         let own = self.turns.range((chat, 0)..=(chat, u64::MAX)).rev();
         let own = own.map(|((_, n), row)| (*n, row, row.hidden_at.is_none()));
-        let seen = |range: &Range| {
+        let seen = |range: &ForkedRange| {
             let (end, as_of) = (range.visible_end_n, range.as_of);
             let rows = self
                 .turns
@@ -198,7 +198,7 @@ impl Store {
         )
     }
 
-    fn turns_before(&self, chat: u64, before_n: u64, page: Page) -> TurnPage {
+    fn turns_before(&self, chat: u64, before_n: u64, page: PageBuilder) -> TurnPage {
         let visible = self
             .turns_of(chat)
             .filter(|(n, _, visible)| *visible && *n < before_n)
@@ -302,7 +302,7 @@ impl Store {
 }
 
 /// The turns that fit a page, of those that come newest first.
-fn page_of<'a>(turns: impl Iterator<Item = (u64, &'a TurnRow)>, mut page: Page) -> TurnPage {
+fn page_of<'a>(turns: impl Iterator<Item = (u64, &'a TurnRow)>, mut page: PageBuilder) -> TurnPage {
     let mut found = TurnPage::default();
     for (n, row) in turns {
         if !page.takes(row.turn.json.len() as u64) {

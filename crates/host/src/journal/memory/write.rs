@@ -5,12 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kernel::{Batch, ChannelId, ChannelRecord, FrozenRecord, Record, Seq};
+use bytes::Bytes;
+use kernel::{Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, Record, Seq};
 use wire::{ChannelUri, Timestamp};
 
-use super::{Channel, Range, Store, TurnRow};
+use super::{ChannelRow, ForkedRange, JournalTables, ReferenceKey, TurnRow};
 
-impl Store {
+impl JournalTables {
     /// Whether the batch would break the journal's order, as the tables on disk would notice.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), String> {
         let mut actions = BTreeSet::new();
@@ -65,11 +66,7 @@ impl Store {
             Record::Message(message) => {
                 self.messages.insert(message.id.clone(), message.clone());
             }
-            Record::MessageStarted { id, turn_id } => {
-                if let Some(message) = self.messages.get_mut(id) {
-                    message.turn_id = Some(turn_id.clone());
-                }
-            }
+            Record::MessageStarted { id, turn_id } => self.start_message(id, turn_id),
             Record::MessageGone { id } => {
                 self.messages.remove(id);
             }
@@ -82,11 +79,9 @@ impl Store {
                 as_of,
             } => self.fork(*chat, source.0, *through_n, *as_of),
             Record::Turn { chat, n, turn } => {
-                let row = TurnRow {
-                    turn: Arc::clone(turn),
-                    hidden_at: None,
-                };
-                self.turns.insert((chat.0, *n), row);
+                let turn = Arc::clone(turn);
+                let hidden_at = None;
+                self.turns.insert((chat.0, *n), TurnRow { turn, hidden_at });
             }
             Record::HideTurns { chat, from_n, at } => self.hide_turns(chat.0, *from_n, *at),
             Record::Dispose { channel, at } => self.dispose(channel.0, *at),
@@ -95,13 +90,7 @@ impl Store {
                 turn,
                 digest,
                 content_type,
-            } => {
-                let key = (*digest, channel.0, *turn);
-                let known = self.references.entry(key).or_default();
-                if content_type.is_some() {
-                    known.clone_from(content_type);
-                }
-            }
+            } => self.add_reference((*digest, channel.0, *turn), content_type),
             Record::Summary(summary) => {
                 self.summaries.insert(summary.session.0, summary.clone());
             }
@@ -111,20 +100,12 @@ impl Store {
             Record::Checkpoint {
                 chat,
                 turn_id,
-                data: Some(data),
-            } => {
-                let checkpoint = (turn_id.clone(), data.clone());
-                self.checkpoints.insert(chat.0, checkpoint);
-            }
-            Record::Checkpoint {
-                chat,
-                turn_id,
-                data: None,
-            } => self.remove_checkpoint(chat.0, turn_id),
-            Record::Client(client) => {
-                let id = client.client_id.clone();
-                self.clients.insert(id, client.clone());
-            }
+                data,
+            } => match data {
+                Some(data) => self.put_checkpoint(chat.0, turn_id, data),
+                None => self.remove_checkpoint(chat.0, turn_id),
+            },
+            Record::Client(client) => self.put_client(client),
             Record::ClientGone { client_id } => self.forget_client(client_id),
             Record::Floor { client_id, floor } => {
                 let key = (client_id.clone(), floor.channel.clone());
@@ -147,6 +128,29 @@ impl Store {
         }
     }
 
+    fn start_message(&mut self, id: &str, turn_id: &str) {
+        if let Some(message) = self.messages.get_mut(id) {
+            message.turn_id = Some(turn_id.to_owned());
+        }
+    }
+
+    fn add_reference(&mut self, key: ReferenceKey, content_type: &Option<String>) {
+        let known = self.references.entry(key).or_default();
+        if content_type.is_some() {
+            known.clone_from(content_type);
+        }
+    }
+
+    fn put_checkpoint(&mut self, chat: u64, turn_id: &str, data: &Bytes) {
+        let checkpoint = (turn_id.to_owned(), data.clone());
+        self.checkpoints.insert(chat, checkpoint);
+    }
+
+    fn put_client(&mut self, client: &ClientRecord) {
+        let id = client.client_id.clone();
+        self.clients.insert(id, client.clone());
+    }
+
     fn freeze(&mut self, frozen: &FrozenRecord) {
         let mut parts = self.messages.values().flat_map(|message| &message.parts);
         if parts.any(|part| part.id == frozen.part_id) {
@@ -160,7 +164,7 @@ impl Store {
     }
 
     fn put_channel(&mut self, record: &ChannelRecord) {
-        let mut channel = Channel::of(record);
+        let mut channel = ChannelRow::of(record);
         if let Some(before) = self.channels.get(&record.id.0) {
             channel.disposed_at = before.disposed_at;
             if before.is_live() {
@@ -192,7 +196,7 @@ impl Store {
 
     fn fork(&mut self, chat: ChannelId, source: u64, through_n: u64, as_of: Seq) {
         let end_n = through_n.saturating_add(1);
-        let mut ranges: Vec<Range> = self.ranges.get(&source).cloned().unwrap_or_default();
+        let mut ranges: Vec<ForkedRange> = self.ranges.get(&source).cloned().unwrap_or_default();
         for range in &mut ranges {
             range.end_n = range.visible_end_n.min(end_n);
             range.visible_end_n = range.end_n;
@@ -200,7 +204,7 @@ impl Store {
         ranges.retain(|range| range.first_n < range.end_n);
         let first_n = ranges.iter().map(|range| range.end_n).max().unwrap_or(0);
         if first_n < end_n {
-            ranges.push(Range {
+            ranges.push(ForkedRange {
                 source,
                 first_n,
                 end_n,
@@ -231,7 +235,7 @@ impl Store {
     }
 
     fn sweep_channels(&mut self, before: Timestamp) {
-        let is_due = |channel: &Channel| channel.disposed_at.is_some_and(|at| at < before);
+        let is_due = |channel: &ChannelRow| channel.disposed_at.is_some_and(|at| at < before);
         let due: BTreeSet<u64> = self
             .channels
             .iter()
@@ -244,8 +248,9 @@ impl Store {
         self.checkpoints.retain(|chat, _| !due.contains(chat));
         let ranges = &self.ranges;
         self.turns.retain(|(chat, n), _| {
-            let refers =
-                |range: &Range| range.source == *chat && (range.first_n..range.end_n).contains(n);
+            let refers = |range: &ForkedRange| {
+                range.source == *chat && (range.first_n..range.end_n).contains(n)
+            };
             !due.contains(chat) || ranges.values().flatten().any(refers)
         });
         let turns = &self.turns;
@@ -297,7 +302,7 @@ struct UriChanges {
 impl UriChanges {
     fn create(
         &mut self,
-        store: &Store,
+        store: &JournalTables,
         id: u64,
         parent: Option<u64>,
         uri: &ChannelUri,
@@ -321,7 +326,7 @@ impl UriChanges {
         Ok(())
     }
 
-    fn dispose(&mut self, store: &Store, channel: u64) {
+    fn dispose(&mut self, store: &JournalTables, channel: u64) {
         let stored = store
             .channels
             .iter()

@@ -16,7 +16,7 @@ use wire::ChannelUri;
 
 use super::{int, messages, references};
 use crate::journal::JournalError;
-use crate::journal::page::{Crossing, Page};
+use crate::journal::page::{Crossing, PageBuilder};
 
 pub(super) const DUTIES: &str = "SELECT uri, kind, duty FROM channel INDEXED BY channel_duty
      WHERE duty != 0 AND disposed_at IS NULL ORDER BY id";
@@ -36,7 +36,7 @@ pub(super) const ACTIONS: &str =
 #[derive(Debug)]
 pub(super) struct ReadError(String);
 
-pub(super) type Read<T> = Result<T, ReadError>;
+pub(super) type ReadResult<T> = Result<T, ReadError>;
 
 impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
@@ -50,14 +50,14 @@ impl From<ReadError> for JournalError {
     }
 }
 
-pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
+pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
     Ok(match query {
         Query::Channel {
             uri,
             turns_max,
             bytes_max,
         } => {
-            let page = Page::new(*turns_max, *bytes_max, Crossing::LeftOut);
+            let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::LeftOut);
             Answer::Channel(open_channel(conn, uri, page)?.map(Box::new))
         }
         Query::Turns {
@@ -66,7 +66,7 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
             turns_max,
             bytes_max,
         } => {
-            let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
+            let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
             Answer::Turns(turns::before(conn, *chat, *before_n, page)?)
         }
         Query::Context {
@@ -75,7 +75,7 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
             turns_max,
             bytes_max,
         } => {
-            let page = Page::new(*turns_max, *bytes_max, Crossing::Included);
+            let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
             Answer::Turns(turns::context(conn, *chat, *through_n, page)?)
         }
         Query::FindTurn { chat, turn_id } => Answer::FindTurn(turns::find(conn, *chat, turn_id)?),
@@ -100,7 +100,7 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> Read<Answer> {
     })
 }
 
-pub(super) fn boot(conn: &Connection) -> Read<Boot> {
+pub(super) fn boot(conn: &Connection) -> ReadResult<Boot> {
     let root = conn
         .prepare_cached("SELECT head FROM channel WHERE id = 0 AND disposed_at IS NULL")?
         .query_row([], |row| bytes_at(row, 0))
@@ -123,12 +123,16 @@ pub(super) fn boot(conn: &Connection) -> Read<Boot> {
     })
 }
 
-fn meta(conn: &Connection, key: &str) -> Read<Seq> {
+fn meta(conn: &Connection, key: &str) -> ReadResult<Seq> {
     let mut statement = conn.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
     Ok(Seq(number(statement.query_row([key], |row| row.get(0))?)?))
 }
 
-fn open_channel(conn: &Connection, uri: &ChannelUri, page: Page) -> Read<Option<StoredChannel>> {
+fn open_channel(
+    conn: &Connection,
+    uri: &ChannelUri,
+    page: PageBuilder,
+) -> ReadResult<Option<StoredChannel>> {
     let mut statement = conn.prepare_cached(CHANNEL_BY_URI)?;
     let mut rows = statement.query([uri.as_str()])?;
     let Some(row) = rows.next()? else {
@@ -147,7 +151,7 @@ fn open_channel(conn: &Connection, uri: &ChannelUri, page: Page) -> Read<Option<
     Ok(Some(channel))
 }
 
-fn session(conn: &Connection, id: i64) -> Read<Option<StoredChannel>> {
+fn session(conn: &Connection, id: i64) -> ReadResult<Option<StoredChannel>> {
     let mut statement = conn.prepare_cached(CHANNEL_BY_ID)?;
     let mut rows = statement.query([id])?;
     match rows.next()? {
@@ -157,7 +161,7 @@ fn session(conn: &Connection, id: i64) -> Read<Option<StoredChannel>> {
 }
 
 /// A channel's row and the actions that came after its head; nothing that only chats have.
-fn channel_at(conn: &Connection, row: &Row<'_>) -> Read<StoredChannel> {
+fn channel_at(conn: &Connection, row: &Row<'_>) -> ReadResult<StoredChannel> {
     let id = ChannelId(number(row.get(0)?)?);
     let head_seq = Seq(number(row.get(3)?)?);
     Ok(StoredChannel {
@@ -175,7 +179,7 @@ fn channel_at(conn: &Connection, row: &Row<'_>) -> Read<StoredChannel> {
     })
 }
 
-fn later(conn: &Connection, channel: ChannelId, head_seq: Seq) -> Read<Vec<(Seq, Bytes)>> {
+fn later(conn: &Connection, channel: ChannelId, head_seq: Seq) -> ReadResult<Vec<(Seq, Bytes)>> {
     let mut statement = conn.prepare_cached(ACTIONS)?;
     let mut rows = statement.query([int(channel.0), int(head_seq.0), i64::MAX])?;
     let mut actions = Vec::new();
@@ -185,7 +189,7 @@ fn later(conn: &Connection, channel: ChannelId, head_seq: Seq) -> Read<Vec<(Seq,
     Ok(actions)
 }
 
-fn checkpoint(conn: &Connection, chat: ChannelId) -> Read<Option<(String, Bytes)>> {
+fn checkpoint(conn: &Connection, chat: ChannelId) -> ReadResult<Option<(String, Bytes)>> {
     let found = conn
         .prepare_cached("SELECT turn_id, data FROM checkpoint WHERE chat = ?1")?
         .query_row([int(chat.0)], |row| Ok((row.get(0)?, bytes_at(row, 1)?)))
@@ -199,7 +203,7 @@ fn log(
     floors: &[(ChannelId, Seq)],
     through: Seq,
     bytes_max: u64,
-) -> Read<LogSlice> {
+) -> ReadResult<LogSlice> {
     let log_floor = meta(conn, "log_floor")?;
     let mut statement = conn.prepare_cached(ACTIONS)?;
     let mut actions = Vec::new();
@@ -230,16 +234,16 @@ fn bytes_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
     row.get::<_, Vec<u8>>(column).map(Bytes::from)
 }
 
-fn number(stored: i64) -> Read<u64> {
+fn number(stored: i64) -> ReadResult<u64> {
     u64::try_from(stored).map_err(|_| ReadError(format!("{stored} where a count should be")))
 }
 
-fn uri_at(row: &Row<'_>, column: usize) -> Read<ChannelUri> {
+fn uri_at(row: &Row<'_>, column: usize) -> ReadResult<ChannelUri> {
     let text: String = row.get(column)?;
     ChannelUri::parse(&text).map_err(|error| ReadError(format!("the channel `{text}`: {error}")))
 }
 
-fn kind_at(row: &Row<'_>, column: usize) -> Read<Kind> {
+fn kind_at(row: &Row<'_>, column: usize) -> ReadResult<Kind> {
     let code = row.get(column)?;
     Kind::from_code(code).ok_or_else(|| ReadError(format!("{code} is no kind of channel")))
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use wire::Digest;
 
 use super::int;
-use super::read::Read;
+use super::read::ReadResult;
 use super::write::run;
 
 /// Instead of a turn: stored as long as the channel.
@@ -58,7 +58,7 @@ pub(super) fn forget_channel(conn: &Connection, channel: i64, rows_max: i64) -> 
     Ok(i64::try_from(forgotten).unwrap_or(i64::MAX))
 }
 
-pub(super) fn find_unreferenced(conn: &Connection, digests: &[Digest]) -> Read<Vec<Digest>> {
+pub(super) fn find_unreferenced(conn: &Connection, digests: &[Digest]) -> ReadResult<Vec<Digest>> {
     let mut referred = conn.prepare_cached(REFERRED)?;
     let mut unreferenced = Vec::new();
     for digest in digests {
@@ -69,7 +69,7 @@ pub(super) fn find_unreferenced(conn: &Connection, digests: &[Digest]) -> Read<V
     Ok(unreferenced)
 }
 
-pub(super) fn content_type(conn: &Connection, digest: &Digest) -> Read<Option<String>> {
+pub(super) fn content_type(conn: &Connection, digest: &Digest) -> ReadResult<Option<String>> {
     let found = conn
         .prepare_cached(CONTENT_TYPE)?
         .query_row([&digest.as_bytes()[..]], |row| row.get(0))

@@ -15,13 +15,13 @@ use super::frame::{Fin, Opcode, put_close, put_control, put_head};
 /// Payloads up to this are copied beside their head: one large slice is cheaper to the kernel than many tiny ones.
 const COPY_BYTES_MAX: usize = 256;
 
-enum Part {
+enum BatchPart {
     /// A range of `scratch`.
     Scratch(Range<usize>),
     Shared(Bytes),
 }
 
-impl Part {
+impl BatchPart {
     fn len(&self) -> usize {
         match self {
             Self::Scratch(range) => range.len(),
@@ -31,16 +31,16 @@ impl Part {
 }
 
 #[derive(Default)]
-pub struct Batch {
+pub struct FrameBatch {
     scratch: Vec<u8>,
-    parts: VecDeque<Part>,
+    parts: VecDeque<BatchPart>,
     /// Where each frame ends, counted in bytes from the start of the batch.
     ends: VecDeque<usize>,
     put: usize,
     left: usize,
 }
 
-impl Batch {
+impl FrameBatch {
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
@@ -106,8 +106,8 @@ impl Batch {
         let mut count = 0;
         for (slot, part) in slices.iter_mut().zip(&self.parts) {
             *slot = IoSlice::new(match part {
-                Part::Scratch(range) => &self.scratch[range.clone()],
-                Part::Shared(bytes) => bytes,
+                BatchPart::Scratch(range) => &self.scratch[range.clone()],
+                BatchPart::Shared(bytes) => bytes,
             });
             count += 1;
         }
@@ -128,8 +128,8 @@ impl Batch {
                 continue;
             }
             match part {
-                Part::Scratch(range) => range.start += count,
-                Part::Shared(bytes) => bytes.advance(count),
+                BatchPart::Scratch(range) => range.start += count,
+                BatchPart::Shared(bytes) => bytes.advance(count),
             }
             count = 0;
         }
@@ -160,14 +160,14 @@ impl Batch {
             parts_left += 1;
             if part.len() > remaining {
                 match part {
-                    Part::Scratch(range) => range.end = range.start + remaining,
-                    Part::Shared(bytes) => bytes.truncate(remaining),
+                    BatchPart::Scratch(range) => range.end = range.start + remaining,
+                    BatchPart::Shared(bytes) => bytes.truncate(remaining),
                 }
             }
             remaining -= part.len();
         }
         self.parts.truncate(parts_left);
-        if let Some(Part::Scratch(range)) = self.parts.back() {
+        if let Some(BatchPart::Scratch(range)) = self.parts.back() {
             self.scratch.truncate(range.end);
         }
     }
@@ -178,7 +178,7 @@ impl Batch {
         } else {
             self.put += bytes.len();
             self.left += bytes.len();
-            self.parts.push_back(Part::Shared(bytes));
+            self.parts.push_back(BatchPart::Shared(bytes));
         }
     }
 
@@ -189,8 +189,8 @@ impl Batch {
         self.put += end - start;
         self.left += end - start;
         match self.parts.back_mut() {
-            Some(Part::Scratch(range)) if range.end == start => range.end = end,
-            _ => self.parts.push_back(Part::Scratch(start..end)),
+            Some(BatchPart::Scratch(range)) if range.end == start => range.end = end,
+            _ => self.parts.push_back(BatchPart::Scratch(start..end)),
         }
     }
 }
@@ -199,7 +199,7 @@ impl Batch {
 mod tests {
     use super::*;
 
-    fn drain(batch: &mut Batch, at_most: usize) -> Vec<u8> {
+    fn drain(batch: &mut FrameBatch, at_most: usize) -> Vec<u8> {
         let mut out = Vec::new();
         while !batch.is_empty() && out.len() < at_most {
             let mut slices = [IoSlice::new(&[]); 4];
@@ -240,7 +240,7 @@ mod tests {
     fn a_large_message_is_cut_over_its_pieces_into_fragments() {
         let pieces = [vec![b'a'; 1_000], vec![b'b'; 10], vec![], vec![b'c'; 2_500]];
         for fragment_bytes in [1, 300, 999, 1_000, 1_001, 3_509] {
-            let mut batch = Batch::default();
+            let mut batch = FrameBatch::default();
             batch.put_message(
                 pieces.iter().cloned().map(Bytes::from).collect(),
                 fragment_bytes,
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn an_empty_and_a_whole_message_are_one_frame() {
-        let mut batch = Batch::default();
+        let mut batch = FrameBatch::default();
         batch.put_message(Vec::new(), 10);
         batch.put_message(vec![Bytes::from_static(b"hello")], 5);
         assert_eq!(
@@ -273,11 +273,13 @@ mod tests {
     #[test]
     fn a_large_payload_is_shared_and_a_small_one_gathered() {
         let large = Bytes::from(vec![b'x'; COPY_BYTES_MAX + 1]);
-        let mut batch = Batch::default();
+        let mut batch = FrameBatch::default();
         batch.put_message(vec![Bytes::from_static(b"small")], usize::MAX);
         batch.put_message(vec![large.clone()], usize::MAX);
         assert_eq!(batch.parts.len(), 2);
-        assert!(matches!(&batch.parts[1], Part::Shared(bytes) if bytes.as_ptr() == large.as_ptr()));
+        assert!(
+            matches!(&batch.parts[1], BatchPart::Shared(bytes) if bytes.as_ptr() == large.as_ptr())
+        );
     }
 
     #[test]
@@ -287,7 +289,7 @@ mod tests {
             "second".to_owned(),
             "third".repeat(100),
         ];
-        let mut whole = Batch::default();
+        let mut whole = FrameBatch::default();
         let ends: Vec<usize> = messages
             .iter()
             .map(|text| {
@@ -296,7 +298,7 @@ mod tests {
             })
             .collect();
         for written in 0..=ends[2] {
-            let mut batch = Batch::default();
+            let mut batch = FrameBatch::default();
             for text in &messages {
                 batch.put_message(vec![Bytes::from(text.clone())], usize::MAX);
             }

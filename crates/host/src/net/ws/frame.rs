@@ -62,7 +62,7 @@ pub enum Fin {
 
 /// What a client sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum WsEvent {
     /// A whole message; a binary one that holds UTF-8 is taken like a text (H-003).
     Message(String),
     Ping(Vec<u8>),
@@ -73,21 +73,21 @@ pub enum Event {
 
 /// Why the stream cannot go on; becomes the close frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub struct WsFault {
     pub code: u16,
     pub reason: &'static str,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for WsFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} ({})", self.reason, self.code)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for WsFault {}
 
-fn protocol(reason: &'static str) -> Fault {
-    Fault {
+fn protocol(reason: &'static str) -> WsFault {
+    WsFault {
         code: close::PROTOCOL,
         reason,
     }
@@ -104,7 +104,7 @@ struct Open {
 
 /// Turns the bytes of one client into events.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct FrameDecoder {
     message_bytes_max: usize,
     head: [u8; HEAD_BYTES_MAX],
     head_len: usize,
@@ -116,7 +116,7 @@ pub struct Decoder {
     ended: bool,
 }
 
-impl Decoder {
+impl FrameDecoder {
     pub fn new(message_bytes_max: usize) -> Self {
         Self {
             message_bytes_max,
@@ -133,9 +133,9 @@ impl Decoder {
     /// Takes from `input` up to the end of the next event. `None`: all was taken and more is needed.
     ///
     /// After a fault or a close frame everything is swallowed.
-    pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Event>, Fault> {
+    pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<WsEvent>, WsFault> {
         let result = self.advance(input);
-        if matches!(result, Err(_) | Ok(Some(Event::Close(_)))) {
+        if matches!(result, Err(_) | Ok(Some(WsEvent::Close(_)))) {
             self.ended = true;
             self.message = Vec::new();
             self.control = Vec::new();
@@ -151,7 +151,7 @@ impl Decoder {
         self.message.capacity() + self.control.capacity()
     }
 
-    fn advance(&mut self, input: &mut &[u8]) -> Result<Option<Event>, Fault> {
+    fn advance(&mut self, input: &mut &[u8]) -> Result<Option<WsEvent>, WsFault> {
         while !self.ended {
             let Some(mut open) = self.open.take() else {
                 if !self.take_head(input)? {
@@ -182,7 +182,7 @@ impl Decoder {
     }
 
     /// Gathers a frame's head; false when it is not complete yet.
-    fn take_head(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
+    fn take_head(&mut self, input: &mut &[u8]) -> Result<bool, WsFault> {
         loop {
             let needed = match self.head_len {
                 0 | 1 => 2,
@@ -208,7 +208,7 @@ impl Decoder {
     }
 
     /// What the first two bytes alone can be refused for.
-    fn check_head(&self) -> Result<(), Fault> {
+    fn check_head(&self) -> Result<(), WsFault> {
         let [first, second] = [self.head[0], self.head[1]];
         if first & 0x70 != 0 {
             return Err(protocol(
@@ -239,7 +239,7 @@ impl Decoder {
         }
     }
 
-    fn read_head(&mut self) -> Result<Open, Fault> {
+    fn read_head(&mut self) -> Result<Open, WsFault> {
         let extended = extended_len(self.head[1]);
         let length = match extended {
             0 => u64::from(self.head[1] & 0x7F),
@@ -263,7 +263,7 @@ impl Decoder {
         if !opcode.is_control() {
             if left > space {
                 let reason = "the message is larger than frame_in_bytes allows";
-                return Err(Fault {
+                return Err(WsFault {
                     code: close::TOO_BIG,
                     reason,
                 });
@@ -278,16 +278,16 @@ impl Decoder {
         })
     }
 
-    fn finish(&mut self, open: Open) -> Result<Option<Event>, Fault> {
+    fn finish(&mut self, open: Open) -> Result<Option<WsEvent>, WsFault> {
         match open.opcode {
-            Opcode::Ping => Ok(Some(Event::Ping(std::mem::take(&mut self.control)))),
+            Opcode::Ping => Ok(Some(WsEvent::Ping(std::mem::take(&mut self.control)))),
             Opcode::Pong => {
                 self.control = Vec::new();
-                Ok(Some(Event::Pong))
+                Ok(Some(WsEvent::Pong))
             }
             Opcode::Close => {
                 let payload = std::mem::take(&mut self.control);
-                close_code(&payload).map(|code| Some(Event::Close(code)))
+                close_code(&payload).map(|code| Some(WsEvent::Close(code)))
             }
             Opcode::Continuation | Opcode::Text | Opcode::Binary => {
                 if open.fin == Fin::More {
@@ -295,11 +295,11 @@ impl Decoder {
                 }
                 self.in_message = false;
                 let message =
-                    String::from_utf8(std::mem::take(&mut self.message)).map_err(|_| Fault {
+                    String::from_utf8(std::mem::take(&mut self.message)).map_err(|_| WsFault {
                         code: close::BAD_TEXT,
                         reason: "the message is not UTF-8",
                     })?;
-                Ok(Some(Event::Message(message)))
+                Ok(Some(WsEvent::Message(message)))
             }
         }
     }
@@ -340,7 +340,7 @@ fn append_unmasked(to: &mut Vec<u8>, bytes: &[u8], mask: [u8; 4]) {
     }
 }
 
-fn close_code(payload: &[u8]) -> Result<Option<u16>, Fault> {
+fn close_code(payload: &[u8]) -> Result<Option<u16>, WsFault> {
     let Some((code, reason)) = payload.split_first_chunk::<2>() else {
         return match payload {
             [] => Ok(None),
@@ -353,7 +353,7 @@ fn close_code(payload: &[u8]) -> Result<Option<u16>, Fault> {
     }
     match std::str::from_utf8(reason) {
         Ok(_) => Ok(Some(code)),
-        Err(_) => Err(Fault {
+        Err(_) => Err(WsFault {
             code: close::BAD_TEXT,
             reason: "the close reason is not UTF-8",
         }),

@@ -23,8 +23,8 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Feeds a stream in chunks of the given sizes, the last one repeated.
-fn run(stream: &[u8], chunks: &[usize], bound: usize) -> (Vec<Event>, Option<Fault>) {
-    let mut decoder = Decoder::new(bound);
+fn run(stream: &[u8], chunks: &[usize], bound: usize) -> (Vec<WsEvent>, Option<WsFault>) {
+    let mut decoder = FrameDecoder::new(bound);
     let mut events = Vec::new();
     let mut rest = stream;
     let mut sizes = chunks
@@ -237,7 +237,7 @@ fn a_message_over_the_bound_is_refused_by_its_head() {
 #[test]
 fn memory_follows_the_bytes_that_came_and_nothing_is_held_between_messages() {
     let bound = 2 * 1_024 * 1_024;
-    let mut decoder = Decoder::new(bound);
+    let mut decoder = FrameDecoder::new(bound);
     let stream = frame(0x81, &vec![b'x'; bound]);
     let mut first = &stream[..1_000];
     assert_eq!(decoder.next(&mut first), Ok(None));

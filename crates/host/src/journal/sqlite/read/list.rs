@@ -6,7 +6,7 @@ use kernel::{ChannelId, ClientRecord, FloorRecord, Seq, SummaryRecord};
 use rusqlite::{Connection, Row};
 use wire::{ChannelUri, Timestamp};
 
-use super::{Read, ReadError, bytes_at, int, number, uri_at};
+use super::{ReadError, ReadResult, bytes_at, int, number, uri_at};
 
 pub(in crate::journal::sqlite) const FIRST_PAGE: &str =
     "SELECT session, uri, modified, created, empty, creator, json FROM summary
@@ -26,7 +26,7 @@ pub(super) fn sessions(
     conn: &Connection,
     after: Option<(Timestamp, ChannelId)>,
     limit: u32,
-) -> Read<Vec<SummaryRecord>> {
+) -> ReadResult<Vec<SummaryRecord>> {
     let mut statement;
     let mut rows = match after {
         None => {
@@ -57,7 +57,7 @@ pub(super) fn empty_sessions(
     conn: &Connection,
     created_before: Timestamp,
     limit: u32,
-) -> Read<Vec<ChannelUri>> {
+) -> ReadResult<Vec<ChannelUri>> {
     let mut statement = conn.prepare_cached(EMPTY)?;
     let mut rows = statement.query([created_before.0, i64::from(limit)])?;
     let mut uris = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn empty_sessions(
 pub(super) fn client(
     conn: &Connection,
     client_id: &str,
-) -> Read<Option<(ClientRecord, Vec<FloorRecord>)>> {
+) -> ReadResult<Option<(ClientRecord, Vec<FloorRecord>)>> {
     let mut statement = conn.prepare_cached(
         "SELECT version, capabilities, locale, last_seen_ms, transform FROM client
          WHERE client_id = ?1",
@@ -104,7 +104,7 @@ pub(super) fn client(
     Ok(Some((record, floors(conn, client_id)?)))
 }
 
-fn floors(conn: &Connection, client_id: &str) -> Read<Vec<FloorRecord>> {
+fn floors(conn: &Connection, client_id: &str) -> ReadResult<Vec<FloorRecord>> {
     let mut statement = conn.prepare_cached(
         "SELECT channel, floor, replaced, oldest_turn, view_turns, max_latency_ms FROM floor
          WHERE client_id = ?1 ORDER BY channel",
@@ -117,7 +117,7 @@ fn floors(conn: &Connection, client_id: &str) -> Read<Vec<FloorRecord>> {
     Ok(floors)
 }
 
-fn floor_at(row: &Row<'_>) -> Read<FloorRecord> {
+fn floor_at(row: &Row<'_>) -> ReadResult<FloorRecord> {
     Ok(FloorRecord {
         channel: uri_at(row, 0)?,
         floor: Seq(number(row.get(1)?)?),

@@ -7,8 +7,8 @@ use kernel::{ChannelId, FoundTurn, StoredTurn, TurnPage};
 use rusqlite::{CachedStatement, Connection, Row, ToSql};
 use wire::state::Outcome;
 
-use super::{Read, ReadError, bytes_at, int, number};
-use crate::journal::page::Page;
+use super::{ReadError, ReadResult, bytes_at, int, number};
+use crate::journal::page::PageBuilder;
 
 /// The index that holds no hidden rows: a chat that was cut short does not pay for what was cut.
 pub(in crate::journal::sqlite) const OWN_TURNS: &str =
@@ -32,7 +32,7 @@ pub(in crate::journal::sqlite) const NEXT_N: &str =
                 coalesce((SELECT max(last_n) FROM turn_range WHERE chat = ?1), -1))";
 
 /// What a fork sees of another chat.
-struct Range {
+struct VisibleRange {
     source: i64,
     first_n: i64,
     last_n: i64,
@@ -45,8 +45,8 @@ pub(super) fn before(
     conn: &Connection,
     chat: ChannelId,
     before_n: u64,
-    page: Page,
-) -> Read<TurnPage> {
+    page: PageBuilder,
+) -> ReadResult<TurnPage> {
     let before_n = int(before_n);
     let mut reading = Reading {
         conn,
@@ -76,8 +76,8 @@ pub(super) fn context(
     conn: &Connection,
     chat: ChannelId,
     through_n: u64,
-    page: Page,
-) -> Read<TurnPage> {
+    page: PageBuilder,
+) -> ReadResult<TurnPage> {
     let mut reading = Reading {
         conn,
         page,
@@ -101,7 +101,7 @@ pub(super) fn context(
 }
 
 /// The number the next turn gets: above every one that was ever used, hidden ones too.
-pub(super) fn next_n(conn: &Connection, chat: ChannelId) -> Read<u64> {
+pub(super) fn next_n(conn: &Connection, chat: ChannelId) -> ReadResult<u64> {
     let highest: i64 = conn
         .prepare_cached(NEXT_N)?
         .query_row([int(chat.0)], |row| row.get(0))?;
@@ -109,7 +109,11 @@ pub(super) fn next_n(conn: &Connection, chat: ChannelId) -> Read<u64> {
 }
 
 /// Where a turn id stands. A resumed turn leaves a hidden row of the same id behind: the visible one counts.
-pub(super) fn find(conn: &Connection, chat: ChannelId, turn_id: &str) -> Read<Option<FoundTurn>> {
+pub(super) fn find(
+    conn: &Connection,
+    chat: ChannelId,
+    turn_id: &str,
+) -> ReadResult<Option<FoundTurn>> {
     let mut statement = conn.prepare_cached(FIND_OWN)?;
     let mut best = None;
     let mut rows = statement.query((int(chat.0), turn_id))?;
@@ -152,12 +156,12 @@ fn better(one: Option<FoundTurn>, other: FoundTurn) -> Option<FoundTurn> {
         .max_by_key(|found| (found.visible, found.n))
 }
 
-fn ranges(conn: &Connection, chat: ChannelId) -> Read<Vec<Range>> {
+fn ranges(conn: &Connection, chat: ChannelId) -> ReadResult<Vec<VisibleRange>> {
     let mut statement = conn.prepare_cached(
         "SELECT source, first_n, last_n, visible_n, as_of FROM turn_range WHERE chat = ?1 ORDER BY pos",
     )?;
     let ranges = statement.query_map([int(chat.0)], |row| {
-        Ok(Range {
+        Ok(VisibleRange {
             source: row.get(0)?,
             first_n: row.get(1)?,
             last_n: row.get(2)?,
@@ -177,12 +181,12 @@ enum Room {
 /// A page that is being read, newest turn first.
 struct Reading<'c> {
     conn: &'c Connection,
-    page: Page,
+    page: PageBuilder,
     found: TurnPage,
 }
 
 impl Reading<'_> {
-    fn take(&mut self, mut rows: CachedStatement<'_>, values: &[&dyn ToSql]) -> Read<Room> {
+    fn take(&mut self, mut rows: CachedStatement<'_>, values: &[&dyn ToSql]) -> ReadResult<Room> {
         let mut rows = rows.query(values)?;
         while let Some(row) = rows.next()? {
             if !self.page.takes(number(row.get(3)?)?) {
@@ -195,7 +199,7 @@ impl Reading<'_> {
     }
 
     /// The body is fetched only for a turn that is on the page.
-    fn turn_at(&self, row: &Row<'_>) -> Read<StoredTurn> {
+    fn turn_at(&self, row: &Row<'_>) -> ReadResult<StoredTurn> {
         let code = row.get(2)?;
         let mut body = self
             .conn
