@@ -21,12 +21,12 @@ const WINDOW_MAX: Duration = Duration::from_millis(25);
 /// The streams of runs, and their pieces that wait.
 pub(crate) struct StreamBatcher {
     coalesce: Duration,
-    streams: HashMap<RunId, Stream>,
+    streams: HashMap<RunId, EventStream>,
 }
 
 /// The stream of one run.
 #[derive(Default)]
-struct Stream {
+struct EventStream {
     /// When the last commit with a piece of it began.
     committed: Option<Instant>,
     /// The shortest delivery window of its readers, if all of them gave one.
@@ -47,7 +47,7 @@ pub(crate) struct DueEvents {
 
 impl StreamBatcher {
     /// Pieces wait for `coalesce` after a commit; with zero nothing ever waits.
-    pub fn new(coalesce: Duration) -> Self {
+    pub(crate) fn new(coalesce: Duration) -> Self {
         Self {
             coalesce,
             streams: HashMap::new(),
@@ -55,7 +55,7 @@ impl StreamBatcher {
     }
 
     /// Takes an event of a run; returns those that are due now. `may_join` says that texts which go together may become one.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         run: RunId,
         event: AgentEvent,
@@ -88,7 +88,7 @@ impl StreamBatcher {
     }
 
     /// When the next pieces that wait are due.
-    pub fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         let waiting = self.streams.values();
         let waiting = waiting.filter(|stream| !stream.pending.is_empty());
         waiting
@@ -97,17 +97,17 @@ impl StreamBatcher {
     }
 
     /// Takes all pieces that are due.
-    pub fn take_due(&mut self, now: Instant) -> Vec<DueEvents> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<DueEvents> {
         let coalesce = self.coalesce;
         self.take_where(|stream| stream.due_at(coalesce).is_none_or(|at| at <= now))
     }
 
     /// Takes all pieces, due or not: nothing comes after them.
-    pub fn take_all(&mut self) -> Vec<DueEvents> {
+    pub(crate) fn take_all(&mut self) -> Vec<DueEvents> {
         self.take_where(|_| true)
     }
 
-    fn take_where(&mut self, is_due: impl Fn(&Stream) -> bool) -> Vec<DueEvents> {
+    fn take_where(&mut self, is_due: impl Fn(&EventStream) -> bool) -> Vec<DueEvents> {
         let streams = self.streams.iter_mut();
         let due = streams.filter(|(_, stream)| is_due(stream));
         let due = due.filter_map(|(run, stream)| stream.take_pending(*run));
@@ -118,7 +118,7 @@ impl StreamBatcher {
 
     /// A piece of a run is about to be committed; `window_ms` is the shortest delivery window of its readers, 0 if one gave
     /// none.
-    pub fn note_commit(&mut self, run: RunId, window_ms: u32, now: Instant) {
+    pub(crate) fn note_commit(&mut self, run: RunId, window_ms: u32, now: Instant) {
         // A run that ended meanwhile streams no more.
         if let Some(stream) = self.streams.get_mut(&run) {
             stream.committed = Some(now);
@@ -128,12 +128,12 @@ impl StreamBatcher {
     }
 
     /// A run is over or was stopped: what it still had to say is dropped.
-    pub fn end(&mut self, run: RunId) {
+    pub(crate) fn end(&mut self, run: RunId) {
         self.streams.remove(&run);
     }
 }
 
-impl Stream {
+impl EventStream {
     /// Until when pieces wait; `None` if nothing was committed yet, so that nothing has to.
     fn due_at(&self, coalesce: Duration) -> Option<Instant> {
         if coalesce.is_zero() {

@@ -213,14 +213,14 @@ impl Peers {
 
     // Subscriptions.
 
-    pub fn watchers(&self, uri: &ChannelUri) -> &[Watcher] {
+    pub(crate) fn watchers(&self, uri: &ChannelUri) -> &[Watcher] {
         let watchers = self.watchers.get(uri);
         watchers.map_or(&[], |watchers| watchers.list.as_slice())
     }
 
     /// The watchers of a channel who get a frame: those whose generation knows it, and its sender in any case. `None` if
     /// there are none.
-    pub fn recipients(
+    pub(crate) fn recipients(
         &mut self,
         uri: &ChannelUri,
         sender: Option<PeerId>,
@@ -405,12 +405,12 @@ impl Peers {
 
     /// Keeps a record of a client for the next batch: it says when the client was last seen, or that it is known before it was
     /// served anything. A crash before that costs the client an `initialize` (G-20).
-    pub fn defer_record(&mut self, client_id: &str, record: Record) {
+    pub(crate) fn defer_record(&mut self, client_id: &str, record: Record) {
         self.deferred.push((client_id.to_owned(), record));
     }
 
     /// Takes the deferred records along with a batch. If that cannot be written, what is stored of those clients is not true.
-    pub fn take_deferred(&mut self) -> Vec<Record> {
+    pub(crate) fn take_deferred(&mut self) -> Vec<Record> {
         let deferred = std::mem::take(&mut self.deferred).into_iter();
         let deferred = deferred.map(|(client_id, record)| {
             self.undo.note_rewritten(&client_id);

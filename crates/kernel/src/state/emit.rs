@@ -153,7 +153,7 @@ impl Step<'_> {
     }
 
     /// Sends a refused action back to its sender alone; nothing is recorded and no seq used (H-066, H-067).
-    pub fn refuse(
+    pub(crate) fn refuse(
         &mut self,
         sender: &Sender,
         uri: &ChannelUri,

@@ -139,7 +139,10 @@ impl Step<'_> {
         kernel.peers.offer(peer, message, bytes, &kernel.limits)
     }
 
-    pub fn end_current_message(&mut self, peer: PeerId) -> (Option<(wire::Incoming, usize)>, bool) {
+    pub(crate) fn end_current_message(
+        &mut self,
+        peer: PeerId,
+    ) -> (Option<(wire::Incoming, usize)>, bool) {
         let kernel = &mut *self.kernel;
         kernel.peers.end_current(peer, &kernel.limits)
     }
