@@ -140,7 +140,7 @@ impl Queries {
     }
 
     /// Tasks that wait for an answer, for checkers.
-    pub fn waiting_tasks(&self) -> impl Iterator<Item = &BackgroundTask> {
+    pub(crate) fn waiting_tasks(&self) -> impl Iterator<Item = &BackgroundTask> {
         let waiters = self.reads.values().flat_map(|read| &read.waiters);
         waiters.filter_map(|waiter| match waiter {
             Waiter::Task(task) => Some(&**task),

@@ -38,7 +38,7 @@ impl Recovery {
     }
 
     /// Chats whose turn is closed as soon as that can be written, for checkers; others may be among them, without harm.
-    pub fn chats_to_close(&self) -> impl Iterator<Item = &ChannelUri> {
+    pub(crate) fn chats_to_close(&self) -> impl Iterator<Item = &ChannelUri> {
         let postponed = self.postponed.iter().filter_map(|task| match task {
             BackgroundTask::CloseInterruptedTurn(chat) => Some(chat),
             _ => None,

@@ -92,7 +92,7 @@ async fn the_published_client_answers_by_its_own_handler() {
     let start = json!({"type": "chat/turnStarted", "turnId": "t", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "go", "origin": {"kind": "user"}}});
     client.dispatch(chat.clone(), action(start)).await.unwrap();
-    let said = timeout(Duration::from_secs(60), read_turn(&mut events))
+    let text = timeout(Duration::from_secs(60), read_turn(&mut events))
         .await
         .expect("the turn ends");
     let sections: Value = serde_json::from_str(&text).unwrap();

@@ -440,7 +440,7 @@ impl World {
         if let Some(chat) = self.models.chat_of(run) {
             self.ledger.replied(chat, &reply);
         }
-        if self.models.hear(run, reply) {
+        if self.models.deliver_reply(run, reply) {
             self.at(self.now, Due::ModelStep(run));
         }
     }

@@ -7,7 +7,7 @@ use crate::record::FloorRecord;
 
 impl Peers {
     /// What every peer negotiated and subscribed to, for checkers. A peer that waits for something is about to change.
-    pub fn digest(&self) -> Value {
+    pub(crate) fn digest(&self) -> Value {
         let peers = self.peers.iter().map(|(peer, state)| {
             let subscriptions = state.subscriptions.iter().map(|(uri, subscription)| {
                 let watchers = self.watchers(uri);
@@ -33,14 +33,14 @@ impl Peers {
     }
 
     /// How many watch each channel, for checkers.
-    pub fn watcher_counts(&self) -> Value {
+    pub(crate) fn watcher_counts(&self) -> Value {
         let counts = self.watchers.iter();
         let counts = counts.map(|(uri, watchers)| (uri.to_string(), json!(watchers.list.len())));
         Value::Object(counts.collect())
     }
 
     /// What the journal must hold of every connected client whose rows count as true, for checkers.
-    pub fn stored_floors(&self) -> Vec<(String, Vec<FloorRecord>)> {
+    pub(crate) fn stored_floors(&self) -> Vec<(String, Vec<FloorRecord>)> {
         let peers = self
             .clients
             .values()

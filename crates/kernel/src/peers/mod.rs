@@ -7,6 +7,8 @@ mod digest;
 mod inbox;
 mod messages;
 mod remembered;
+mod rollback;
+mod subscription;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -23,11 +25,12 @@ use remembered::RememberedClients;
 use undo::Undo;
 
 pub(crate) use inbox::Offer;
+pub(crate) use subscription::{Subscription, Watcher};
 pub(crate) use waiting::{Message, Waiting};
 
 use crate::frame::{Recipient, Recipients};
 use crate::io::PeerId;
-use crate::record::{ClientRecord, FloorRecord, Record, Seq};
+use crate::record::{ClientRecord, FloorRecord, Record};
 
 /// Connections and their clients.
 #[derive(Default)]
@@ -72,26 +75,6 @@ pub(crate) struct Ready {
     pub volatile: bool,
 }
 
-/// What a peer subscribed to, and what it was sent of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Subscription {
-    pub floor: Seq,
-    pub replaced: bool,
-    pub oldest_turn: Option<String>,
-    pub view_turns: Option<u32>,
-    pub max_latency_ms: Option<u32>,
-    /// The number of the oldest turn this connection was sent.
-    pub oldest_n: Option<u64>,
-}
-
-/// A subscription, as fan-out needs it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Watcher {
-    pub peer: PeerId,
-    pub generation: Generation,
-    pub window_ms: u32,
-}
-
 /// Who watches one channel.
 #[derive(Default)]
 struct Watchers {
@@ -106,15 +89,6 @@ pub(crate) struct RemovedPeer {
     pub subscriptions: BTreeMap<ChannelUri, Subscription>,
 }
 
-impl Watcher {
-    fn recipient(&self) -> Recipient {
-        Recipient {
-            peer: self.peer,
-            window_ms: self.window_ms,
-        }
-    }
-}
-
 impl Watchers {
     fn recipients(&mut self) -> Arc<[Recipient]> {
         let list = &self.list;
@@ -122,20 +96,6 @@ impl Watchers {
             .recipients
             .get_or_insert_with(|| list.iter().map(Watcher::recipient).collect());
         Arc::clone(recipients)
-    }
-}
-
-impl Subscription {
-    /// The subscription as the journal stores it for the client's reconnect (G-20).
-    pub(crate) fn to_floor(&self, uri: &ChannelUri) -> FloorRecord {
-        FloorRecord {
-            channel: uri.clone(),
-            floor: self.floor,
-            replaced: self.replaced,
-            oldest_turn: self.oldest_turn.clone(),
-            view_turns: self.view_turns,
-            max_latency_ms: self.max_latency_ms,
-        }
     }
 }
 

@@ -220,7 +220,7 @@ impl Step<'_> {
     }
 
     /// What was asked before now is asked again: its answer may show rows that are removed by this step.
-    pub fn outdate_reads(&mut self) {
+    pub(crate) fn outdate_reads(&mut self) {
         self.kernel.queries.outdate();
     }
 

@@ -75,7 +75,7 @@ fn text_of(follower: &Follower) -> String {
 
 /// A tool that asks again after the first approval.
 async fn approve_twice(ann: &mut Follower, host: &TestHost, chat: &str) {
-    ann.says("t4", "again").await;
+    ann.sends_message("t4", "again").await;
     for _ in 0..2 {
         let call = ann.until_waiting(chat, "pending-confirmation").await;
         ann.agrees_with_a_newcomer(host, "being asked again").await;
