@@ -285,6 +285,17 @@ impl Peers {
         }
     }
 
+    fn note_subscription(&mut self, peer: PeerId, uri: &ChannelUri) {
+        let watcher = self.watchers(uri).iter().find(|w| w.peer == peer).cloned();
+        self.undo.subscriptions.push(undo::SubscriptionBefore {
+            peer,
+            uri: uri.clone(),
+            watcher,
+            subscription: self.subscription(peer, uri).cloned(),
+            was_served: self.was_served(peer, uri),
+        });
+    }
+
     fn set_watcher(&mut self, uri: &ChannelUri, peer: PeerId, watcher: Option<Watcher>) {
         let watchers = self.watchers.entry(uri.clone()).or_default();
         let index = watchers

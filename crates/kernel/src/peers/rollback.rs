@@ -10,17 +10,6 @@ use super::undo::{SubscriptionBefore, Undo};
 use crate::io::PeerId;
 
 impl Peers {
-    pub(super) fn note_subscription(&mut self, peer: PeerId, uri: &ChannelUri) {
-        let watcher = self.watchers(uri).iter().find(|w| w.peer == peer).cloned();
-        self.undo.subscriptions.push(SubscriptionBefore {
-            peer,
-            uri: uri.clone(),
-            watcher,
-            subscription: self.subscription(peer, uri).cloned(),
-            was_served: self.was_served(peer, uri),
-        });
-    }
-
     /// What was answered before the first step that must be written stands, whatever happens to the batch.
     pub(crate) fn end_step(&mut self, wrote: bool) {
         self.undo.wrote |= wrote;
