@@ -3,8 +3,6 @@
 //! Promises: what was answered before the first step that must be written stands, and so do the ends of connections and
 //! subscriptions that their own clients wished.
 
-use wire::ChannelUri;
-
 use super::Peers;
 use super::undo::{SubscriptionBefore, Undo};
 use crate::io::PeerId;
