@@ -9,6 +9,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::Poll;
 
+use bytes::Bytes;
 use kernel::Frame;
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep_until};
@@ -19,6 +20,18 @@ use super::ws::batch::FrameBatch;
 
 /// Slices in one system call; the kernel takes up to 1,024, and this many cost little stack.
 const SLICES_MAX: usize = 128;
+
+/// A message above this is encoded on a thread of its own, and after so much was written others come first.
+const LARGE_BYTES: usize = 256 * 1_024;
+
+/// The bytes of a message. Encoding a large one takes milliseconds that others on this worker must not wait for.
+async fn encode(frame: Frame) -> io::Result<Vec<Bytes>> {
+    if frame.size_hint() <= LARGE_BYTES {
+        return Ok(frame.pieces());
+    }
+    let encoded = tokio::task::spawn_blocking(move || frame.pieces());
+    encoded.await.map_err(io::Error::other)
+}
 
 enum WriteWake {
     Writable,
@@ -51,7 +64,10 @@ impl SocketWriter<'_> {
             for frame in frames {
                 match frame {
                     Frame::Text(text) if text.len() <= self.fragment_bytes => batch.put_text(text),
-                    frame => batch.put_message(frame.pieces(), self.fragment_bytes),
+                    frame => {
+                        let pieces = encode(frame).await?;
+                        batch.put_message(pieces, self.fragment_bytes);
+                    }
                 }
             }
             let ended = match &taken.ending {
@@ -80,6 +96,10 @@ impl SocketWriter<'_> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     batch.advance(count);
+                    if count > LARGE_BYTES {
+                        // A reader that takes megabytes as fast as they come must not keep others from this worker.
+                        tokio::task::yield_now().await;
+                    }
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
