@@ -32,6 +32,9 @@ use crate::frame::{Recipient, Recipients};
 use crate::io::PeerId;
 use crate::record::{ClientRecord, FloorRecord, Record};
 
+/// Records of clients that wait for a batch, at most.
+const DEFERRED_MAX: usize = 64;
+
 /// Connections and their clients.
 #[derive(Default)]
 pub(crate) struct Peers {
@@ -378,6 +381,11 @@ impl Peers {
     /// served anything. A crash before that costs the client an `initialize` (G-20).
     pub(crate) fn defer_record(&mut self, client_id: &str, record: Record) {
         self.deferred.push((client_id.to_owned(), record));
+    }
+
+    /// Whether so many records wait that they get a batch of their own: connections that come and go write nothing else.
+    pub(crate) fn has_many_deferred(&self) -> bool {
+        self.deferred.len() >= DEFERRED_MAX
     }
 
     /// Takes the deferred records along with a batch. If that cannot be written, what is stored of those clients is not true.

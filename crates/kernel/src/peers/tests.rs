@@ -4,7 +4,7 @@ use wire::{ChannelUri, Generation, Version};
 
 use super::{Peers, Ready, Subscription};
 use crate::io::PeerId;
-use crate::record::Seq;
+use crate::record::{Record, Seq};
 
 const ANN: PeerId = PeerId(1);
 
@@ -109,4 +109,20 @@ fn what_was_answered_before_the_first_record_stands() {
     peers.roll_back();
     assert!(peers.is_connected("ann"));
     assert!(peers.subscription(ANN, &chat()).is_some());
+}
+
+#[test]
+fn records_that_wait_are_bounded_and_go_with_the_next_batch() {
+    let mut peers = with_ann();
+    let gone = || Record::ClientGone {
+        client_id: "ann".to_owned(),
+    };
+    while !peers.has_many_deferred() {
+        peers.defer_record("ann", gone());
+    }
+    assert_eq!(peers.take_deferred().len(), 64);
+    assert!(!peers.has_many_deferred() && peers.take_deferred().is_empty());
+    // The batch that took them along is not written: what is stored of the client is not true.
+    peers.roll_back();
+    assert!(peers.all_ready()[0].volatile);
 }

@@ -326,7 +326,8 @@ impl Step<'_> {
         self.out.records.append(&mut references);
         let mut out = self.out;
         out.seq = seq;
-        out.wrote = kernel.log.end_step() || !out.records.is_empty();
+        let many_deferred = kernel.peers.has_many_deferred() && kernel.unwritable().is_none();
+        out.wrote = kernel.log.end_step() || !out.records.is_empty() || many_deferred;
         if out.wrote {
             kernel.upkeep.note_written();
             out.records.splice(0..0, kernel.peers.take_deferred());
