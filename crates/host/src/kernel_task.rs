@@ -9,6 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_api::AgentEvent;
 use kernel::{Batch, CloseReason, Effect, Frame, Input, Kernel, Output, PeerId, RunId, Timer};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -181,15 +182,9 @@ impl KernelTask {
                 run,
                 event,
                 may_join,
-            } => {
-                if let Some(due) = self.streams.take(run, event, may_join, now) {
-                    self.step_events(due);
-                }
-            }
+            } => self.take_event(run, event, may_join, now),
             QueuedInput::Input(Input::Agent { run, event }) => {
-                if let Some(due) = self.streams.take(run, event, false, now) {
-                    self.step_events(due);
-                }
+                self.take_event(run, event, false, now);
             }
             QueuedInput::Input(input) => {
                 if matches!(input, Input::Stopping) {
@@ -200,6 +195,16 @@ impl KernelTask {
                 }
                 self.step(input, now);
             }
+        }
+    }
+
+    fn take_event(&mut self, run: RunId, event: AgentEvent, may_join: bool, now: Instant) {
+        if !self.kernel.is_working(run) {
+            // It was stopped while this was on its way: no stream may be remembered for it.
+            return self.streams.end(run);
+        }
+        if let Some(due) = self.streams.take(run, event, may_join, now) {
+            self.step_events(due);
         }
     }
 

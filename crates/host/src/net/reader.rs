@@ -209,7 +209,11 @@ async fn decode_large(peer: PeerId, text: String, json_depth_max: usize) -> Inpu
     let decoded = tokio::task::spawn_blocking(move || decode_input(peer, text, json_depth_max));
     match decoded.await {
         Ok(input) => input,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is going down, and this task with it.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 

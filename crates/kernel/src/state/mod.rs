@@ -234,6 +234,11 @@ impl Kernel {
         self.channels.value_of(uri)
     }
 
+    /// Whether a run still works on a turn: whatever another one says changes nothing.
+    pub fn is_working(&self, run: RunId) -> bool {
+        self.runs.chat_of(run).is_some()
+    }
+
     /// Turns that run, by chat.
     pub fn running(&self) -> Vec<(RunId, ChannelUri)> {
         let runs = self.runs.iter();
