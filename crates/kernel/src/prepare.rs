@@ -55,7 +55,18 @@ pub(crate) fn prepare(
         }
         ChatAction::ToolCallComplete => prepare_result(kernel, action, answers),
         ChatAction::ToolCallContentChanged => Ok(prepare_content(kernel, action)),
-        _ => Ok(unchanged(action)),
+        ChatAction::TurnCancelled
+        | ChatAction::TurnResume
+        | ChatAction::IsReadChanged
+        | ChatAction::IsArchivedChanged
+        | ChatAction::ToolCallResultConfirmed
+        | ChatAction::InputAnswerChanged
+        | ChatAction::InputCompleted
+        | ChatAction::PendingMessageRemoved
+        | ChatAction::QueuedMessagesReordered
+        | ChatAction::Truncated
+        | ChatAction::WorkingDirectorySet
+        | ChatAction::WorkingDirectoryRemoved => Ok(unchanged(action)),
     }
 }
 
