@@ -106,7 +106,7 @@ fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprintln!("greenroom: {}", terminal::clean(&format!("{error:#}")));
+            eprintln!("greenroom: {}", terminal::escape(&format!("{error:#}")));
             Exit::of_error(&error).into()
         }
     }

@@ -20,7 +20,7 @@ use self::pack::Pack;
 use crate::exit::Exit;
 use crate::output::print;
 use crate::target::HostOptions;
-use crate::terminal::clean_line;
+use crate::terminal::escape_line;
 use crate::{archive, inspect};
 
 /// Renders that a dry run shows of each chat.
@@ -113,7 +113,7 @@ impl TransformServer {
             eprintln!("{line}");
         }
         self.activate()?;
-        let session = clean_line(self.session.as_str());
+        let session = escape_line(self.session.as_str());
         let is_open = |id: &String| {
             let mut entries = catalogue.iter();
             let open =
@@ -142,7 +142,7 @@ impl TransformServer {
                     return Ok(Exit::Complete);
                 }
                 Some(Update::Refused { reason, .. }) => {
-                    return Err(anyhow!("the host refused it: {}", clean_line(&reason)));
+                    return Err(anyhow!("the host refused it: {}", escape_line(&reason)));
                 }
                 Some(Update::Connection(client::ConnectionEvent::Closed { why })) => {
                     return Err(why.into());
@@ -180,7 +180,7 @@ fn warnings(pack: &Pack, catalogue: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     for rule in &pack.rules {
         for id in &rule.sections {
-            let (file, inspected) = (clean_line(&rule.file), clean_line(id));
+            let (file, inspected) = (escape_line(&rule.file), escape_line(id));
             match catalogue.iter().find(|entry| entry["id"] == id.as_str()) {
                 Some(entry) if entry["restricted"] == true => lines.push(format!(
                     "{file}: the section `{inspected}` is restricted by this host: nobody may rewrite it, so this file does \
@@ -213,7 +213,7 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
     let mut text = String::new();
     for inspected in &renders {
         let at = wire::Timestamp(inspected.render.at).to_rfc3339();
-        text.push_str(&format!("{at}  {}\n\n", clean_line(&inspected.chat)));
+        text.push_str(&format!("{at}  {}\n\n", escape_line(&inspected.chat)));
         for (id, before) in &inspected.render.before {
             let restricted =
                 |entry: &Value| entry["id"] == id.as_str() && entry["restricted"] == true;
@@ -222,7 +222,7 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
             }
             if let Some(after) = pack.apply(id, before) {
                 let diff = inspect::prompt::diff(before, &after);
-                text.push_str(&format!("== {}\n{diff}\n", clean_line(id)));
+                text.push_str(&format!("== {}\n{diff}\n", escape_line(id)));
             }
         }
     }

@@ -102,6 +102,11 @@ impl Confirmation {
         unedited(self) == unedited(other)
     }
 
+    /// The call that waits.
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
     pub fn subject(&self) -> Subject {
         self.subject
     }
