@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use workspace::{Workspace, digest_of};
 
 use super::format::shorten;
+use super::input::ToolInput;
 use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
 use capture::Capture;
 use process::{CommandEnd, ShellCommand};
@@ -35,10 +36,15 @@ const KEY_BYTES_MAX: usize = 256;
 pub(super) struct BashTool;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct BashInput {
     command: String,
     timeout_seconds: Option<u64>,
+}
+
+impl ToolInput for BashInput {
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        vec![("command", &self.command)]
+    }
 }
 
 #[async_trait]
@@ -118,8 +124,6 @@ impl BashInput {
         let input: Self = input::parse(input)?;
         let wrong = if input.command.trim().is_empty() {
             "`command` is empty"
-        } else if input.command.contains('\0') {
-            "`command` has a NUL character"
         } else if input.command.len() > COMMAND_BYTES_MAX {
             "`command` is too long; `write` it to a file and run that"
         } else {
