@@ -20,6 +20,7 @@ use testkit::{Answer, Call, Gate, ModelServer};
 use running::{Host, data_directory, greenroom, text};
 
 const KEY: &str = "sk-very-secret-0123456789";
+const DATABASE: &str = "mysql://user:hunter2@db/";
 
 fn model_of(server: &ModelServer) -> String {
     format!("{}#echo", server.url())
@@ -197,7 +198,7 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
     let server = ModelServer::start().await;
     server.answers([
         Answer::calls([bash(
-            "env; tr '\\0' '\\n' </proc/self/environ; echo seen:${HOME:+home}",
+            "env; tr '\\0' '\\n' </proc/self/environ; echo seen:${HOME:+home}:$PASSED",
         )]),
         Answer::error(400, &format!("what is {KEY}?")),
     ]);
@@ -205,7 +206,7 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
     let directory = data_directory(data.path());
     std::fs::create_dir_all(&directory).unwrap();
     let toml = format!(
-        "[[models]]\nid = \"echo\"\nbase_url = \"{}\"\nkey_env = \"MODEL_KEY\"\nprices = {{input = 1.0, output = 2.0}}\n",
+        "tool_env = [\"PASSED\"]\n[[models]]\nid = \"echo\"\nbase_url = \"{}\"\nkey_env = \"MODEL_KEY\"\nprices = {{input = 1.0, output = 2.0}}\n",
         server.url()
     );
     std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
@@ -221,6 +222,9 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
             ".",
         ])
         .env("MODEL_KEY", KEY)
+        .env("DATABASE_URL", DATABASE)
+        .env("MYSQL_PWD", DATABASE)
+        .env("PASSED", "passed")
         .env("GREENROOM_LOG", "trace")
         .stdout(Stdio::piped())
         .stderr(log)
@@ -250,7 +254,11 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
         "it is used"
     );
     let output = turn.to_string();
-    assert!(output.contains("seen:home"), "the command ran: {turn:#}");
+    assert!(
+        output.contains("seen:home:passed"),
+        "the command ran: {turn:#}"
+    );
+    assert!(!output.contains(DATABASE), "{turn:#}");
     assert_eq!(turn["state"], "error");
     assert!(!output.contains(KEY), "{turn:#}");
     let info = ann

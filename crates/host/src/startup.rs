@@ -77,12 +77,13 @@ fn create_agents(
     let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
     let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
     if !config.models.is_empty() {
-        hide_environment(&config.models);
+        hide_environment();
         let native = NativeAgent::new(config.models.clone());
         let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
         let native = native
             .with_roots(roots.clone())
             .with_readable_directory(staging.to_owned())
+            .with_command_variables(&config.tool_env)
             .with_capabilities(load_capabilities(config)?);
         agents.push(Arc::new(native));
     }
@@ -103,17 +104,14 @@ fn create_agents(
     Ok(agents)
 }
 
-/// Commands that an agent runs belong to the same user: without this they could read the host's environment, and the
-/// keys of models in it, from `/proc`.
-fn hide_environment(models: &[Model]) {
-    if models.iter().all(|model| model.key_env.is_none()) {
-        return; // there is nothing in it to hide
-    }
+/// Commands that an agent runs belong to the same user: without this they could read what they were not given of the
+/// host's environment, such as the keys of models, from `/proc`.
+fn hide_environment() {
     #[cfg(target_os = "linux")]
     if let Err(error) =
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
     {
-        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read the keys of models from it");
+        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read all of it");
     }
 }
 

@@ -28,7 +28,6 @@ const SKILL_BODIES_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     pub(crate) shared: Arc<RootsShared>,
-    hidden_variables: Arc<[String]>,
 }
 
 #[derive(Debug)]
@@ -116,19 +115,7 @@ impl Workspace {
                 skill_bodies: Mutex::default(),
                 writing: Mutex::default(),
             }),
-            hidden_variables: Arc::default(),
         }
-    }
-
-    /// Environment variables that processes must not see, beside those whose names say that they hold a secret.
-    #[must_use]
-    pub fn without_variables(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.hidden_variables = names.into_iter().collect();
-        self
-    }
-
-    pub fn hidden_variables(&self) -> &[String] {
-        &self.hidden_variables
     }
 
     /// Where processes start: the first directory, the one that was opened, not whatever has its name by now.

@@ -171,7 +171,7 @@ mod tests {
     async fn everything_is_sent_as_it_comes_and_text_goes_on_in_its_part() {
         let (sender, mut received) = mpsc::channel(64);
         let events = channel_sink(sender, PendingReplies::default());
-        let tools = tool::all();
+        let tools = tool::all(&[]);
         let mut numbers = Numbers::default();
         let mut answer = AnswerSender::new(&tools, 0, &events, &mut numbers);
         let mut sink = &mut answer;

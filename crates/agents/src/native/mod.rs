@@ -78,7 +78,7 @@ impl NativeAgent {
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models,
-                tools: tool::all(),
+                tools: tool::all(&[]),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
@@ -103,6 +103,15 @@ impl NativeAgent {
     pub fn with_readable_directory(mut self, directory: PathBuf) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.readable = Some(directory);
+        }
+        self
+    }
+
+    /// Passes these variables of the host's environment on to commands, beside the usual ones (G-51).
+    #[must_use]
+    pub fn with_command_variables(mut self, names: &[String]) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.tools = tool::all(names);
         }
         self
     }
@@ -145,10 +154,7 @@ impl NativeAgent {
             message: error.to_string(),
             resumable: true,
         })?;
-        // Commands must not find the keys of models in their environment.
-        let models = self.shared.models.iter();
-        let secrets = models.filter_map(|(model, _)| model.key_env.clone());
-        let opened = Arc::new(opened.without_variables(secrets));
+        let opened = Arc::new(opened);
         if open.len() >= WORKSPACES_MAX {
             open.pop_front();
         }

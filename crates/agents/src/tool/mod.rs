@@ -95,15 +95,17 @@ pub struct ToolOutcome {
     pub success: bool,
 }
 
-/// All tools, in the order a model sees them.
-pub fn all() -> Vec<Box<dyn Tool>> {
+/// All tools, in the order a model sees them. Commands get these variables of the host's environment beside the usual ones.
+pub fn all(command_variables: &[String]) -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(read::ReadTool),
         Box::new(list::ListTool),
         Box::new(grep::GrepTool),
         Box::new(write::WriteTool),
         Box::new(edit::EditTool),
-        Box::new(bash::BashTool),
+        Box::new(bash::BashTool {
+            variables: command_variables.to_vec(),
+        }),
         Box::new(skill::SkillTool),
     ]
 }

@@ -92,7 +92,7 @@ fn open(directory: &Path) -> Workspace {
 }
 
 fn named(name: &str) -> Box<dyn Tool> {
-    let mut tools = tool::all().into_iter();
+    let mut tools = tool::all(&[]).into_iter();
     tools.find(|tool| tool.name() == name).unwrap()
 }
 
@@ -102,7 +102,7 @@ fn error<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
 
 #[test]
 fn every_tool_has_an_input_schema() {
-    for tool in tool::all() {
+    for tool in tool::all(&[]) {
         let parameters = tool.parameters();
         assert_eq!(parameters["type"], "object", "{}", tool.name());
         assert_eq!(parameters["additionalProperties"], false);

@@ -33,7 +33,10 @@ const SUMMARY_CHARS_MAX: usize = 80;
 /// Commands up to here are remembered as they are, longer ones by their digest.
 const KEY_BYTES_MAX: usize = 256;
 
-pub(super) struct BashTool;
+pub(super) struct BashTool {
+    /// Variables of the host's environment that commands get beside the usual ones (G-51).
+    pub(super) variables: Vec<String>,
+}
 
 #[derive(Debug, Deserialize)]
 struct BashInput {
@@ -111,7 +114,7 @@ impl Tool for BashTool {
         let command = ShellCommand {
             text: input.command.clone(),
             directory: workspace.command_directory()?,
-            variables: environment::command_environment(workspace.hidden_variables()),
+            variables: environment::command_environment(&self.variables),
             timeout: Duration::from_secs(seconds),
         };
         let (end, capture) = process::run(command, output.clone()).await?;
