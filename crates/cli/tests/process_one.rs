@@ -93,7 +93,7 @@ async fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !condition() {
         assert!(Instant::now() < deadline, "{what}: waited in vain");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::task::yield_now().await;
     }
 }
 

@@ -139,19 +139,6 @@ fn a_pack_rewrites_permitted_sections_and_inspect_shows_it() {
         .unwrap();
     let renders: Value = serde_json::from_slice(&after.stdout).unwrap();
     assert_eq!(renders[0]["outcome"], "nobodyOptedIn");
-    // The operator sees what a restricted section says; whoever watches the chat sees that it is there and whether it changed.
-    let safety = find(&renders[0]["sections"], "safety")["after"]
-        .as_str()
-        .unwrap();
-    let sha256 = wire::Digest::new(Sha256::digest(safety).into()).to_string();
-    let shown = json!({"id": "safety", "restricted": true, "sha256": sha256});
-    assert_eq!(*find(&plain, "safety"), shown);
-    let exported = greenroom(data.path())
-        .args(["export", &session])
-        .output()
-        .unwrap();
-    let first_line = safety.lines().next().unwrap();
-    assert!(safety.len() > 20 && !text(&exported.stdout).contains(first_line));
     let last = renders.as_array().unwrap().last().unwrap();
     assert_eq!(last["asked"]["sections"].as_array().unwrap().len(), 2);
     let dry = greenroom(data.path())
@@ -167,6 +154,23 @@ fn a_pack_rewrites_permitted_sections_and_inspect_shows_it() {
         !diff.contains("== safety") && stderr.contains("`safety` is restricted"),
         "{stderr}"
     );
+}
+
+#[test]
+fn a_restricted_section_is_for_the_operator_alone() {
+    let host = Host::start();
+    let sent = send_prompt(&host, &[]);
+    let session = sent["session"].as_str().unwrap();
+    let inspected = host.run(&["inspect", session, "--prompt", "--json"]);
+    let renders: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let safety = find(&renders[0]["sections"], "safety")["after"].as_str();
+    let safety = safety.unwrap();
+    let sha256 = wire::Digest::new(Sha256::digest(safety).into()).to_string();
+    let shown = json!({"id": "safety", "restricted": true, "sha256": sha256});
+    assert_eq!(*find(&sections(&sent), "safety"), shown);
+    let exported = host.run(&["export", session]);
+    let first_line = safety.lines().next().unwrap();
+    assert!(first_line.len() > 20 && !text(&exported.stdout).contains(first_line));
 }
 
 #[test]
