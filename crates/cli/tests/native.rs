@@ -6,7 +6,7 @@
 mod running;
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use client::Target;
@@ -193,25 +193,10 @@ fn everything_under(directory: &Path) -> String {
     all
 }
 
-#[tokio::test]
-async fn a_key_is_in_no_state_log_error_file_or_child_process() {
-    let server = ModelServer::start().await;
-    server.answers([
-        Answer::calls([bash(
-            "env; tr '\\0' '\\n' </proc/self/environ; echo seen:${HOME:+home}:$PASSED",
-        )]),
-        Answer::error(400, &format!("what is {KEY}?")),
-    ]);
-    let data = tempfile::tempdir().unwrap();
-    let directory = data_directory(data.path());
-    std::fs::create_dir_all(&directory).unwrap();
-    let toml = format!(
-        "tool_env = [\"PASSED\"]\n[[models]]\nid = \"echo\"\nbase_url = \"{}\"\nkey_env = \"MODEL_KEY\"\nprices = {{input = 1.0, output = 2.0}}\n",
-        server.url()
-    );
-    std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
-    let log = std::fs::File::create(data.path().join("log")).unwrap();
-    let mut child = greenroom(data.path())
+/// A host that logs everything into a file and has secrets in its environment.
+fn serve_with_secrets(data: &Path) -> (Child, Value) {
+    let log = std::fs::File::create(data.join("log")).unwrap();
+    let mut child = greenroom(data)
         .args([
             "serve",
             "--listen",
@@ -236,7 +221,27 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
         &mut line,
     )
     .unwrap();
-    let ready: Value = serde_json::from_str(&line).unwrap();
+    (child, serde_json::from_str(&line).unwrap())
+}
+
+#[tokio::test]
+async fn a_key_is_in_no_state_log_error_file_or_child_process() {
+    let server = ModelServer::start().await;
+    server.answers([
+        Answer::calls([bash(
+            "env; tr '\\0' '\\n' </proc/self/environ; echo seen:${HOME:+home}:$PASSED",
+        )]),
+        Answer::error(400, &format!("what is {KEY}?")),
+    ]);
+    let data = tempfile::tempdir().unwrap();
+    let directory = data_directory(data.path());
+    std::fs::create_dir_all(&directory).unwrap();
+    let toml = format!(
+        "tool_env = [\"PASSED\"]\n[[models]]\nid = \"echo\"\nbase_url = \"{}\"\nkey_env = \"MODEL_KEY\"\nprices = {{input = 1.0, output = 2.0}}\n",
+        server.url()
+    );
+    std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
+    let (mut child, ready) = serve_with_secrets(data.path());
     let target = Target {
         url: ready["url"].as_str().unwrap().to_owned(),
         token: None,
