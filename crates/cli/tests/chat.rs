@@ -391,9 +391,10 @@ fn agent_text_cannot_control_the_terminal() {
     ann.type_line("go");
     let screen = ann.sees("[1/y]");
     assert!(
-        screen.contains("harmless") && screen.contains("? ab"),
+        screen.contains("\\x1b[31mharmless") && screen.contains("? a\\x1b[41mb"),
         "{screen}"
     );
+    assert!(screen.contains("c: \\u{9b}2J\\u{202e}d"), "{screen}");
     for sequence in [
         &b"\x1b]0;"[..],
         b"\x1b[2J",
