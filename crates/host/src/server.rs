@@ -95,10 +95,12 @@ pub async fn serve(
 
 async fn serve_with(
     config: &Config,
-    parts: Parts,
+    mut parts: Parts,
     on_ready: impl FnOnce(ServerReady),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
+    // Held until everything else here is dropped, the endpoint file above all.
+    let _lock = parts.lock.take();
     let (listener, token) = if config.stdio {
         (None, None)
     } else {
