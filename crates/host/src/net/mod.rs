@@ -15,6 +15,7 @@ mod read_buffer;
 mod reader;
 mod registration;
 pub mod stdio;
+mod token;
 mod writer;
 pub mod ws;
 
