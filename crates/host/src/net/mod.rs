@@ -7,6 +7,7 @@
 mod admission;
 mod connection;
 mod handshake;
+mod handshakes;
 pub mod http;
 mod link;
 mod listen;
