@@ -165,7 +165,7 @@ async fn a_proof_is_given_and_the_token_follows_on_the_same_connection() {
     let mut answer = [0; 12];
     socket.read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 101");
-    host.joined().await;
+    let (_, _first) = host.joined().await;
 
     // Both requests in one piece.
     let mut second = TcpStream::connect(addr).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_proof_is_given_and_the_token_follows_on_the_same_connection() {
         .write_all(format!("{proof}{head}").as_bytes())
         .await
         .unwrap();
-    host.joined().await;
+    let (_, _second) = host.joined().await;
 
     for (target, status) in [
         ("/proof", 400),
