@@ -14,7 +14,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -357,4 +357,31 @@ fn silent_sockets_keep_no_client_waiting() {
     last.set_nonblocking(true).unwrap();
     let waits = last.peek(&mut [0]).unwrap_err();
     assert_eq!(waits.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn silent_sockets_do_not_use_up_the_file_descriptors() {
+    let home = tempfile::tempdir().unwrap();
+    let serve = "ulimit -n 100 && exec \"$GREENROOM\" serve --listen 127.0.0.1:0 --ready-json --workspace .";
+    let mut child = Command::new("sh")
+        .args(["-c", serve])
+        .env("GREENROOM", env!("CARGO_BIN_EXE_greenroom"))
+        .env("XDG_DATA_HOME", home.path())
+        .current_dir(home.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let url = ready["url"].as_str().unwrap();
+    let address = url.trim_start_matches("ws://").trim_end_matches('/');
+    let silent = silent_sockets(address.parse().unwrap(), 150);
+    let listed = greenroom(home.path()).arg("sessions").output().unwrap();
+    drop(silent);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
 }

@@ -65,13 +65,13 @@ impl fmt::Debug for Target {
 pub struct Destination {
     target: Target,
     /// Whoever listens there must prove that it knows this (G-62).
-    prove: Option<Secret>,
+    prove: Option<ProofSecret>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct Secret(String);
+struct ProofSecret(String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ProofSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(hidden)")
     }
@@ -82,7 +82,7 @@ impl Destination {
     pub fn proven(target: Target, secret: String) -> Self {
         Self {
             target,
-            prove: Some(Secret(secret)),
+            prove: Some(ProofSecret(secret)),
         }
     }
 
@@ -442,7 +442,7 @@ async fn open_socket(destination: &Destination) -> Result<WebSocketStream<TcpStr
         .await
         .map_err(unreachable)?;
     stream.set_nodelay(true).map_err(unreachable)?;
-    if let Some(Secret(secret)) = prove {
+    if let Some(ProofSecret(secret)) = prove {
         proof::demand(&mut stream, authority.as_str(), secret)
             .await
             .map_err(|why| ClientError::NotProven { url: url(), why })?;

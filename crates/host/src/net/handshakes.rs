@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub(super) struct Handshakes {
     max: usize,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<WaitingHandshakes>>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingHandshakes {
     last: u64,
     evictions: BTreeMap<u64, CancellationToken>,
 }
@@ -37,7 +37,7 @@ impl Handshakes {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingHandshakes> {
         // Every change here is complete before the lock is given back.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,7 +64,7 @@ impl Handshakes {
     }
 }
 
-impl Waiting {
+impl WaitingHandshakes {
     fn evict_oldest(&mut self) -> bool {
         match self.evictions.pop_first() {
             Some((_, evicted)) => {

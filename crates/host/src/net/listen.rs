@@ -85,25 +85,25 @@ async fn serve_socket(
     // Without the option it is only slower.
     let _ = socket.set_nodelay(true);
     let outcome = tokio::select! {
-        () = stop.cancelled() => Outcome::Stopped,
-        () = handshake.evicted() => Outcome::Evicted,
-        upgraded = handshake::perform(&mut socket, &admission) => Outcome::Performed(upgraded),
+        () = stop.cancelled() => HandshakeEnd::Stopped,
+        () = handshake.evicted() => HandshakeEnd::Evicted,
+        upgraded = handshake::perform(&mut socket, &admission) => HandshakeEnd::Performed(upgraded),
     };
     drop(handshake);
     match outcome {
-        Outcome::Performed(Some(handshake::Upgraded { slot, early })) => {
+        HandshakeEnd::Performed(Some(handshake::Upgraded { slot, early })) => {
             connection::run(socket, early, &admission, queue, &stop).await;
             drop(slot);
         }
-        Outcome::Evicted => {
+        HandshakeEnd::Evicted => {
             // If it does not fit into the empty send buffer, nobody reads it anyway.
             let _ = socket.try_write(&HttpResponse::CROWDED.to_bytes());
         }
-        Outcome::Performed(None) | Outcome::Stopped => {}
+        HandshakeEnd::Performed(None) | HandshakeEnd::Stopped => {}
     }
 }
 
-enum Outcome {
+enum HandshakeEnd {
     Performed(Option<handshake::Upgraded>),
     Evicted,
     Stopped,
