@@ -16,7 +16,7 @@ use wire::ext::system_message_transform::SystemMessageSection;
 
 use crate::blobs::{Blobs, FileBlobs, MemoryBlobs};
 use crate::config::{Config, JournalChoice, Model};
-use crate::journal::{Journal, Memory, Sqlite};
+use crate::journal::{DirectoryLock, Journal, Memory, Sqlite};
 use crate::server::{ServeError, VERSION};
 
 /// What the loop is started with.
@@ -27,6 +27,8 @@ pub(crate) struct Parts {
     pub staging: PathBuf,
     pub journal: Box<dyn Journal>,
     pub blobs: Arc<dyn Blobs>,
+    /// The data directory's, where the journal does not hold it.
+    pub lock: Option<DirectoryLock>,
 }
 
 impl Parts {
@@ -36,13 +38,15 @@ impl Parts {
         let staging = make_staging_directory(config)?;
         let agents = create_agents(config, &roots, &staging)?;
         let facts = collect_host_facts(config, &agents, roots)?;
+        // Before anything else in the directory: its lock shows that no other process uses it.
+        let (journal, lock) = open_journal(config)?;
         Ok(Self {
             agents,
             facts,
             staging,
-            // Before the blobs: its lock shows that no other process uses the directory.
-            journal: open_journal(config)?,
+            journal,
             blobs: open_blobs(config)?,
+            lock,
         })
     }
 }
@@ -204,14 +208,19 @@ fn mark_restricted(
     sections
 }
 
-fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {
+/// The journal, and the lock of the data directory if it is not the journal that holds it.
+fn open_journal(config: &Config) -> Result<(Box<dyn Journal>, Option<DirectoryLock>), ServeError> {
     make_private_directory(&config.data).map_err(|error| ServeError::Data {
         path: config.data.clone(),
         message: error.to_string(),
     })?;
     Ok(match config.journal {
-        JournalChoice::Sqlite => Box::new(Sqlite::open(&config.data)?),
-        JournalChoice::Memory => Box::new(Memory::new()),
+        JournalChoice::Sqlite => (Box::new(Sqlite::open(&config.data)?), None),
+        // Nothing is stored, but clients find the host by its endpoint file, and there is one for one host.
+        JournalChoice::Memory => (
+            Box::new(Memory::new()),
+            Some(DirectoryLock::take(&config.data)?),
+        ),
     })
 }
 

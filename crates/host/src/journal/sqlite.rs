@@ -5,7 +5,6 @@
 //! Must not know: what the bytes it stores mean.
 
 mod archive;
-mod lock;
 mod messages;
 mod read;
 mod references;
@@ -27,10 +26,9 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use wire::Digest;
 
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
-use self::lock::DirectoryLock;
 pub use self::messages::ArchivedLowering;
 pub use self::renders::{ArchivedAsk, ArchivedRender};
-use super::{Journal, JournalError, JournalReader};
+use super::{DirectoryLock, Journal, JournalError, JournalReader};
 
 /// The file in the data directory.
 const FILE: &str = "journal.sqlite";
