@@ -175,6 +175,7 @@ fn collect_host_facts(
             provider: info.provider.clone(),
             info: info.to_wire(),
             config_schema: info.config_schema,
+            renamed_settings: info.renamed_settings,
             default_model: info.default_model,
             needs_history,
             sections: mark_restricted(info.sections, &config.restricted_sections),

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, Section};
+use agent_api::{AgentError, AgentEvent, AgentReply, RenamedSetting, Section};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 use wire::published::commands::ContentEncoding;
@@ -307,6 +307,8 @@ pub struct AgentFacts {
     pub info: Value,
     /// `SessionConfigSchema` of its sessions.
     pub config_schema: Value,
+    /// Settings of its sessions that had other names before.
+    pub renamed_settings: Vec<RenamedSetting>,
     pub default_model: Option<String>,
     /// Whether its turns get the turns before them from the journal, and it remembers nothing else.
     pub needs_history: bool,

@@ -6,7 +6,7 @@ use crate::frame::Frame;
 use crate::io::{Effect, Input, Timer};
 use crate::pause::{HandlerAnswers, WorkDone};
 use crate::state::Step;
-use crate::tool_call::agent::time_out_client_tool;
+use crate::tool_call::client_tool::time_out_client_tool;
 use crate::turn::agent::start_agent;
 use crate::turn::end::{STOPPED, end_without_agent};
 use crate::{

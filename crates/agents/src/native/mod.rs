@@ -9,15 +9,19 @@ mod answer_sender;
 mod ask_model;
 mod call;
 mod call_events;
+mod client_call;
 mod compact;
 mod consent;
 mod conversation;
 mod history;
 mod model_view;
 mod models;
+mod notices;
+mod offered_tools;
 mod prompt;
 mod stop;
 mod turn;
+mod usage;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -35,6 +39,7 @@ use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer};
 use crate::provider::ModelEndpoint;
 use crate::tool::{self, Tool};
+use offered_tools::OfferedTools;
 
 pub use models::{Model, ModelError, Prices};
 
@@ -180,6 +185,7 @@ impl Agent for NativeAgent {
                 .collect(),
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
             config_schema: config_schema(),
+            renamed_settings: vec![consent::renamed_setting()],
             default_model: self
                 .shared
                 .models
@@ -214,7 +220,8 @@ impl Agent for NativeAgent {
         let facts = gatherer.gather(&facts.working_directories).await;
         let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
         let mode = consent::PermissionMode::of(&config);
-        Some(prompt::build(facts, &tools, mode).render())
+        let offered = OfferedTools::new(&tools, Vec::new());
+        Some(prompt::build(facts, &offered, mode).render())
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

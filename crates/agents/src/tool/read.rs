@@ -65,6 +65,10 @@ impl Tool for ReadTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("read")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: ReadInput = input::parse(input)?;
         let path = workspace.display_path(&workspace.resolve(&input.path)?);

@@ -53,6 +53,10 @@ impl Tool for SkillTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("read")
+    }
+
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let SkillInput { name } = input::parse(input)?;
         let summary = match is_skill_name(&name) {

@@ -101,6 +101,7 @@ async fn play(
         brief: turn.brief,
         history,
         response_parts: turn.said,
+        usage: turn.usage,
         untitled: turn.untitled,
         notes: turn.notes,
     };

@@ -66,7 +66,9 @@ pub(crate) fn gather(
         }
         ClientAction::Session(verb) => {
             let state = kernel.session(&target).state();
-            let action = check::session(state, &ready.client_id, verb, action)?;
+            let agent = kernel.find_agent(&state.provider);
+            let renamed = agent.map_or(&[][..], |agent| &agent.renamed_settings);
+            let action = check::session(state, renamed, &ready.client_id, verb, action)?;
             Ok(Permitted::Session {
                 target,
                 verb,
