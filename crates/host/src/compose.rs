@@ -14,6 +14,7 @@ use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
 use crate::blobs::Blobs;
+use crate::client_files::freeze_client_files;
 
 /// The commands and skills that a message may name, by its working directories.
 #[derive(Debug, Clone)]
@@ -56,12 +57,19 @@ pub fn compose_message(
         now_ms: now.0,
     };
     let message = reattach_bodies(compose.message, compose.detached);
-    let composed = compositor::compose(SubmittedMessage::Ahp(message), &around)
+    let mut composed = compositor::compose(SubmittedMessage::Ahp(message), &around)
         .map_err(|refused| WorkFailed(refused.to_string()))?;
     for body in &composed.bodies {
         let stored = store.put_named(&body.digest, &body.bytes, now);
         stored.map_err(|error| WorkFailed(error.to_string()))?;
     }
+    let frozen = freeze_client_files(
+        store,
+        &composed.parts,
+        compose.client_files,
+        &mut composed.diagnostics,
+        now,
+    )?;
     let actions: Vec<HostAction> = composed
         .actions
         .into_iter()
@@ -79,6 +87,7 @@ pub fn compose_message(
         message: composed.message.unwrap_or_default(),
         metadata: composed.metadata,
         parts: composed.parts,
+        frozen,
         actions,
         reaches_model: composed.reaches_model,
         diagnostics: composed.diagnostics,

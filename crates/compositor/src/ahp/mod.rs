@@ -5,6 +5,7 @@
 
 mod anchor;
 mod attachment;
+mod client_resource;
 mod form;
 mod read;
 mod record;
@@ -16,6 +17,7 @@ pub(crate) use read::{read_message, read_text};
 pub(crate) use record::{metadata, record};
 
 pub use attachment::insert_text;
+pub use client_resource::{client_resource, client_resources};
 pub use read::from_ahp;
 pub use write::to_ahp;
 

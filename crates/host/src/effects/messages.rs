@@ -7,19 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{AgentError, UserMessage};
-use bytes::Bytes;
-use compositor::resolve::{InlineLimits, Resolved, Sources, StoredResolution, resolve};
+use compositor::resolve::{InlineLimits, Resolved, Sources, resolve};
 use compositor::{Part, version};
 use kernel::{Answer, Batch, ChannelId, FrozenRecord, Query, Record, Seq, StoredMessage};
-use serde_json::{Value, json};
-use wire::{Digest, Object, Timestamp, rpc};
+use serde_json::Value;
+use wire::Timestamp;
 
 use super::sources::HostSources;
-use crate::blobs::{Blobs, Found};
+use crate::blobs::Blobs;
+use crate::frozen::{self, Frozen};
 use crate::journal::JournalThread;
-
-/// The largest body that a reference was ever resolved to.
-const RESOLVED_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// Reads messages for the agents of one turn.
 pub(crate) struct Messages {
@@ -131,7 +128,7 @@ impl ReferenceResolver<'_> {
         let mut resolved = BTreeMap::new();
         for (index, part) in parts.iter().enumerate() {
             let before = recorded.get(index);
-            let before = before.and_then(|json| self.load(json.as_deref()?));
+            let before = before.and_then(|json| frozen::load(json.as_deref()?, self.blobs));
             let reference = before.or_else(|| self.resolve(ids.get(index)?, part));
             if let Some(reference) = reference {
                 resolved.insert(index, reference);
@@ -140,42 +137,19 @@ impl ReferenceResolver<'_> {
         UserMessage { parts, resolved }
     }
 
-    /// What a reference was resolved to before; none if that cannot be read any more, and it is resolved again.
-    fn load(&self, json: &[u8]) -> Option<Resolved> {
-        let mut about: Object = serde_json::from_slice(json).ok()?;
-        let body = match about.shift_remove("body") {
-            None => None,
-            Some(uri) => {
-                let digest = Digest::from_uri(uri.as_str()?)?;
-                match self.blobs.read(&digest, RESOLVED_BYTES_MAX) {
-                    Ok(Found::Body(body)) => Some(body),
-                    Ok(Found::Missing | Found::TooLarge { .. }) | Err(_) => return None,
-                }
-            }
-        };
-        Resolved::from_stored(StoredResolution { about, body })
-    }
-
     fn resolve(&mut self, part_id: &str, part: &Part) -> Option<Resolved> {
         let resolved = resolve(part, self.sources, &InlineLimits::default())?;
-        let StoredResolution { mut about, body } = resolved.to_stored();
-        let digest = match body.map(|body| self.blobs.put(&body, self.now)) {
-            None => None,
-            Some(Ok(digest)) => Some(digest),
-            Some(Err(error)) => {
+        match frozen::store(&resolved, self.blobs, self.now) {
+            Ok(Frozen { json, digest }) => self.records.push(FrozenRecord {
+                part_id: part_id.to_owned(),
+                chat: self.chat,
+                json,
+                digest,
+            }),
+            Err(error) => {
                 tracing::warn!(%error, "the body of a resolved reference is not stored; the next turn resolves it again");
-                return Some(resolved);
             }
-        };
-        if let Some(digest) = &digest {
-            about.insert("body".to_owned(), json!(digest.uri()));
         }
-        self.records.push(FrozenRecord {
-            part_id: part_id.to_owned(),
-            chat: self.chat,
-            json: Bytes::from(rpc::to_json(&about)),
-            digest,
-        });
         Some(resolved)
     }
 }
