@@ -4,9 +4,10 @@
 //! Promises: bodies are on disk when it returns. Blocks: run it on a thread that may wait.
 //! Must not know: whether the message is accepted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use compositor::ahp::contexts_in;
 use compositor::compose::AttachmentBudget;
 use compositor::{Catalogue, Environment, SubmittedMessage};
 use kernel::{Compose, HostAction, Submission, WorkFailed};
@@ -21,6 +22,8 @@ use crate::client_files::freeze_client_files;
 pub struct KnownNames {
     pub catalogue: Catalogue,
     pub skills: BTreeSet<String>,
+    /// Kinds of entities that the embedder knows (G-42).
+    pub entity_kinds: BTreeSet<String>,
 }
 
 impl Default for KnownNames {
@@ -28,6 +31,7 @@ impl Default for KnownNames {
         Self {
             catalogue: Catalogue::built_in(),
             skills: BTreeSet::new(),
+            entity_kinds: BTreeSet::new(),
         }
     }
 }
@@ -47,8 +51,8 @@ pub fn compose_message(
     let around = Environment {
         catalogue: &known.catalogue,
         skills: &known.skills,
-        contexts: &BTreeMap::new(),
-        entity_kinds: &BTreeSet::new(),
+        contexts: &contexts_in(&compose.message),
+        entity_kinds: &known.entity_kinds,
         roots: &roots,
         inline: AttachmentBudget {
             each_bytes: compose.each_bytes as u64,
@@ -126,6 +130,8 @@ fn format_help(catalogue: &Catalogue) -> String {
         }
         lines.push(line);
     }
-    lines.push("@file:PATH, @skill:NAME: show the model a file, suggest a skill".to_owned());
+    lines.push(
+        "@file:PATH or #file:PATH, @skill:NAME: show the model a file, suggest a skill".to_owned(),
+    );
     lines.join("\n")
 }

@@ -103,6 +103,8 @@ pub struct Complete {
     pub text: String,
     /// In UTF-16 units.
     pub offset: u64,
+    /// The contexts that clients send.
+    pub contexts: Vec<String>,
 }
 
 /// The answer to a completion request.

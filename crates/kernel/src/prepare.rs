@@ -104,6 +104,7 @@ fn prepare_submission(
         .into());
     }
     message::check(kernel, kernel.chat(chat), &mut submission.message, answers)?;
+    message::pin_parts(kernel, &mut submission.parts);
     let message = Value::Object(submission.message.clone());
     action.body.insert("message".to_owned(), message);
     Ok(Prepared {

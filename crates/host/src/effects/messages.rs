@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{AgentError, UserMessage};
+use compositor::chat_reference::ChatReference;
 use compositor::resolve::{InlineLimits, Resolved, Sources, resolve};
 use compositor::{Part, version};
 use kernel::{Answer, Batch, ChannelId, FrozenRecord, Query, Record, Seq, StoredMessage};
@@ -14,9 +15,13 @@ use serde_json::Value;
 use wire::Timestamp;
 
 use super::sources::HostSources;
+use super::transcript;
 use crate::blobs::Blobs;
 use crate::frozen::{self, Frozen};
 use crate::journal::JournalThread;
+
+/// Attachments without a part type of their own, chats among them.
+const CHAT_KIND: &str = "ahp-attachment";
 
 /// Reads messages for the agents of one turn.
 pub(crate) struct Messages {
@@ -73,6 +78,7 @@ impl Messages {
         if stored.is_empty() {
             return Vec::new();
         }
+        let transcripts = self.read_transcripts(&stored).await;
         let (sources, blobs) = (Arc::clone(&self.sources), Arc::clone(&self.blobs));
         let (chat, now) = (self.chat, self.now);
         let work = tokio::task::spawn_blocking(move || {
@@ -80,6 +86,7 @@ impl Messages {
             let mut resolver = ReferenceResolver {
                 sources: &mut *sources,
                 blobs: &*blobs,
+                transcripts,
                 chat,
                 now,
                 records: Vec::new(),
@@ -106,10 +113,36 @@ impl Messages {
     }
 }
 
+impl Messages {
+    /// What was said in chats that messages refer to and that were not read before, by part.
+    async fn read_transcripts(&self, stored: &[StoredMessage]) -> BTreeMap<String, Resolved> {
+        let mut transcripts = BTreeMap::new();
+        let parts = stored.iter().flat_map(|message| &message.parts);
+        for (row, _) in parts.filter(|(row, frozen)| row.kind == CHAT_KIND && frozen.is_none()) {
+            let part = serde_json::from_slice(&row.json).ok();
+            let part = part.and_then(|value| Part::from_value(value).ok());
+            let Some(reference) = part.as_ref().and_then(ChatReference::of) else {
+                continue; // another attachment that nobody knows
+            };
+            match transcript::read(&self.journal, &reference).await {
+                Ok(transcript) => {
+                    transcripts.insert(row.id.clone(), transcript);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a chat that a message refers to cannot be read; the next turn reads it again");
+                }
+            }
+        }
+        transcripts
+    }
+}
+
 /// Turns rows into messages, and resolves references that were never resolved.
 struct ReferenceResolver<'a> {
     sources: &'a mut dyn Sources,
     blobs: &'a dyn Blobs,
+    /// Chats that were read for this, by part.
+    transcripts: BTreeMap<String, Resolved>,
     chat: ChannelId,
     now: Timestamp,
     records: Vec<FrozenRecord>,
@@ -138,7 +171,10 @@ impl ReferenceResolver<'_> {
     }
 
     fn resolve(&mut self, part_id: &str, part: &Part) -> Option<Resolved> {
-        let resolved = resolve(part, self.sources, &InlineLimits::default())?;
+        let resolved = match self.transcripts.remove(part_id) {
+            Some(transcript) => transcript,
+            None => resolve(part, self.sources, &InlineLimits::default())?,
+        };
         match frozen::store(&resolved, self.blobs, self.now) {
             Ok(Frozen { json, digest }) => self.records.push(FrozenRecord {
                 part_id: part_id.to_owned(),
