@@ -229,7 +229,7 @@ mod tests {
         let json = serde_json::json!({"parts": [
             {"contentType": "text/html", "uri": other.uri()},
             {"text": digest.uri(), "contentType": "text/css"},
-            {"deep": [{"uri": digest.uri(), "contentType": "image/png"}]},
+            {"deep": [{"uri": digest.uri_with_name("a.png"), "contentType": "image/png"}]},
         ]});
         let json = json.to_string();
         let types = types_in(json.as_bytes());

@@ -8,8 +8,9 @@
     reason = "a test that cannot go on ends"
 )]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -233,33 +234,31 @@ async fn the_open_file_is_read_from_the_window() {
 async fn a_window_that_cannot_read_it_loses_the_file_and_not_the_message() {
     let data = tempfile::tempdir().unwrap();
     let host = TestHost::start_with(data.path(), &script(), |config| {
-        config.limits.kernel.reverse_request_ms = 50;
         config.limits.kernel.client_file_bytes_max = 1_000;
     })
     .await;
     let mut window = Window::opens(&host).await;
-    let described = format!("<file_ref url=\"{OPEN_FILE}\" unavailable=\"not_found\"/>");
+    let described = described();
     let long = json!({"data": STANDARD.encode("x".repeat(1_000)), "encoding": "base64"});
     let cases = [
         (
             "request_1",
-            Some(("error", json!({"code": -32601, "message": "no"}))),
+            "error",
+            json!({"code": -32601, "message": "no"}),
             "-32601",
         ),
-        ("request_2", Some(("result", long)), "1000 bytes"),
+        ("request_2", "result", long, "1000 bytes"),
         (
             "request_3",
-            Some(("result", json!({"data": "?"}))),
+            "result",
+            json!({"data": "?"}),
             "something else",
         ),
-        ("request_4", None, "in time"),
     ];
-    for (turn, answer, why) in cases {
+    for (turn, member, value, why) in cases {
         window.types(turn, "hello").await;
         let request = window.is_asked().await;
-        if let Some((member, value)) = answer {
-            window.replies(&request, member, value).await;
-        }
+        window.replies(&request, member, value).await;
         let turn = window.turn(turn).await;
         assert_eq!(turn["state"], "complete", "{why}");
         assert_eq!(texts(&turn, "markdown"), format!("got hello\n{described}"));
@@ -275,6 +274,31 @@ async fn a_window_that_cannot_read_it_loses_the_file_and_not_the_message() {
     let turn = other.turn("request_5").await;
     assert_eq!(texts(&turn, "markdown"), format!("got hello\n{described}"));
     host.stop().await;
+}
+
+// 20: no answer is waited for longer than the deadline
+#[tokio::test]
+async fn a_window_that_does_not_answer_loses_the_file_and_not_the_message() {
+    let data = tempfile::tempdir().unwrap();
+    let host = TestHost::start_with(data.path(), &script(), |config| {
+        config.limits.kernel.reverse_request_ms = 50;
+    })
+    .await;
+    let mut window = Window::opens(&host).await;
+    window.types("request_1", "hello").await;
+    window.is_asked().await;
+    let turn = window.turn("request_1").await;
+    assert_eq!(
+        texts(&turn, "markdown"),
+        format!("got hello\n{}", described())
+    );
+    assert!(texts(&turn, "systemNotification").contains("in time"));
+    host.stop().await;
+}
+
+/// What a model gets of the open file if nobody reads it.
+fn described() -> String {
+    format!("<file_ref url=\"{OPEN_FILE}\" unavailable=\"not_found\"/>")
 }
 
 // 23: the fields that its lists draw
@@ -469,4 +493,42 @@ async fn the_sides_of_an_edit_are_named_after_their_file() {
         let other = json!(format!("{plain}/another%20name"));
         assert_eq!(harness.ann.reads(&other).await, content);
     }
+}
+
+/// The one node of a canvas.
+struct Nodes;
+
+impl host::entities::Entities for Nodes {
+    fn kinds(&self) -> BTreeSet<String> {
+        BTreeSet::from(["node".to_owned()])
+    }
+
+    fn has(&self, kind: &str, target: &wire::Object) -> bool {
+        kind == "node" && target.get("id").is_some_and(|id| id == "n42")
+    }
+}
+
+// G-42: what is typed reaches the program that embeds the host
+#[tokio::test]
+async fn a_typed_entity_is_looked_up_by_whoever_embeds_the_host() {
+    let data = tempfile::tempdir().unwrap();
+    let host = TestHost::start_with(data.path(), &script(), |config| {
+        config.entities = Arc::new(Nodes);
+    })
+    .await;
+    let mut window = Window::opens(&host).await;
+    let text = "move @node:n42 and @edge:e1";
+    window.types_with("request_1", text, json!([])).await;
+    let turn = window.turn("request_1").await;
+    let node = "<editor_context kind=\"ref\" source=\"node\">{\"id\":\"n42\"}</editor_context>";
+    assert_eq!(
+        texts(&turn, "markdown"),
+        format!("got move \n{node}\n and @edge:e1")
+    );
+    window
+        .types_with("request_2", "move @node:gone", json!([]))
+        .await;
+    let turn = window.turn("request_2").await;
+    assert_eq!(texts(&turn, "markdown"), "got move ");
+    host.stop().await;
 }

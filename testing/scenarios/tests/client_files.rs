@@ -173,22 +173,23 @@ fn pending_messages_are_read_while_their_client_is_there() {
     ann.loses_connection();
     s.host_restarts();
     ann.reconnects();
+    s.model().steers();
     ann.resumes(&turn).unwrap();
     s.settles();
     assert!(ann.is_asked().is_empty(), "nothing is asked again");
-    let bodies: Vec<String> = s
+    let turns: Vec<String> = s
         .look()
         .models
         .asked
         .iter()
         .map(|run| run.turn_id.clone())
         .collect();
-    let read: Vec<String> = bodies
-        .iter()
-        .flat_map(|turn| frozen(&s, &ann.chat(), turn))
-        .map(|kept| body_of(&s, &kept))
-        .collect();
-    assert!(read.contains(&"at the time".to_owned()), "{read:?}");
+    let read = |turn: &str| -> Vec<String> {
+        let kept = frozen(&s, &ann.chat(), turn);
+        kept.iter().map(|kept| body_of(&s, kept)).collect()
+    };
+    assert_eq!(read(&turn), ["for steering"]);
+    assert_eq!(read(turns.last().unwrap()), ["at the time"]);
     s.all_agree();
 }
 

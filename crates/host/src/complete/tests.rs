@@ -161,7 +161,7 @@ fn files_are_resources_by_their_uris() {
 #[test]
 fn a_number_sign_completes_files_alone() {
     let (root, completer) = (project(), Completer::default());
-    for text in ["see #mai", "see #file:mai"] {
+    for text in ["see #main", "see #file:main"] {
         let items = complete(&completer, &[root.path()], text);
         assert_eq!(inserted(&items), ["#file:src/main.rs "], "{text}");
         assert_eq!(items[0]["rangeStart"], 4);
