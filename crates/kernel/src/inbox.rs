@@ -5,6 +5,7 @@ use wire::methods::{self, Call};
 use wire::rpc::code;
 use wire::{ChannelUri, Id, Incoming, Origin, RpcError, compat};
 
+use crate::ask_client::ask_for_file;
 use crate::bodies::{DetachedBodies, SentAction};
 use crate::calls;
 use crate::client_dispatch::ClientDispatch;
@@ -192,6 +193,7 @@ fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) 
             waiting.tickets.push(ticket);
             step.peers_mut().park_current(peer, waiting);
         }
+        Pause::AskClient(uris) => ask_for_files(step, peer, waiting, uris),
         Pause::After(older) => {
             if !step.peers().is_gone(older) {
                 let why = CloseReason::Superseded;
@@ -202,6 +204,20 @@ fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) 
             waiting.after = Some(older);
             step.peers_mut().park_current(peer, waiting);
         }
+    }
+}
+
+/// The current message waits for files that only its client can read.
+fn ask_for_files(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, uris: Vec<String>) {
+    for uri in uris {
+        match ask_for_file(step, peer, uri) {
+            Ok(ticket) => waiting.tickets.push(ticket),
+            Err(file) => waiting.answers.add_work(WorkDone::ClientFileRead(file)),
+        }
+    }
+    match waiting.is_blocked() {
+        true => step.peers_mut().park_current(peer, waiting),
+        false => handle(step, peer, waiting), // nobody could be asked: it goes on without
     }
 }
 

@@ -10,6 +10,7 @@ use wire::rpc::Malformed;
 use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 
 use crate::bodies::{Body, SentAction};
+use crate::client_file::ClientFile;
 use crate::frame::{Content, Outgoing};
 pub use crate::ids::{PeerId, RunId, Ticket};
 use crate::record::{Answer, Query, Record, Seq};
@@ -102,6 +103,8 @@ pub struct Complete {
     pub text: String,
     /// In UTF-16 units.
     pub offset: u64,
+    /// The contexts that clients send.
+    pub contexts: Vec<String>,
 }
 
 /// The answer to a completion request.
@@ -238,6 +241,8 @@ pub struct Compose {
     pub message: wire::Object,
     /// Those bodies, as base64, by the index of their attachment.
     pub detached: Vec<(usize, std::sync::Arc<String>)>,
+    /// What was read from the client that sent it, or why it was not.
+    pub client_files: Vec<ClientFile>,
     pub working_directories: Vec<String>,
     /// How many bytes may stay in one attachment, and in all of them.
     pub each_bytes: usize,

@@ -202,8 +202,9 @@ pub enum Record {
     MessageGone {
         id: String,
     },
-    /// Kept beside the transcript by whoever lowers messages; the kernel never sees these two.
+    /// Kept beside the transcript: with the message if its client was asked for it, otherwise by whoever lowers messages.
     Frozen(FrozenRecord),
+    /// Kept by whoever lowers messages; the kernel never sees it.
     Lowered(LoweredRecord),
     /// An action that subscribers see; `envelope` is the JSON of its `ActionEnvelope`.
     Action {

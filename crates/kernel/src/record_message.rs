@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object, rpc};
 
-use crate::record::{MessageRecord, PartRecord, Record};
+use crate::record::{FrozenRecord, MessageRecord, PartRecord, Record};
 use crate::state::{Kernel, Step};
 use crate::submission::{CommandStep, Submission, Submitted};
 
@@ -20,9 +20,10 @@ pub(crate) fn record_message(
 ) -> Submitted {
     let seq = step.seq().0;
     let id = format!("msg_{seq:026}");
+    let part_id = |index: usize| format!("prt_{seq:020}{index:06}");
     let parts = submission.parts.iter().enumerate();
     let parts = parts.map(|(index, part)| PartRecord {
-        id: format!("prt_{seq:020}{index:06}"),
+        id: part_id(index),
         kind: part.kind().to_owned(),
         json: Bytes::from(rpc::to_json(part.object())),
     });
@@ -37,7 +38,16 @@ pub(crate) fn record_message(
         parts: parts.collect(),
         at: step.now(),
     };
+    let chat = record.chat;
     step.record(Record::Message(record));
+    for frozen in submission.frozen {
+        step.record(Record::Frozen(FrozenRecord {
+            part_id: part_id(frozen.part),
+            chat,
+            json: frozen.json,
+            digest: frozen.digest,
+        }));
+    }
     let mut notices = submission.diagnostics;
     if notices.len() > NOTICES_MAX {
         let more = notices.len() - NOTICES_MAX;
