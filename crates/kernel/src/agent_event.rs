@@ -9,6 +9,7 @@ use wire::{Action, ActionKind, ChannelUri};
 
 use crate::agent_action::{notice, record_agent_action};
 use crate::follow_up::FollowUp;
+use crate::channels::Executor;
 use crate::io::{Effect, RunId};
 use crate::record::Record;
 use crate::state::Step;
@@ -105,7 +106,6 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
 fn complete_turn(step: &mut Step, uri: &ChannelUri, turn_id: &str) {
     let fields = json!({"turnId": turn_id});
     end_turn(step, uri, ActionKind::ChatTurnComplete, fields);
-    step.follow_up(FollowUp::StartQueue(uri.clone())); // the next one is due (G-08)
 }
 
 fn open_part(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, kind: TextKind) {

@@ -148,7 +148,6 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
             ActionKind::ChatTurnComplete,
             json!({"turnId": turn_id}),
         );
-        step.follow_up(FollowUp::StartQueue(uri.clone()));
         return None;
     }
     Some(task)

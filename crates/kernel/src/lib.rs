@@ -56,6 +56,7 @@ mod run;
 mod runs;
 mod sessions;
 mod state;
+mod steering;
 mod submission;
 mod summary;
 mod sweep;

@@ -59,7 +59,7 @@ pub(crate) fn input(step: &mut Step, input: Input) {
 pub(crate) fn follow_up(step: &mut Step, follow_up: FollowUp) {
     match follow_up {
         FollowUp::StartAgent { chat, resume } => start_agent(step, &chat, resume),
-        FollowUp::StartQueue(chat) => pending::start_queued(step, &chat),
+        FollowUp::StartQueue(chat) => pending::start_next(step, &chat),
         FollowUp::CancelWorkers(workers) => worker::cancel(step, workers),
         FollowUp::ReportWorker(chat) => worker::report(step, &chat),
         FollowUp::FailWorkerCall { chat, why } => worker::fail_call_of(step, &chat, why),
