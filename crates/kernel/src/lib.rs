@@ -20,7 +20,6 @@ mod client_dispatch;
 mod clients;
 mod config;
 mod derive;
-mod directory;
 mod dispatch;
 mod follow_up;
 mod frame;
