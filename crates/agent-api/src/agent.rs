@@ -4,6 +4,8 @@
 //! await is a point where the turn may end; nothing an agent must do afterwards may be left behind one.
 //! Must not know: channels, peers, sequence numbers.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
@@ -128,6 +130,8 @@ pub struct SessionFacts {
     pub conversation: String,
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
+    /// Where copies of the session's attachments lie, for an agent whose tools open them (C-032).
+    pub attachments: Option<PathBuf>,
 }
 
 /// Why a turn failed, or a session could not be opened. The user reads the message.

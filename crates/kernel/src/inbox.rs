@@ -165,13 +165,12 @@ fn handle_dispatch(
             client_seq: action.client_seq,
         },
     };
-    match dispatch::gather(step, peer, action, &waiting.answers) {
+    match dispatch::gather(step, &sender.origin.client_id, action, &waiting.answers) {
         Err(StopAction::Pause(pause)) => return Err(pause),
         Err(StopAction::Refuse(refusal)) => {
             let sent = action.sent.clone();
             step.refuse(&sender, &action.channel, sent, refusal.0);
         }
-        Ok(dispatch::Permitted::Nothing) => return Ok(()),
         Ok(permitted) => dispatch::apply(step, permitted, &sender),
     }
     step.reply_if_write_fails(FailureReply::Refusal {

@@ -296,8 +296,6 @@ pub struct HostFacts {
     pub agents: Vec<AgentFacts>,
     /// `file:` URI of the directory sessions get when they name none.
     pub default_directory: Option<String>,
-    /// Absolute paths that working directories must lie in.
-    pub roots: Vec<String>,
     pub version: String,
     /// Schema of the host's own settings and their values at start.
     pub config_schema: Value,

@@ -21,7 +21,6 @@ mod client_file;
 mod clients;
 mod config;
 mod derive;
-mod directory;
 mod dispatch;
 mod follow_up;
 mod frame;

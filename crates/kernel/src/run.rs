@@ -15,6 +15,8 @@ pub struct TurnRun {
     /// Names the conversation to the agent; opaque to it.
     pub session: ChannelUri,
     pub chat: ChannelUri,
+    /// The session's number, which no other session ever has.
+    pub session_id: ChannelId,
     pub message: Value,
     /// The session's configuration values.
     pub config: wire::Object,

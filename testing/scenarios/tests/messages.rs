@@ -288,6 +288,7 @@ fn a_draft_survives_and_moves_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
+    ann.sends_message("before");
     let cem = s.client("cem").arrives();
     s.advances_ms(5_000);
     let before = (

@@ -69,7 +69,6 @@ pub fn host_facts() -> HostFacts {
     HostFacts {
         agents: agents.collect(),
         default_directory: Some(wire::file_uri::uri_of(WORKSPACE)),
-        roots: vec![WORKSPACE.to_owned()],
         version: "0.0.0".to_owned(),
         config_schema: json!({"type": "object", "properties": {
             "logLevel": {"type": "string", "title": "Log level", "enum": ["info", "debug"], "default": "info"},

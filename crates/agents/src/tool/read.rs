@@ -212,7 +212,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("a"), bytes).unwrap();
         let uri = format!("file://{}", directory.path().display());
-        let workspace = Workspace::open(&[uri]).unwrap();
+        let workspace = Workspace::open(&[uri], &workspace::Confinement::none()).unwrap();
         let input = ReadInput {
             path: "a".to_owned(),
             offset,

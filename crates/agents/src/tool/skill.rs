@@ -116,7 +116,7 @@ mod tests {
 
     fn open(root: &Path) -> Workspace {
         let uri = wire::file_uri::uri_of(root.as_os_str().as_bytes());
-        Workspace::open(&[uri]).unwrap()
+        Workspace::open(&[uri], &workspace::Confinement::none()).unwrap()
     }
 
     async fn call(workspace: &Workspace, name: &str) -> Result<String, String> {

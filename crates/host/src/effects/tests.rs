@@ -43,6 +43,7 @@ impl TestHost {
             provider: "scripted".to_owned(),
             session: ChannelUri::parse("ahp-session:/s").unwrap(),
             chat: ChannelUri::parse("ahp-chat:/c").unwrap(),
+            session_id: kernel::ChannelId(1),
             message: json!({"text": "go"}),
             config: wire::Object::new(),
             working_directories: Vec::new(),

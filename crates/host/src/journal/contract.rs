@@ -70,7 +70,7 @@ contract! {
             trimming_keeps_what_a_head_does_not_hold_yet;
         clients: clients_and_floors_round_trip, a_client_that_is_gone_takes_its_floors_along,
             clients_are_evicted_by_age, clients_over_the_maximum_go_oldest_first;
-        list: the_list_pages_through_equal_times, a_summary_is_replaced_and_removed,
+        list: the_list_pages_through_equal_times, a_summary_is_replaced_and_removed, what_is_not_listed_is_only_swept,
             empty_sessions_wait_for_their_creators;
     }
 }

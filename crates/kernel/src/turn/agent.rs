@@ -55,6 +55,7 @@ fn turn_for_agent(
         run,
         provider: session.state().provider.clone(),
         session: chat.session().clone(),
+        session_id: kernel.id_of(chat.session()),
         chat: uri.clone(),
         message,
         config: settings_of(kernel, uri),

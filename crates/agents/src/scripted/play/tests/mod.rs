@@ -43,6 +43,7 @@ async fn session(steps: Value) -> Box<dyn AgentSession> {
     let facts = SessionFacts {
         conversation: "c".to_owned(),
         working_directories: Vec::new(),
+        attachments: None,
     };
     agent.open(facts).await.unwrap()
 }
