@@ -77,13 +77,12 @@ impl Messages {
             return Vec::new();
         }
         let (sources, blobs) = (Arc::clone(&self.sources), Arc::clone(&self.blobs));
-        let (chat, now) = (self.chat, self.now);
+        let now = self.now;
         let work = tokio::task::spawn_blocking(move || {
             let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
             let mut resolver = ReferenceResolver {
                 sources: &mut *sources,
                 blobs: &*blobs,
-                chat,
                 now,
                 records: Vec::new(),
             };
@@ -113,7 +112,6 @@ impl Messages {
 struct ReferenceResolver<'a> {
     sources: &'a mut dyn Sources,
     blobs: &'a dyn Blobs,
-    chat: ChannelId,
     now: Timestamp,
     records: Vec<FrozenRecord>,
 }
@@ -172,7 +170,6 @@ impl ReferenceResolver<'_> {
         }
         self.records.push(FrozenRecord {
             part_id: part_id.to_owned(),
-            chat: self.chat,
             json: Bytes::from(rpc::to_json(&about)),
             digest,
         });
@@ -187,3 +184,7 @@ fn unreadable(why: &str) -> AgentError {
         resumable: true,
     }
 }
+
+#[cfg(test)]
+#[path = "messages_tests.rs"]
+mod tests;

@@ -64,7 +64,9 @@ contract! {
             a_type_is_known_while_someone_tells_it;
         messages: a_message_is_read_as_it_was_written,
             a_message_that_waits_belongs_to_its_turn_when_it_starts, a_part_is_frozen_once,
-            a_fork_finds_the_messages_of_the_turns_it_sees, messages_go_with_their_chat;
+            a_fork_finds_the_messages_of_the_turns_it_sees, messages_go_with_their_chat,
+            bodies_of_messages_are_kept_while_a_turn_shows_them,
+            what_a_fork_was_first_to_look_at_outlives_the_fork;
         log: the_log_is_in_seq_order_across_channels_with_their_own_floors,
             a_log_over_its_bound_says_so, trimmed_actions_are_out_of_reach,
             trimming_keeps_what_a_head_does_not_hold_yet;
@@ -292,11 +294,11 @@ fn channel(id: u64, name: &str, kind: Kind, parent: Option<u64>) -> ChannelRecor
     }
 }
 
-fn session(id: u64, name: &str) -> Record {
+pub(crate) fn session(id: u64, name: &str) -> Record {
     Record::Channel(channel(id, name, Kind::Session, None))
 }
 
-fn chat(id: u64, name: &str) -> Record {
+pub(crate) fn chat(id: u64, name: &str) -> Record {
     Record::Channel(channel(id, name, Kind::Chat, None))
 }
 
@@ -310,7 +312,7 @@ fn action(channel: u64, seq: u64) -> Record {
 }
 
 /// A turn whose JSON has ten bytes.
-fn turn(chat: u64, n: u64, id: &str) -> Record {
+pub(crate) fn turn(chat: u64, n: u64, id: &str) -> Record {
     let json = Bytes::from(format!("{id:>10}"));
     let turn = Turn {
         id: id.to_owned(),
@@ -332,7 +334,7 @@ fn hide(chat: u64, from_n: u64, at: u64) -> Record {
     }
 }
 
-fn fork(chat: u64, source: u64, through_n: u64, as_of: u64) -> Record {
+pub(crate) fn fork(chat: u64, source: u64, through_n: u64, as_of: u64) -> Record {
     let (chat, source) = (ChannelId(chat), ChannelId(source));
     Record::Fork {
         chat,
@@ -342,7 +344,7 @@ fn fork(chat: u64, source: u64, through_n: u64, as_of: u64) -> Record {
     }
 }
 
-fn dispose(channel: u64, at: i64) -> Record {
+pub(crate) fn dispose(channel: u64, at: i64) -> Record {
     Record::Dispose {
         channel: ChannelId(channel),
         at: Timestamp(at),
@@ -350,7 +352,7 @@ fn dispose(channel: u64, at: i64) -> Record {
 }
 
 /// A sweep of channels only.
-fn sweep(disposed_before: i64) -> Record {
+pub(crate) fn sweep(disposed_before: i64) -> Record {
     Record::Sweep {
         disposed_before: Timestamp(disposed_before),
         clients_before: Timestamp(0),

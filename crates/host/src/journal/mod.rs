@@ -5,7 +5,7 @@
 //! Must not know: what an action means, who may do what, how anything is sent.
 
 #[cfg(test)]
-mod contract;
+pub(crate) mod contract;
 pub mod faulty;
 pub mod memory;
 mod page;

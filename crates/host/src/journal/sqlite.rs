@@ -7,6 +7,7 @@
 mod archive;
 mod lock;
 mod messages;
+mod migrations;
 mod read;
 mod references;
 mod renders;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kernel::{Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, Record, Seq};
-use wire::{ChannelUri, Timestamp};
+use wire::{ChannelUri, Digest, Timestamp};
 
 use super::{ChannelRow, ForkedRange, JournalTables, ReferenceKey, TurnRow};
 
@@ -69,8 +69,10 @@ impl JournalTables {
             Record::MessageStarted { id, turn_id } => self.start_message(id, turn_id),
             Record::MessageGone { id } => {
                 self.messages.remove(id);
+                self.forget_parts();
             }
             Record::Frozen(frozen) => self.freeze(frozen),
+            Record::PartReference { part_id, digest } => self.add_part_reference(part_id, *digest),
             Record::Channel(record) => self.put_channel(record),
             Record::Fork {
                 chat,
@@ -152,15 +154,35 @@ impl JournalTables {
     }
 
     fn freeze(&mut self, frozen: &FrozenRecord) {
-        let mut parts = self.messages.values().flat_map(|message| &message.parts);
-        if parts.any(|part| part.id == frozen.part_id) {
-            let json = frozen.json.clone();
-            self.frozen.entry(frozen.part_id.clone()).or_insert(json);
+        // The first time counts, and only for a part that is still there.
+        let id = &frozen.part_id;
+        if !self.has_part(id) || self.frozen.contains_key(id) {
+            return;
         }
+        self.frozen.insert(id.clone(), frozen.json.clone());
         if let Some(digest) = frozen.digest {
-            let key = (digest, frozen.chat.0, None);
-            self.references.entry(key).or_default();
+            self.add_part_reference(id, digest);
         }
+    }
+
+    fn has_part(&self, id: &str) -> bool {
+        let mut parts = self.messages.values().flat_map(|message| &message.parts);
+        parts.any(|part| part.id == id)
+    }
+
+    fn add_part_reference(&mut self, part_id: &str, digest: Digest) {
+        if self.has_part(part_id) {
+            self.part_references.insert((digest, part_id.to_owned()));
+        }
+    }
+
+    /// What parts of messages that are gone were frozen to, and referred to.
+    fn forget_parts(&mut self) {
+        let parts = self.messages.values().flat_map(|message| &message.parts);
+        let ids: BTreeSet<&str> = parts.map(|part| part.id.as_str()).collect();
+        self.frozen.retain(|id, _| ids.contains(id.as_str()));
+        self.part_references
+            .retain(|(_, id)| ids.contains(id.as_str()));
     }
 
     fn put_channel(&mut self, record: &ChannelRecord) {
@@ -267,6 +289,7 @@ impl JournalTables {
         self.channels.retain(|id, _| {
             !due.contains(id) || turns.range((*id, 0)..=(*id, u64::MAX)).next().is_some()
         });
+        self.forget_parts();
     }
 
     fn sweep_clients(&mut self, seen_before: Timestamp, clients_max: u32) {

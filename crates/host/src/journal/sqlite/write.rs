@@ -5,8 +5,7 @@
 //! Must not know: when to commit.
 
 use kernel::{
-    Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, FrozenRecord, Record, Seq,
-    SummaryRecord,
+    Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, Record, Seq, SummaryRecord,
 };
 use rusqlite::{Connection, Result, Statement, ToSql, params};
 use wire::state::Turn;
@@ -52,7 +51,8 @@ fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) 
         Record::Message(message) => messages::put(conn, message),
         Record::MessageStarted { id, turn_id } => messages::started(conn, id, turn_id),
         Record::MessageGone { id } => messages::forget(conn, id),
-        Record::Frozen(frozen) => freeze(conn, frozen),
+        Record::Frozen(frozen) => messages::freeze(conn, frozen),
+        Record::PartReference { part_id, digest } => references::put_of_part(conn, part_id, digest),
         Record::Lowered(lowered) => messages::lowered(conn, lowered),
         Record::Channel(channel) => put_channel(conn, channel),
         Record::Fork {
@@ -99,14 +99,6 @@ fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) 
             sweep::channels(conn, disposed_before.0)?;
             sweep::clients(conn, clients_before.0, *clients_max)
         }
-    }
-}
-
-fn freeze(conn: &Connection, frozen: &FrozenRecord) -> Result<()> {
-    messages::freeze(conn, frozen)?;
-    match &frozen.digest {
-        Some(digest) => references::put(conn, frozen.chat, None, digest, None),
-        None => Ok(()),
     }
 }
 
