@@ -42,7 +42,8 @@ macro_rules! contract {
 contract! {
     memory, sqlite, faulty_memory, faulty_sqlite;
     {
-        whole: batches_are_whole, a_failed_append_leaves_everything_and_a_later_one_works,
+        whole: batches_are_whole, a_record_that_can_never_be_written_is_named,
+            a_failed_append_leaves_everything_and_a_later_one_works,
             seq_never_goes_back_over_reopen, duties_are_told_at_boot,
             a_disposed_uri_can_be_used_as_another_channel,
             disposing_of_a_session_disposes_of_its_chats,

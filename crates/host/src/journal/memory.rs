@@ -44,7 +44,7 @@ impl Journal for Memory {
 
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
         let mut store = self.store();
-        store.check(batch).map_err(JournalError::Unwritable)?;
+        store.check(batch)?;
         store.apply(batch);
         Ok(())
     }

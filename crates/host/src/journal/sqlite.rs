@@ -96,7 +96,7 @@ impl Journal for Sqlite {
             .conn
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(unwritten)?;
-        write::batch(&tx, batch).map_err(unwritten)?;
+        write::batch(&tx, batch)?;
         tx.commit().map_err(unwritten)
     }
 

@@ -9,40 +9,46 @@ use bytes::Bytes;
 use kernel::{Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, Record, Seq};
 use wire::{ChannelUri, Digest, Timestamp};
 
+use crate::journal::JournalError;
+
 use super::{ChannelRow, ForkedRange, JournalTables, ReferenceKey, TurnRow};
 
 impl JournalTables {
     /// Whether the batch would break the journal's order, as the tables on disk would notice.
-    pub(super) fn check(&self, batch: &Batch) -> Result<(), String> {
-        let mut actions = BTreeSet::new();
-        let mut turns = BTreeSet::new();
-        let mut uris = UriChanges::default();
-        for record in &batch.records {
-            match record {
-                Record::Action { seq, channel, .. } => {
-                    let key = (channel.0, seq.0);
-                    if self.actions.contains_key(&key) || !actions.insert(key) {
-                        return Err(format!(
-                            "seq {} is used already in channel {}",
-                            seq.0, channel.0
-                        ));
-                    }
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), JournalError> {
+        let mut new = NewKeys::default();
+        for (index, record) in batch.records.iter().enumerate() {
+            let checked = self.check_record(record, &mut new);
+            checked.map_err(|reason| JournalError::BadRecord { index, reason })?;
+        }
+        Ok(())
+    }
+
+    fn check_record(&self, record: &Record, new: &mut NewKeys) -> Result<(), String> {
+        match record {
+            Record::Action { seq, channel, .. } => {
+                let key = (channel.0, seq.0);
+                if self.actions.contains_key(&key) || !new.actions.insert(key) {
+                    return Err(format!(
+                        "seq {} is used already in channel {}",
+                        seq.0, channel.0
+                    ));
                 }
-                Record::Turn { chat, n, .. } => {
-                    let key = (chat.0, *n);
-                    if self.turns.contains_key(&key) || !turns.insert(key) {
-                        return Err(format!("turn {n} is used already in chat {}", chat.0));
-                    }
-                }
-                Record::Channel(channel) => uris.create(
-                    self,
-                    channel.id.0,
-                    channel.parent.map(|parent| parent.0),
-                    &channel.uri,
-                )?,
-                Record::Dispose { channel, .. } => uris.dispose(self, channel.0),
-                _ => {}
             }
+            Record::Turn { chat, n, .. } => {
+                let key = (chat.0, *n);
+                if self.turns.contains_key(&key) || !new.turns.insert(key) {
+                    return Err(format!("turn {n} is used already in chat {}", chat.0));
+                }
+            }
+            Record::Channel(channel) => new.uris.create(
+                self,
+                channel.id.0,
+                channel.parent.map(|parent| parent.0),
+                &channel.uri,
+            )?,
+            Record::Dispose { channel, .. } => new.uris.dispose(self, channel.0),
+            _ => {}
         }
         Ok(())
     }
@@ -311,6 +317,14 @@ impl JournalTables {
         self.clients.remove(client_id);
         self.floors.retain(|(of, _), _| of != client_id);
     }
+}
+
+/// What the records of a batch use that may be used once, before any of it is done.
+#[derive(Default)]
+struct NewKeys {
+    actions: BTreeSet<(u64, u64)>,
+    turns: BTreeSet<(u64, u64)>,
+    uris: UriChanges,
 }
 
 /// What the records of a batch do to the URIs of live channels, before any of it is done.

@@ -246,6 +246,33 @@ fn a_full_disk_refuses_and_recovers() {
     assert_eq!(seqs(&mut *reader), [1, 2]);
 }
 
+#[test]
+fn a_row_over_the_largest_that_sqlite_takes_is_no_full_disk() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    // Zeroed pages that nobody reads take no memory.
+    let mut large = batch(2, 0);
+    large.records = [10, 1_000_000_001, 10]
+        .into_iter()
+        .zip(2..)
+        .map(|(bytes, seq)| Record::Action {
+            seq: Seq(seq),
+            channel: ChannelId(1),
+            envelope: Bytes::from(vec![0; bytes]),
+        })
+        .collect();
+    match journal.append(&large) {
+        Err(JournalError::BadRecord { index, reason }) => {
+            assert_eq!(index, 1);
+            assert!(reason.contains("too big"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    }
+    large.records.remove(1);
+    journal.append(&large).unwrap();
+    assert_eq!(seqs(&mut *journal.reader().unwrap()), [2, 4]);
+}
+
 /// What a power cut leaves: the files as they are, without the tidying of an orderly end.
 fn crashed_copy(from: &Path, wal_bytes_lost: u64) -> tempfile::TempDir {
     let dir = tempdir().unwrap();
