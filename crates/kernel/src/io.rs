@@ -266,6 +266,8 @@ pub struct Output {
     /// The highest seq used so far; belongs into the batch even when there are no records (G-18).
     pub seq: Seq,
     pub records: Vec<Record>,
+    /// How many of the first records are of clients and only travel with this step: it does not rest on them.
+    pub deferred: usize,
     /// Whether this step must be written before it is spoken; stays true when the records were taken out.
     pub wrote: bool,
     pub frames: Vec<Outgoing>,

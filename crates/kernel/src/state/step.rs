@@ -331,7 +331,9 @@ impl Step<'_> {
         out.wrote = kernel.log.end_step() || !out.records.is_empty() || many_deferred;
         if out.wrote {
             kernel.upkeep.note_written();
-            out.records.splice(0..0, kernel.peers.take_deferred());
+            let deferred = kernel.peers.take_deferred();
+            out.deferred = deferred.len();
+            out.records.splice(0..0, deferred);
         }
         kernel.peers.end_step(out.wrote);
         out
