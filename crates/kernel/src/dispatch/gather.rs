@@ -66,7 +66,7 @@ pub(crate) fn gather(
         }
         ClientAction::Session(verb) => {
             let state = kernel.session(&target).state();
-            let action = check::session(state, &ready.client_id, verb, action)?;
+            let action = check::session(state, &ready.client_id, verb, action, kernel.limits())?;
             Ok(Permitted::Session {
                 target,
                 verb,
