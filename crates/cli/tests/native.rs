@@ -248,7 +248,7 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
     };
     let mut ann = ChatClient::arrives_at(&target, "ann").await;
     let work = data.path().canonicalize().unwrap();
-    ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
         .await;
     ann.sends_message("look around").await;
     let turn = ann.turn_over().await;
@@ -328,7 +328,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     let host = start(data, &model_of(&server)).await;
     let mut ann = arrives(&host).await;
     let work = host.data.path().canonicalize().unwrap();
-    ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
         .await;
     let chat = ann.chat.clone();
     ann.sends_message("go").await;

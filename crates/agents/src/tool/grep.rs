@@ -98,6 +98,10 @@ impl Tool for GrepTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("search")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: GrepInput = input::parse(input)?;
         compile(&input)?;

@@ -73,6 +73,10 @@ impl Tool for ListTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("read")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: ListInput = input::parse(input)?;
         let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;

@@ -53,6 +53,11 @@ pub trait Tool: Send + Sync {
 
     fn nature(&self) -> Nature;
 
+    /// How clients may draw its calls ([`wire::meta::TOOL_KIND`]).
+    fn kind(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Checks an input without changing anything: is it possible, and what would it do? A change that is run afterwards
     /// with the same input only applies to what is there now.
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError>;

@@ -65,6 +65,10 @@ impl Tool for ReadTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("read")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: ReadInput = input::parse(input)?;
         let path = workspace.display_path(&workspace.resolve(&input.path)?);
@@ -208,7 +212,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("a"), bytes).unwrap();
         let uri = format!("file://{}", directory.path().display());
-        let workspace = Workspace::open(&[uri]).unwrap();
+        let workspace = Workspace::open(&[uri], &workspace::Confinement::none()).unwrap();
         let input = ReadInput {
             path: "a".to_owned(),
             offset,

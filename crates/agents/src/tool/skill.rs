@@ -53,6 +53,10 @@ impl Tool for SkillTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("read")
+    }
+
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let SkillInput { name } = input::parse(input)?;
         let summary = match is_skill_name(&name) {
@@ -112,7 +116,7 @@ mod tests {
 
     fn open(root: &Path) -> Workspace {
         let uri = wire::file_uri::uri_of(root.as_os_str().as_bytes());
-        Workspace::open(&[uri]).unwrap()
+        Workspace::open(&[uri], &workspace::Confinement::none()).unwrap()
     }
 
     async fn call(workspace: &Workspace, name: &str) -> Result<String, String> {

@@ -15,7 +15,7 @@ use agents::tool::{self, Plan, Tool, ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use workspace::Workspace;
+use workspace::{Confinement, Workspace};
 
 /// A session with one working directory.
 struct Session {
@@ -88,7 +88,8 @@ impl Session {
 }
 
 fn open(directory: &Path) -> Workspace {
-    Workspace::open(&[format!("file://{}", directory.display())]).unwrap()
+    let uri = format!("file://{}", directory.display());
+    Workspace::open(&[uri], &Confinement::none()).unwrap()
 }
 
 fn named(name: &str) -> Box<dyn Tool> {
@@ -213,7 +214,7 @@ async fn arguments_a_tool_does_not_know_are_ignored() {
 
 #[tokio::test]
 async fn a_session_without_a_directory_refuses_every_tool() {
-    let workspace = Workspace::open(&[]).unwrap();
+    let workspace = Workspace::open(&[], &Confinement::none()).unwrap();
     let (output, _updates) = mpsc::channel(1);
     for (tool, input) in [
         ("read", json!({"path": "a"})),
@@ -233,7 +234,7 @@ fn a_directory_that_is_none_is_no_workspace() {
         ("file:///nowhere/at/all", "cannot be opened"),
         ("file:///etc/hostname", "cannot be opened"),
     ] {
-        let why = Workspace::open(&[uri.to_owned()]).unwrap_err();
+        let why = Workspace::open(&[uri.to_owned()], &Confinement::none()).unwrap_err();
         assert!(why.to_string().contains(expected), "{why}");
     }
 }

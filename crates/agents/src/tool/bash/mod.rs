@@ -87,6 +87,10 @@ impl Tool for BashTool {
         Nature::Runs
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("terminal")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input = BashInput::parse(input)?;
         workspace.command_directory()?;
