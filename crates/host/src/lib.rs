@@ -9,6 +9,7 @@ pub mod complete;
 pub mod compose;
 mod config;
 mod credentials;
+mod delivery;
 mod effects;
 pub mod entities;
 pub mod journal;

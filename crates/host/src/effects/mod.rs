@@ -33,6 +33,7 @@ use crate::complete::Completer;
 use crate::journal::JournalThread;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::Pacer;
+use crate::stream_batcher::StreamBatcher;
 
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
@@ -42,6 +43,8 @@ pub(crate) struct Effects {
     pub agents: Vec<Arc<dyn Agent>>,
     completions: Completions,
     pub pace: Arc<Pacer>,
+    /// Where pieces of streams wait.
+    pub streams: Arc<StreamBatcher>,
     pub services: TurnServices,
     runs: HashMap<RunId, Running>,
 }
@@ -58,6 +61,7 @@ impl Effects {
         journal: JournalThread,
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
+        streams: StreamBatcher,
     ) -> Self {
         let completions = Completions::new(Completer::new(bodies.discovery()));
         let services = TurnServices::new(journal.clone(), bodies.clone());
@@ -69,6 +73,7 @@ impl Effects {
             agents,
             completions,
             pace: Arc::default(),
+            streams: Arc::new(streams),
             runs: HashMap::new(),
         }
     }
@@ -196,6 +201,7 @@ impl Effects {
             self.arrivals.clone(),
             self.services.clone(),
             Arc::clone(&self.pace),
+            Arc::clone(&self.streams),
         ));
         let task = task.abort_handle();
         self.runs.insert(run, Running { task, replies });

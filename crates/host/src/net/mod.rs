@@ -15,6 +15,7 @@ mod read_buffer;
 mod reader;
 mod registration;
 pub mod stdio;
+mod text_run;
 mod writer;
 pub mod ws;
 
@@ -22,3 +23,4 @@ pub use admission::Admission;
 pub use link::Link;
 pub use listen::serve;
 pub use outbox::Backlog;
+pub(crate) use text_run::{LinkItem, TextRun};

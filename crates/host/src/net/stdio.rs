@@ -10,7 +10,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Frame, Input, PeerId};
+use bytes::Bytes;
+use kernel::{Input, PeerId};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,7 @@ use super::outbox::{MayRead, Outbox, Urgency};
 use super::read_buffer::READ_BUFFER_BYTES;
 use super::reader::decode_input;
 use super::registration::{KernelGone, PeerRegistration};
+use super::text_run::LinkItem;
 use super::ws::frame::close;
 use crate::kernel_queue::KernelQueue;
 
@@ -68,19 +70,30 @@ pub async fn serve<R, W>(
 async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Result<()> {
     let mut timer = None;
     loop {
-        let mut frames: Vec<Frame> = Vec::new();
-        let taken = poll_fn(|context| outbox.poll_take(context, &mut frames, &mut timer)).await;
-        for frame in frames {
-            for piece in frame.pieces() {
-                output.write_all(&piece).await?;
+        let mut items: Vec<LinkItem> = Vec::new();
+        let taken = poll_fn(|context| outbox.poll_take(context, &mut items, &mut timer)).await;
+        for item in items {
+            match item {
+                LinkItem::Frame(frame) => write_line(&mut output, &frame.pieces()).await?,
+                LinkItem::Run(run) => {
+                    for text in run.texts() {
+                        write_line(&mut output, std::slice::from_ref(text)).await?;
+                    }
+                }
             }
-            output.write_all(b"\n").await?;
         }
         output.flush().await?;
         if taken.ending.is_some() {
             return Ok(());
         }
     }
+}
+
+async fn write_line<W: AsyncWrite + Unpin>(output: &mut W, pieces: &[Bytes]) -> io::Result<()> {
+    for piece in pieces {
+        output.write_all(piece).await?;
+    }
+    output.write_all(b"\n").await
 }
 
 async fn read<R: AsyncRead + Unpin>(
