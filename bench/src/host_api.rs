@@ -75,6 +75,7 @@ pub(crate) mod messages {
             let compose = Compose {
                 message,
                 detached: Vec::new(),
+                client_files: Vec::new(),
                 working_directories: Vec::new(),
                 each_bytes: inline_bytes,
                 left_bytes: 20 * inline_bytes,

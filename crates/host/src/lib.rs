@@ -4,6 +4,7 @@
 //! Must not know: why anything is allowed.
 
 pub mod blobs;
+mod client_files;
 mod clock;
 pub mod complete;
 pub mod compose;
@@ -11,6 +12,7 @@ mod config;
 mod credentials;
 mod effects;
 pub mod entities;
+mod frozen;
 pub mod journal;
 pub mod kernel_queue;
 mod kernel_task;

@@ -179,6 +179,7 @@ fn start_kernel(
 ) -> Result<Supervisor, ServeError> {
     let clock = Clock::start();
     let bodies = Bodies::new(parts.blobs, clock, &config.limits.kernel);
+    let bodies = bodies.confined_to(parts.confinement);
     let (journal, boot) = JournalThread::start(parts.journal)?;
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());

@@ -12,6 +12,7 @@ mod run_turn;
 mod services;
 mod sources;
 mod staging;
+mod transcript;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -112,8 +113,9 @@ impl Effects {
 
     pub(crate) fn compose(&self, ticket: Ticket, compose: Compose) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
+        let entity_kinds = self.services.entities.kinds();
         tokio::spawn(async move {
-            let composed = store.compose_message(compose).await;
+            let composed = store.compose_message(compose, entity_kinds).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
         });
     }
@@ -158,6 +160,7 @@ impl Effects {
             let facts = SessionFacts {
                 conversation: session.to_string(),
                 working_directories,
+                attachments: None,
             };
             if let Some(agent) = agent
                 && let Some(sections) = agent.opening_prompt(facts, config).await

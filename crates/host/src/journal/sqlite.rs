@@ -6,6 +6,7 @@
 
 mod archive;
 mod messages;
+mod migrations;
 mod read;
 mod references;
 mod renders;
@@ -93,7 +94,7 @@ impl Journal for Sqlite {
             .conn
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(unwritten)?;
-        write::batch(&tx, batch).map_err(unwritten)?;
+        write::batch(&tx, batch)?;
         tx.commit().map_err(unwritten)
     }
 
