@@ -131,7 +131,9 @@ fn format_help(catalogue: &Catalogue) -> String {
             text.push_str(description);
         }
     }
-    text.push_str("
-- `@file:PATH` or `#file:PATH`, `@skill:NAME`: show the model a file, suggest a skill");
+    text.push_str(
+        "
+- `@file:PATH` or `#file:PATH`, `@skill:NAME`: show the model a file, suggest a skill",
+    );
     text
 }

@@ -8,8 +8,6 @@ use wire::published::state::{ContentRef, UsageInfo};
 use wire::{Action, ActionKind, ChannelUri};
 
 use crate::agent_action::{notice, record_agent_action};
-use crate::follow_up::FollowUp;
-use crate::channels::Executor;
 use crate::io::{Effect, RunId};
 use crate::record::Record;
 use crate::state::Step;
