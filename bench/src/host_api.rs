@@ -99,6 +99,7 @@ pub(crate) mod compositor {
 /// Completions over the paths of a workspace.
 pub(crate) mod completion {
     pub(crate) use host::complete::items_from_memory;
+    pub(crate) use workspace::Confinement;
     pub(crate) use workspace::completion::{PathKind, Paths};
     pub(crate) use workspace::discovery::{Discovered, discover};
 }

@@ -115,23 +115,25 @@ fn reattach_bodies(mut message: Object, detached: Vec<(usize, Arc<String>)>) -> 
     message
 }
 
-/// Formats the list of commands for the user.
+/// Formats the list of commands for the user, as Markdown.
 fn format_help(catalogue: &Catalogue) -> String {
-    let mut lines = vec!["What can be typed here:".to_owned()];
+    let mut text = "What can be typed here:\n".to_owned();
     for (id, entry) in catalogue.iter() {
-        let mut line = id.to_owned();
+        text.push_str("\n- `");
+        text.push_str(id);
         if let Some(hint) = &entry.argument_hint {
-            line.push(' ');
-            line.push_str(hint);
+            text.push(' ');
+            text.push_str(hint);
         }
+        text.push('`');
         if let Some(description) = &entry.description {
-            line.push_str(": ");
-            line.push_str(description);
+            text.push_str(": ");
+            text.push_str(description);
         }
-        lines.push(line);
     }
-    lines.push(
-        "@file:PATH or #file:PATH, @skill:NAME: show the model a file, suggest a skill".to_owned(),
+    text.push_str(
+        "
+- `@file:PATH` or `#file:PATH`, `@skill:NAME`: show the model a file, suggest a skill",
     );
-    lines.join("\n")
+    text
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::config::LogLevelHook;
 use crate::effects::Effects;
-use crate::journal::JournalThread;
+use crate::journal::{JournalError, JournalThread, RefusedBatch};
 use crate::kernel_queue::QueuedInput;
 use crate::limits::ServerLimits;
 use crate::net::Link;
@@ -232,14 +232,9 @@ impl KernelTask {
         if self.stepped.is_empty() {
             return; // everything that came waits with its stream
         }
-        let mut stepped = std::mem::take(&mut self.stepped);
-        let mut batch = Batch {
-            seq: self.kernel.seq(),
-            records: Vec::new(),
-        };
+        let stepped = std::mem::take(&mut self.stepped);
         let now = Instant::now();
-        for Stepped { output, run, .. } in &mut stepped {
-            batch.records.append(&mut output.records);
+        for Stepped { output, run, .. } in &stepped {
             if let Some(run) = run {
                 let recipients = output.frames.iter();
                 let recipients = recipients.flat_map(|frame| frame.recipients.as_slice());
@@ -251,21 +246,57 @@ impl KernelTask {
             self.kernel.committed();
             return self.send_and_start_effects(stepped);
         }
-        match self.journal.append(batch).await {
+        let (since, mut outputs): (Vec<_>, Vec<Output>) = stepped
+            .into_iter()
+            .map(|Stepped { output, since, run }| ((since, run), output))
+            .unzip();
+        let stepped = match self.write(&mut outputs).await {
             Ok(()) => {
                 self.kernel.committed();
-                self.send_and_start_effects(stepped);
+                let outputs = since.into_iter().zip(outputs);
+                outputs
+                    .map(|((since, run), output)| Stepped { output, since, run })
+                    .collect()
             }
             Err(error) => {
                 tracing::error!(%error, "the journal cannot be written; changes are refused and it is tried again");
-                let outputs = stepped.into_iter().map(|stepped| stepped.output).collect();
                 let output = self.kernel.rolled_back(outputs, &error.to_string());
-                self.send_and_start_effects(vec![Stepped {
+                vec![Stepped {
                     output,
                     since: now,
                     run: None,
-                }]);
+                }]
             }
+        };
+        self.send_and_start_effects(stepped);
+    }
+
+    /// Writes what some steps want to have written, in one transaction. A step with a record that can never be written is
+    /// left out, with those that rest on it: the kernel says what is sent instead, and the others are written.
+    async fn write(&mut self, outputs: &mut [Output]) -> Result<(), JournalError> {
+        loop {
+            let counts: Vec<usize> = outputs.iter().map(|output| output.records.len()).collect();
+            let mut records = Vec::with_capacity(counts.iter().sum());
+            for output in &mut *outputs {
+                records.append(&mut output.records);
+            }
+            let seq = self.kernel.seq();
+            let written = self.journal.append_or_return(Batch { seq, records }).await;
+            let Err(RefusedBatch { error, batch }) = written else {
+                return Ok(());
+            };
+            let mut records = batch.records.into_iter();
+            for (output, count) in outputs.iter_mut().zip(&counts) {
+                output.records = records.by_ref().take(*count).collect();
+            }
+            let JournalError::BadRecord { index, reason } = error else {
+                return Err(error);
+            };
+            let Some((step, record)) = find_step(&counts, index) else {
+                return Err(JournalError::Unwritable(reason)); // no record of ours: something else is wrong
+            };
+            tracing::error!(%reason, "a record cannot be written; its step is refused, the others go on");
+            self.kernel.step_failed(outputs, step, record, &reason);
         }
     }
 
@@ -366,6 +397,17 @@ impl KernelTask {
             }
         }
     }
+}
+
+/// The step whose record stands at `index` of a batch, and the record's place in it.
+fn find_step(counts: &[usize], mut index: usize) -> Option<(usize, usize)> {
+    for (step, count) in counts.iter().enumerate() {
+        if index < *count {
+            return Some((step, index));
+        }
+        index -= count;
+    }
+    None
 }
 
 async fn wait_until(due: Option<Instant>) {

@@ -94,7 +94,10 @@ fn prepare_submission(
     let session = kernel.chat(chat).session();
     let attachment = |index: usize| detached.find(&format!("/message/attachments/{index}"));
     let mut submission = compose(kernel, session, &directories, sent, attachment, answers)?;
-    if action.text("kind") == Some("steering")
+    // In an idle chat it begins a turn of its own, and is what any other message is (G-08).
+    let steers = kernel.chat(chat).active_turn_id().is_some();
+    if steers
+        && action.text("kind") == Some("steering")
         && let Some(command) = submission.actions.first()
     {
         return Err(Refusal(format!(

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use wire::{ChannelUri, Object, rpc};
 
 use crate::record::{FrozenRecord, MessageRecord, PartRecord, Record};
+use crate::references::body_of_part;
 use crate::state::{Kernel, Step};
 use crate::submission::{CommandStep, Submission, Submitted};
 
@@ -22,6 +23,13 @@ pub(crate) fn record_message(
     let id = format!("msg_{seq:026}");
     let part_id = |index: usize| format!("prt_{seq:020}{index:06}");
     let parts = submission.parts.iter().enumerate();
+    let references = parts.clone().filter_map(|(index, part)| {
+        Some(Record::PartReference {
+            part_id: part_id(index),
+            digest: body_of_part(part)?,
+        })
+    });
+    let references: Vec<Record> = references.collect();
     let parts = parts.map(|(index, part)| PartRecord {
         id: part_id(index),
         kind: part.kind().to_owned(),
@@ -38,12 +46,13 @@ pub(crate) fn record_message(
         parts: parts.collect(),
         at: step.now(),
     };
-    let chat = record.chat;
     step.record(Record::Message(record));
+    for reference in references {
+        step.record(reference);
+    }
     for frozen in submission.frozen {
         step.record(Record::Frozen(FrozenRecord {
             part_id: part_id(frozen.part),
-            chat,
             json: frozen.json,
             digest: frozen.digest,
         }));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wire::Timestamp;
 
-use crate::io::{PeerId, Ticket};
+use crate::io::{PeerId, RunId, Ticket};
 use crate::rendered::{Asked, Renderer, Rendering};
 
 /// Requests that are out.
@@ -81,6 +81,26 @@ impl Requests {
         let out = self.out.iter();
         let out = out.filter(|(_, request)| request.peer == peer);
         out.map(|(number, _)| *number).collect()
+    }
+
+    /// Runs were stopped and connections dismissed: nobody waits for what was asked for the ones, and nothing is expected of
+    /// the others.
+    pub(crate) fn end_orphaned(
+        &mut self,
+        is_admitted: impl Fn(PeerId) -> bool,
+        is_working: impl Fn(RunId) -> bool,
+    ) {
+        self.out.retain(|_, request| {
+            let run = match &request.purpose {
+                Purpose::Render(render) => match render.0.to {
+                    Renderer::Run { run, .. } => Some(run),
+                    _ => None,
+                },
+                // The peer's message waits for it: it must hear how the request ends.
+                Purpose::ReadFile { .. } => return true,
+            };
+            is_admitted(request.peer) && run.is_none_or(&is_working)
+        });
     }
 
     /// Nothing can be recorded: no agent works any more, so nobody waits for what was asked for one, and an answer that comes

@@ -123,6 +123,14 @@ pub fn digests_in(json: &[u8]) -> BTreeSet<Digest> {
     FINDER.find_iter(json).filter_map(after).collect()
 }
 
+/// How often a text names content, or seems to.
+pub(crate) fn count_in(text: &str) -> usize {
+    match text.len() < PREFIX.len() {
+        true => 0,
+        false => FINDER.find_iter(text.as_bytes()).count(),
+    }
+}
+
 /// The types that some JSON gives to content it refers to, found in one walk.
 pub fn types_in(json: &[u8]) -> BTreeMap<Digest, String> {
     fn collect(value: &Value, types: &mut BTreeMap<Digest, String>) {

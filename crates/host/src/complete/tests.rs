@@ -263,7 +263,10 @@ fn text_without_a_token_has_no_completions() {
 fn an_accepted_item_is_understood_when_it_is_submitted() {
     use std::collections::{BTreeMap, BTreeSet};
     let (root, completer) = (project(), Completer::default());
-    let catalogue = discover(&request(&[root.path()], "").working_directories);
+    let catalogue = discover(
+        &request(&[root.path()], "").working_directories,
+        &workspace::Confinement::none(),
+    );
     let kinds = |text: &str| {
         let items = complete(&completer, &[root.path()], text);
         let item = &items[0];

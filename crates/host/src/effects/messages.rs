@@ -80,14 +80,13 @@ impl Messages {
         }
         let transcripts = self.read_transcripts(&stored).await;
         let (sources, blobs) = (Arc::clone(&self.sources), Arc::clone(&self.blobs));
-        let (chat, now) = (self.chat, self.now);
+        let now = self.now;
         let work = tokio::task::spawn_blocking(move || {
             let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
             let mut resolver = ReferenceResolver {
                 sources: &mut *sources,
                 blobs: &*blobs,
                 transcripts,
-                chat,
                 now,
                 records: Vec::new(),
             };
@@ -143,7 +142,6 @@ struct ReferenceResolver<'a> {
     blobs: &'a dyn Blobs,
     /// Chats that were read for this, by part.
     transcripts: BTreeMap<String, Resolved>,
-    chat: ChannelId,
     now: Timestamp,
     records: Vec<FrozenRecord>,
 }
@@ -178,7 +176,6 @@ impl ReferenceResolver<'_> {
         match frozen::store(&resolved, self.blobs, self.now) {
             Ok(Frozen { json, digest }) => self.records.push(FrozenRecord {
                 part_id: part_id.to_owned(),
-                chat: self.chat,
                 json,
                 digest,
             }),
@@ -197,3 +194,7 @@ fn unreadable(why: &str) -> AgentError {
         resumable: true,
     }
 }
+
+#[cfg(test)]
+#[path = "messages_tests.rs"]
+mod tests;

@@ -160,6 +160,7 @@ impl Effects {
             let facts = SessionFacts {
                 conversation: session.to_string(),
                 working_directories,
+                attachments: None,
             };
             if let Some(agent) = agent
                 && let Some(sections) = agent.opening_prompt(facts, config).await

@@ -40,7 +40,10 @@ pub(super) async fn run(
         });
         return send(&arrivals, Input::Agent { run, event }).await;
     };
-    services.staging = services.staging.filter(|_| agent.needs_attachment_files());
+    if let Err(error) = prepare_directories(&*agent, &turn, &mut services).await {
+        let event = AgentEvent::Failed(error);
+        return send(&arrivals, Input::Agent { run, event }).await;
+    }
     let sink = KernelSink::new(
         &turn,
         arrivals.clone(),
@@ -65,6 +68,40 @@ pub(super) async fn run(
     pace.end_run(run);
 }
 
+/// Checks that the session may work in its directories, by what they are now (G-23), and makes room for copies of its
+/// attachments if the agent's tools open them.
+async fn prepare_directories(
+    agent: &dyn Agent,
+    turn: &TurnRun,
+    services: &mut TurnServices,
+) -> Result<(), AgentError> {
+    let staging = services.staging.take();
+    let staging = staging.filter(|_| agent.needs_attachment_files());
+    let own = staging.map(|staging| staging.join(turn.session_id.0.to_string()));
+    services.staging = own.clone();
+    let confinement = services.bodies.confinement().clone();
+    let directories = turn.working_directories.clone();
+    let work = tokio::task::spawn_blocking(move || {
+        confinement
+            .check(&directories)
+            .map_err(|error| AgentError {
+                error_type: "workingDirectoryNotAllowed".to_owned(),
+                message: error.to_string(),
+                resumable: false,
+            })?;
+        let made = own.map_or(Ok(()), std::fs::create_dir_all);
+        made.map_err(|error| AgentError {
+            error_type: "workspace".to_owned(),
+            message: format!("no directory for copies of attachments can be made: {error}"),
+            resumable: true,
+        })
+    });
+    match work.await {
+        Ok(prepared) => prepared,
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
+}
+
 async fn play(
     agent: Arc<dyn Agent>,
     turn: TurnRun,
@@ -85,6 +122,7 @@ async fn play(
     let facts = SessionFacts {
         conversation: turn.session.to_string(),
         working_directories: turn.working_directories,
+        attachments: services.staging,
     };
     let mut session = agent.open(facts).await?;
     let compacted = turn.history.compacted;
@@ -101,6 +139,7 @@ async fn play(
         brief: turn.brief,
         history,
         response_parts: turn.said,
+        usage: turn.usage,
         untitled: turn.untitled,
         notes: turn.notes,
     };

@@ -43,6 +43,7 @@ impl TestHost {
             provider: "scripted".to_owned(),
             session: ChannelUri::parse("ahp-session:/s").unwrap(),
             chat: ChannelUri::parse("ahp-chat:/c").unwrap(),
+            session_id: kernel::ChannelId(1),
             message: json!({"text": "go"}),
             config: wire::Object::new(),
             working_directories: Vec::new(),
@@ -50,6 +51,7 @@ impl TestHost {
             brief: None,
             history: kernel::HistoryAt::default(),
             said: Vec::new(),
+            usage: None,
             untitled: false,
             notes: None,
         });
@@ -149,7 +151,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
     );
     log.push_str(&format!("{:?}\n", host.next_event().await.1));
     expect_test::expect![[r#"
-        ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, contributor: None, meta: None } }
+        ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, executor: Agent, contributor: None, meta: None } }
         ToolReady { call: 0, ready: ToolReady { invocation_message: Plain("Read"), tool_input: Some(Inline("{}")), confirmed: Some(NotNeeded), confirmation_title: None, edits: [], editable: false, options: [], extra: {} } }
         ToolContent { call: 0, content: [] }
         ToolCompleted { call: 0, result: ToolResult({"success": Bool(true), "pastTenseMessage": String("Read: done"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}), review: false }

@@ -7,6 +7,7 @@
 mod admission;
 mod connection;
 mod handshake;
+mod handshakes;
 pub mod http;
 mod link;
 mod listen;
@@ -15,6 +16,7 @@ mod read_buffer;
 mod reader;
 mod registration;
 pub mod stdio;
+mod token;
 mod writer;
 pub mod ws;
 

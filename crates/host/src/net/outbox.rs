@@ -1,7 +1,8 @@
 //! What waits for one peer: frames in order, control frames, and how the connection is to end.
 //!
-//! Promises: first in, first out, always; what waits and what is being written together stay within the bounds; a
-//! push costs one short lock, and a wake only when the writer sleeps and has something new to do.
+//! Promises: first in, first out, always; what waits and what is left of what is being written together stay within the
+//! bounds, but for one message that is larger than half of them; a push costs one short lock, and a wake only when the
+//! writer sleeps and has something new to do.
 //! Must not know: sockets, encodings, what the frames mean.
 
 use std::borrow::Cow;
@@ -87,10 +88,10 @@ enum WriterWaits {
 struct OutboxState {
     held: VecDeque<Held>,
     held_bytes: usize,
-    /// Taken by the writer and perhaps not written yet.
+    /// Taken by the writer and perhaps not written yet; the bytes are what is left of them.
     in_flight_frames: usize,
     in_flight_bytes: usize,
-    /// How often the writer came back for more.
+    /// How often the writer came back for more, or got a part of a batch written.
     takes: u64,
     due: Due,
     ping: bool,
@@ -145,7 +146,7 @@ impl Outbox {
         for (frame, window_ms) in frames {
             let bytes = frame.size_hint();
             let waiting = state.held.len() + state.in_flight_frames;
-            let waiting_bytes = state.held_bytes + state.in_flight_bytes;
+            let waiting_bytes = state.counted_bytes(self.bytes_max);
             // A single frame that nothing waits in front of is no sign of a slow reader, however large.
             let over = waiting >= self.frames_max
                 || (waiting > 0 && waiting_bytes.saturating_add(bytes) > self.bytes_max);
@@ -212,6 +213,13 @@ impl Outbox {
             blocked,
             takes: state.takes,
         })
+    }
+
+    /// The socket took a part of what the writer has, and so many bytes are left of it.
+    pub(crate) fn record_progress(&self, left: usize) {
+        let mut state = self.lock();
+        state.in_flight_bytes = left;
+        state.takes += 1;
     }
 
     pub(crate) fn set_paused(&self, paused: bool) {
@@ -315,6 +323,16 @@ impl Outbox {
 impl OutboxState {
     fn has_work(&self) -> bool {
         self.due == Due::Now || self.ending.is_some() || self.ping || self.pong.is_some()
+    }
+
+    /// What waits, as it counts against the bound. What is first counts for half of the bound at most: a message that was
+    /// let in although it is larger must not be the reason that the next one is too much.
+    fn counted_bytes(&self, bytes_max: usize) -> usize {
+        let first = match self.in_flight_frames {
+            0 => self.held.front().map_or(0, |held| held.bytes),
+            _ => self.in_flight_bytes,
+        };
+        self.held_bytes + self.in_flight_bytes - first.saturating_sub(bytes_max / 2)
     }
 
     fn take_frames(&mut self, frames: &mut Vec<Frame>) {

@@ -130,6 +130,41 @@ async fn one_large_frame_alone_is_no_sign_of_a_slow_reader() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn behind_a_message_larger_than_the_bound_there_is_space_for_half_of_it() {
+    let (link, outbox) = Link::detached(100, 10);
+    let large = "x".repeat(1_000);
+    link.push(text(&large), 0);
+    for in_flight in [false, true] {
+        link.push(text("12345"), 0);
+        assert!(outbox.lock().ending.is_none(), "in flight: {in_flight}");
+        if !in_flight {
+            let (frames, _) = take(&outbox).await;
+            assert_eq!(frames, [large.as_str(), "12345"]);
+        }
+    }
+    link.push(text("1"), 0);
+    let cut = outbox.lock().ending.clone().unwrap();
+    assert_eq!(cut.code, 1008, "it takes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_flight_counts_by_what_is_left_of_it() {
+    let (link, outbox) = Link::detached(100, 1_000);
+    link.push(text(&"x".repeat(900)), 0);
+    take(&outbox).await;
+    let backlog = outbox.backlog().unwrap();
+    // Half of the bound, and the other half for these.
+    link.push(text(&"y".repeat(450)), 0);
+    outbox.record_progress(100);
+    assert_ne!(outbox.backlog().unwrap().takes, backlog.takes, "it reads");
+    link.push(text(&"z".repeat(450)), 0);
+    assert!(outbox.lock().ending.is_none());
+    outbox.record_progress(0);
+    link.push(text(&"z".repeat(101)), 0);
+    assert!(outbox.lock().ending.is_some(), "all of these wait");
+}
+
+#[tokio::test(start_paused = true)]
 async fn closing_comes_after_the_queue_and_cutting_before_it() {
     let (link, outbox) = Link::detached(1_000, 10_000);
     let pushed: Vec<String> = (0..TAKE_FRAMES_MAX + 44).map(|n| n.to_string()).collect();

@@ -25,6 +25,9 @@ use super::registration::{KernelGone, PeerRegistration};
 use super::ws::frame::close;
 use crate::kernel_queue::KernelQueue;
 
+/// What is written at a time, so that the progress of a large message shows.
+const WRITE_BYTES: usize = 64 * 1_024;
+
 /// Serves the one client until its input ends, the host closes it or `stop`; then what was pushed to it is written,
 /// for at most `shutdown_ms`.
 pub async fn serve<R, W>(
@@ -70,9 +73,14 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Res
     loop {
         let mut frames: Vec<Frame> = Vec::new();
         let taken = poll_fn(|context| outbox.poll_take(context, &mut frames, &mut timer)).await;
+        let mut left: usize = frames.iter().map(Frame::size_hint).sum();
         for frame in frames {
             for piece in frame.pieces() {
-                output.write_all(&piece).await?;
+                for chunk in piece.chunks(WRITE_BYTES) {
+                    output.write_all(chunk).await?;
+                    left = left.saturating_sub(chunk.len());
+                    outbox.record_progress(left);
+                }
             }
             output.write_all(b"\n").await?;
         }

@@ -96,6 +96,9 @@ impl SocketWriter<'_> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     batch.advance(count);
+                    if !batch.is_empty() {
+                        self.outbox.record_progress(batch.left());
+                    }
                     if count > LARGE_BYTES {
                         // A reader that takes megabytes as fast as they come must not keep others from this worker.
                         tokio::task::yield_now().await;

@@ -94,7 +94,10 @@ impl Completer {
             TokenKind::File => None,
         };
         let paths = match token.kind {
-            TokenKind::File | TokenKind::Any => self.indexes.paths(directories),
+            TokenKind::File | TokenKind::Any => {
+                let confinement = self.discovery.confinement();
+                self.indexes.paths(directories, confinement)
+            }
             TokenKind::Command | TokenKind::Skill => Arc::default(),
         };
         let contexts = &request.contexts;

@@ -45,6 +45,11 @@ impl FrameBatch {
         self.left == 0
     }
 
+    /// Bytes that are put and not written yet.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
     /// A text message in one frame.
     pub fn put_text(&mut self, text: Bytes) {
         self.put_scratch(|scratch| put_head(scratch, Opcode::Text, Fin::Last, text.len()));
