@@ -16,6 +16,7 @@ mod history;
 mod model_view;
 mod models;
 mod prompt;
+mod settings;
 mod stop;
 mod turn;
 
