@@ -79,3 +79,33 @@ fn snapshot_error(snapshot: &Value) -> Option<String> {
 fn error_of<T>(decoded: Result<T, serde_json::Error>) -> Option<String> {
     decoded.err().map(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_decoded_is_found_wherever_it_is_sent() {
+        let action =
+            |action: Value| json!({"channel": "ahp-chat:/1", "serverSeq": 1, "action": action});
+        let good = action(json!({"type": "session/titleChanged", "title": "t"}));
+        let bad = action(json!({"type": "session/titleChanged", "title": 1}));
+        let sent = |envelope: &Value| json!({"method": "action", "params": envelope});
+        assert_eq!(error_in(&sent(&good)), None);
+        assert!(error_in(&sent(&bad)).is_some());
+        assert!(error_in(&json!({"result": {"actions": [good, bad]}})).is_some());
+        let extension = action(json!({"type": "x-session/anything"}));
+        assert_eq!(error_in(&sent(&extension)), None);
+        let schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
+        let model = json!({"id": "m", "provider": "p", "name": "M", "configSchema": schema});
+        let agent =
+            json!({"provider": "p", "displayName": "P", "description": "", "models": [model]});
+        let snapshot =
+            json!({"resource": "ahp-root://", "fromSeq": 1, "state": {"agents": [agent]}});
+        assert!(error_in(&json!({"result": {"snapshots": [snapshot]}})).is_some());
+        let added = json!({"method": "root/sessionAdded", "params": {"channel": "ahp-root://"}});
+        assert!(error_in(&added).is_some());
+    }
+}
