@@ -51,12 +51,16 @@ pub fn preview(
     let discovered = discover(&directories, &confinement);
     let skills = discovered.skills.iter().map(|skill| skill.name.clone());
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
+    let contexts = match &input {
+        SubmittedMessage::Ahp(message) => compositor::ahp::contexts_in(message),
+        SubmittedMessage::Parts { .. } | SubmittedMessage::Text(_) => BTreeMap::new(),
+    };
     let composed = compositor::compose(
         input,
         &Environment {
             catalogue: &discovered.catalogue,
             skills: &skills.collect(),
-            contexts: &BTreeMap::new(),
+            contexts: &contexts,
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
             inline: AttachmentBudget::default(),

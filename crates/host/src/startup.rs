@@ -18,7 +18,7 @@ use workspace::Confinement;
 
 use crate::blobs::{Blobs, FileBlobs, MemoryBlobs};
 use crate::config::{Config, JournalChoice, Model};
-use crate::journal::{Journal, Memory, Sqlite};
+use crate::journal::{DirectoryLock, Journal, Memory, Sqlite};
 use crate::server::{ServeError, VERSION};
 
 /// What the loop is started with.
@@ -31,6 +31,8 @@ pub(crate) struct Parts {
     pub staging: PathBuf,
     pub journal: Box<dyn Journal>,
     pub blobs: Arc<dyn Blobs>,
+    /// The data directory's, where the journal does not hold it.
+    pub lock: Option<DirectoryLock>,
 }
 
 impl Parts {
@@ -47,7 +49,7 @@ impl Parts {
         let agents = create_agents(config, &confinement)?;
         let facts = collect_host_facts(config, &agents, &roots)?;
         // Before everything else in the directory: its lock shows that no other process uses it.
-        let journal = open_journal(config)?;
+        let (journal, lock) = open_journal(config)?;
         Ok(Self {
             agents,
             facts,
@@ -55,6 +57,7 @@ impl Parts {
             staging: make_staging_directory(&config.data).map_err(data_problem)?,
             journal,
             blobs: open_blobs(config)?,
+            lock,
         })
     }
 }
@@ -89,11 +92,12 @@ fn create_agents(
 ) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
     let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
     if !config.models.is_empty() {
-        hide_environment(&config.models);
+        hide_environment();
         let native = NativeAgent::new(config.models.clone());
         let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
         let native = native
             .confined_to(confinement.clone())
+            .with_command_variables(&config.tool_env)
             .with_capabilities(load_capabilities(config)?);
         agents.push(Arc::new(native));
     }
@@ -114,17 +118,14 @@ fn create_agents(
     Ok(agents)
 }
 
-/// Commands that an agent runs belong to the same user: without this they could read the host's environment, and the
-/// keys of models in it, from `/proc`.
-fn hide_environment(models: &[Model]) {
-    if models.iter().all(|model| model.key_env.is_none()) {
-        return; // there is nothing in it to hide
-    }
+/// Commands that an agent runs belong to the same user: without this they could read what they were not given of the
+/// host's environment, such as the keys of models, from `/proc`.
+fn hide_environment() {
     #[cfg(target_os = "linux")]
     if let Err(error) =
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
     {
-        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read the keys of models from it");
+        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read all of it");
     }
 }
 
@@ -176,6 +177,7 @@ fn collect_host_facts(
             provider: info.provider.clone(),
             info: info.to_wire(),
             config_schema: info.config_schema,
+            renamed_settings: info.renamed_settings,
             default_model: info.default_model,
             needs_history,
             sections: mark_restricted(info.sections, &config.restricted_sections),
@@ -210,10 +212,15 @@ fn mark_restricted(
     sections
 }
 
-fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {
+/// The journal, and the lock of the data directory if it is not the journal that holds it.
+fn open_journal(config: &Config) -> Result<(Box<dyn Journal>, Option<DirectoryLock>), ServeError> {
     Ok(match config.journal {
-        JournalChoice::Sqlite => Box::new(Sqlite::open(&config.data)?),
-        JournalChoice::Memory => Box::new(Memory::new()),
+        JournalChoice::Sqlite => (Box::new(Sqlite::open(&config.data)?), None),
+        // Nothing is stored, but clients find the host by its endpoint file, and there is one for one host.
+        JournalChoice::Memory => (
+            Box::new(Memory::new()),
+            Some(DirectoryLock::take(&config.data)?),
+        ),
     })
 }
 

@@ -16,7 +16,7 @@ pub(crate) enum FollowUp {
         chat: ChannelUri,
         resume: Option<Option<Bytes>>,
     },
-    /// The next message of the queue is due (G-08).
+    /// What waits is due: leftover steering, then the queue (G-08).
     StartQueue(ChannelUri),
     /// The turn that these workers work for is over.
     CancelWorkers(Vec<ChannelUri>),

@@ -176,9 +176,9 @@ pub struct PartRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrozenRecord {
     pub part_id: String,
-    pub chat: ChannelId,
     /// Opaque; what is large in it lies in the blob store.
     pub json: Bytes,
+    /// The body that lies there: it is kept as long as the part is.
     pub digest: Option<Digest>,
 }
 
@@ -209,8 +209,9 @@ pub enum Record {
     MessageGone {
         id: String,
     },
-    /// Kept beside the transcript by whoever lowers messages; the kernel never sees these two.
+    /// Kept beside the transcript: with the message if its client was asked for it, otherwise by whoever lowers messages.
     Frozen(FrozenRecord),
+    /// Kept by whoever lowers messages; the kernel never sees it.
     Lowered(LoweredRecord),
     /// An action that subscribers see; `envelope` is the JSON of its `ActionEnvelope`.
     Action {
@@ -250,6 +251,12 @@ pub enum Record {
         turn: Option<u64>,
         digest: Digest,
         content_type: Option<String>,
+    },
+    /// A part of a message names content: it is kept as long as the part is, and so as long as any turn shows the message,
+    /// in whichever chat (G-52).
+    PartReference {
+        part_id: String,
+        digest: Digest,
     },
     Summary(SummaryRecord),
     SummaryGone {

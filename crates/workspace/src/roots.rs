@@ -30,7 +30,6 @@ const SKILL_BODIES_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     pub(crate) shared: Arc<RootsShared>,
-    hidden_variables: Arc<[String]>,
 }
 
 #[derive(Debug)]
@@ -130,7 +129,6 @@ impl Workspace {
                 skill_bodies: Mutex::default(),
                 writing: Mutex::default(),
             }),
-            hidden_variables: Arc::default(),
         }
     }
 
@@ -146,17 +144,6 @@ impl Workspace {
             now.is_ok_and(|now| Stat::is_same_file(&now.directory, &root.directory))
         };
         self.shared.roots.iter().all(is_current)
-    }
-
-    /// Environment variables that processes must not see, beside those whose names say that they hold a secret.
-    #[must_use]
-    pub fn without_variables(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.hidden_variables = names.into_iter().collect();
-        self
-    }
-
-    pub fn hidden_variables(&self) -> &[String] {
-        &self.hidden_variables
     }
 
     /// Where processes start: the first directory, the one that was opened, not whatever has its name by now.

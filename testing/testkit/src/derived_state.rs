@@ -80,6 +80,9 @@ fn chat_is_wrong(chat: &Value) -> Option<String> {
     if !expected.contains(&activity(chat)) {
         return Some(format!("status {} means something else", chat["status"]));
     }
+    if chat.get("steeringMessage").is_some() && chat.get("activeTurn").is_none() {
+        return Some("steering waits where no turn runs".to_owned()); // G-08
+    }
     for turn in items(chat, "turns") {
         for part in items(turn, "responseParts").filter(|part| part["kind"] == "toolCall") {
             let status = part["toolCall"]["status"].as_str().unwrap_or("");

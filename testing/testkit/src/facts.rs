@@ -61,6 +61,7 @@ pub fn host_facts() -> HostFacts {
             provider: provider.to_owned(),
             info: agent(provider, capabilities),
             config_schema: schema.clone(),
+            renamed_settings: Vec::new(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
             needs_history: false,
             sections: sections(),

@@ -9,16 +9,20 @@ mod answer_sender;
 mod ask_model;
 mod call;
 mod call_events;
+mod client_call;
 mod compact;
 mod consent;
 mod conversation;
 mod history;
 mod model_view;
 mod models;
+mod notices;
+mod offered_tools;
 mod prompt;
 mod settings;
 mod stop;
 mod turn;
+mod usage;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -35,6 +39,7 @@ use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer};
 use crate::provider::ModelEndpoint;
 use crate::tool::{self, Tool};
+use offered_tools::OfferedTools;
 
 pub use models::{Model, ModelError, Prices};
 
@@ -77,7 +82,7 @@ impl NativeAgent {
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models,
-                tools: tool::all(),
+                tools: tool::all(&[]),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
@@ -95,6 +100,15 @@ impl NativeAgent {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.gatherer = Gatherer::confined_to(confinement.clone());
             shared.confinement = confinement;
+        }
+        self
+    }
+
+    /// Passes these variables of the host's environment on to commands, beside the usual ones (G-51).
+    #[must_use]
+    pub fn with_command_variables(mut self, names: &[String]) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.tools = tool::all(names);
         }
         self
     }
@@ -140,10 +154,7 @@ impl NativeAgent {
             message: error.to_string(),
             resumable: true,
         })?;
-        // Commands must not find the keys of models in their environment.
-        let models = self.shared.models.iter();
-        let secrets = models.filter_map(|(model, _)| model.key_env.clone());
-        let opened = Arc::new(opened.without_variables(secrets));
+        let opened = Arc::new(opened);
         if open.len() >= WORKSPACES_MAX {
             open.pop_front();
         }
@@ -169,6 +180,7 @@ impl Agent for NativeAgent {
                 .collect(),
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
             config_schema: config_schema(),
+            renamed_settings: vec![consent::renamed_setting()],
             default_model: self
                 .shared
                 .models
@@ -203,7 +215,8 @@ impl Agent for NativeAgent {
         let facts = gatherer.gather(&facts.working_directories).await;
         let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
         let mode = consent::PermissionMode::of(&config);
-        Some(prompt::build(facts, &tools, mode).render())
+        let offered = OfferedTools::new(&tools, Vec::new());
+        Some(prompt::build(facts, &offered, mode).render())
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

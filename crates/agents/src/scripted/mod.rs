@@ -73,6 +73,7 @@ impl Agent for ScriptedAgent {
             models: vec![ModelInfo { id: model.clone(), name: model.clone(), details: wire::Object::new() }],
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}), // G-01
             config_schema: config_schema(),
+            renamed_settings: Vec::new(),
             default_model: Some(model),
             sections: prompt::catalogue(),
         }

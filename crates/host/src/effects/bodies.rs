@@ -4,6 +4,7 @@
 //! Promises: a body is on disk before its name is given out.
 //! Must not know: why a body is large.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -113,6 +114,7 @@ impl Bodies {
     pub(crate) async fn compose_message(
         &self,
         compose: Compose,
+        entity_kinds: BTreeSet<String>,
     ) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.clock;
         let discovery = self.discovery.clone();
@@ -122,6 +124,7 @@ impl Bodies {
             let known = KnownNames {
                 catalogue: found.catalogue.clone(),
                 skills: skills.map(|skill| skill.name.clone()).collect(),
+                entity_kinds,
             };
             compose::compose_message(store, &known, compose, clock.now())
         })

@@ -59,7 +59,8 @@ pub(super) fn gather(
 fn config_of(agent: &AgentFacts, params: &CreateSessionParams) -> Result<ConfigState, RpcError> {
     let empty = Object::new();
     let wanted = params.config.as_ref().unwrap_or(&empty);
-    let values = config::with_defaults(&agent.config_schema, wanted)
+    let wanted = config::rename(&agent.renamed_settings, wanted);
+    let values = config::with_defaults(&agent.config_schema, &wanted)
         .map_err(|bad| uri::bad(format!("config: {bad}")))?;
     Ok(ConfigState {
         schema: agent.config_schema.clone(),

@@ -61,7 +61,9 @@ pub(crate) fn gather(
         }
         ClientAction::Session(verb) => {
             let state = kernel.session(&target).state();
-            let action = check::session(state, client_id, verb, action)?;
+            let agent = kernel.find_agent(&state.provider);
+            let renamed = agent.map_or(&[][..], |agent| &agent.renamed_settings);
+            let action = check::session(state, renamed, client_id, verb, action, kernel.limits())?;
             Ok(Permitted::Session {
                 target,
                 verb,

@@ -80,7 +80,8 @@ impl Step<'_> {
         stored: StoredChannel,
     ) -> Result<Vec<ChannelUri>, DamagedChannel> {
         let now = self.now();
-        let installed = self.kernel.channels.install(stored, now)?;
+        let kernel = &mut *self.kernel;
+        let installed = kernel.channels.install(stored, &kernel.facts.agents, now)?;
         for uri in &installed {
             if let Some(session) = self.kernel.channels.find_session(uri) {
                 let clients = session.active_client_ids();
@@ -330,7 +331,9 @@ impl Step<'_> {
         out.wrote = kernel.log.end_step() || !out.records.is_empty() || many_deferred;
         if out.wrote {
             kernel.upkeep.note_written();
-            out.records.splice(0..0, kernel.peers.take_deferred());
+            let deferred = kernel.peers.take_deferred();
+            out.deferred = deferred.len();
+            out.records.splice(0..0, deferred);
         }
         kernel.peers.end_step(out.wrote);
         out

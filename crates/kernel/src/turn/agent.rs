@@ -39,10 +39,16 @@ fn turn_for_agent(
 ) -> TurnRun {
     let (chat, session) = (kernel.chat(uri), kernel.session_of(uri));
     let (state, private) = (chat.state(), chat.private());
-    let (message, turn_id, parts) = match &state.active_turn {
-        Some(turn) => (turn.message.clone(), turn.id.clone(), Some(&turn.parts)),
+    let (message, turn_id, parts, usage) = match &state.active_turn {
+        Some(turn) => (
+            turn.message.clone(),
+            turn.id.clone(),
+            Some(&turn.parts),
+            turn.usage.clone(),
+        ),
         None => unreachable!("an agent works on an active turn"),
     };
+    let usage = usage.filter(|_| resume.is_some());
     let said = parts.filter(|_| resume.is_some()).into_iter();
     let said = said.flat_map(|parts| parts.iter());
     TurnRun {
@@ -55,6 +61,7 @@ fn turn_for_agent(
         config: settings_of(kernel, uri),
         working_directories: directories_of(kernel, uri),
         said: said.map(|part| Value::Object(part.0.clone())).collect(),
+        usage,
         resume,
         brief: private.brief.clone(),
         history: HistoryAt {

@@ -179,6 +179,42 @@ fn a_journal_of_format_1_is_opened_with_all_it_holds() {
     assert_eq!(journal.find_unreferenced(&[digest]), Ok(vec![]));
 }
 
+// G-52
+#[test]
+fn a_journal_of_format_4_keeps_what_its_messages_name() {
+    let dir = tempdir().unwrap();
+    let journal = Sqlite::open_with(dir.path(), &MIGRATIONS[..4]).unwrap();
+    let digest = |name: u8| wire::Digest::new([name; 32]);
+    let part = |id: &str, json: String| {
+        let sql = "INSERT INTO chat_parts VALUES (?1, 'm', 1, ?1, 'x', NULL, NULL, 0, 0, ?2)";
+        journal.conn.execute(sql, [id, &json]).unwrap();
+    };
+    part(
+        "0",
+        format!(r#"{{"content_id":"sha256:{}"}}"#, digest(1).to_hex()),
+    );
+    part(
+        "1",
+        format!(
+            r#"{{"ref":{{"content_id":"sha256:{}"}}}}"#,
+            digest(2).to_hex()
+        ),
+    );
+    part("2", r#"{"text":"\"content_id\""}"#.to_owned());
+    let body = format!(r#"{{"body":"{}"}}"#, digest(3).uri());
+    let sql = "INSERT INTO frozen VALUES ('2', ?1), ('0', x'7b7d')";
+    journal.conn.execute(sql, [body.into_bytes()]).unwrap();
+    drop(journal);
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    let all = [1, 2, 3, 4].map(digest);
+    assert_eq!(journal.find_unreferenced(&all), Ok(vec![digest(4)]));
+    let gone = Record::MessageGone { id: "m".to_owned() };
+    let records = vec![gone];
+    let seq = Seq(1);
+    journal.append(&Batch { seq, records }).unwrap();
+    assert_eq!(journal.find_unreferenced(&all), Ok(all.to_vec()));
+}
+
 #[test]
 fn a_full_disk_refuses_and_recovers() {
     let dir = tempdir().unwrap();
@@ -208,6 +244,33 @@ fn a_full_disk_refuses_and_recovers() {
     journal.probe().unwrap();
     journal.append(&batch(2, 1_000_000)).unwrap();
     assert_eq!(seqs(&mut *reader), [1, 2]);
+}
+
+#[test]
+fn a_row_over_the_largest_that_sqlite_takes_is_no_full_disk() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    // Zeroed pages that nobody reads take no memory.
+    let mut large = batch(2, 0);
+    large.records = [10, 1_000_000_001, 10]
+        .into_iter()
+        .zip(2..)
+        .map(|(bytes, seq)| Record::Action {
+            seq: Seq(seq),
+            channel: ChannelId(1),
+            envelope: Bytes::from(vec![0; bytes]),
+        })
+        .collect();
+    match journal.append(&large) {
+        Err(JournalError::BadRecord { index, reason }) => {
+            assert_eq!(index, 1);
+            assert!(reason.contains("too big"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    }
+    large.records.remove(1);
+    journal.append(&large).unwrap();
+    assert_eq!(seqs(&mut *journal.reader().unwrap()), [2, 4]);
 }
 
 /// What a power cut leaves: the files as they are, without the tidying of an orderly end.

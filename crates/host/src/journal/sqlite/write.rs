@@ -1,18 +1,18 @@
 //! Records into rows, inside the transaction of their batch.
 //!
 //! Promises: what would break the journal's order (a turn number or a seq used twice in a channel, two live channels
-//! of one URI) is an error and takes the whole batch with it.
+//! of one URI) or is too large for a row is an error that names the record, and takes the whole batch with it.
 //! Must not know: when to commit.
 
 use kernel::{
-    Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, FrozenRecord, Record, Seq,
-    SummaryRecord,
+    Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, Record, Seq, SummaryRecord,
 };
-use rusqlite::{Connection, Result, Statement, ToSql, params};
+use rusqlite::{Connection, Error, ErrorCode, Result, Statement, ToSql, params};
 use wire::state::Turn;
 
 use super::read::list;
-use super::{int, messages, references, renders, sweep};
+use super::{int, messages, references, renders, sweep, unwritten};
+use crate::journal::JournalError;
 
 const INSERT_ACTION: &str = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";
 
@@ -27,17 +27,37 @@ pub(super) const HIDE_TURNS: &str =
 pub(super) const DISPOSE_CHATS: &str =
     "UPDATE channel SET disposed_at = ?2 WHERE parent = ?1 AND disposed_at IS NULL";
 
-pub(super) fn batch(conn: &Connection, batch: &Batch) -> Result<()> {
+pub(super) fn batch(conn: &Connection, batch: &Batch) -> std::result::Result<(), JournalError> {
     // Almost every record of a busy host is an action: its statement is looked up once for the batch.
-    let mut insert_action = conn.prepare_cached(INSERT_ACTION)?;
-    for record in &batch.records {
-        write(conn, record, &mut insert_action)?;
+    let mut insert_action = conn.prepare_cached(INSERT_ACTION).map_err(unwritten)?;
+    for (index, record) in batch.records.iter().enumerate() {
+        let written = write(conn, record, &mut insert_action);
+        written.map_err(|error| unwritten_record(index, error))?;
     }
     run(
         conn,
         "UPDATE meta SET value = max(value, ?1) WHERE key = 'seq'",
         &[&int(batch.seq.0)],
     )
+    .map_err(unwritten)
+}
+
+/// Whether it is the record that cannot be written, or anything at all.
+fn unwritten_record(index: usize, error: Error) -> JournalError {
+    let is_its_own = match &error {
+        Error::ToSqlConversionFailure(_) => true,
+        error => matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::TooBig | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch)
+        ),
+    };
+    match is_its_own {
+        true => JournalError::BadRecord {
+            index,
+            reason: error.to_string(),
+        },
+        false => unwritten(error),
+    }
 }
 
 fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) -> Result<()> {
@@ -53,7 +73,8 @@ fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) 
         Record::Message(message) => messages::put(conn, message),
         Record::MessageStarted { id, turn_id } => messages::started(conn, id, turn_id),
         Record::MessageGone { id } => messages::forget(conn, id),
-        Record::Frozen(frozen) => freeze(conn, frozen),
+        Record::Frozen(frozen) => messages::freeze(conn, frozen),
+        Record::PartReference { part_id, digest } => references::put_of_part(conn, part_id, digest),
         Record::Lowered(lowered) => messages::lowered(conn, lowered),
         Record::Channel(channel) => put_channel(conn, channel),
         Record::Fork {
@@ -100,14 +121,6 @@ fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) 
             sweep::channels(conn, disposed_before.0)?;
             sweep::clients(conn, clients_before.0, *clients_max)
         }
-    }
-}
-
-fn freeze(conn: &Connection, frozen: &FrozenRecord) -> Result<()> {
-    messages::freeze(conn, frozen)?;
-    match &frozen.digest {
-        Some(digest) => references::put(conn, frozen.chat, None, digest, None),
-        None => Ok(()),
     }
 }
 

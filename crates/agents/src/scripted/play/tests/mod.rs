@@ -31,6 +31,7 @@ fn input(text: &str) -> TurnInput {
         brief: None,
         history: Vec::new(),
         response_parts: Vec::new(),
+        usage: None,
         untitled: false,
         notes: None,
     }
@@ -146,6 +147,9 @@ fn line(event: &AgentEvent) -> String {
             text(&worker.brief)
         ),
         AgentEvent::Notice { .. }
+        | AgentEvent::ClientToolAwaited { .. }
+        | AgentEvent::ClientToolsRequested { .. }
+        | AgentEvent::ToolRefused { .. }
         | AgentEvent::Compacted { .. }
         | AgentEvent::Completed
         | AgentEvent::Failed(_)
