@@ -27,6 +27,7 @@ pub mod mirror;
 pub mod model;
 pub mod model_server;
 pub mod pending_messages;
+mod published_types;
 pub mod queue_checker;
 pub mod rng;
 mod rollback_check;
