@@ -40,6 +40,14 @@ struct EventStream {
     pending_since: Option<Instant>,
 }
 
+/// Whether a run still works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunState {
+    Working,
+    /// What it says was on its way when it was stopped.
+    Stopped,
+}
+
 /// Events of a run that are due, in order, and since when the first of them waited.
 #[derive(Debug)]
 pub(crate) struct DueEvents {
@@ -58,13 +66,19 @@ impl StreamBatcher {
     }
 
     /// Takes an event of a run; returns those that are due now. `may_join` says that texts which go together may become one.
+    /// What a stopped run says is dropped, and no stream remembered for it: nothing would ever end that.
     pub(crate) fn take(
         &mut self,
         run: RunId,
+        state: RunState,
         event: AgentEvent,
         may_join: bool,
         now: Instant,
     ) -> Option<DueEvents> {
+        if state == RunState::Stopped {
+            self.end(run);
+            return None;
+        }
         let coalesce = self.coalesce;
         let Some(bytes) = piece_bytes(&event) else {
             // Whatever else a run says comes after the pieces before it, and takes them along.
@@ -232,10 +246,21 @@ mod tests {
     #[test]
     fn the_first_piece_after_a_pause_goes_at_once_and_the_next_ones_together() {
         let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
-        assert_eq!(texts(batcher.take(RUN, text("a"), true, start)), ["a"]);
+        assert_eq!(
+            texts(batcher.take(RUN, RunState::Working, text("a"), true, start)),
+            ["a"]
+        );
         batcher.note_commit(RUN, 0, start);
-        assert!(batcher.take(RUN, text("b"), true, start + ms(2)).is_none());
-        assert!(batcher.take(RUN, text("c"), true, start + ms(5)).is_none());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("b"), true, start + ms(2))
+                .is_none()
+        );
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("c"), true, start + ms(5))
+                .is_none()
+        );
         assert_eq!(batcher.next_due(), Some(start + ms(7)));
         assert!(batcher.take_due(start + ms(6)).is_empty());
         let due = batcher.take_due(start + ms(8));
@@ -246,21 +271,32 @@ mod tests {
         batcher.note_commit(RUN, 0, start + ms(8));
         assert_eq!(batcher.next_due(), None);
         let later = start + ms(18);
-        assert_eq!(texts(batcher.take(RUN, text("d"), true, later)), ["d"]);
+        assert_eq!(
+            texts(batcher.take(RUN, RunState::Working, text("d"), true, later)),
+            ["d"]
+        );
     }
 
     #[test]
     fn pieces_that_may_not_be_joined_go_together_as_they_are() {
         let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
-        batcher.take(RUN, text("a"), false, start);
+        batcher.take(RUN, RunState::Working, text("a"), false, start);
         batcher.note_commit(RUN, 0, start);
-        assert!(batcher.take(RUN, text("b"), false, start).is_none());
-        assert!(batcher.take(RUN, text("c"), false, start).is_none());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("b"), false, start)
+                .is_none()
+        );
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("c"), false, start)
+                .is_none()
+        );
         // Anything else comes after them, at once.
         let notice = AgentEvent::Notice {
             text: "n".to_owned(),
         };
-        let due = batcher.take(RUN, notice, false, start);
+        let due = batcher.take(RUN, RunState::Working, notice, false, start);
         let due = texts(due);
         assert_eq!(due.len(), 3);
         assert_eq!(due[..2], ["b", "c"]);
@@ -271,9 +307,9 @@ mod tests {
         let start = Instant::now();
         for (window_ms, due_ms) in [(0, 7), (5, 7), (20, 15), (1_000, 19)] {
             let mut batcher = StreamBatcher::new(ms(8));
-            batcher.take(RUN, text("a"), true, start);
+            batcher.take(RUN, RunState::Working, text("a"), true, start);
             batcher.note_commit(RUN, window_ms, start);
-            batcher.take(RUN, text("b"), true, start);
+            batcher.take(RUN, RunState::Working, text("b"), true, start);
             assert_eq!(batcher.next_due(), Some(start + ms(due_ms)), "{window_ms}");
         }
     }
@@ -281,13 +317,21 @@ mod tests {
     #[test]
     fn much_text_does_not_wait_and_neither_does_anything_without_a_time_to_wait() {
         let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
-        batcher.take(RUN, text("a"), true, start);
+        batcher.take(RUN, RunState::Working, text("a"), true, start);
         batcher.note_commit(RUN, 0, start);
         let much = "x".repeat(PENDING_BYTES_MAX);
-        assert!(batcher.take(RUN, text(&much), true, start).is_some());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text(&much), true, start)
+                .is_some()
+        );
         let mut never = StreamBatcher::new(ms(0));
         for _ in 0..2 {
-            assert!(never.take(RUN, text("a"), true, start).is_some());
+            assert!(
+                never
+                    .take(RUN, RunState::Working, text("a"), true, start)
+                    .is_some()
+            );
             never.note_commit(RUN, 20, start);
         }
     }
@@ -295,15 +339,40 @@ mod tests {
     #[test]
     fn a_run_that_is_over_is_forgotten() {
         let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
-        batcher.take(RUN, text("a"), true, start);
+        batcher.take(RUN, RunState::Working, text("a"), true, start);
         batcher.note_commit(RUN, 0, start);
-        batcher.take(RUN, text("b"), true, start);
-        let due = batcher.take(RUN, AgentEvent::Completed, true, start);
+        batcher.take(RUN, RunState::Working, text("b"), true, start);
+        let due = batcher.take(RUN, RunState::Working, AgentEvent::Completed, true, start);
         assert_eq!(texts(due).len(), 2, "what was pending goes before the end");
         batcher.note_commit(RUN, 0, start);
         assert!(batcher.streams.is_empty());
-        batcher.take(RUN, text("c"), true, start);
+        batcher.take(RUN, RunState::Working, text("c"), true, start);
         batcher.end(RUN);
         assert!(batcher.streams.is_empty());
+    }
+
+    #[test]
+    fn no_stream_of_a_stopped_run_is_remembered() {
+        let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
+        // It is stopped with a piece pending, and says more that was on its way.
+        batcher.take(RUN, RunState::Working, text("a"), true, start);
+        batcher.note_commit(RUN, 0, start);
+        batcher.take(RUN, RunState::Working, text("b"), true, start);
+        for late in [text("c"), AgentEvent::Completed, text("d")] {
+            assert!(
+                batcher
+                    .take(RUN, RunState::Stopped, late, true, start)
+                    .is_none()
+            );
+            assert!(batcher.streams.is_empty());
+        }
+        // It was ended before, as its effect does: what is late does not bring the stream back.
+        batcher.take(RUN, RunState::Working, text("a"), true, start);
+        batcher.end(RUN);
+        batcher.note_commit(RUN, 0, start);
+        batcher.take(RUN, RunState::Stopped, text("b"), true, start);
+        assert!(batcher.streams.is_empty());
+        assert_eq!(batcher.next_due(), None);
+        assert!(batcher.take_all().is_empty());
     }
 }

@@ -28,6 +28,7 @@ pub mod model;
 pub mod model_server;
 pub mod pending_messages;
 pub mod queue_checker;
+pub mod replicas;
 pub mod rng;
 mod rollback_check;
 pub mod scenario;
@@ -37,7 +38,7 @@ pub mod tool;
 pub mod transform_opt_in;
 pub mod world;
 
-pub use client::ROOT;
+pub use crate::client::ROOT;
 pub use model_server::{Answer, Call, Gate, ModelServer};
 pub use scenario::Scenario;
 pub use scenario_client::{ScenarioClient, Sent};
