@@ -56,7 +56,9 @@ impl Scenario {
     pub fn client_of(&mut self, name: &str, version: &str) -> ScenarioClient {
         let mut world = self.world.borrow_mut();
         let index = world.clients.len();
-        world.clients.push(Client::new(name, version));
+        world
+            .clients
+            .push(Client::new(name, version).with_replicas());
         ScenarioClient::new(Rc::clone(&self.world), index)
     }
 
