@@ -16,6 +16,8 @@ pub(crate) enum FollowUp {
         chat: ChannelUri,
         resume: Option<Option<Bytes>>,
     },
+    /// The active turn may have become too large.
+    BoundTurn(ChannelUri),
     /// The next message of the queue is due (G-08).
     StartQueue(ChannelUri),
     /// The turn that these workers work for is over.
