@@ -154,7 +154,9 @@ fn a_worker_s_turn_is_bounded_and_the_call_that_waits_for_it_fails() {
     assert_eq!(ann.latest_turn()["state"], "complete");
     assert_eq!(ann.reads(), "done");
     let call = ann.calls().last().cloned().unwrap();
-    assert_eq!(call["success"], false, "{call}");
-    assert!(call.to_string().contains("turn_bytes_max"), "{call}");
+    assert_eq!(call["success"], false);
+    let uri = call["content"][0]["resource"].as_str().unwrap();
+    ann.watches(uri);
+    assert_too_large(&ann.in_chat(uri));
     s.all_agree();
 }
