@@ -1,0 +1,146 @@
+//! Where links lead: which targets are allowed, what a refused one reads as, and definitions that parts of a text share.
+//!
+//! Promises: an allowed target has an allowed scheme and no hidden character, so it can stand in an attribute or an escape
+//! sequence. Must not know: who follows it.
+
+use std::collections::BTreeMap;
+
+use pulldown_cmark::LinkType;
+
+use super::{Inline, Link, plain_text};
+use crate::visible::{is_hidden, write_out_name};
+
+const SCHEMES: &[&str] = &["http://", "https://", "mailto:"];
+
+/// How much of a refused target is shown: enough to know it by.
+const SHOWN_MAX: usize = 200;
+
+/// How many definitions of earlier parts are remembered, and of how many bytes in all.
+const DEFINITIONS_MAX: usize = 1_000;
+const DEFINITIONS_BYTES_MAX: usize = 256 << 10;
+
+/// The link definitions of the parts of a text that were read so far. The first definition of a label holds.
+#[derive(Debug, Clone, Default)]
+pub struct Definitions {
+    targets: BTreeMap<String, String>,
+    bytes: usize,
+}
+
+impl Definitions {
+    /// Remembers a definition if its label is new. One beyond the bounds is not remembered: later links to it are text.
+    pub(super) fn add(&mut self, label: &str, target: &str) {
+        let label = normalise(label);
+        let bytes = self.bytes + label.len() + target.len();
+        let is_full = self.targets.len() >= DEFINITIONS_MAX || bytes > DEFINITIONS_BYTES_MAX;
+        if is_full || self.targets.contains_key(&label) {
+            return;
+        }
+        self.bytes = bytes;
+        self.targets.insert(label, target.to_owned());
+    }
+
+    pub(super) fn find(&self, label: &str) -> Option<&str> {
+        self.targets.get(&normalise(label)).map(String::as_str)
+    }
+}
+
+/// Labels are the same if they differ in case or in the length of their blanks only.
+fn normalise(label: &str) -> String {
+    let mut normal = String::with_capacity(label.len());
+    for word in label.split_whitespace() {
+        if !normal.is_empty() {
+            normal.push(' ');
+        }
+        normal.extend(word.chars().flat_map(char::to_lowercase));
+    }
+    normal
+}
+
+/// Whether a link names its target by a label.
+pub(super) fn is_by_label(kind: LinkType) -> bool {
+    use LinkType::{
+        Collapsed, CollapsedUnknown, Reference, ReferenceUnknown, Shortcut, ShortcutUnknown,
+    };
+    matches!(
+        kind,
+        Reference | ReferenceUnknown | Collapsed | CollapsedUnknown | Shortcut | ShortcutUnknown
+    )
+}
+
+/// A link, or what stands there instead: its text, and its target if the text does not say it.
+pub(super) fn make_link(to: String, content: Vec<Inline>) -> Vec<Inline> {
+    let text = plain_text(&content);
+    if is_allowed(&to) {
+        let other_host = find_other_host(&text, &to);
+        return vec![Inline::Link(Link {
+            to,
+            other_host,
+            content,
+        })];
+    }
+    let mut instead = content;
+    if text != to && !to.is_empty() {
+        instead.push(Inline::Text(format!(" ({})", shorten(&to))));
+    }
+    instead
+}
+
+/// A picture's reference, or its description and target as text.
+pub(super) fn make_image(to: String, alt: String) -> Vec<Inline> {
+    if is_allowed(&to) && !starts_with_ignoring_case(&to, "mailto:") {
+        return vec![Inline::Image { to, alt }];
+    }
+    make_link(to, vec![Inline::Text(alt)])
+}
+
+fn is_allowed(target: &str) -> bool {
+    SCHEMES
+        .iter()
+        .any(|scheme| starts_with_ignoring_case(target, scheme))
+        && !target.contains(|c: char| is_hidden(c) || c.is_whitespace() || c == '\\')
+}
+
+fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
+    text.get(..start.len())
+        .is_some_and(|found| found.eq_ignore_ascii_case(start))
+}
+
+fn shorten(target: &str) -> String {
+    let seen = write_out_name(target);
+    if seen.chars().count() <= SHOWN_MAX {
+        return seen.into_owned();
+    }
+    seen.chars().take(SHOWN_MAX).chain(['…']).collect()
+}
+
+/// The host of a target, if the text of its link reads as an address with another host.
+fn find_other_host(text: &str, target: &str) -> Option<String> {
+    let real = find_host(target)?;
+    let claimed = text.trim();
+    let claimed = find_host(claimed).or_else(|| find_bare_host(claimed))?;
+    (!claimed.eq_ignore_ascii_case(real)).then(|| real.to_owned())
+}
+
+fn find_host(address: &str) -> Option<&str> {
+    let scheme = ["http://", "https://"]
+        .into_iter()
+        .find(|scheme| starts_with_ignoring_case(address, scheme))?;
+    let rest = address.get(scheme.len()..)?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    // A user name before the host is a way to look like another host.
+    let host = authority.rsplit('@').next()?;
+    Some(host.split(':').next().unwrap_or(host))
+}
+
+/// `example.com/path` without a scheme, as people write it. A word with a dot in it may be a file's name; then the host is shown
+/// once too often, which does no harm.
+fn find_bare_host(text: &str) -> Option<&str> {
+    let host = text.split(['/', '?', '#', ':']).next()?;
+    let is_host = host.contains('.')
+        && !host.starts_with('.')
+        && !host.ends_with('.')
+        && host
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
+    is_host.then_some(host)
+}

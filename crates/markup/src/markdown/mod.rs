@@ -1,0 +1,139 @@
+//! Markdown as a tree of blocks and inlines.
+//!
+//! Promises: raw HTML is text; a link leads to http, https or mailto, and any other is text that names its target; a picture is a
+//! reference, never content. The tree is at most [`DEPTH_MAX`] deep; what is nested deeper is one paragraph of text.
+//! Must not know: how a tree is drawn.
+//!
+//! CommonMark with tables, task lists and strikethrough. Footnotes are not read: a definition at the end of a text would change
+//! blocks that were rendered long before.
+
+mod build;
+mod json;
+mod link;
+
+use pulldown_cmark::Options;
+
+use crate::TooLarge;
+pub use link::Definitions;
+
+/// The largest text that is rendered at once.
+pub const BYTES_MAX: usize = 1 << 20;
+
+/// How deep blocks and inlines may be nested, counted together.
+pub const DEPTH_MAX: usize = 32;
+
+pub(crate) const OPTIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_TASKLISTS)
+    .union(Options::ENABLE_STRIKETHROUGH);
+
+/// A block. Its JSON is an array with the tag first: `["p", "see ", ["code", "x"]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// Level 1 to 6.
+    Heading {
+        level: u8,
+        content: Vec<Inline>,
+    },
+    Paragraph(Vec<Inline>),
+    Quote(Vec<Block>),
+    List(List),
+    /// `language` is the first word behind the fence; `text` is without its last line end.
+    Code {
+        language: Option<String>,
+        text: String,
+    },
+    Table(Table),
+    Rule,
+}
+
+/// A list; with a number it counts from there. In a tight one no blank line stands between items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    pub start: Option<u64>,
+    pub is_tight: bool,
+    pub items: Vec<Item>,
+}
+
+/// An item of a list; `checked` is set in a task list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    pub checked: Option<bool>,
+    pub blocks: Vec<Block>,
+}
+
+/// A table; its rows have as many cells as it has columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    pub columns: Vec<Align>,
+    pub head: Vec<Vec<Inline>>,
+    pub rows: Vec<Vec<Vec<Inline>>>,
+}
+
+/// Where the text of a column stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    None,
+    Left,
+    Center,
+    Right,
+}
+
+/// A piece of a block's text. A newline in `Text` is a soft one: a place to wrap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inline {
+    Text(String),
+    Code(String),
+    Emphasis(Vec<Inline>),
+    Strong(Vec<Inline>),
+    Strikethrough(Vec<Inline>),
+    Link(Link),
+    /// A picture elsewhere, by its address; nothing fetches it by itself.
+    Image {
+        to: String,
+        alt: String,
+    },
+    LineBreak,
+}
+
+/// A link to http, https or mailto, without hidden characters in its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    pub to: String,
+    /// The host it really leads to, where its text looks like an address of another.
+    pub other_host: Option<String>,
+    pub content: Vec<Inline>,
+}
+
+/// The blocks of a whole text.
+pub fn parse(text: &str) -> Result<Vec<Block>, TooLarge> {
+    parse_part(text, &mut Definitions::default())
+}
+
+/// The blocks of a part of a text. `definitions` has the link definitions of the parts before, and gets those of this one.
+pub fn parse_part(text: &str, definitions: &mut Definitions) -> Result<Vec<Block>, TooLarge> {
+    TooLarge::check(text.len(), BYTES_MAX)?;
+    Ok(build::build(text, definitions))
+}
+
+/// The text of inlines without their marks.
+pub fn plain_text(inlines: &[Inline]) -> String {
+    let mut text = String::new();
+    add_plain_text(inlines, &mut text);
+    text
+}
+
+fn add_plain_text(inlines: &[Inline], text: &mut String) {
+    for inline in inlines {
+        match inline {
+            Inline::Text(piece) | Inline::Code(piece) => text.push_str(piece),
+            Inline::Image { alt, .. } => text.push_str(alt),
+            Inline::LineBreak => text.push('\n'),
+            Inline::Emphasis(content)
+            | Inline::Strong(content)
+            | Inline::Strikethrough(content) => {
+                add_plain_text(content, text);
+            }
+            Inline::Link(link) => add_plain_text(&link.content, text),
+        }
+    }
+}
