@@ -5,6 +5,8 @@
 //! Must not know: I/O, clocks, the protocol, HTML, terminals.
 
 pub mod markdown;
+pub mod stable;
+mod tail;
 pub mod visible;
 
 /// An input above its bound; it is shown as plain text instead.

@@ -1,0 +1,270 @@
+//! Rendering block by block while a text is written gives what rendering it at the end gives.
+
+use markup::markdown::{self, Block};
+use markup::stable::{Stream, find_stable, parse_open};
+use proptest::prelude::*;
+
+/// Pieces that change the meaning of what stands around them.
+const PIECES: &[&str] = &[
+    "a",
+    "word ",
+    "two words",
+    "\n",
+    "\n",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "  ",
+    "    ",
+    "\t",
+    "- ",
+    "* ",
+    "+ ",
+    "1. ",
+    "2) ",
+    "10. ",
+    "> ",
+    ">",
+    "# ",
+    "###",
+    "---",
+    "===",
+    "***",
+    "___",
+    "```",
+    "```rust\n",
+    "~~~",
+    "`",
+    "``",
+    "*",
+    "**",
+    "_",
+    "~~",
+    "[",
+    "]",
+    "](https://e.x)",
+    "![",
+    "|",
+    "| a | b |\n",
+    "|---|---|\n",
+    "--|--",
+    ":-:",
+    "<div>",
+    "</div>",
+    "<!--",
+    "-->",
+    "<pre>",
+    "</pre>",
+    "<?",
+    "\\",
+    "&amp;",
+    "[ ] ",
+    "[x] ",
+    "é",
+    "\u{202e}",
+    "0",
+    ".",
+    ")",
+    "-",
+    "=",
+    "'",
+    "\"",
+];
+
+fn text() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(PIECES), 1..24).prop_map(|pieces| pieces.concat())
+}
+
+/// Cuts a text into pieces at character boundaries.
+fn cut(text: &str, at: &[prop::sample::Index]) -> Vec<String> {
+    let mut cuts: Vec<usize> = at
+        .iter()
+        .map(|index| text.floor_char_boundary(index.index(text.len() + 1)))
+        .chain([0, text.len()])
+        .collect();
+    cuts.sort_unstable();
+    cuts.windows(2)
+        .map(|pair| text[pair[0]..pair[1]].to_owned())
+        .collect()
+}
+
+fn render_in_pieces(pieces: &[String]) -> Vec<Block> {
+    let mut stream = Stream::default();
+    let mut blocks = Vec::new();
+    for piece in pieces {
+        blocks.extend(stream.push(piece));
+    }
+    blocks.extend(stream.finish());
+    blocks
+}
+
+/// A definition is at work somewhere in a text if a link to nowhere would be one with it.
+fn may_define(text: &str) -> bool {
+    text.contains("]:")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn block_by_block_is_the_same_as_the_whole(text in text(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+        prop_assume!(!may_define(&text));
+        prop_assert_eq!(render_in_pieces(&cut(&text, &at)), markdown::parse(&text).unwrap(), "{:?}", text);
+    }
+
+    #[test]
+    fn definitions_that_come_first_hold_for_all(text in text(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..12), title in text()) {
+        prop_assume!(!may_define(&text) && !may_define(&title));
+        let text = format!("[a]: https://e.x\n{title}\n\n[a]\n\n{text}\n\nsee [a] and [word][A]\n");
+        prop_assert_eq!(render_in_pieces(&cut(&text, &at)), markdown::parse(&text).unwrap(), "{:?}", text);
+    }
+
+    #[test]
+    fn what_is_stable_stays_stable(text in text(), more in text()) {
+        let before = find_stable(&text).unwrap();
+        let whole = format!("{text}{more}");
+        prop_assert!(find_stable(&whole).unwrap() >= before);
+        prop_assert!(text.is_char_boundary(before));
+        prop_assert!(before == 0 || text[..before].ends_with(['\n', '\r']));
+    }
+
+    #[test]
+    fn an_open_end_never_fails(text in text()) {
+        parse_open(&text, &Default::default()).unwrap();
+    }
+}
+
+#[test]
+fn only_whole_lines_count_and_the_last_block_is_open() {
+    for (text, stable) in [
+        ("", 0),
+        ("a", 0),
+        ("a\n\nb", 0),
+        ("a\n\nb\n", 3),
+        ("a\n\n    code\n", 3),
+        ("a\n---\nb\n", 6),
+        ("- a\n\n- b\n", 0),
+        ("- a\n\nb\n- c\n", 7),
+        ("```\na\n\nb\n", 0),
+        ("```\na\n```\nb\n", 10),
+        ("a\n\n[b]: /c\n'd\n", 3),
+        ("a\n\n---\n", 3),
+    ] {
+        assert_eq!(find_stable(text), Ok(stable), "{text:?}");
+    }
+}
+
+fn open(text: &str) -> String {
+    let blocks = parse_open(text, &Default::default()).unwrap();
+    serde_json::to_string(&blocks).unwrap()
+}
+
+#[test]
+fn open_spans_are_closed_and_begun_marks_are_not_shown() {
+    for (text, expected) in [
+        ("a **b", r#"[["p","a ",["strong","b"]]]"#),
+        ("a **b ", r#"[["p","a ",["strong","b"]]]"#),
+        ("a **b*", r#"[["p","a ",["strong","b"]]]"#),
+        ("a **", r#"[["p","a"]]"#),
+        ("a *b **c", r#"[["p","a ",["em","b ",["strong","c"]]]]"#),
+        ("a `b *c", r#"[["p","a ",["code","b *c"]]]"#),
+        ("a ``b`", r#"[["p","a ",["code","b"]]]"#),
+        ("a `", r#"[["p","a"]]"#),
+        ("2 * 3", r#"[["p","2 * 3"]]"#),
+        ("snake_case_x", r#"[["p","snake_case_x"]]"#),
+        ("a \\*b", r#"[["p","a *b"]]"#),
+        (
+            "see [the **text](https://exam",
+            r#"[["p","see the ",["strong","text"]]]"#,
+        ),
+        ("see ![alt](https://exam", r#"[["p","see alt"]]"#),
+        ("a[0", r#"[["p","a[0"]]"#),
+        ("a\n-", r#"[["p","a"]]"#),
+        ("a\n1.", r#"[["p","a"]]"#),
+        ("a\n- [ ]", r#"[["p","a"]]"#),
+        ("a ` b", r#"[["p","a ",["code","b"]]]"#),
+        ("a\n==", r#"[["p","a"]]"#),
+        ("a\n\n``", r#"[["p","a"]]"#),
+        ("**a\n\nb", r#"[["p","**a"],["p","b"]]"#),
+        ("**a\n\n", r#"[["p","**a"]]"#),
+        ("```\na **b", r#"[["pre","a **b"]]"#),
+        ("```\na\n``", r#"[["pre","a"]]"#),
+        ("# a *b", r##"[["h1","a ",["em","b"]]]"##),
+        (
+            "- a\n- b `c",
+            r#"[["ul",{"tight":true},["li",["p","a"]],["li",["p","b ",["code","c"]]]]]"#,
+        ),
+        (
+            "|a|\n|-|\n|**b",
+            r#"[["table",{"align":[""]},["tr",["th","a"]],["tr",["td",["strong","b"]]]]]"#,
+        ),
+    ] {
+        assert_eq!(open(text), expected, "{text:?}");
+    }
+}
+
+/// The text of a paragraph that consists of well-formed spans.
+fn spans() -> impl Strategy<Value = String> {
+    let word = "[a-z]{1,6}";
+    let words = "[a-z]{1,4}( [a-z]{1,4}){0,2}";
+    let span = prop_oneof![
+        word.prop_map(String::from),
+        words.prop_map(|text| format!("**{text}**")),
+        words.prop_map(|text| format!("*{text}*")),
+        words.prop_map(|text| format!("***{text}***")),
+        words.prop_map(|text| format!("_{text}_")),
+        words.prop_map(|text| format!("~~{text}~~")),
+        words.prop_map(|text| format!("`{text}`")),
+        words.prop_map(|text| format!("`` {text} ``")),
+        (words, words).prop_map(|(outer, inner)| format!("**{outer} *{inner}* `{inner}`**")),
+        word.prop_map(|text| format!("<https://e.x/{text}_b_*c*>")),
+    ];
+    prop::collection::vec(span, 1..8).prop_map(|spans| spans.join(" "))
+}
+
+fn plain(blocks: &[Block]) -> String {
+    match blocks {
+        [Block::Paragraph(content)] => markdown::plain_text(content),
+        _ => String::new(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_mark_is_seen_while_a_span_is_open(text in spans()) {
+        let whole = plain(&markdown::parse(&text).unwrap());
+        for at in 0..=text.len() {
+            // An address in `<>` is text until it ends.
+            let is_in_address = text[..at].rfind('<') > text[..at].rfind('>');
+            let seen = plain(&parse_open(&text[..at], &Default::default()).unwrap());
+            prop_assert!(is_in_address || whole.starts_with(seen.trim_end()), "{seen:?} of {:?}", &text[..at]);
+        }
+    }
+}
+
+#[test]
+fn a_long_block_is_not_looked_at_with_every_line() {
+    let mut stream = Stream::default();
+    let mut blocks = stream.push("```\n");
+    for _ in 0..20_000 {
+        blocks.extend(stream.push("a line of code in a long block\n"));
+    }
+    blocks.extend(stream.push("```\n"));
+    blocks.extend(stream.finish());
+    assert_eq!(blocks.len(), 1);
+}
+
+#[test]
+fn a_block_above_the_bound_is_cut_and_nothing_is_lost() {
+    let mut stream = Stream::default();
+    let text = "word ".repeat(markdown::BYTES_MAX / 2);
+    let mut blocks = stream.push(&text);
+    assert!(stream.open_text().len() <= markdown::BYTES_MAX);
+    blocks.extend(stream.finish());
+    let words: usize = blocks
+        .iter()
+        .map(|block| plain(std::slice::from_ref(block)).matches("word").count())
+        .sum();
+    // One word may lie on each cut.
+    assert!(words + blocks.len() > markdown::BYTES_MAX / 2, "{words}");
+}
