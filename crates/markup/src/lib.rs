@@ -4,6 +4,7 @@
 //! more than a fixed multiple of itself. No text is dropped: what is not understood, not allowed or nested too deeply is text.
 //! Must not know: I/O, clocks, the protocol, HTML, terminals.
 
+pub mod highlight;
 pub mod markdown;
 pub mod stable;
 mod tail;
@@ -12,12 +13,12 @@ pub mod visible;
 /// An input above its bound; it is shown as plain text instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes are more than the {max} that are rendered")]
-pub struct TooLarge {
+pub struct MarkupTooLarge {
     pub bytes: usize,
     pub max: usize,
 }
 
-impl TooLarge {
+impl MarkupTooLarge {
     /// Refuses more than `max` bytes.
     pub(crate) fn check(bytes: usize, max: usize) -> Result<(), Self> {
         if bytes > max {

@@ -6,8 +6,8 @@
 
 use pulldown_cmark::{Event, Parser};
 
-use crate::TooLarge;
-use crate::markdown::{self, Block, Definitions, OPTIONS};
+use crate::MarkupTooLarge;
+use crate::markdown::{self, Definitions, MarkdownBlock, OPTIONS};
 use crate::tail::close_open_spans;
 
 /// A look at the open part costs as much as the part is long. One is due when the part has grown by this fraction of itself, so
@@ -16,8 +16,8 @@ const GROWTH: usize = 64;
 
 /// How many bytes of a text can never change, whatever is appended: where the last top-level block begins, counted over whole lines
 /// only. Link definitions right above a block are counted to it, because a block can turn out to be their title.
-pub fn find_stable(text: &str) -> Result<usize, TooLarge> {
-    TooLarge::check(text.len(), markdown::BYTES_MAX)?;
+pub fn find_stable(text: &str) -> Result<usize, MarkupTooLarge> {
+    MarkupTooLarge::check(text.len(), markdown::BYTES_MAX)?;
     Ok(find_last_block(text))
 }
 
@@ -60,8 +60,11 @@ fn find_line_start(text: &str, at: usize) -> usize {
 
 /// The open end of a text as it would look if it ended well: open emphasis and code are closed, marks that are not complete are
 /// not shown yet, so that nothing changes its look with every character.
-pub fn parse_open(text: &str, definitions: &Definitions) -> Result<Vec<Block>, TooLarge> {
-    TooLarge::check(text.len(), markdown::BYTES_MAX)?;
+pub fn parse_open(
+    text: &str,
+    definitions: &Definitions,
+) -> Result<Vec<MarkdownBlock>, MarkupTooLarge> {
+    MarkupTooLarge::check(text.len(), markdown::BYTES_MAX)?;
     let closed = close_open_spans(text);
     // The marks that were added may lead over the bound by some bytes; then it is shown as it is.
     let text = if closed.len() > markdown::BYTES_MAX {
@@ -74,16 +77,16 @@ pub fn parse_open(text: &str, definitions: &Definitions) -> Result<Vec<Block>, T
 
 /// A text that arrives in pieces, given out block by block as soon as blocks are stable.
 #[derive(Debug, Default)]
-pub struct Stream {
+pub struct MarkdownStream {
     open: String,
     /// How long the open part was when it was last looked at.
     looked_at: usize,
     definitions: Definitions,
 }
 
-impl Stream {
+impl MarkdownStream {
     /// Takes the next piece and returns the blocks that will not change any more.
-    pub fn push(&mut self, piece: &str) -> Vec<Block> {
+    pub fn push(&mut self, piece: &str) -> Vec<MarkdownBlock> {
         let mut blocks = Vec::new();
         let mut rest = piece;
         while !rest.is_empty() {
@@ -100,13 +103,13 @@ impl Stream {
     }
 
     /// What is left when nothing more comes.
-    pub fn finish(mut self) -> Vec<Block> {
+    pub fn finish(mut self) -> Vec<MarkdownBlock> {
         let length = self.open.len();
         self.take(length)
     }
 
     /// The part that may still change, as it looks now.
-    pub fn parse_open(&self) -> Vec<Block> {
+    pub fn parse_open(&self) -> Vec<MarkdownBlock> {
         // The open part is within the bound, see `push`.
         parse_open(&self.open, &self.definitions).unwrap_or_default()
     }
@@ -121,7 +124,7 @@ impl Stream {
         new.contains('\n') && new.len() >= self.looked_at / GROWTH
     }
 
-    fn look(&mut self, is_full: bool) -> Vec<Block> {
+    fn look(&mut self, is_full: bool) -> Vec<MarkdownBlock> {
         let mut stable = find_last_block(&self.open);
         if stable == 0 && is_full {
             stable = self.open.len();
@@ -131,7 +134,7 @@ impl Stream {
         blocks
     }
 
-    fn take(&mut self, length: usize) -> Vec<Block> {
+    fn take(&mut self, length: usize) -> Vec<MarkdownBlock> {
         let rest = self.open.split_off(length);
         let part = std::mem::replace(&mut self.open, rest);
         // The open part is within the bound, see `push`.

@@ -26,7 +26,7 @@ pub(crate) fn close_open_spans(text: &str) -> String {
         return text.to_owned();
     };
     let (before, leaf) = ended.split_at(start);
-    format!("{before}{}", Scan::new(leaf).close())
+    format!("{before}{}", SpanScan::new(leaf).close())
 }
 
 fn leave_out_begun_line(text: &str) -> &str {
@@ -66,7 +66,7 @@ struct Opener {
     length: usize,
 }
 
-struct Scan<'a> {
+struct SpanScan<'a> {
     text: &'a str,
     openers: Vec<Opener>,
     /// Where `[` stand that are open.
@@ -79,7 +79,7 @@ struct Scan<'a> {
     left_out: Option<usize>,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> SpanScan<'a> {
     fn new(text: &'a str) -> Self {
         let mut scan = Self {
             text,

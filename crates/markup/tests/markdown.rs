@@ -1,7 +1,9 @@
 //! What Markdown becomes: the tree, its JSON, what is refused, and bounds.
 
-use markup::TooLarge;
-use markup::markdown::{self, Block, Definitions, Inline};
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+use markup::MarkupTooLarge;
+use markup::markdown::{self, Definitions, Inline, MarkdownBlock};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -145,7 +147,7 @@ fn definitions_of_earlier_parts_hold_and_the_first_wins() {
     markdown::parse_part("[A  b]: https://one.example\n", &mut definitions).unwrap();
     let later = "[x][a B]\n\n[a b]: https://two.example\n";
     let blocks = markdown::parse_part(later, &mut definitions).unwrap();
-    let Some(Block::Paragraph(content)) = blocks.first() else {
+    let Some(MarkdownBlock::Paragraph(content)) = blocks.first() else {
         panic!("{blocks:?}");
     };
     assert!(
@@ -189,7 +191,7 @@ fn a_text_above_the_bound_is_refused_with_the_bound() {
     let max = markdown::BYTES_MAX;
     assert_eq!(
         refused,
-        TooLarge {
+        MarkupTooLarge {
             bytes: max + 1,
             max
         }

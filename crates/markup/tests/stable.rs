@@ -1,7 +1,9 @@
 //! Rendering block by block while a text is written gives what rendering it at the end gives.
 
-use markup::markdown::{self, Block};
-use markup::stable::{Stream, find_stable, parse_open};
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+use markup::markdown::{self, MarkdownBlock};
+use markup::stable::{MarkdownStream, find_stable, parse_open};
 use proptest::prelude::*;
 
 /// Pieces that change the meaning of what stands around them.
@@ -88,8 +90,8 @@ fn cut(text: &str, at: &[prop::sample::Index]) -> Vec<String> {
         .collect()
 }
 
-fn render_in_pieces(pieces: &[String]) -> Vec<Block> {
-    let mut stream = Stream::default();
+fn render_in_pieces(pieces: &[String]) -> Vec<MarkdownBlock> {
+    let mut stream = MarkdownStream::default();
     let mut blocks = Vec::new();
     for piece in pieces {
         blocks.extend(stream.push(piece));
@@ -222,9 +224,9 @@ fn spans() -> impl Strategy<Value = String> {
     prop::collection::vec(span, 1..8).prop_map(|spans| spans.join(" "))
 }
 
-fn plain(blocks: &[Block]) -> String {
+fn plain(blocks: &[MarkdownBlock]) -> String {
     match blocks {
-        [Block::Paragraph(content)] => markdown::plain_text(content),
+        [MarkdownBlock::Paragraph(content)] => markdown::plain_text(content),
         _ => String::new(),
     }
 }
@@ -244,7 +246,7 @@ proptest! {
 
 #[test]
 fn a_long_block_is_not_looked_at_with_every_line() {
-    let mut stream = Stream::default();
+    let mut stream = MarkdownStream::default();
     let mut blocks = stream.push("```\n");
     for _ in 0..20_000 {
         blocks.extend(stream.push("a line of code in a long block\n"));
@@ -256,7 +258,7 @@ fn a_long_block_is_not_looked_at_with_every_line() {
 
 #[test]
 fn a_block_above_the_bound_is_cut_and_nothing_is_lost() {
-    let mut stream = Stream::default();
+    let mut stream = MarkdownStream::default();
     let text = "word ".repeat(markdown::BYTES_MAX / 2);
     let mut blocks = stream.push(&text);
     assert!(stream.open_text().len() <= markdown::BYTES_MAX);

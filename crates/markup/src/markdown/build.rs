@@ -6,12 +6,12 @@
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Parser, Tag};
 
 use super::link::{Definitions, is_by_label, make_image, make_link};
-use super::{Align, Block, DEPTH_MAX, Inline, Item, List, OPTIONS, Table};
+use super::{Align, DEPTH_MAX, Inline, Item, List, MarkdownBlock, OPTIONS, Table};
 
 /// Longer names of languages are no names.
 const LANGUAGE_BYTES_MAX: usize = 64;
 
-pub(super) fn build(text: &str, definitions: &mut Definitions) -> Vec<Block> {
+pub(super) fn build(text: &str, definitions: &mut Definitions) -> Vec<MarkdownBlock> {
     let earlier = definitions.clone();
     let find = |link: BrokenLink<'_>| {
         let target = earlier.find(&link.reference)?;
@@ -41,7 +41,7 @@ struct Reader<'e, I> {
 
 /// The blocks of a container, and whether a paragraph of it was one in the source: then its list is not tight.
 struct Blocks {
-    blocks: Vec<Block>,
+    blocks: Vec<MarkdownBlock>,
     has_paragraph: bool,
 }
 
@@ -61,7 +61,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Reader<'_, I> {
                 }
                 Event::Rule => {
                     end_paragraph(&mut blocks, &mut loose);
-                    blocks.push(Block::Rule);
+                    blocks.push(MarkdownBlock::Rule);
                 }
                 event => self.read_inline(event, depth + 1, &mut loose),
             }
@@ -73,24 +73,24 @@ impl<'a, I: Iterator<Item = Event<'a>>> Reader<'_, I> {
         }
     }
 
-    fn read_block(&mut self, tag: Tag<'a>, depth: usize) -> Block {
+    fn read_block(&mut self, tag: Tag<'a>, depth: usize) -> MarkdownBlock {
         if let Tag::CodeBlock(kind) = tag {
             return self.read_code(&kind);
         }
         if depth >= DEPTH_MAX {
-            return Block::Paragraph(vec![Inline::Text(self.read_text())]);
+            return MarkdownBlock::Paragraph(vec![Inline::Text(self.read_text())]);
         }
         match tag {
-            Tag::Heading { level, .. } => Block::Heading {
+            Tag::Heading { level, .. } => MarkdownBlock::Heading {
                 level: level as u8,
                 content: self.read_inlines(depth),
             },
-            Tag::BlockQuote(_) => Block::Quote(self.read_blocks(depth).blocks),
-            Tag::List(start) => Block::List(self.read_list(start, depth)),
-            Tag::Table(columns) => Block::Table(self.read_table(&columns, depth)),
-            Tag::HtmlBlock => Block::Paragraph(self.read_raw_lines()),
+            Tag::BlockQuote(_) => MarkdownBlock::Quote(self.read_blocks(depth).blocks),
+            Tag::List(start) => MarkdownBlock::List(self.read_list(start, depth)),
+            Tag::Table(columns) => MarkdownBlock::Table(self.read_table(&columns, depth)),
+            Tag::HtmlBlock => MarkdownBlock::Paragraph(self.read_raw_lines()),
             // A paragraph; a container that the options leave out would be read as one.
-            _ => Block::Paragraph(self.read_inlines(depth)),
+            _ => MarkdownBlock::Paragraph(self.read_inlines(depth)),
         }
     }
 
@@ -138,7 +138,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Reader<'_, I> {
         cells
     }
 
-    fn read_code(&mut self, kind: &CodeBlockKind<'_>) -> Block {
+    fn read_code(&mut self, kind: &CodeBlockKind<'_>) -> MarkdownBlock {
         let language = match kind {
             CodeBlockKind::Fenced(info) => info
                 .split([' ', '\t', ',', '{'])
@@ -151,7 +151,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Reader<'_, I> {
         if text.ends_with('\n') {
             text.pop();
         }
-        Block::Code { language, text }
+        MarkdownBlock::Code { language, text }
     }
 
     /// Raw HTML as text, line by line.
@@ -287,9 +287,9 @@ fn read_align(align: &Alignment) -> Align {
     }
 }
 
-fn end_paragraph(blocks: &mut Vec<Block>, inlines: &mut Vec<Inline>) {
+fn end_paragraph(blocks: &mut Vec<MarkdownBlock>, inlines: &mut Vec<Inline>) {
     if !inlines.is_empty() {
-        blocks.push(Block::Paragraph(std::mem::take(inlines)));
+        blocks.push(MarkdownBlock::Paragraph(std::mem::take(inlines)));
     }
 }
 

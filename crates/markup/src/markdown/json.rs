@@ -6,7 +6,7 @@
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::{Align, Block, Inline, Item, Link, List, Table};
+use super::{Align, Inline, Item, List, MarkdownBlock, MarkdownLink, Table};
 
 /// What the value of an attribute may be.
 enum Value<'a> {
@@ -57,7 +57,7 @@ fn write_node<S: Serializer, T: Serialize>(
     node.end()
 }
 
-impl Serialize for Block {
+impl Serialize for MarkdownBlock {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
         match self {
@@ -109,9 +109,9 @@ impl Serialize for Cell<'_> {
     }
 }
 
-struct Row<'a>(&'static str, &'a [Vec<Inline>]);
+struct TableRow<'a>(&'static str, &'a [Vec<Inline>]);
 
-impl Serialize for Row<'_> {
+impl Serialize for TableRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let cells: Vec<_> = self.1.iter().map(|cell| Cell(self.0, cell)).collect();
         write_node(serializer, "tr", vec![], &cells)
@@ -127,8 +127,8 @@ impl Serialize for Table {
             Align::Right => "right",
         });
         let attributes = vec![("align", Value::Words(align.collect()))];
-        let mut rows = vec![Row("th", &self.head)];
-        rows.extend(self.rows.iter().map(|row| Row("td", row)));
+        let mut rows = vec![TableRow("th", &self.head)];
+        rows.extend(self.rows.iter().map(|row| TableRow("td", row)));
         write_node(serializer, "table", attributes, &rows)
     }
 }
@@ -150,7 +150,7 @@ impl Serialize for Inline {
     }
 }
 
-impl Serialize for Link {
+impl Serialize for MarkdownLink {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut attributes = vec![("to", Value::Text(&self.to))];
         if let Some(host) = &self.other_host {

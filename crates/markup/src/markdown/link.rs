@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pulldown_cmark::LinkType;
 
-use super::{Inline, Link, plain_text};
+use super::{Inline, MarkdownLink, plain_text};
 use crate::visible::{is_hidden, write_out_name};
 
 const SCHEMES: &[&str] = &["http://", "https://", "mailto:"];
@@ -72,7 +72,7 @@ pub(super) fn make_link(to: String, content: Vec<Inline>) -> Vec<Inline> {
     let text = plain_text(&content);
     if is_allowed(&to) {
         let other_host = find_other_host(&text, &to);
-        return vec![Inline::Link(Link {
+        return vec![Inline::Link(MarkdownLink {
             to,
             other_host,
             content,

@@ -13,7 +13,7 @@ mod link;
 
 use pulldown_cmark::Options;
 
-use crate::TooLarge;
+use crate::MarkupTooLarge;
 pub use link::Definitions;
 
 /// The largest text that is rendered at once.
@@ -28,14 +28,14 @@ pub(crate) const OPTIONS: Options = Options::ENABLE_TABLES
 
 /// A block. Its JSON is an array with the tag first: `["p", "see ", ["code", "x"]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Block {
+pub enum MarkdownBlock {
     /// Level 1 to 6.
     Heading {
         level: u8,
         content: Vec<Inline>,
     },
     Paragraph(Vec<Inline>),
-    Quote(Vec<Block>),
+    Quote(Vec<MarkdownBlock>),
     List(List),
     /// `language` is the first word behind the fence; `text` is without its last line end.
     Code {
@@ -58,7 +58,7 @@ pub struct List {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     pub checked: Option<bool>,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<MarkdownBlock>,
 }
 
 /// A table; its rows have as many cells as it has columns.
@@ -86,7 +86,7 @@ pub enum Inline {
     Emphasis(Vec<Inline>),
     Strong(Vec<Inline>),
     Strikethrough(Vec<Inline>),
-    Link(Link),
+    Link(MarkdownLink),
     /// A picture elsewhere, by its address; nothing fetches it by itself.
     Image {
         to: String,
@@ -97,7 +97,7 @@ pub enum Inline {
 
 /// A link to http, https or mailto, without hidden characters in its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct MarkdownLink {
     pub to: String,
     /// The host it really leads to, where its text looks like an address of another.
     pub other_host: Option<String>,
@@ -105,13 +105,16 @@ pub struct Link {
 }
 
 /// The blocks of a whole text.
-pub fn parse(text: &str) -> Result<Vec<Block>, TooLarge> {
+pub fn parse(text: &str) -> Result<Vec<MarkdownBlock>, MarkupTooLarge> {
     parse_part(text, &mut Definitions::default())
 }
 
 /// The blocks of a part of a text. `definitions` has the link definitions of the parts before, and gets those of this one.
-pub fn parse_part(text: &str, definitions: &mut Definitions) -> Result<Vec<Block>, TooLarge> {
-    TooLarge::check(text.len(), BYTES_MAX)?;
+pub fn parse_part(
+    text: &str,
+    definitions: &mut Definitions,
+) -> Result<Vec<MarkdownBlock>, MarkupTooLarge> {
+    MarkupTooLarge::check(text.len(), BYTES_MAX)?;
     Ok(build::build(text, definitions))
 }
 
