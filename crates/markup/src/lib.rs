@@ -4,6 +4,7 @@
 //! more than a fixed multiple of itself. No text is dropped: what is not understood, not allowed or nested too deeply is text.
 //! Must not know: I/O, clocks, the protocol, HTML, terminals.
 
+pub mod diff;
 pub mod highlight;
 pub mod markdown;
 pub mod stable;
