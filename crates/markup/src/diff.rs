@@ -20,6 +20,9 @@ pub const BYTES_MAX: usize = 2 << 20;
 /// The most rows of one diff; what is behind them is one row that counts it.
 pub const ROWS_MAX: usize = 20_000;
 
+/// How many pairs of lines are compared at most, which takes some tenths of a second.
+const COMPARISONS_MAX: usize = 20_000 * 20_000;
+
 /// Unchanged lines that are shown around a change if nothing else is asked for.
 pub const CONTEXT: u32 = 3;
 
@@ -109,10 +112,11 @@ pub fn compare(
         return Ok(diff);
     }
     let input = InternedInput::new(byte_lines(before), byte_lines(after));
-    let mut lines = LineDiff::compute(Algorithm::Histogram, &input);
-    lines.postprocess_lines(&input);
-    diff.added = lines.count_additions();
-    diff.removed = lines.count_removals();
+    let hunks = find_hunks(&input);
+    for (before, after) in &hunks {
+        diff.removed += before.end - before.start;
+        diff.added += after.end - after.start;
+    }
     let mut rows = DiffRows {
         input: &input,
         context,
@@ -120,13 +124,32 @@ pub fn compare(
         old: 0,
         new: 0,
     };
-    for hunk in lines.hunks() {
-        rows.add_unchanged(hunk.before.start);
-        rows.add_change(hunk.before, hunk.after);
+    for (before, after) in hunks {
+        rows.add_unchanged(before.start);
+        rows.add_change(before, after);
     }
     rows.add_unchanged_end();
     diff.body = DiffBody::Rows(rows.bound());
     Ok(diff)
+}
+
+/// Which lines of both sides differ. If the part that differs is so large that comparing it would take long, all of it does.
+fn find_hunks(input: &InternedInput<&[u8]>) -> Vec<(Range<u32>, Range<u32>)> {
+    let (before, after) = (&input.before, &input.after);
+    let same = |(old, new): &(_, _)| old == new;
+    let head = before.iter().zip(after).take_while(same).count();
+    let shorter = before.len().min(after.len());
+    let ends = before.iter().rev().zip(after.iter().rev());
+    let tail = ends.take(shorter - head).take_while(same).count();
+    let (old_end, new_end) = (before.len() - tail, after.len() - tail);
+    if (old_end - head).saturating_mul(new_end - head) > COMPARISONS_MAX {
+        let head = count(head);
+        return vec![(head..count(old_end), head..count(new_end))];
+    }
+    let mut lines = LineDiff::compute(Algorithm::Histogram, input);
+    lines.postprocess_lines(input);
+    let hunks = lines.hunks().map(|hunk| (hunk.before, hunk.after));
+    hunks.collect()
 }
 
 fn is_binary(content: &[u8]) -> bool {

@@ -14,6 +14,12 @@ const BLOCK_MARKS: &str = " \t-=*_`~#+>|:";
 /// The beginnings of a box in a task list.
 const BOXES: &[&str] = &["[", "[ ", "[ ]", "[x", "[x]", "[X", "[X]"];
 
+/// Spans that are open at a time; people nest two or three. What is opened beyond this is not closed.
+const OPENERS_MAX: usize = 64;
+
+/// The longest target that is looked through for its end.
+const TARGET_BYTES_MAX: usize = 1_024;
+
 /// Adds the marks that close what is open at the end of a text, and leaves out marks that are not complete.
 pub(crate) fn close_open_spans(text: &str) -> String {
     let text = leave_out_begun_line(text);
@@ -163,7 +169,8 @@ impl<'a> SpanScan<'a> {
         if closes {
             left = self.close_run(mark, left);
         }
-        if opens && left > 0 && (mark != '~' || left <= 2) {
+        let has_room = self.openers.len() < OPENERS_MAX;
+        if opens && has_room && left > 0 && (mark != '~' || left <= 2) {
             self.openers.push(Opener { mark, length: left });
         }
         behind
@@ -209,15 +216,15 @@ impl<'a> SpanScan<'a> {
         if !rest.starts_with('(') {
             return at + 1;
         }
-        if let Some(length) = find_target_end(rest) {
-            return at + 1 + length;
+        match find_target_end(rest) {
+            TargetEnd::At(length) => at + 1 + length,
+            TargetEnd::Never => at + 1,
+            TargetEnd::NotYet => {
+                self.left_out = Some(open);
+                self.end = at;
+                self.end
+            }
         }
-        if rest.contains('\n') {
-            return at + 1;
-        }
-        self.left_out = Some(open);
-        self.end = at;
-        self.end
     }
 
     fn close(self) -> String {
@@ -273,28 +280,40 @@ fn find_flanks(mark: char, before: Option<char>, after: char) -> (bool, bool) {
 
 /// The length of `<https://example.com>`, in which marks mean nothing.
 fn find_autolink_end(text: &str) -> Option<usize> {
-    let end = text.find(['>', ' ', '\n'])?;
+    let mut bytes = text.bytes().take(TARGET_BYTES_MAX);
+    let end = bytes.position(|byte| matches!(byte, b'>' | b' ' | b'\n'))?;
     text.get(end..)?.starts_with('>').then_some(end + 1)
 }
 
+/// Where a `(target)` ends.
+enum TargetEnd {
+    At(usize),
+    NotYet,
+    /// It is on several lines or too long: it is none.
+    Never,
+}
+
 /// The length of `(target)`, with balanced parentheses inside.
-fn find_target_end(text: &str) -> Option<usize> {
+fn find_target_end(text: &str) -> TargetEnd {
     let mut depth = 0_usize;
     let mut is_escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
+    for (at, byte) in text.bytes().enumerate().take(TARGET_BYTES_MAX) {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = true,
-            b'\n' => return None,
+            b'\n' => return TargetEnd::Never,
             b'(' => depth += 1,
             b')' => {
                 depth = depth.saturating_sub(1);
                 if depth == 0 {
-                    return Some(at + 1);
+                    return TargetEnd::At(at + 1);
                 }
             }
             _ => {}
         }
     }
-    None
+    if text.len() > TARGET_BYTES_MAX {
+        return TargetEnd::Never;
+    }
+    TargetEnd::NotYet
 }

@@ -143,6 +143,20 @@ fn input_and_rows_are_bounded() {
     assert_eq!(rows.last(), Some(&DiffRow::LeftOut { lines: 5 }));
 }
 
+#[test]
+fn what_would_take_long_to_compare_is_replaced_as_a_whole() {
+    let side = |odd: &str, even: &str| odd.repeat(15_000) + &even.repeat(15_000);
+    let before = format!("first\n{}last\n", side("a\nb\n", "c\n"));
+    let after = format!("first\n{}last\n", side("b\nc\n", "a\n"));
+    let diff = compare(&before, &after);
+    assert_eq!((diff.added, diff.removed), (45_000, 45_000));
+    let DiffBody::Rows(rows) = &diff.body else {
+        panic!("{:?}", diff.path);
+    };
+    assert!(matches!(&rows[0], DiffRow::Context { line, .. } if line.text == "first"));
+    assert!(matches!(&rows[1], DiffRow::Removed { old: 2, .. }));
+}
+
 fn add_line(side: &mut String, line: &DiffLine) {
     side.push_str(&line.text);
     side.push_str(match line.end {

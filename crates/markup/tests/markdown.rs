@@ -157,6 +157,19 @@ fn definitions_of_earlier_parts_hold_and_the_first_wins() {
 }
 
 #[test]
+fn a_long_target_that_is_used_often_does_not_make_a_large_tree() {
+    let mut definitions = Definitions::default();
+    let definition = format!("[a]: https://e.x/{}\n", "b".repeat(50_000));
+    markdown::parse_part(&definition, &mut definitions).unwrap();
+    let uses = "[a] ".repeat(10_000);
+    for text in [uses.clone(), format!("{definition}\n{uses}")] {
+        let blocks = markdown::parse_part(&text, &mut definitions).unwrap();
+        let json = serde_json::to_string(&blocks).unwrap();
+        assert!(json.len() < 1_000_000, "{}", json.len());
+    }
+}
+
+#[test]
 fn nesting_is_bounded_and_no_text_is_lost() {
     for text in [
         format!("{}deep", "> ".repeat(20_000)),

@@ -3,19 +3,27 @@
 //! Promises: recursion ends at [`DEPTH_MAX`]; what is deeper is read in a loop and becomes text. Every character of the source's
 //! text is in the tree. Must not know: what is stable, how anything is drawn.
 
+use std::cell::Cell;
+
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Parser, Tag};
 
 use super::link::{Definitions, is_by_label, make_image, make_link};
 use super::{Align, DEPTH_MAX, Inline, Item, List, MarkdownBlock, OPTIONS, Table};
 
+/// How many bytes the targets of earlier definitions may take in a short text.
+const EXPANSION_BYTES_MIN: usize = 200_000;
+
 /// Longer names of languages are no names.
 const LANGUAGE_BYTES_MAX: usize = 64;
 
 pub(super) fn build(text: &str, definitions: &mut Definitions) -> Vec<MarkdownBlock> {
-    let earlier = definitions.clone();
+    let earlier = Earlier {
+        definitions: definitions.clone(),
+        room: Cell::new(text.len().max(EXPANSION_BYTES_MIN)),
+    };
     let find = |link: BrokenLink<'_>| {
         let target = earlier.find(&link.reference)?;
-        Some((CowStr::from(target.to_owned()), CowStr::Borrowed("")))
+        Some((CowStr::from(target), CowStr::Borrowed("")))
     };
     let parser = Parser::new_with_broken_link_callback(text, OPTIONS, Some(find));
     let mut own: Vec<_> = parser.reference_definitions().iter().collect();
@@ -31,10 +39,24 @@ pub(super) fn build(text: &str, definitions: &mut Definitions) -> Vec<MarkdownBl
     reader.read_blocks(0).blocks
 }
 
+/// Definitions of earlier parts; they go before those of this one. A long target that is referred to often must not make the
+/// tree much larger than the text, so there is room for a certain number of bytes, as the parser has for its own.
+struct Earlier {
+    definitions: Definitions,
+    room: Cell<usize>,
+}
+
+impl Earlier {
+    fn find(&self, label: &str) -> Option<String> {
+        let target = self.definitions.find(label)?;
+        self.room.set(self.room.get().checked_sub(target.len())?);
+        Some(target.to_owned())
+    }
+}
+
 struct Reader<'e, I> {
     events: I,
-    /// Definitions of earlier parts go before those of this one.
-    earlier: &'e Definitions,
+    earlier: &'e Earlier,
     /// The box of the item that is being read.
     checked: Option<bool>,
 }
@@ -238,7 +260,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Reader<'_, I> {
             return format!("mailto:{target}");
         }
         let earlier = is_by_label(kind).then(|| self.earlier.find(label));
-        earlier.flatten().unwrap_or(target).to_owned()
+        earlier.flatten().unwrap_or_else(|| target.to_owned())
     }
 
     /// Reads to the end of what was opened last and keeps its text only. Does not recurse.
