@@ -142,6 +142,45 @@ fn a_text_that_looks_like_another_host_has_the_real_one_beside_it() {
 }
 
 #[test]
+fn an_address_in_the_text_is_a_link_to_itself() {
+    for (text, before, address, behind) in [
+        (
+            "see https://e.x/a_b_c?d=1&e.",
+            "see ",
+            "https://e.x/a_b_c?d=1&e",
+            ".",
+        ),
+        ("(https://e.x/a_(b))", "(", "https://e.x/a_(b)", ")"),
+        (
+            "a http://localhost:8080/, b",
+            "a ",
+            "http://localhost:8080/",
+            ", b",
+        ),
+        ("**x** https://e.x!", " ", "https://e.x", "!"),
+    ] {
+        let tree = tree(text).to_string();
+        let expected = json!([before, ["a", {"to": address}, address], behind]).to_string();
+        assert!(tree.contains(expected.trim_matches(['[', ']'])), "{tree}");
+    }
+    for text in [
+        "xhttps://e.x",
+        "https://",
+        "http:/e.x",
+        "javascript://e.x",
+        "https:// a",
+    ] {
+        assert_eq!(tree(text), json!([["p", text]]));
+    }
+    assert_eq!(
+        tree("`https://e.x`"),
+        json!([["p", ["code", "https://e.x"]]])
+    );
+    let linked = tree("[https://e.x](https://e.x)").to_string();
+    assert_eq!(linked.matches("\"a\"").count(), 1, "{linked}");
+}
+
+#[test]
 fn definitions_of_earlier_parts_hold_and_the_first_wins() {
     let mut definitions = Definitions::default();
     markdown::parse_part("[A  b]: https://one.example\n", &mut definitions).unwrap();

@@ -7,6 +7,7 @@ use std::cell::Cell;
 
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Parser, Tag};
 
+use super::address::link_addresses;
 use super::link::{Definitions, is_by_label, make_image, make_link};
 use super::{Align, DEPTH_MAX, Inline, Item, List, MarkdownBlock, OPTIONS, Table};
 
@@ -105,14 +106,14 @@ impl<'a, I: Iterator<Item = Event<'a>>> Reader<'_, I> {
         match tag {
             Tag::Heading { level, .. } => MarkdownBlock::Heading {
                 level: level as u8,
-                content: self.read_inlines(depth),
+                content: link_addresses(self.read_inlines(depth)),
             },
             Tag::BlockQuote(_) => MarkdownBlock::Quote(self.read_blocks(depth).blocks),
             Tag::List(start) => MarkdownBlock::List(self.read_list(start, depth)),
             Tag::Table(columns) => MarkdownBlock::Table(self.read_table(&columns, depth)),
             Tag::HtmlBlock => MarkdownBlock::Paragraph(self.read_raw_lines()),
             // A paragraph; a container that the options leave out would be read as one.
-            _ => MarkdownBlock::Paragraph(self.read_inlines(depth)),
+            _ => MarkdownBlock::Paragraph(link_addresses(self.read_inlines(depth))),
         }
     }
 
@@ -155,7 +156,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Reader<'_, I> {
     fn read_cells(&mut self, depth: usize) -> Vec<Vec<Inline>> {
         let mut cells = Vec::new();
         while let Some(Event::Start(_)) = self.events.next() {
-            cells.push(self.read_inlines(depth));
+            cells.push(link_addresses(self.read_inlines(depth)));
         }
         cells
     }
@@ -311,7 +312,8 @@ fn read_align(align: &Alignment) -> Align {
 
 fn end_paragraph(blocks: &mut Vec<MarkdownBlock>, inlines: &mut Vec<Inline>) {
     if !inlines.is_empty() {
-        blocks.push(MarkdownBlock::Paragraph(std::mem::take(inlines)));
+        let content = link_addresses(std::mem::take(inlines));
+        blocks.push(MarkdownBlock::Paragraph(content));
     }
 }
 

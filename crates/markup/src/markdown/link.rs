@@ -93,7 +93,7 @@ pub(super) fn make_image(to: String, alt: String) -> Vec<Inline> {
     make_link(to, vec![Inline::Text(alt)])
 }
 
-fn is_allowed(target: &str) -> bool {
+pub(super) fn is_allowed(target: &str) -> bool {
     SCHEMES
         .iter()
         .any(|scheme| starts_with_ignoring_case(target, scheme))

@@ -4,9 +4,10 @@
 //! reference, never content. The tree is at most [`DEPTH_MAX`] deep; what is nested deeper is one paragraph of text.
 //! Must not know: how a tree is drawn.
 //!
-//! CommonMark with tables, task lists and strikethrough. Footnotes are not read: a definition at the end of a text would change
+//! CommonMark with tables, task lists, strikethrough and addresses that stand in the text as they are. Footnotes are not read: a definition at the end of a text would change
 //! blocks that were rendered long before.
 
+mod address;
 mod build;
 mod json;
 mod link;
