@@ -318,8 +318,8 @@ fn chats_are_forked_and_sessions_changed() {
     ann.type_line("/new");
     ann.wait_until(|screen| screen.matches("greenroom · scripted").count() == 2);
     ann.type_line("/sessions");
+    // The new one is not listed before its first message.
     ann.sees("number ›");
-    // The new session is not listed before its first turn (G-28).
     ann.type_line("1");
     ann.wait_until(|screen| {
         screen.matches(&format!("· {first}")).count() > 0 && screen.ends_with('›')
