@@ -10,6 +10,7 @@ pub mod complete;
 pub mod compose;
 mod config;
 mod credentials;
+mod delivery;
 mod effects;
 pub mod entities;
 mod frozen;

@@ -25,6 +25,7 @@ use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
 use crate::net::{self, Admission};
 use crate::startup::Parts;
+use crate::stream_batcher::StreamBatcher;
 use crate::supervisor::Supervisor;
 
 /// The version of this host, as clients and operators see it.
@@ -184,7 +185,10 @@ fn start_kernel(
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
     let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);
-    let mut effects = Effects::new(queue.clone(), journal.clone(), bodies, parts.agents);
+    let coalesce = Duration::from_millis(config.limits.server.stream_coalesce_ms);
+    let streams = StreamBatcher::new(coalesce);
+    let (agents, journal_handle) = (parts.agents, journal.clone());
+    let mut effects = Effects::new(queue.clone(), journal_handle, bodies, agents, streams);
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
     let task = KernelTask::new(

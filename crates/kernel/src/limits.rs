@@ -115,6 +115,8 @@ limits_table! {
         client_file_bytes_max: usize = 4 * MIB, ..;
         /// Largest message sent: all snapshots of one response share it, a larger replay becomes snapshots.
         message_out_bytes: usize = 48 * MIB, 65_536..;
+        /// Largest turn, as JSON: it travels whole, in snapshots and pages. At this size it ends in an error.
+        turn_bytes_max: usize = 16 * MIB, 65_536..;
         /// Largest body that stays embedded in a message; larger ones are stored outside of state (G-32, C-033).
         inline_body_bytes: usize = MIB, ..;
         /// What the messages of one session may embed in all.

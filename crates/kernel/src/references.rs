@@ -9,6 +9,9 @@ use wire::{Digest, content};
 
 use crate::record::Record;
 
+/// No type of content is longer (RFC 6838); a reference has its type in a row that must stay small.
+const CONTENT_TYPE_BYTES_MAX: usize = 255;
+
 /// What the records of a step refer to.
 pub(crate) fn references_of(records: &[Record]) -> Vec<Record> {
     let mut references = Vec::new();
@@ -28,11 +31,15 @@ pub(crate) fn references_of(records: &[Record]) -> Vec<Record> {
             true => BTreeMap::new(),
             false => content::types_in(json),
         };
-        references.extend(digests.into_iter().map(|digest| Record::Reference {
-            channel,
-            turn,
-            digest,
-            content_type: types.remove(&digest),
+        references.extend(digests.into_iter().map(|digest| {
+            Record::Reference {
+                channel,
+                turn,
+                digest,
+                content_type: types
+                    .remove(&digest)
+                    .filter(|name| name.len() <= CONTENT_TYPE_BYTES_MAX),
+            }
         }));
     }
     references

@@ -9,6 +9,7 @@ use crate::state::Step;
 use crate::tool_call::client_tool::time_out_client_tool;
 use crate::turn::agent::start_agent;
 use crate::turn::end::{STOPPED, end_without_agent};
+use crate::turn::size::bound_turn;
 use crate::{
     agent_event, clients, inbox, loading, pending, render, reverse_request, sweep, tasks, worker,
 };
@@ -59,6 +60,7 @@ pub(crate) fn input(step: &mut Step, input: Input) {
 pub(crate) fn follow_up(step: &mut Step, follow_up: FollowUp) {
     match follow_up {
         FollowUp::StartAgent { chat, resume } => start_agent(step, &chat, resume),
+        FollowUp::BoundTurn(chat) => bound_turn(step, &chat),
         FollowUp::StartQueue(chat) => pending::start_next(step, &chat),
         FollowUp::CancelWorkers(workers) => worker::cancel(step, workers),
         FollowUp::ReportWorker(chat) => worker::report(step, &chat),

@@ -34,6 +34,7 @@ use crate::complete::Completer;
 use crate::journal::JournalThread;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::Pacer;
+use crate::stream_batcher::StreamBatcher;
 
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
@@ -43,6 +44,8 @@ pub(crate) struct Effects {
     pub agents: Vec<Arc<dyn Agent>>,
     completions: Completions,
     pub pace: Arc<Pacer>,
+    /// Where pieces of streams wait.
+    pub streams: Arc<StreamBatcher>,
     pub services: TurnServices,
     runs: HashMap<RunId, Running>,
 }
@@ -59,6 +62,7 @@ impl Effects {
         journal: JournalThread,
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
+        streams: StreamBatcher,
     ) -> Self {
         let completions = Completions::new(Completer::new(bodies.discovery()));
         let services = TurnServices::new(journal.clone(), bodies.clone());
@@ -70,6 +74,7 @@ impl Effects {
             agents,
             completions,
             pace: Arc::default(),
+            streams: Arc::new(streams),
             runs: HashMap::new(),
         }
     }
@@ -199,6 +204,7 @@ impl Effects {
             self.arrivals.clone(),
             self.services.clone(),
             Arc::clone(&self.pace),
+            Arc::clone(&self.streams),
         ));
         let task = task.abort_handle();
         self.runs.insert(run, Running { task, replies });

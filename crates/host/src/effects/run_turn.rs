@@ -21,6 +21,7 @@ use super::services::TurnServices;
 use super::{history, send};
 use crate::kernel_queue::KernelQueue;
 use crate::pacer::Pacer;
+use crate::stream_batcher::StreamBatcher;
 
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
 pub(super) async fn run(
@@ -30,6 +31,7 @@ pub(super) async fn run(
     arrivals: KernelQueue,
     mut services: TurnServices,
     pace: Arc<Pacer>,
+    streams: Arc<StreamBatcher>,
 ) {
     let run = turn.run;
     let Some(agent) = agent else {
@@ -48,7 +50,7 @@ pub(super) async fn run(
         &turn,
         arrivals.clone(),
         services.clone(),
-        Arc::clone(&pace),
+        (Arc::clone(&pace), streams),
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);

@@ -1,5 +1,7 @@
 //! Turns that wait in the middle, driven by a script; the test is the kernel.
 
+use std::time::Duration;
+
 use agent_api::{AgentEvent, ToolResult};
 use agents::scripted::Locale;
 use agents::{Script, ScriptedAgent};
@@ -24,11 +26,12 @@ impl TestHost {
         let agent = ScriptedAgent::with_locale(Script::parse(&script).unwrap(), Locale::English);
         let (sender, arrivals) = mpsc::channel(64);
         let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
+        let streams = StreamBatcher::new(Duration::ZERO);
         let blobs = MemoryBlobs::new();
         let store = Arc::new(blobs.clone());
         let bodies = Bodies::new(store, Clock::start(), &kernel::Limits::default());
         Self {
-            effects: Effects::new(sender, journal, bodies, vec![Arc::new(agent)]),
+            effects: Effects::new(sender, journal, bodies, vec![Arc::new(agent)], streams),
             blobs,
             arrivals,
         }

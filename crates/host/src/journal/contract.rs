@@ -70,7 +70,8 @@ contract! {
             what_a_fork_was_first_to_look_at_outlives_the_fork;
         log: the_log_is_in_seq_order_across_channels_with_their_own_floors,
             a_log_over_its_bound_says_so, trimmed_actions_are_out_of_reach,
-            trimming_keeps_what_a_head_does_not_hold_yet;
+            trimming_keeps_what_a_head_does_not_hold_yet,
+            actions_of_all_sizes_are_replayed_and_loaded_in_order;
         clients: clients_and_floors_round_trip, a_client_that_is_gone_takes_its_floors_along,
             clients_are_evicted_by_age, clients_over_the_maximum_go_oldest_first;
         list: the_list_pages_through_equal_times, a_summary_is_replaced_and_removed, what_is_not_listed_is_only_swept,

@@ -4,6 +4,7 @@
 //! again as soon as the disk is. Opening costs the same however much the file holds.
 //! Must not know: what the bytes it stores mean.
 
+mod actions;
 mod archive;
 mod messages;
 mod migrations;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use bytes::Bytes;
+use kernel::Frame;
 use tokio::time::{advance, timeout};
 
 use super::*;
@@ -16,10 +17,14 @@ fn text(text: &str) -> Frame {
 }
 
 async fn take(outbox: &Outbox) -> (Vec<String>, Taken) {
-    let (mut frames, mut timer) = (Vec::new(), None);
-    let taken = poll_fn(|context| outbox.poll_take(context, &mut frames, &mut timer)).await;
-    let read = |frame: &Frame| String::from_utf8(frame.to_bytes().to_vec()).unwrap();
-    (frames.iter().map(read).collect(), taken)
+    let (mut items, mut timer) = (Vec::new(), None);
+    let taken = poll_fn(|context| outbox.poll_take(context, &mut items, &mut timer)).await;
+    let read = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let read = |item: &LinkItem| match item {
+        LinkItem::Frame(frame) => vec![read(&frame.to_bytes())],
+        LinkItem::Run(run) => run.texts().iter().map(|text| read(text)).collect(),
+    };
+    (items.iter().flat_map(read).collect(), taken)
 }
 
 async fn is_empty_for(outbox: &Outbox, ms: u64) -> bool {

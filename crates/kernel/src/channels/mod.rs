@@ -290,19 +290,42 @@ impl Channels {
 
     /// An action of so many bytes was recorded. One that is applied over the head when the channel is loaded does not
     /// need the head to be written, until much has been recorded since.
-    pub(crate) fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, over_head: bool) {
+    ///
+    /// `turn_bytes` is what it adds to the active turn of a chat. Returns what that takes now, at most.
+    pub(crate) fn note_recorded(
+        &mut self,
+        uri: &ChannelUri,
+        bytes: usize,
+        over_head: bool,
+        turn_bytes: usize,
+    ) -> usize {
         self.touch(uri);
         let Some(channel) = self.in_memory.get_mut(uri) else {
             debug_assert!(
                 false,
                 "an action is recorded in a channel that is in memory"
             );
-            return;
+            return 0;
         };
         channel.unwritten += bytes;
         let grown = channel.unwritten > REHEAD_BYTES.max(channel.head_bytes);
         if (!over_head || grown) && !self.unwritten_heads.contains(uri) {
             self.unwritten_heads.insert(uri.clone());
+        }
+        match &mut channel.body {
+            ChannelBody::Chat(chat) => {
+                chat.add_turn_bytes(turn_bytes);
+                chat.active_turn_bytes()
+            }
+            ChannelBody::Session(_) => 0,
+        }
+    }
+
+    /// What the active turn of a chat really takes as JSON.
+    pub(crate) fn recount_active_turn(&mut self, uri: &ChannelUri) -> usize {
+        match self.in_memory.get_mut(uri).map(|channel| &mut channel.body) {
+            Some(ChannelBody::Chat(chat)) => chat.recount_active_turn(),
+            Some(ChannelBody::Session(_)) | None => 0,
         }
     }
 

@@ -51,6 +51,11 @@ impl Step<'_> {
         self.kernel.channels.set_checkpoint(chat, turn_id, data);
     }
 
+    /// What the active turn of a chat takes as JSON, counted anew.
+    pub(crate) fn recount_active_turn(&mut self, chat: &ChannelUri) -> usize {
+        self.kernel.channels.recount_active_turn(chat)
+    }
+
     pub(crate) fn insert_channel(&mut self, uri: ChannelUri, channel: Channel) {
         self.kernel.channels.insert(uri, channel);
     }

@@ -45,3 +45,37 @@ pub(super) fn refer_by_part(tx: &Transaction<'_>) -> Result<()> {
         },
     )
 }
+
+/// Format 6: no large value lies in a table that is sorted by a key of its own (`WITHOUT ROWID`). SQLite compares whole rows
+/// there: whoever comes near a large one in the order reads all of it, for as long as it is stored (ADR 0031).
+pub(super) fn part_large_rows(tx: &Transaction<'_>) -> Result<()> {
+    tx.execute_batch(
+        "CREATE TABLE large_action (channel INTEGER NOT NULL, seq INTEGER NOT NULL, bytes BLOB NOT NULL);
+         CREATE UNIQUE INDEX large_action_key ON large_action (channel, seq);
+         INSERT INTO large_action (channel, seq, bytes)
+             SELECT channel, seq, bytes FROM action WHERE length(bytes) > 16384;
+         UPDATE action SET bytes = x'' WHERE length(bytes) > 16384;
+
+         ALTER TABLE frozen RENAME TO frozen_before;
+         CREATE TABLE frozen (part_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL);
+         INSERT INTO frozen (part_id, json) SELECT part_id, json FROM frozen_before;
+         DROP TABLE frozen_before;
+
+         ALTER TABLE client RENAME TO client_before;
+         DROP INDEX client_last_seen;
+         CREATE TABLE client (
+             client_id TEXT PRIMARY KEY NOT NULL,
+             version TEXT NOT NULL,
+             last_seen_ms INTEGER NOT NULL,
+             locale TEXT,
+             capabilities TEXT,
+             transform TEXT
+         );
+         INSERT INTO client (client_id, version, last_seen_ms, locale, capabilities, transform)
+             SELECT client_id, version, last_seen_ms, locale, capabilities, transform FROM client_before;
+         DROP TABLE client_before;
+         CREATE INDEX client_last_seen ON client (last_seen_ms, client_id);
+
+         UPDATE reference SET content_type = NULL WHERE length(content_type) > 255;",
+    )
+}

@@ -20,6 +20,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     format_3,
     format_4,
     migrations::refer_by_part,
+    migrations::part_large_rows,
 ];
 
 /// "GRjl": distinguishes a journal from any other SQLite file.

@@ -7,19 +7,13 @@
 use kernel::{
     Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, Record, Seq, SummaryRecord,
 };
-use rusqlite::{Connection, Error, ErrorCode, Result, Statement, ToSql, params};
+use rusqlite::{Connection, Error, ErrorCode, Result, ToSql, params};
 use wire::state::Turn;
 
+use super::actions::{self, ActionWriter};
 use super::read::list;
 use super::{int, messages, references, renders, sweep, unwritten};
 use crate::journal::JournalError;
-
-const INSERT_ACTION: &str = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";
-
-pub(super) const NEXT_CHANNEL: &str = "SELECT min(channel) FROM action WHERE channel > ?1";
-
-pub(super) const TRIM_CHANNEL: &str = "DELETE FROM action WHERE channel = ?1 AND seq <= min(?2,
-     coalesce((SELECT head_seq FROM channel WHERE id = ?1 AND disposed_at IS NULL), ?2))";
 
 pub(super) const HIDE_TURNS: &str =
     "UPDATE turn SET hidden_at = ?3 WHERE channel = ?1 AND n >= ?2 AND hidden_at IS NULL";
@@ -28,10 +22,9 @@ pub(super) const DISPOSE_CHATS: &str =
     "UPDATE channel SET disposed_at = ?2 WHERE parent = ?1 AND disposed_at IS NULL";
 
 pub(super) fn batch(conn: &Connection, batch: &Batch) -> std::result::Result<(), JournalError> {
-    // Almost every record of a busy host is an action: its statement is looked up once for the batch.
-    let mut insert_action = conn.prepare_cached(INSERT_ACTION).map_err(unwritten)?;
+    let mut actions = ActionWriter::new(conn).map_err(unwritten)?;
     for (index, record) in batch.records.iter().enumerate() {
-        let written = write(conn, record, &mut insert_action);
+        let written = write(conn, record, &mut actions);
         written.map_err(|error| unwritten_record(index, error))?;
     }
     run(
@@ -60,16 +53,13 @@ fn unwritten_record(index: usize, error: Error) -> JournalError {
     }
 }
 
-fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) -> Result<()> {
+fn write(conn: &Connection, record: &Record, actions: &mut ActionWriter<'_>) -> Result<()> {
     match record {
         Record::Action {
             seq,
             channel,
             envelope,
-        } => {
-            insert_action.execute(params![int(channel.0), int(seq.0), &envelope[..]])?;
-            Ok(())
-        }
+        } => actions.put(*channel, *seq, envelope),
         Record::Message(message) => messages::put(conn, message),
         Record::MessageStarted { id, turn_id } => messages::started(conn, id, turn_id),
         Record::MessageGone { id } => messages::forget(conn, id),
@@ -306,20 +296,11 @@ fn put_floor(conn: &Connection, client_id: &str, floor: &FloorRecord) -> Result<
     Ok(())
 }
 
-/// Walks from channel to channel by the index, so that what stays is never looked at. Actions that a live channel's
-/// head does not hold yet stay: they are out of reach of a replay from now on, but loading the channel needs them.
 fn trim(conn: &Connection, through: Seq) -> Result<()> {
-    let through = int(through.0);
-    let mut next = conn.prepare_cached(NEXT_CHANNEL)?;
-    let mut delete = conn.prepare_cached(TRIM_CHANNEL)?;
-    let mut channel = -1_i64;
-    while let Some(found) = next.query_row([channel], |row| row.get::<_, Option<i64>>(0))? {
-        delete.execute([found, through])?;
-        channel = found;
-    }
+    actions::trim(conn, through)?;
     run(
         conn,
         "UPDATE meta SET value = max(value, ?1) WHERE key = 'log_floor'",
-        &[&through],
+        &[&int(through.0)],
     )
 }
