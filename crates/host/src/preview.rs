@@ -115,7 +115,7 @@ impl ContentStore for PreviewStore<'_> {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let mut bodies = self.bodies.iter();
         let discovered = bodies.find(|body| body.content_id == content_id)?;
-        Some(discovered.bytes.clone())
+        Some(discovered.bytes.to_vec())
     }
 
     fn staged(&mut self, _: &Part) -> Option<String> {

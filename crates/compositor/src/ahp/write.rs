@@ -8,7 +8,8 @@ use wire::Object;
 
 use super::attachment::insert_text;
 use super::form::{Form, to_attachment};
-use super::read::{decoded_len, read_attachment};
+use super::read::read_attachment;
+use crate::normalize::decoded_len;
 use super::record::IN_PART;
 use super::skeleton::{AS, ATTACHMENT, PART, ReadAs, TEXT, text_digest};
 use super::{MESSAGE_KEY, PART_KEY};

@@ -8,6 +8,7 @@ mod admission;
 mod connection;
 mod handshake;
 pub mod http;
+mod inbound;
 mod link;
 mod listen;
 mod outbox;
