@@ -120,7 +120,11 @@ pub(super) fn read_attachment(
 }
 
 /// A part with the body of its attachment.
-fn with_body(read: AttachmentPart, index: usize, bodies: &mut [Option<SubmittedBody>]) -> SubmittedPart {
+fn with_body(
+    read: AttachmentPart,
+    index: usize,
+    bodies: &mut [Option<SubmittedBody>],
+) -> SubmittedPart {
     let body = bodies.get_mut(index).and_then(Option::take);
     let mut part = read.part;
     if let Some(body) = &body

@@ -146,7 +146,11 @@ mod tests {
             values: usize::MAX / VALUE_BYTES / 2,
             ..JsonMeasure::default()
         };
-        assert!(is_admitted(room.admit(permit, LARGE, dense)).await.is_some());
+        assert!(
+            is_admitted(room.admit(permit, LARGE, dense))
+                .await
+                .is_some()
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wire::ActionKind;
-use wire::{Incoming, Object};
+use wire::{Incoming, Object, bounds};
 
 use super::{Data, decoded_len, take_text};
 use crate::hold::Hold;
@@ -17,6 +17,9 @@ use crate::limits::InlineLimits;
 /// Bodies that were taken out, by where they stood. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DetachedBodies(Arc<Vec<(String, Data)>>);
+
+/// The largest refused action that goes back whole, but for its bodies.
+const ECHO_BYTES_MAX: usize = 1_024 * 1_024;
 
 /// An action as its sender knows it, but for its large bodies. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -95,7 +98,7 @@ impl SentAction {
 
     /// What is left of an action that is too large to be kept.
     pub(crate) fn abridged(action: &Object) -> Self {
-        let abridged = wire::bounds::abridge(action);
+        let abridged = bounds::abridge(action);
         Self::new(abridged, DetachedBodies::default(), Hold::default())
     }
 
@@ -108,9 +111,13 @@ impl SentAction {
         &self.action
     }
 
-    /// What goes back to its sender. Nothing is held for it: its reader may take its time.
+    /// What goes back to its sender. Nothing is held for it, for its reader may take its time; so it must not be large.
     pub(crate) fn into_echo(self) -> Arc<Object> {
-        self.action
+        let bytes = self.action.values().map(bounds::bytes_of).sum::<usize>();
+        match bytes > ECHO_BYTES_MAX {
+            true => Arc::new(bounds::abridge(&self.action)),
+            false => self.action,
+        }
     }
 }
 

@@ -130,19 +130,12 @@ impl Step<'_> {
         &mut self.kernel.peers
     }
 
-    pub(crate) fn offer_message(
-        &mut self,
-        peer: PeerId,
-        received: Received,
-    ) -> Option<Offer> {
+    pub(crate) fn offer_message(&mut self, peer: PeerId, received: Received) -> Option<Offer> {
         let kernel = &mut *self.kernel;
         kernel.peers.offer(peer, received, &kernel.limits)
     }
 
-    pub(crate) fn end_current_message(
-        &mut self,
-        peer: PeerId,
-    ) -> (Option<Received>, bool) {
+    pub(crate) fn end_current_message(&mut self, peer: PeerId) -> (Option<Received>, bool) {
         let kernel = &mut *self.kernel;
         kernel.peers.end_current(peer, &kernel.limits)
     }

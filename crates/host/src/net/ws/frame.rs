@@ -68,7 +68,9 @@ pub const LARGE_MESSAGE_BYTES: usize = 64 * 1_024;
 pub enum WsEvent {
     /// A large message begins, or has become large: it takes at most so many bytes. Comes once for a message, before the
     /// bytes that make it large.
-    Large { bytes_max: usize },
+    Large {
+        bytes_max: usize,
+    },
     /// A whole message; a binary one that holds UTF-8 is taken like a text (H-003).
     Message(String),
     Ping(Vec<u8>),
