@@ -5,6 +5,7 @@ mod completions;
 mod compose;
 mod fanout;
 mod journal;
+mod large_actions;
 mod latency;
 mod list;
 mod live;
@@ -84,6 +85,11 @@ pub(crate) const ROWS: &[Row] = &[
         name: "journal",
         what: "journal, 1,000 deltas/s, 100 watchers, 5 ms window",
         run: journal::run,
+    },
+    Row {
+        name: "large-actions",
+        what: "commits beside large actions",
+        run: large_actions::run,
     },
     Row {
         name: "results",

@@ -19,7 +19,12 @@ pub enum ClientError {
         "the host at {url} does not accept the token (HTTP 401). Pass the right one with --token-file or GREENROOM_TOKEN"
     )]
     Unauthorized { url: String },
-    #[error("what answers at {url} refused the connection (HTTP {status}). Is it an agent host?")]
+    #[error(
+        "what listens at {url} did not prove that it is the host of this data directory: {why}. The token was not sent. \
+         `greenroom doctor` says more; a host of an earlier version has to be restarted"
+    )]
+    NotProven { url: String, why: String },
+    #[error("what answers at {url} refused the connection (HTTP {status}). {}", explain_status(*status))]
     Refused { url: String, status: u16 },
     #[error(transparent)]
     Rpc(#[from] RpcError),
@@ -39,6 +44,13 @@ pub enum ClientError {
     BadAction(#[from] ActionError),
     #[error(transparent)]
     TooManyPending(#[from] TooManyPending),
+}
+
+fn explain_status(status: u16) -> &'static str {
+    match status {
+        503 => "It has too many connections, or is starting or stopping: try again in a moment",
+        _ => "Is it an agent host?",
+    }
 }
 
 impl ClientError {

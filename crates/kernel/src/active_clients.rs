@@ -12,10 +12,13 @@ pub(crate) struct ActiveClients {
     /// When a client that is active somewhere was last lost.
     lost: BTreeMap<String, Timestamp>,
     undo: Vec<Before>,
+    /// The number of this step since the last commit.
+    step: usize,
 }
 
 /// What was true of a client and a session before a change.
 struct Before {
+    step: usize,
     client_id: String,
     lost: Option<Timestamp>,
     /// The session, and whether the client was active in it; none if only the connection changed.
@@ -70,6 +73,7 @@ impl ActiveClients {
     pub(crate) fn find_again(&mut self, client_id: &str) {
         if let Some(lost) = self.lost.remove(client_id) {
             self.undo.push(Before {
+                step: self.step,
                 client_id: client_id.to_owned(),
                 lost: Some(lost),
                 session: None,
@@ -79,10 +83,15 @@ impl ActiveClients {
 
     fn note(&mut self, session: &ChannelUri, client_id: &str) {
         self.undo.push(Before {
+            step: self.step,
             client_id: client_id.to_owned(),
             lost: self.lost_at(client_id),
             session: Some((session.clone(), self.is_active(client_id, session))),
         });
+    }
+
+    pub(crate) fn begin_step(&mut self, step: usize) {
+        self.step = step;
     }
 
     pub(crate) fn commit(&mut self) {
@@ -91,7 +100,24 @@ impl ActiveClients {
 
     /// What could not be written is undone. That a client was lost stands: its connection is gone.
     pub(crate) fn roll_back(&mut self, is_connected: impl Fn(&str) -> bool) {
-        for before in std::mem::take(&mut self.undo).into_iter().rev() {
+        let notes = std::mem::take(&mut self.undo);
+        self.undo_notes(notes, is_connected);
+    }
+
+    /// The same for some steps; what others did stands.
+    pub(crate) fn undo_steps(
+        &mut self,
+        failed: &BTreeSet<usize>,
+        is_connected: impl Fn(&str) -> bool,
+    ) {
+        let notes = std::mem::take(&mut self.undo).into_iter();
+        let (undone, kept) = notes.partition(|before| failed.contains(&before.step));
+        self.undo = kept;
+        self.undo_notes(undone, is_connected);
+    }
+
+    fn undo_notes(&mut self, notes: Vec<Before>, is_connected: impl Fn(&str) -> bool) {
+        for before in notes.into_iter().rev() {
             let Before {
                 client_id, lost, ..
             } = before;

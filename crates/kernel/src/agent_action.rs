@@ -3,10 +3,11 @@
 use agent_api::AgentError;
 use serde_json::{Value, json};
 use wire::reduce::Reduced;
-use wire::{Action, ActionKind, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri, rpc};
 
 use crate::state::Step;
 use crate::turn::end::{end_turn_in_error, stop_run};
+use crate::turn::size::make_room;
 
 /// Records what an agent says. What no client could read is not sent: the turn ends, and says why (H-078). Returns whether
 /// anything changed.
@@ -17,6 +18,9 @@ pub(crate) fn record_agent_action(
     fields: Value,
 ) -> bool {
     let action = Action::host(kind, fields);
+    if !make_room(step, uri, rpc::json_bytes(&action.body)) {
+        return false;
+    }
     match Action::decode(Value::Object(action.body)) {
         Ok(action) => step.act(uri, action, None) == Reduced::Changed,
         Err(error) => {

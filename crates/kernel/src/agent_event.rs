@@ -5,17 +5,17 @@ use agent_api::{AgentError, AgentEvent, AgentReply, TextKind};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::published::state::{ContentRef, UsageInfo};
-use wire::{Action, ActionKind, ChannelUri};
+use wire::{Action, ActionKind, ChannelUri, rpc};
 
 use crate::agent_action::{notice, record_agent_action};
-use crate::channels::Executor;
-use crate::follow_up::FollowUp;
 use crate::io::{Effect, RunId};
 use crate::record::Record;
 use crate::state::Step;
-use crate::tool_call::agent as tool_call;
+use crate::tool_call::offer::list_offers;
+use crate::tool_call::{agent as tool_call, client_tool};
 use crate::turn::agent::settings_of;
 use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
+use crate::turn::size::make_room;
 use crate::{pending, question, render, sessions, worker};
 
 /// An agent says something about the turn it works on.
@@ -48,12 +48,37 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             let reply = AgentReply::Settings { ask, values };
             step.effect(Effect::Reply { run, reply });
         }
+        AgentEvent::ClientToolsRequested { ask } => {
+            let tools = list_offers(step, uri);
+            let reply = AgentReply::ClientTools { ask, tools };
+            step.effect(Effect::Reply { run, reply });
+        }
         AgentEvent::Render { render, sections } => {
             render::render_for_turn(step, uri, run, render, sections);
         }
         AgentEvent::Spawned { call, worker } => worker::start_worker(step, run, call, *worker),
+        AgentEvent::ToolStarted { .. }
+        | AgentEvent::ToolInput { .. }
+        | AgentEvent::ToolReady { .. }
+        | AgentEvent::ToolContent { .. }
+        | AgentEvent::ToolCompleted { .. }
+        | AgentEvent::ToolRefused { .. }
+        | AgentEvent::ClientTool { .. }
+        | AgentEvent::ClientToolAwaited { .. } => handle_call(step, uri, turn, run, event),
+        AgentEvent::Compacted {
+            keep_turns,
+            summary,
+        } => compact(step, uri, keep_turns, summary),
+        AgentEvent::Completed => complete_turn(step, uri, turn),
+        AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
+    }
+}
+
+/// An agent says something about a tool call.
+fn handle_call(step: &mut Step, uri: &ChannelUri, turn: &str, run: RunId, event: AgentEvent) {
+    match event {
         AgentEvent::ToolStarted { call, start } => {
-            tool_call::start_call(step, uri, turn, call, Executor::Agent, *start);
+            tool_call::start(step, uri, turn, call, *start);
         }
         AgentEvent::ToolInput { call, text } => tool_call::add_input(step, uri, turn, call, text),
         AgentEvent::ToolReady { call, ready } => {
@@ -73,26 +98,28 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             input,
             timeout_ms,
         } => {
-            let tool = tool_call::ClientTool {
+            let tool = client_tool::ClientTool {
                 name,
                 input,
                 timeout_ms,
             };
-            tool_call::call_client(step, uri, turn, (run, call), &tool);
+            client_tool::call_client(step, uri, turn, (run, call), &tool);
         }
-        AgentEvent::Compacted {
-            keep_turns,
-            summary,
-        } => compact(step, uri, keep_turns, summary),
-        AgentEvent::Completed => complete_turn(step, uri, turn),
-        AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
+        AgentEvent::ClientToolAwaited { call, timeout_ms } => {
+            client_tool::await_client(step, uri, (run, call), timeout_ms);
+        }
+        AgentEvent::ToolRefused {
+            call,
+            ready,
+            result,
+        } => tool_call::refuse(step, uri, turn, call, *ready, result),
+        _ => debug_assert!(false, "not about a tool call"),
     }
 }
 
 fn complete_turn(step: &mut Step, uri: &ChannelUri, turn_id: &str) {
     let fields = json!({"turnId": turn_id});
     end_turn(step, uri, ActionKind::ChatTurnComplete, fields);
-    step.follow_up(FollowUp::StartQueue(uri.clone())); // the next one is due (G-08)
 }
 
 fn open_part(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, kind: TextKind) {
@@ -111,6 +138,9 @@ fn open_part(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, kind: 
 
 /// More text for an open part; a part that was never opened has none.
 fn add_text(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, text: String) {
+    if !make_room(step, uri, rpc::text_bytes(&text)) {
+        return; // the turn ended in an error that says why
+    }
     let run = step.chat(uri).run();
     if let Some((id, kind)) = run.and_then(|run| run.part(part)) {
         let action = match kind {

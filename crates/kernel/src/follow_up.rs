@@ -17,7 +17,9 @@ pub(crate) enum FollowUp {
         chat: ChannelUri,
         resume: Option<Option<Bytes>>,
     },
-    /// The next message of the queue is due (G-08).
+    /// The active turn may have become too large.
+    BoundTurn(ChannelUri),
+    /// What waits is due: leftover steering, then the queue (G-08).
     StartQueue(ChannelUri),
     /// The turn that these workers work for is over.
     CancelWorkers(Vec<ChannelUri>),

@@ -42,6 +42,17 @@ impl Recipients {
             Self::Many(recipients) => recipients,
         }
     }
+
+    /// Without some connections; none if nobody is left.
+    pub(crate) fn without(self, gone: &[PeerId]) -> Option<Self> {
+        let is_gone = |recipient: &Recipient| gone.contains(&recipient.peer);
+        if !self.as_slice().iter().any(is_gone) {
+            return Some(self);
+        }
+        let left = self.as_slice().iter().filter(|to| !is_gone(to)).cloned();
+        let left: Arc<[Recipient]> = left.collect();
+        (!left.is_empty()).then_some(Self::Many(left))
+    }
 }
 
 /// A message, or what it will be made from.

@@ -105,7 +105,8 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
         std::mem::take(&mut submitted.notices)
     });
     if !notices.is_empty() {
-        notice(step, uri, &turn_id, &notices.join("\n"));
+        // As paragraphs: notices are Markdown, in which single newlines are none.
+        notice(step, uri, &turn_id, &notices.join("\n\n"));
     }
     while let Some(command) = next_command(step, uri) {
         let done = match command {
@@ -146,7 +147,6 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
             ActionKind::ChatTurnComplete,
             json!({"turnId": turn_id}),
         );
-        step.follow_up(FollowUp::StartQueue(uri.clone()));
         return None;
     }
     Some(task)

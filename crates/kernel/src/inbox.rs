@@ -6,6 +6,7 @@ use wire::methods::{self, Call, Method};
 use wire::rpc::code;
 use wire::{ActionKind, ChannelUri, Id, Incoming, Origin, RpcError, bounds, compat};
 
+use crate::ask_client::ask_for_file;
 use crate::bodies::SentAction;
 use crate::calls;
 use crate::client_dispatch::ClientDispatch;
@@ -184,13 +185,12 @@ fn handle_dispatch(
             client_seq: action.client_seq,
         },
     };
-    match dispatch::gather(step, peer, action, &waiting.answers) {
+    match dispatch::gather(step, &sender.origin.client_id, action, &waiting.answers) {
         Err(StopAction::Pause(pause)) => return Err(pause),
         Err(StopAction::Refuse(refusal)) => {
             let sent = action.sent.clone();
             step.refuse(&sender, &action.channel, sent, refusal.0);
         }
-        Ok(dispatch::Permitted::Nothing) => return Ok(()),
         Ok(permitted) => dispatch::apply(step, permitted, &sender),
     }
     step.reply_if_write_fails(FailureReply::Refusal {
@@ -212,6 +212,7 @@ fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) 
             waiting.tickets.push(ticket);
             step.peers_mut().park_current(peer, waiting);
         }
+        Pause::AskClient(uris) => ask_for_files(step, peer, waiting, uris),
         Pause::After(older) => {
             if !step.peers().is_gone(older) {
                 let why = CloseReason::Superseded;
@@ -222,6 +223,20 @@ fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) 
             waiting.after = Some(older);
             step.peers_mut().park_current(peer, waiting);
         }
+    }
+}
+
+/// The current message waits for files that only its client can read.
+fn ask_for_files(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, uris: Vec<String>) {
+    for uri in uris {
+        match ask_for_file(step, peer, uri) {
+            Ok(ticket) => waiting.tickets.push(ticket),
+            Err(file) => waiting.answers.add_work(WorkDone::ClientFileRead(file)),
+        }
+    }
+    match waiting.is_blocked() {
+        true => step.peers_mut().park_current(peer, waiting),
+        false => handle(step, peer, waiting), // nobody could be asked: it goes on without
     }
 }
 

@@ -1,7 +1,7 @@
 //! The kernel's three calls: `boot`, `step`, and what became of the batch.
 //!
 //! `step` takes one input and says what is to be recorded, sent and done. It changes memory only; the host writes the records
-//! before anything is sent, and calls [`Kernel::committed`] or [`Kernel::rolled_back`] accordingly.
+//! before anything is sent, and calls [`Kernel::committed`], [`Kernel::rolled_back`] or [`Kernel::step_failed`] accordingly.
 
 use serde_json::{Value, json};
 use wire::state::{ConfigState, RootState};
@@ -52,6 +52,23 @@ impl Kernel {
         step.wake_in(Timer::Sweep, sweep_ms);
         let output = finish(step);
         (kernel, output)
+    }
+
+    /// A record can never be written, whatever the state of the disk: that at `record` of the output at `index`, among the
+    /// outputs of all steps since the last commit, records included. Its step fails alone, with those that rest on it: their
+    /// outputs become what is sent and done instead. The others are to be written again.
+    pub fn step_failed(&mut self, outputs: &mut [Output], index: usize, record: usize, why: &str) {
+        if let Some(output) = outputs.get_mut(index)
+            && record < output.deferred
+        {
+            return self.drop_deferred(output, record);
+        }
+        let seq = outputs.get(index).map(|output| output.seq);
+        let instead = finish(self.take_back(outputs, index, why));
+        if let Some(output) = outputs.get_mut(index) {
+            let seq = seq.unwrap_or(instead.seq);
+            *output = Output { seq, ..instead };
+        }
     }
 
     /// One input, at one moment, and all that follows from it.

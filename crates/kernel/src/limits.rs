@@ -107,8 +107,16 @@ limits_table! {
         transform_sections_max: usize = 64, ..;
         /// Largest reply to such a request.
         transform_reply_bytes_max: usize = 256 * KIB, ..;
+        /// How long a client may take to answer another request of the host's (G-29).
+        reverse_request_ms: u64 = 30_000, ..;
+        /// Files of one message that are read from the client that sent it.
+        client_files_max: usize = 8, ..;
+        /// Largest answer with such a file, as it is sent: each is in memory until the message is recorded.
+        client_file_bytes_max: usize = 4 * MIB, ..;
         /// Largest message sent: all snapshots of one response share it, a larger replay becomes snapshots.
         message_out_bytes: usize = 48 * MIB, 65_536..;
+        /// Largest turn, as JSON: it travels whole, in snapshots and pages. At this size it ends in an error.
+        turn_bytes_max: usize = 16 * MIB, 65_536..;
         /// Largest body that stays embedded in a message; larger ones are stored outside of state (G-32, C-033).
         inline_body_bytes: usize = MIB, ..;
         /// What one message may embed in all: what stays in it is copied into its rows, its chat and its echo.

@@ -90,6 +90,16 @@ impl Log {
         self.committed_floor = self.floor;
     }
 
+    /// Some actions could not be written, others after them could: their seqs stay unused.
+    pub(crate) fn remove(&mut self, seqs: impl Fn(Seq) -> bool) {
+        self.tail.remove(seqs);
+    }
+
+    /// That actions are forgotten could not be written.
+    pub(crate) fn undo_trim(&mut self) {
+        self.floor = self.committed_floor;
+    }
+
     pub(crate) fn roll_back(&mut self) {
         assert!(self.committed <= self.seq, "seqs only rise");
         self.seq = self.committed;

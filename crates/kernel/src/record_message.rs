@@ -4,7 +4,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object, rpc};
 
-use crate::record::{MessageRecord, PartRecord, Record};
+use crate::record::{FrozenRecord, MessageRecord, PartRecord, Record};
+use crate::references::body_of_part;
 use crate::state::{Kernel, Step};
 use crate::submission::{CommandStep, Submission, Submitted};
 
@@ -20,9 +21,17 @@ pub(crate) fn record_message(
 ) -> Submitted {
     let seq = step.seq().0;
     let id = format!("msg_{seq:026}");
+    let part_id = |index: usize| format!("prt_{seq:020}{index:06}");
     let parts = submission.parts.iter().enumerate();
+    let references = parts.clone().filter_map(|(index, part)| {
+        Some(Record::PartReference {
+            part_id: part_id(index),
+            digest: body_of_part(part)?,
+        })
+    });
+    let references: Vec<Record> = references.collect();
     let parts = parts.map(|(index, part)| PartRecord {
-        id: format!("prt_{seq:020}{index:06}"),
+        id: part_id(index),
         kind: part.kind().to_owned(),
         json: Bytes::from(rpc::to_json(part.object())),
     });
@@ -38,6 +47,16 @@ pub(crate) fn record_message(
         at: step.now(),
     };
     step.record(Record::Message(record));
+    for reference in references {
+        step.record(reference);
+    }
+    for frozen in submission.frozen {
+        step.record(Record::Frozen(FrozenRecord {
+            part_id: part_id(frozen.part),
+            json: frozen.json,
+            digest: frozen.digest,
+        }));
+    }
     let mut notices = submission.diagnostics;
     if notices.len() > NOTICES_MAX {
         let more = notices.len() - NOTICES_MAX;

@@ -1,6 +1,6 @@
 //! Whether the journal takes writes, and what is made good when it does again (G-15).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wire::ChannelUri;
 
@@ -13,10 +13,14 @@ pub(crate) struct Recovery {
     failure: Option<String>,
     /// Chats whose turn has no agent any more and must be closed.
     interrupted: BTreeSet<ChannelUri>,
+    /// Why the last step in a chat could not be recorded, as long as its turn is not closed for it.
+    unrecorded: BTreeMap<ChannelUri, String>,
     /// Tasks that wait until something can be written again.
     postponed: Vec<BackgroundTask>,
-    /// Tasks that were done since the last commit: if that fails they are done again.
-    done: Vec<BackgroundTask>,
+    /// Tasks that were done since the last commit, and in which steps: if that fails they are done again.
+    done: Vec<(usize, BackgroundTask)>,
+    /// The number of this step since the last commit.
+    step: usize,
 }
 
 impl Recovery {
@@ -33,8 +37,14 @@ impl Recovery {
         self.interrupted.insert(chat);
     }
 
-    pub(crate) fn remove_interrupted(&mut self, chat: &ChannelUri) {
+    pub(crate) fn add_unrecorded(&mut self, chat: ChannelUri, why: String) {
+        self.unrecorded.insert(chat, why);
+    }
+
+    /// Returns what could not be recorded in it, if that is why.
+    pub(crate) fn remove_interrupted(&mut self, chat: &ChannelUri) -> Option<String> {
         self.interrupted.remove(chat);
+        self.unrecorded.remove(chat)
     }
 
     /// Chats whose turn is closed as soon as that can be written, for checkers; others may be among them, without harm.
@@ -51,17 +61,34 @@ impl Recovery {
     }
 
     pub(crate) fn note_done(&mut self, task: BackgroundTask) {
-        self.done.push(task);
+        self.done.push((self.step, task));
+    }
+
+    pub(crate) fn begin_step(&mut self, step: usize) {
+        self.step = step;
+    }
+
+    /// Takes the tasks that were done in some steps.
+    pub(crate) fn take_done(&mut self, steps: &BTreeSet<usize>) -> Vec<(usize, BackgroundTask)> {
+        let done = std::mem::take(&mut self.done).into_iter();
+        let (taken, kept) = done.partition(|(step, _)| steps.contains(step));
+        self.done = kept;
+        taken
     }
 
     pub(crate) fn commit(&mut self) {
         self.done.clear();
     }
 
-    /// A write failed. Returns whether it is the first that did.
-    pub(crate) fn roll_back(&mut self, why: &str) -> bool {
-        self.postponed.append(&mut self.done);
-        self.failure.replace(why.to_owned()).is_none()
+    /// A write failed: nothing else is tried until one succeeds.
+    pub(crate) fn roll_back(&mut self, why: &str) {
+        debug_assert!(
+            self.failure.is_none(),
+            "a write is tried while none succeeds"
+        );
+        let done = std::mem::take(&mut self.done).into_iter();
+        self.postponed.extend(done.map(|(_, task)| task));
+        self.failure = Some(why.to_owned());
     }
 
     /// Writing works again. Returns what is to be made good.
@@ -75,6 +102,15 @@ impl Recovery {
         tasks
     }
 }
+
+/// Said of a step that can never be written, whatever the state of the disk.
+pub(crate) fn unrecordable_reason(why: &str) -> String {
+    format!("this cannot be recorded, so nothing was changed: {why}")
+}
+
+/// Said of a step that rests on such a one.
+pub(crate) const RESTS_ON_UNRECORDED: &str =
+    "what this rests on cannot be recorded, so nothing was changed; try again";
 
 pub(crate) fn unwritable_reason(why: &str) -> String {
     format!("nothing can be recorded right now, so nothing was changed: {why}")
@@ -91,8 +127,7 @@ mod tests {
         recovery.note_done(BackgroundTask::StartQueue(uri("a")));
         recovery.commit();
         recovery.note_done(BackgroundTask::StartQueue(uri("b")));
-        assert!(recovery.roll_back("full"), "the first failure");
-        assert!(!recovery.roll_back("full"));
+        recovery.roll_back("full");
         assert!(recovery.unwritable().is_some());
         recovery.add_interrupted(uri("c"));
         let again: Vec<String> = recovery

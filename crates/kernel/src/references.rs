@@ -1,11 +1,16 @@
 //! References: whatever is recorded keeps the content it names, in the same batch. One look at all records of a step, so that
-//! nothing that is recorded can be forgotten.
+//! nothing that is recorded can be forgotten; parts of messages name their bodies in a way of their own, when they are recorded.
 
 use std::collections::BTreeMap;
 
-use wire::content;
+use compositor::Part;
+use compositor::part::{Body, Location, View};
+use wire::{Digest, content};
 
 use crate::record::Record;
+
+/// No type of content is longer (RFC 6838); a reference has its type in a row that must stay small.
+const CONTENT_TYPE_BYTES_MAX: usize = 255;
 
 /// What the records of a step refer to.
 pub(crate) fn references_of(records: &[Record]) -> Vec<Record> {
@@ -21,16 +26,37 @@ pub(crate) fn references_of(records: &[Record]) -> Vec<Record> {
             _ => continue,
         };
         let digests = content::digests_in(json);
-        let mut types = match turn {
-            None if !digests.is_empty() => content::types_in(json),
-            _ => BTreeMap::new(), // an action named it before
+        // A turn tells types too: a fork shows it when the actions that told them before are long gone.
+        let mut types = match digests.is_empty() {
+            true => BTreeMap::new(),
+            false => content::types_in(json),
         };
-        references.extend(digests.into_iter().map(|digest| Record::Reference {
-            channel,
-            turn,
-            digest,
-            content_type: types.remove(&digest),
+        references.extend(digests.into_iter().map(|digest| {
+            Record::Reference {
+                channel,
+                turn,
+                digest,
+                content_type: types
+                    .remove(&digest)
+                    .filter(|name| name.len() <= CONTENT_TYPE_BYTES_MAX),
+            }
         }));
     }
     references
+}
+
+/// The stored body that a part of a message names.
+pub(crate) fn body_of_part(part: &Part) -> Option<Digest> {
+    let content_id = match part.view() {
+        View::Attachment(attachment) => match attachment.body {
+            Body::Stored(content_id) => content_id,
+            Body::Inline(_) | Body::Absent => return None,
+        },
+        View::FileRef(reference) => match reference.location {
+            Location::ContentId(content_id) => content_id,
+            Location::Path(_) | Location::Url(_) => return None,
+        },
+        _ => return None,
+    };
+    Digest::from_hex(content_id.strip_prefix("sha256:")?)
 }

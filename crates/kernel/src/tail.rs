@@ -55,6 +55,18 @@ impl Tail {
         }
     }
 
+    /// Forgets some that could not be written.
+    pub(crate) fn remove(&mut self, seqs: impl Fn(Seq) -> bool) {
+        let bytes = &mut self.bytes;
+        self.items.retain(|(seq, _, envelope)| {
+            let stays = !seqs(*seq);
+            if !stays {
+                *bytes -= envelope.len() + ITEM_BYTES;
+            }
+            stays
+        });
+    }
+
     /// Whether every action above `seq` is here.
     pub(crate) fn reaches(&self, seq: Seq) -> bool {
         self.start <= seq
@@ -85,6 +97,9 @@ mod tests {
                 .collect::<Vec<_>>(),
             [14, 15]
         );
+        tail.remove(|seq| seq == Seq(14));
+        let above: Vec<u64> = tail.above(Seq(0)).map(|(seq, ..)| seq.0).collect();
+        assert_eq!(above, [13, 15]);
         tail.cut_back(Seq(13));
         assert_eq!(
             tail.above(Seq(0))

@@ -77,7 +77,9 @@ fn run_in_channel(
             carry_out(step, uri, task);
         }
         // What is gone needs no care.
-        Ok(false) => step.recovery_mut().remove_interrupted(uri),
+        Ok(false) => {
+            step.recovery_mut().remove_interrupted(uri);
+        }
         // What cannot be read now is tried again, like what cannot be written.
         Err(_) => {
             step.recovery_mut().remove_interrupted(uri);
@@ -95,7 +97,7 @@ fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
         BackgroundTask::FinishSessionStart(_, result) => sessions::finish_start(step, uri, result),
         BackgroundTask::EndGrace { client_id, .. } => sessions::end_grace(step, uri, &client_id),
         BackgroundTask::DisposeIfEmpty(_) => sessions::dispose_if_empty(step, uri),
-        BackgroundTask::StartQueue(_) => pending::start_queued(step, uri),
+        BackgroundTask::StartQueue(_) => pending::start_next(step, uri),
         BackgroundTask::RemoveActiveClient { client_id, .. } => {
             sessions::remove_active_client(step, uri, &client_id);
         }
@@ -107,11 +109,17 @@ fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
 
 /// A turn without an agent ends in an error that can be resumed; one that waits for its session to be created does not.
 fn close_interrupted_turn(step: &mut Step, uri: &ChannelUri) {
-    step.recovery_mut().remove_interrupted(uri);
+    let unrecorded = step.recovery_mut().remove_interrupted(uri);
     let without_agent = step.find_chat(uri).is_some_and(|chat| chat.run().is_none());
     if without_agent && !step.session_of(uri).is_creating() {
-        let message = "the host was interrupted; resume the turn to go on";
-        end_without_agent(step, uri, "interrupted", message);
+        let (error_type, message) = match &unrecorded {
+            Some(why) => ("notRecorded", why.as_str()),
+            None => (
+                "interrupted",
+                "the host was interrupted; resume the turn to go on",
+            ),
+        };
+        end_without_agent(step, uri, error_type, message);
     }
 }
 

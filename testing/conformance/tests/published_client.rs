@@ -375,3 +375,71 @@ async fn a_cancelled_turn_stays_cancelled_and_an_interrupted_one_can_be_resumed(
     assert_eq!(comparable(open(&fresh).await.1), comparable(chat));
     host.stop().await;
 }
+
+/// What a client is told of the end of a turn that became too large.
+async fn wait_for_error(events: &mut ahp::ClientEventStream) -> Value {
+    let until_error = async {
+        loop {
+            let event = events.recv().await.expect("the stream goes on");
+            if let SubscriptionEvent::Action(envelope) = event.event
+                && let StateAction::ChatError(error) = envelope.action
+            {
+                return serde_json::to_value(error).expect("JSON");
+            }
+        }
+    };
+    timeout(Duration::from_secs(120), until_error)
+        .await
+        .expect("the turn ends")
+}
+
+// A turn at its largest size is opened and fetched by a client that was not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_largest_turns_can_be_opened_and_fetched() {
+    let data = tempfile::tempdir().unwrap();
+    let script = json!({"scenes": [{"steps": [{"stream": {"chunks": 400, "size": 65_536}}]}]});
+    let host = TestHost::start_with(data.path(), &script, |config| {
+        config.limits.kernel.message_out_bytes = 24 << 20;
+    })
+    .await;
+    let ann = ready(&host, "ann").await;
+    let (_, chat) = create(&ann).await;
+    let mut events = ann.events();
+    for turn in ["t1", "t2"] {
+        ann.dispatch(chat.resource.clone(), start(turn, "go"))
+            .await
+            .expect("dispatch");
+        let error = wait_for_error(&mut events).await;
+        assert_eq!(error["part"]["error"]["errorType"], "turnTooLarge");
+        let words = error["part"]["error"]["message"].to_string();
+        assert!(words.contains("16777216 bytes"), "{words}");
+    }
+    // One of them fits into a message, the other has to be fetched.
+    let bob = ready(&host, "bob").await;
+    let (_, opened) = open(&bob).await;
+    let bytes = |turns: &Value| -> Vec<usize> {
+        let turns = turns.as_array().expect("turns").iter();
+        turns.map(|turn| turn.to_string().len()).collect()
+    };
+    let shown = bytes(&serde_json::to_value(&opened.turns).expect("JSON"));
+    assert_eq!(shown.len(), 1);
+    let mut events = bob.events();
+    let params = FetchTurnsParams {
+        channel: chat.resource.clone(),
+        meta: None,
+        cursor: opened.turns_next_cursor,
+    };
+    let _: Value = bob.request("fetchTurns", params).await.expect("fetchTurns");
+    let fetched = loop {
+        let event = events.recv().await.expect("the stream goes on");
+        if let SubscriptionEvent::Action(envelope) = event.event
+            && let StateAction::ChatTurnsLoaded(loaded) = envelope.action
+        {
+            break bytes(&serde_json::to_value(&loaded.turns).expect("JSON"));
+        }
+    };
+    assert_eq!(fetched.len(), 1);
+    for bytes in shown.into_iter().chain(fetched) {
+        assert!((16_000_000..17_000_000).contains(&bytes), "{bytes}");
+    }
+}

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use host::blobs::Blobs;
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
@@ -237,7 +239,43 @@ fn a_fork_holds_the_content_of_its_turns() {
         s.collects_bodies(&ann);
     }
     assert!(!s.has_body(&unseen));
-    assert_eq!(ann.reads_resource(&seen).unwrap()["data"], "seen");
+    let read = ann.reads_resource(&seen).unwrap();
+    assert_eq!(read["data"], "seen");
+    assert_eq!(
+        read["contentType"], "text/x-own",
+        "its type is known as long as it is"
+    );
+}
+
+// G-52
+#[test]
+fn a_fork_holds_an_attachment_that_was_sent_with_it_and_goes_on() {
+    let mut s = Scenario::that_collects_soon();
+    let ann = s.client("ann").opens_chat();
+    let data = STANDARD.encode(vec![7_u8; 2 * 1_024 * 1_024]);
+    let attachment = json!({
+        "type": "embeddedResource", "label": "a.bin", "data": data,
+        "contentType": "application/octet-stream",
+    });
+    let mut action = ann.turn_started("t1", "look");
+    action["message"]["attachments"] = json!([attachment]);
+    ann.tries(&ann.chat(), action).unwrap();
+    let turns = ann.sees(&ann.chat())["turns"].clone();
+    let uri = turns[0]["message"]["attachments"][0]["uri"].clone();
+    let uri = uri.as_str().unwrap();
+    let original = ann.reads_resource(uri).unwrap();
+    let fork = ann.forks("ahp-chat:/fork", "t1");
+    ann.asks("disposeChat", json!({"channel": ann.chat()}))
+        .unwrap();
+    for _ in 0..4 {
+        s.collects_bodies(&ann);
+    }
+    fork.sends_message("go on");
+    assert_eq!(fork.turns().len(), 2);
+    assert_eq!(fork.reads_resource(uri).unwrap(), original);
+    s.host_restarts();
+    ann.reconnects();
+    assert_eq!(ann.reads_resource(uri).unwrap(), original);
 }
 
 #[test]

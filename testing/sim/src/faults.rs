@@ -43,9 +43,10 @@ impl Simulation {
             }
             (6, _) if self.world.is_up() && self.rng.percent(30) => self.world.kill(),
             (7, _) if !self.windows => {
+                let bad_record = Fault::BadRecord(self.rng.index(16));
                 let fault = *self
                     .rng
-                    .pick(&[Fault::Refuse, Fault::Tear])
+                    .pick(&[Fault::Refuse, Fault::Tear, bad_record, bad_record])
                     .unwrap_or(&Fault::Refuse);
                 self.world.faults.then(fault);
             }

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use agent_api::{AgentError, AgentEvent, AgentReply};
 use host::blobs::{Blobs, MemoryBlobs};
 use host::complete::Completer;
-use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
+use host::journal::{Faults, Faulty, Journal, JournalError, JournalReader, Memory};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
     Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits, Output,
@@ -220,13 +220,6 @@ impl World {
         let Some(kernel) = self.kernel.as_mut() else {
             return;
         };
-        let mut batch = Batch {
-            seq: kernel.seq(),
-            records: Vec::new(),
-        };
-        for output in &mut outputs {
-            batch.records.append(&mut output.records);
-        }
         if outputs.iter().all(|output| !output.wrote) {
             kernel.committed();
             self.send_and_act(outputs, AfterFrames::Act);
@@ -235,9 +228,8 @@ impl World {
         if self.dies_at(Kill::BeforeWrite) {
             return;
         }
-        match self.journal.append(&batch) {
+        match self.write(&mut outputs) {
             Ok(()) => {
-                self.ledger.written(&batch);
                 if let Some(kernel) = self.kernel.as_mut() {
                     kernel.committed();
                 }
@@ -268,6 +260,38 @@ impl World {
                     self.send_and_act(vec![instead], AfterFrames::Act);
                 }
             }
+        }
+    }
+
+    /// Writes the records of some steps; one that can never be written fails its own step and those that rest on it.
+    fn write(&mut self, outputs: &mut [Output]) -> Result<(), JournalError> {
+        loop {
+            let kernel = self.kernel.as_mut().expect("the host is up");
+            let records = outputs.iter().flat_map(|output| output.records.clone());
+            let batch = Batch {
+                seq: kernel.seq(),
+                records: records.collect(),
+            };
+            let (mut index, reason) = match self.journal.append(&batch) {
+                Err(JournalError::BadRecord { index, reason }) => (index, reason),
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    self.ledger.written(&batch);
+                    return Ok(());
+                }
+            };
+            let step = outputs.iter().position(|output| {
+                let is_here = index < output.records.len();
+                if !is_here {
+                    index -= output.records.len();
+                }
+                is_here
+            });
+            let step = step.expect("the record is one of these");
+            let left = kernel.running().len();
+            kernel.step_failed(outputs, step, index, &reason);
+            let ended = left - kernel.running().len();
+            self.log(|| format!("step {step} cannot be written; {ended} runs end"));
         }
     }
 
@@ -314,6 +338,19 @@ impl World {
             }
         }
         self.connections = connections;
+    }
+
+    /// The sessions that the journal holds and nobody used: the list may lack them (G-28).
+    pub(crate) fn unused_sessions(&self) -> Vec<String> {
+        let query = Query::EmptySessions {
+            created_before: Timestamp(i64::MAX),
+            limit: u32::MAX,
+        };
+        let answer = self.memory.clone().read(&query).expect("memory reads");
+        match answer {
+            Answer::EmptySessions(sessions) => sessions.iter().map(ToString::to_string).collect(),
+            other => panic!("sessions were asked for: {other:?}"),
+        }
     }
 
     /// What the journal holds of a client.

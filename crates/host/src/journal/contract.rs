@@ -42,7 +42,8 @@ macro_rules! contract {
 contract! {
     memory, sqlite, faulty_memory, faulty_sqlite;
     {
-        whole: batches_are_whole, a_failed_append_leaves_everything_and_a_later_one_works,
+        whole: batches_are_whole, a_record_that_can_never_be_written_is_named,
+            a_failed_append_leaves_everything_and_a_later_one_works,
             seq_never_goes_back_over_reopen, duties_are_told_at_boot,
             a_disposed_uri_can_be_used_as_another_channel,
             disposing_of_a_session_disposes_of_its_chats,
@@ -64,13 +65,16 @@ contract! {
             a_type_is_known_while_someone_tells_it;
         messages: a_message_is_read_as_it_was_written,
             a_message_that_waits_belongs_to_its_turn_when_it_starts, a_part_is_frozen_once,
-            a_fork_finds_the_messages_of_the_turns_it_sees, messages_go_with_their_chat;
+            a_fork_finds_the_messages_of_the_turns_it_sees, messages_go_with_their_chat,
+            bodies_of_messages_are_kept_while_a_turn_shows_them,
+            what_a_fork_was_first_to_look_at_outlives_the_fork;
         log: the_log_is_in_seq_order_across_channels_with_their_own_floors,
             a_log_over_its_bound_says_so, trimmed_actions_are_out_of_reach,
-            trimming_keeps_what_a_head_does_not_hold_yet;
+            trimming_keeps_what_a_head_does_not_hold_yet,
+            actions_of_all_sizes_are_replayed_and_loaded_in_order;
         clients: clients_and_floors_round_trip, a_client_that_is_gone_takes_its_floors_along,
             clients_are_evicted_by_age, clients_over_the_maximum_go_oldest_first;
-        list: the_list_pages_through_equal_times, a_summary_is_replaced_and_removed,
+        list: the_list_pages_through_equal_times, a_summary_is_replaced_and_removed, what_is_not_listed_is_only_swept,
             empty_sessions_wait_for_their_creators;
     }
 }
@@ -292,11 +296,11 @@ fn channel(id: u64, name: &str, kind: Kind, parent: Option<u64>) -> ChannelRecor
     }
 }
 
-fn session(id: u64, name: &str) -> Record {
+pub(crate) fn session(id: u64, name: &str) -> Record {
     Record::Channel(channel(id, name, Kind::Session, None))
 }
 
-fn chat(id: u64, name: &str) -> Record {
+pub(crate) fn chat(id: u64, name: &str) -> Record {
     Record::Channel(channel(id, name, Kind::Chat, None))
 }
 
@@ -310,7 +314,7 @@ fn action(channel: u64, seq: u64) -> Record {
 }
 
 /// A turn whose JSON has ten bytes.
-fn turn(chat: u64, n: u64, id: &str) -> Record {
+pub(crate) fn turn(chat: u64, n: u64, id: &str) -> Record {
     let json = Bytes::from(format!("{id:>10}"));
     let turn = Turn {
         id: id.to_owned(),
@@ -332,7 +336,7 @@ fn hide(chat: u64, from_n: u64, at: u64) -> Record {
     }
 }
 
-fn fork(chat: u64, source: u64, through_n: u64, as_of: u64) -> Record {
+pub(crate) fn fork(chat: u64, source: u64, through_n: u64, as_of: u64) -> Record {
     let (chat, source) = (ChannelId(chat), ChannelId(source));
     Record::Fork {
         chat,
@@ -342,7 +346,7 @@ fn fork(chat: u64, source: u64, through_n: u64, as_of: u64) -> Record {
     }
 }
 
-fn dispose(channel: u64, at: i64) -> Record {
+pub(crate) fn dispose(channel: u64, at: i64) -> Record {
     Record::Dispose {
         channel: ChannelId(channel),
         at: Timestamp(at),
@@ -350,7 +354,7 @@ fn dispose(channel: u64, at: i64) -> Record {
 }
 
 /// A sweep of channels only.
-fn sweep(disposed_before: i64) -> Record {
+pub(crate) fn sweep(disposed_before: i64) -> Record {
     Record::Sweep {
         disposed_before: Timestamp(disposed_before),
         clients_before: Timestamp(0),

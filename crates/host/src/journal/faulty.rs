@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use kernel::{Answer, Batch, Boot, Query};
+use kernel::{Answer, Batch, Boot, Query, Record};
 use wire::Digest;
 
 use super::{Journal, JournalError, JournalReader};
@@ -22,6 +22,9 @@ pub enum Fault {
     WrittenUnheard,
     /// Held until [`Faults::release`], then written.
     Stall,
+    /// Nothing is written because of one record, the one at this place (counted around): it can never be. Passes if there is
+    /// no record.
+    BadRecord(usize),
     /// Nothing: lets one append pass before the next fault.
     Pass,
 }
@@ -30,6 +33,8 @@ pub enum Fault {
 struct FaultScript {
     next: VecDeque<Fault>,
     disk_broken: bool,
+    /// Envelopes and turns over so many bytes can never be written.
+    record_bytes_max: Option<usize>,
     reads_broken: bool,
     stalled: u32,
     releases: u32,
@@ -55,6 +60,23 @@ impl Faults {
 
     pub fn mend_disk(&self) {
         self.script().disk_broken = false;
+    }
+
+    /// From now on no envelope and no turn over so many bytes can be written: what SQLite's largest row looks like.
+    pub fn limit_records(&self, bytes_max: usize) {
+        self.script().record_bytes_max = Some(bytes_max);
+    }
+
+    /// The first record of a batch that is over the limit.
+    fn find_too_large(&self, batch: &Batch) -> Option<usize> {
+        let bytes_max = self.script().record_bytes_max?;
+        let bytes = |record: &Record| match record {
+            Record::Action { envelope, .. } => envelope.len(),
+            Record::Turn { turn, .. } => turn.json.len(),
+            _ => 0,
+        };
+        let mut records = batch.records.iter();
+        records.position(|record| bytes(record) > bytes_max)
     }
 
     pub fn break_reads(&self) {
@@ -131,7 +153,14 @@ impl Journal for Faulty {
     }
 
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
+        if let Some(index) = self.faults.find_too_large(batch) {
+            return Err(bad_record(index));
+        }
         match self.faults.take() {
+            Fault::BadRecord(at) if !batch.records.is_empty() => {
+                Err(bad_record(at % batch.records.len()))
+            }
+            Fault::BadRecord(_) => self.inner.append(batch),
             Fault::Refuse => Err(unwritable("the disk is full")),
             Fault::Tear => Err(unwritable("the write was cut off")),
             Fault::WrittenUnheard => {
@@ -186,6 +215,13 @@ impl JournalReader for FaultyReader {
     }
 }
 
+fn bad_record(index: usize) -> JournalError {
+    JournalError::BadRecord {
+        index,
+        reason: "it is too large".to_owned(),
+    }
+}
+
 fn unwritable(reason: &str) -> JournalError {
     JournalError::Unwritable(reason.to_owned())
 }
@@ -237,6 +273,29 @@ mod tests {
         assert!(journal.append(&batch(1)).is_err() && journal.probe().is_err());
         faults.mend_disk();
         assert!(journal.probe().is_ok() && journal.append(&batch(1)).is_ok());
+    }
+
+    #[test]
+    fn a_bad_record_is_named_and_the_disk_is_in_order() {
+        let (mut journal, faults) = Faulty::new(Box::new(Memory::new()));
+        let with = |sizes: &[usize]| Batch {
+            seq: Seq(1),
+            records: sizes
+                .iter()
+                .zip(1..)
+                .map(|(bytes, seq)| Record::Action {
+                    seq: Seq(seq),
+                    channel: kernel::ChannelId(1),
+                    envelope: vec![b'x'; *bytes].into(),
+                })
+                .collect(),
+        };
+        faults.then(Fault::BadRecord(4)).then(Fault::BadRecord(0));
+        assert_eq!(journal.append(&with(&[1, 1, 1])), Err(bad_record(1)));
+        assert_eq!(journal.append(&batch(1)), Ok(()), "there is no record");
+        faults.limit_records(10);
+        assert_eq!(journal.append(&with(&[10, 11])), Err(bad_record(1)));
+        assert!(journal.probe().is_ok() && journal.append(&with(&[10])).is_ok());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -44,7 +44,7 @@ impl Journal for Memory {
 
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
         let mut store = self.store();
-        store.check(batch).map_err(JournalError::Unwritable)?;
+        store.check(batch)?;
         store.apply(batch);
         Ok(())
     }
@@ -55,9 +55,7 @@ impl Journal for Memory {
 
     fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
         let store = self.store();
-        let unreferenced = digests
-            .iter()
-            .filter(|digest| store.references_to(digest).next().is_none());
+        let unreferenced = digests.iter().filter(|digest| !store.refers_to(digest));
         Ok(unreferenced.copied().collect())
     }
 
@@ -98,6 +96,8 @@ struct JournalTables {
     messages: BTreeMap<String, MessageRecord>,
     /// What parts were frozen to.
     frozen: BTreeMap<String, Bytes>,
+    /// Content, and the part of a message that refers to it.
+    part_references: BTreeSet<(Digest, String)>,
 }
 
 #[derive(Debug)]

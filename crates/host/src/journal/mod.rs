@@ -5,8 +5,9 @@
 //! Must not know: what an action means, who may do what, how anything is sent.
 
 #[cfg(test)]
-mod contract;
+pub(crate) mod contract;
 pub mod faulty;
+mod lock;
 pub mod memory;
 mod page;
 mod queue;
@@ -14,12 +15,13 @@ pub mod sqlite;
 pub mod thread;
 
 pub use faulty::{Fault, Faults, Faulty};
+pub(crate) use lock::DirectoryLock;
 pub use memory::Memory;
 pub use sqlite::{
     Archive, ArchivedAsk, ArchivedChat, ArchivedLowering, ArchivedRender, ArchivedSession, Sqlite,
     SqliteReader,
 };
-pub use thread::{CommitStats, JournalThread};
+pub use thread::{CommitStats, JournalThread, RefusedBatch};
 
 use kernel::{Answer, Batch, Boot, Query};
 use wire::Digest;
@@ -30,6 +32,10 @@ pub enum JournalError {
     /// Nothing of the batch was written: a full or failing disk (G-15).
     #[error("the journal cannot be written: {0}")]
     Unwritable(String),
+    /// Nothing of the batch was written because of this one record of it, which can never be: it is too large, or breaks the
+    /// journal's order. The disk is in order; without the record the rest can be written.
+    #[error("a record cannot be written: {reason}")]
+    BadRecord { index: usize, reason: String },
     #[error("the journal cannot be read: {0}")]
     Unreadable(String),
     /// Another process holds the data directory.

@@ -4,9 +4,10 @@
 //! again as soon as the disk is. Opening costs the same however much the file holds.
 //! Must not know: what the bytes it stores mean.
 
+mod actions;
 mod archive;
-mod lock;
 mod messages;
+mod migrations;
 mod read;
 mod references;
 mod renders;
@@ -27,10 +28,9 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use wire::Digest;
 
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
-use self::lock::DirectoryLock;
 pub use self::messages::ArchivedLowering;
 pub use self::renders::{ArchivedAsk, ArchivedRender};
-use super::{Journal, JournalError, JournalReader};
+use super::{DirectoryLock, Journal, JournalError, JournalReader};
 
 /// The file in the data directory.
 const FILE: &str = "journal.sqlite";
@@ -95,7 +95,7 @@ impl Journal for Sqlite {
             .conn
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(unwritten)?;
-        write::batch(&tx, batch).map_err(unwritten)?;
+        write::batch(&tx, batch)?;
         tx.commit().map_err(unwritten)
     }
 

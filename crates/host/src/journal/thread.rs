@@ -37,12 +37,19 @@ type ReplySender<T> = oneshot::Sender<Result<T, JournalError>>;
 type Remove = Box<dyn FnOnce(&[Digest]) + Send>;
 
 enum Write {
-    Append(Batch, ReplySender<()>),
+    Append(Batch, oneshot::Sender<Result<(), RefusedBatch>>),
     Probe(ReplySender<()>),
     Collect(Vec<Digest>, Remove, ReplySender<()>),
 }
 
 struct Read(Query, ReplySender<Answer>);
+
+/// A batch of which nothing was written, and why.
+#[derive(Debug)]
+pub struct RefusedBatch {
+    pub error: JournalError,
+    pub batch: Batch,
+}
 
 /// What commits cost so far, for benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,10 +116,20 @@ impl JournalThread {
 
     /// Writes a batch whole and durably, or not at all. Once handed over it is written even if nobody waits any more.
     pub async fn append(&self, batch: Batch) -> Result<(), JournalError> {
+        let appended = self.append_or_return(batch).await;
+        appended.map_err(|refused| refused.error)
+    }
+
+    /// The same; a batch that was not written comes back, so that it can be written in part.
+    pub async fn append_or_return(&self, batch: Batch) -> Result<(), RefusedBatch> {
+        let lost = || RefusedBatch {
+            error: unwritable(),
+            batch: Batch::default(),
+        };
         let (answer, answered) = oneshot::channel();
         let taken = self.shared.writes.put(Write::Append(batch, answer)).await;
-        taken.map_err(|Closed| unwritable())?;
-        answered.await.unwrap_or_else(|_| Err(unwritable()))
+        taken.map_err(|Closed| lost())?;
+        answered.await.unwrap_or_else(|_| Err(lost()))
     }
 
     /// Has a record written with the next batch, without waiting and without a promise: for what only an operator reads.
@@ -242,21 +259,21 @@ fn write_loop(
     while let Some(write) = queue.take() {
         // A reply that nobody waits for any more is not an error: the batch is written all the same.
         let _nobody_waits = match write {
-            Write::Append(mut batch, answer) => {
+            Write::Append(batch, answer) => {
                 let began = Instant::now();
-                batch.records.extend(lock(notes).drain(..));
-                let written = journal.append(&batch);
+                let written = append_with_notes(&mut *journal, batch, notes);
                 if written.is_ok() {
                     let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
                     counters.commits.fetch_add(1, Ordering::Relaxed);
                     counters.commit_us.fetch_add(us, Ordering::Relaxed);
                 }
-                answer.send(written)
+                answer.send(written).is_err()
             }
-            Write::Probe(answer) => answer.send(journal.probe()),
+            Write::Probe(answer) => answer.send(journal.probe()).is_err(),
             Write::Collect(digests, remove, answer) => {
                 let unreferenced = journal.find_unreferenced(&digests);
-                answer.send(unreferenced.map(|digests| remove(&digests)))
+                let removed = unreferenced.map(|digests| remove(&digests));
+                answer.send(removed).is_err()
             }
         };
     }
@@ -269,6 +286,40 @@ fn write_loop(
         && let Err(error) = journal.append(&batch)
     {
         tracing::debug!(%error, "the last inspection records could not be written and are lost");
+    }
+}
+
+/// Writes a batch and the notes that travel with it. A note that can never be written is dropped: nobody waits for it.
+fn append_with_notes(
+    journal: &mut dyn Journal,
+    mut batch: Batch,
+    notes: &Notes,
+) -> Result<(), RefusedBatch> {
+    let own = batch.records.len();
+    batch.records.extend(lock(notes).drain(..));
+    loop {
+        match journal.append(&batch) {
+            Ok(()) => return Ok(()),
+            Err(JournalError::BadRecord { index, reason })
+                if (own..batch.records.len()).contains(&index) =>
+            {
+                tracing::warn!(
+                    reason,
+                    "a record for inspectors cannot be written and is lost"
+                );
+                batch.records.remove(index);
+            }
+            Err(error) => {
+                // They go with a later batch, as far as there is room.
+                let mut notes = lock(notes);
+                for note in batch.records.split_off(own).into_iter().rev() {
+                    if notes.len() < NOTES_MAX {
+                        notes.push_front(note);
+                    }
+                }
+                return Err(RefusedBatch { error, batch });
+            }
+        }
     }
 }
 

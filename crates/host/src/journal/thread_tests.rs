@@ -179,3 +179,30 @@ async fn a_reader_that_panics_is_reported_too() {
     let reason = journal.wait_for_failure().await;
     assert!(reason.starts_with("the thread journal-read-"), "{reason}");
 }
+
+#[tokio::test]
+async fn a_batch_with_a_record_that_cannot_be_written_comes_back_whole() {
+    let (faulty, faults) = Faulty::new(Box::new(Memory::new()));
+    let (journal, _) = JournalThread::start(Box::new(faulty)).unwrap();
+    faults.then(Fault::BadRecord(0));
+    let refused = journal.append_or_return(batch(1)).await.unwrap_err();
+    assert!(matches!(
+        refused.error,
+        JournalError::BadRecord { index: 0, .. }
+    ));
+    assert_eq!(refused.batch.records.len(), 1);
+    journal.append_or_return(refused.batch).await.unwrap();
+    assert_eq!(count(&journal).await, 1);
+}
+
+#[tokio::test]
+async fn a_note_that_cannot_be_written_is_nobody_s_failure() {
+    let (faulty, faults) = Faulty::new(Box::new(Memory::new()));
+    let (journal, _) = JournalThread::start(Box::new(faulty)).unwrap();
+    for record in batch(7).records {
+        journal.note(record);
+    }
+    faults.then(Fault::BadRecord(1));
+    assert_eq!(journal.append(batch(1)).await, Ok(()));
+    assert_eq!(count(&journal).await, 1);
+}

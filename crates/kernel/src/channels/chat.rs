@@ -39,6 +39,8 @@ pub(crate) struct Chat {
     /// The seq at which turns were last hidden: what was read before may still show them.
     last_hidden_seq: Seq,
     private: ChatPrivate,
+    /// What the active turn takes as JSON, at most: what is replaced within it is counted until it is counted anew.
+    active_turn_bytes: usize,
 }
 
 /// What a chat is loaded from, beside its state.
@@ -92,6 +94,7 @@ impl Chat {
             checkpoint: None,
             last_hidden_seq: Seq(0),
             private: ChatPrivate::default(),
+            active_turn_bytes: 0,
         }
     }
 
@@ -101,14 +104,16 @@ impl Chat {
         let has_older = stored.turns.older;
         let (turn_numbers, turns) = split_page(stored.turns);
         state.turns = Arc::new(TurnList::new(turns));
-        Self {
+        let mut chat = Self {
             turn_numbers,
             has_older,
             next_n: stored.next_n,
             checkpoint: stored.checkpoint,
             private: stored.private,
             ..Self::new(state, session, session_id)
-        }
+        };
+        chat.recount_active_turn();
+        chat
     }
 
     /// A new chat that begins with turns of another one, or with a task.
@@ -199,6 +204,24 @@ impl Chat {
 
     pub(crate) fn take_run(&mut self) -> Option<Run> {
         self.run.take()
+    }
+
+    // The size of the active turn.
+
+    /// What the active turn takes as JSON, at most.
+    pub(crate) fn active_turn_bytes(&self) -> usize {
+        self.active_turn_bytes
+    }
+
+    pub(crate) fn add_turn_bytes(&mut self, bytes: usize) {
+        self.active_turn_bytes = self.active_turn_bytes.saturating_add(bytes);
+    }
+
+    /// Counts what the active turn really takes, all of it: not for every piece of a stream.
+    pub(crate) fn recount_active_turn(&mut self) -> usize {
+        let turn = self.state.active_turn.as_ref();
+        self.active_turn_bytes = turn.map_or(0, wire::rpc::json_bytes);
+        self.active_turn_bytes
     }
 
     // The window of turns.
@@ -314,6 +337,7 @@ impl Chat {
         self.private.author = Some(author);
         self.private.accepted = None; // its duration counts from its original `startedAt` (G-04)
         self.last_hidden_seq = seq;
+        self.recount_active_turn();
         self.turn_numbers.pop()
     }
 
@@ -332,6 +356,7 @@ impl Chat {
         self.next_n += 1;
         self.turn_numbers.push(n);
         self.private.accepted = None;
+        self.active_turn_bytes = 0;
         let resumable = matches!(turn.outcome, Outcome::Error { resumable: true });
         let mut removes_checkpoint = false;
         if !resumable {
@@ -362,6 +387,7 @@ impl Chat {
             (self.next_n - 1, turn)
         });
         self.turn_numbers.truncate(self.state.turns.len());
+        self.recount_active_turn();
         self.has_older &= from_n > 0;
         self.private.accepted = None;
         self.private.current_submission = None;
@@ -438,9 +464,9 @@ impl Chat {
         let state = &self.state;
         let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
         let steering = state.steering_message.as_ref().map(|other| &other.id);
-        let private = &mut self.private;
-        private.queue_authors.retain(|id, _| is_queued(id));
         let gone = |id: &String| steering != Some(id) && !is_queued(id);
+        let private = &mut self.private;
+        private.message_authors.retain(|id, _| !gone(id));
         let ids: Vec<String> = private
             .messages
             .keys()
@@ -456,10 +482,9 @@ impl Chat {
         let state = &self.state;
         let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
         let steering = state.steering_message.as_ref().map(|other| &other.id);
-        let mut authors = self.private.queue_authors.keys();
-        let mut messages = self.private.messages.keys();
-        authors.any(|id| !is_queued(id))
-            || messages.any(|id| steering != Some(id) && !is_queued(id))
+        let authors = self.private.message_authors.keys();
+        let mut known = authors.chain(self.private.messages.keys());
+        known.any(|id| steering != Some(id) && !is_queued(id))
     }
 
     /// Whether a draft or a message waits here: its session is not empty then (G-28).

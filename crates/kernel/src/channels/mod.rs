@@ -44,14 +44,18 @@ pub(crate) struct Channels {
     /// Channels whose head must be written at the end of this step.
     unwritten_heads: BTreeSet<ChannelUri>,
     undo: ChannelsUndo,
+    /// The number of this step since the last commit.
+    step: usize,
 }
 
-/// What changed since the last commit.
+/// What changed since the last commit, and in which steps.
 #[derive(Default)]
 struct ChannelsUndo {
-    touched: BTreeSet<ChannelUri>,
-    root: Option<Arc<RootState>>,
-    disposed: Vec<ChannelId>,
+    /// The steps rise.
+    touched: BTreeMap<ChannelUri, Vec<usize>>,
+    /// The root as it was before each step that changed it.
+    root: Vec<(usize, Arc<RootState>)>,
+    disposed: Vec<(usize, ChannelId)>,
 }
 
 /// A session or a chat, and what is the same for both.
@@ -150,7 +154,12 @@ impl Channels {
             disposed: VecDeque::new(),
             unwritten_heads: BTreeSet::new(),
             undo: ChannelsUndo::default(),
+            step: 0,
         }
+    }
+
+    pub(crate) fn begin_step(&mut self, step: usize) {
+        self.step = step;
     }
 
     // Reading.
@@ -281,25 +290,48 @@ impl Channels {
 
     /// An action of so many bytes was recorded. One that is applied over the head when the channel is loaded does not
     /// need the head to be written, until much has been recorded since.
-    pub(crate) fn note_recorded(&mut self, uri: &ChannelUri, bytes: usize, over_head: bool) {
+    ///
+    /// `turn_bytes` is what it adds to the active turn of a chat. Returns what that takes now, at most.
+    pub(crate) fn note_recorded(
+        &mut self,
+        uri: &ChannelUri,
+        bytes: usize,
+        over_head: bool,
+        turn_bytes: usize,
+    ) -> usize {
         self.touch(uri);
         let Some(channel) = self.in_memory.get_mut(uri) else {
             debug_assert!(
                 false,
                 "an action is recorded in a channel that is in memory"
             );
-            return;
+            return 0;
         };
         channel.unwritten += bytes;
         let grown = channel.unwritten > REHEAD_BYTES.max(channel.head_bytes);
         if (!over_head || grown) && !self.unwritten_heads.contains(uri) {
             self.unwritten_heads.insert(uri.clone());
         }
+        match &mut channel.body {
+            ChannelBody::Chat(chat) => {
+                chat.add_turn_bytes(turn_bytes);
+                chat.active_turn_bytes()
+            }
+            ChannelBody::Session(_) => 0,
+        }
+    }
+
+    /// What the active turn of a chat really takes as JSON.
+    pub(crate) fn recount_active_turn(&mut self, uri: &ChannelUri) -> usize {
+        match self.in_memory.get_mut(uri).map(|channel| &mut channel.body) {
+            Some(ChannelBody::Chat(chat)) => chat.recount_active_turn(),
+            Some(ChannelBody::Session(_)) | None => 0,
+        }
     }
 
     pub(crate) fn reduce_root(&mut self, action: &Action) -> Reduced {
-        if self.undo.root.is_none() {
-            self.undo.root = Some(Arc::clone(&self.root));
+        if self.undo.root.last().map(|(step, _)| *step) != Some(self.step) {
+            self.undo.root.push((self.step, Arc::clone(&self.root)));
         }
         let reduced = reduce_root(Arc::make_mut(&mut self.root), action);
         if reduced == Reduced::Changed {
@@ -332,7 +364,7 @@ impl Channels {
         self.touch(uri);
         self.unwritten_heads.remove(uri);
         if let Some(channel) = self.in_memory.remove(uri) {
-            self.undo.disposed.push(channel.id);
+            self.undo.disposed.push((self.step, channel.id));
             self.disposed.push_back(channel.id);
             if self.disposed.len() > DISPOSED_MAX {
                 self.disposed.pop_front();
@@ -341,8 +373,12 @@ impl Channels {
     }
 
     fn touch(&mut self, uri: &ChannelUri) {
-        if !self.undo.touched.contains(uri) {
-            self.undo.touched.insert(uri.clone());
+        match self.undo.touched.get_mut(uri) {
+            Some(steps) if steps.last() == Some(&self.step) => {}
+            Some(steps) => steps.push(self.step),
+            None => {
+                self.undo.touched.insert(uri.clone(), vec![self.step]);
+            }
         }
     }
 
@@ -398,13 +434,69 @@ impl Channels {
     pub(crate) fn roll_back(&mut self, also: Vec<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
         let undo = std::mem::take(&mut self.undo);
         self.unwritten_heads.clear();
-        if let Some(root) = undo.root {
+        self.undo_root_and_disposals(undo.root, &undo.disposed);
+        let mut evicted: BTreeSet<ChannelUri> = undo.touched.into_keys().collect();
+        evicted.extend(also);
+        self.evict(evicted)
+    }
+
+    /// What some steps changed leaves memory; what others changed stays, unless its session leaves. Returns the same.
+    pub(crate) fn undo_steps(
+        &mut self,
+        failed: &BTreeSet<usize>,
+    ) -> Vec<(ChannelUri, Option<Run>)> {
+        let is_failed = |steps: &[usize]| steps.iter().any(|step| failed.contains(step));
+        let touched = self.undo.touched.iter();
+        let evicted = touched.filter(|(_, steps)| is_failed(steps));
+        let evicted = evicted.map(|(uri, _)| uri.clone()).collect();
+        self.undo.touched.retain(|_, steps| {
+            steps.retain(|step| !failed.contains(step));
+            !steps.is_empty()
+        });
+        let (root, kept) = std::mem::take(&mut self.undo.root)
+            .into_iter()
+            .partition(|(step, _)| failed.contains(step));
+        self.undo.root = kept;
+        let (disposed, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.undo.disposed)
+            .into_iter()
+            .partition(|(step, _)| failed.contains(step));
+        self.undo.disposed = kept;
+        self.undo_root_and_disposals(root, &disposed);
+        self.evict(evicted)
+    }
+
+    /// Each channel that changed since the last commit, as the session it belongs to, and the steps that changed it.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (ChannelUri, usize)> {
+        let touched = self.undo.touched.iter();
+        let touched = touched.flat_map(|(uri, steps)| {
+            let group = self.group_of(uri);
+            steps.iter().map(move |step| (group.clone(), *step))
+        });
+        let root = self.undo.root.iter();
+        touched.chain(root.map(|(step, _)| (ChannelUri::root(), *step)))
+    }
+
+    /// The session of a chat that is in memory; every other channel stands for itself.
+    pub(crate) fn group_of(&self, uri: &ChannelUri) -> ChannelUri {
+        let session = self.find_chat(uri).map(Chat::session);
+        session.unwrap_or(uri).clone()
+    }
+
+    /// The root is what it was before the first of these; what was disposed of may be read again.
+    fn undo_root_and_disposals(
+        &mut self,
+        root: Vec<(usize, Arc<RootState>)>,
+        disposed: &[(usize, ChannelId)],
+    ) {
+        if let Some((_, root)) = root.into_iter().next() {
             self.root = root;
             self.root_snapshot = None;
         }
-        self.disposed.retain(|id| !undo.disposed.contains(id));
-        let mut evicted = undo.touched;
-        evicted.extend(also);
+        self.disposed
+            .retain(|id| disposed.iter().all(|(_, undone)| undone != id));
+    }
+
+    fn evict(&mut self, mut evicted: BTreeSet<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
         // A chat is never in memory without its session.
         let chats = self
             .in_memory

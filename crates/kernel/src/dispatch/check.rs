@@ -1,5 +1,6 @@
 //! May a client do this to this root, session or chat? What a decision says to fill in or to strip is done to the action (H-075).
 
+use agent_api::RenamedSetting;
 use serde_json::Value;
 use wire::action::{ChatAction, RootAction, SessionAction};
 use wire::state::SessionState;
@@ -46,6 +47,7 @@ fn bad_value(bad: config::BadValue) -> Refusal {
 
 pub(super) fn session(
     session: &SessionState,
+    renamed: &[RenamedSetting],
     client_id: &str,
     verb: SessionAction,
     action: Action,
@@ -72,7 +74,7 @@ pub(super) fn session(
                 "a client may only remove itself: `clientId` must be its own",
             )),
         },
-        SessionAction::ConfigChanged => session_config(session, action),
+        SessionAction::ConfigChanged => session_config(session, renamed, action),
         SessionAction::SystemMessageTransformSet => {
             render::check_opt_in(session, client_id, &action).map(|()| action)
         }
@@ -125,11 +127,15 @@ fn check_room_for_client(
 }
 
 /// Only values that may change while a session lives (H-117); with `replace` the others stay what they are.
-fn session_config(session: &SessionState, mut action: Action) -> Result<Action, Refusal> {
+fn session_config(
+    session: &SessionState,
+    renamed: &[RenamedSetting],
+    mut action: Action,
+) -> Result<Action, Refusal> {
     let Some(current) = &session.config else {
         return Err(Refusal::because("this session has no configuration"));
     };
-    let wanted = config_of(&action);
+    let wanted = config::rename(renamed, &config_of(&action));
     let is_mutable = |key: &str| config::is_mutable(&current.schema, key);
     if let Some(key) = wanted.keys().find(|key| !is_mutable(key)) {
         return Err(Refusal(format!(

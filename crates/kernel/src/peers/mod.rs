@@ -291,6 +291,7 @@ impl Peers {
     fn note_subscription(&mut self, peer: PeerId, uri: &ChannelUri) {
         let watcher = self.watchers(uri).iter().find(|w| w.peer == peer).cloned();
         self.undo.subscriptions.push(undo::SubscriptionBefore {
+            step: self.undo.step,
             peer,
             uri: uri.clone(),
             watcher,

@@ -3,11 +3,19 @@
 //! Promises: what was answered before the first step that must be written stands, and so do the ends of connections and
 //! subscriptions that their own clients wished.
 
+use std::collections::BTreeSet;
+
+use wire::ChannelUri;
+
 use super::Peers;
 use super::undo::{SubscriptionBefore, Undo};
 use crate::io::PeerId;
 
 impl Peers {
+    pub(crate) fn begin_step(&mut self, step: usize) {
+        self.undo.step = step;
+    }
+
     /// What was answered before the first step that must be written stands, whatever happens to the batch.
     pub(crate) fn end_step(&mut self, wrote: bool) {
         self.undo.wrote |= wrote;
@@ -23,20 +31,77 @@ impl Peers {
 
     pub(crate) fn roll_back(&mut self) {
         let undo = std::mem::take(&mut self.undo);
+        self.undo_notes(undo);
+    }
+
+    /// What some steps changed is undone; what others did stands. Returns the connections that are not admitted any more.
+    pub(crate) fn undo_steps(&mut self, failed: &BTreeSet<usize>) -> Vec<PeerId> {
+        let Undo {
+            wrote,
+            subscriptions,
+            admitted,
+            rewritten,
+            step,
+        } = std::mem::take(&mut self.undo);
+        let (subscriptions, kept_subscriptions) = subscriptions
+            .into_iter()
+            .partition(|before| failed.contains(&before.step));
+        let (admitted, kept_admitted): (Vec<_>, Vec<_>) = admitted
+            .into_iter()
+            .partition(|(step, _)| failed.contains(step));
+        let (rewritten, kept_rewritten) = rewritten
+            .into_iter()
+            .partition(|(step, _)| failed.contains(step));
+        let dismissed = admitted.iter().map(|(_, peer)| *peer).collect();
+        self.undo_notes(Undo {
+            subscriptions,
+            admitted,
+            rewritten,
+            ..Undo::default()
+        });
+        self.undo = Undo {
+            wrote,
+            subscriptions: kept_subscriptions,
+            admitted: kept_admitted,
+            rewritten: kept_rewritten,
+            step,
+        };
+        dismissed
+    }
+
+    /// The subscriptions that changed since the last commit, and the steps that changed them.
+    pub(crate) fn changed_subscriptions(
+        &self,
+    ) -> impl Iterator<Item = (PeerId, &ChannelUri, usize)> {
+        let notes = self.undo.subscriptions.iter();
+        notes.map(|before| (before.peer, &before.uri, before.step))
+    }
+
+    /// The connections that were admitted since the last commit, and the steps that admitted them.
+    pub(crate) fn newly_admitted(&self) -> &[(usize, PeerId)] {
+        &self.undo.admitted
+    }
+
+    fn undo_notes(&mut self, undo: Undo) {
         for before in undo.subscriptions.into_iter().rev() {
             self.restore(before);
         }
-        for peer in undo.admitted {
+        for (_, peer) in undo.admitted {
             self.dismiss(peer);
         }
         // Only now is it known who is connected.
-        for client_id in undo.rewritten {
-            match self.is_connected(&client_id) {
-                true => self.mark_volatile(&client_id),
-                false => self.set_forgotten(&client_id, true),
-            }
+        for (_, client_id) in undo.rewritten {
+            self.mark_untrue(&client_id);
         }
         self.remembered.clear();
+    }
+
+    /// What the journal holds of a client is not true.
+    pub(crate) fn mark_untrue(&mut self, client_id: &str) {
+        match self.is_connected(client_id) {
+            true => self.mark_volatile(client_id),
+            false => self.set_forgotten(client_id, true),
+        }
     }
 
     fn restore(&mut self, before: SubscriptionBefore) {

@@ -11,13 +11,16 @@ pub(super) struct Undo {
     /// Some step since the last commit must be written.
     pub(super) wrote: bool,
     pub(super) subscriptions: Vec<SubscriptionBefore>,
-    pub(super) admitted: Vec<PeerId>,
+    pub(super) admitted: Vec<(usize, PeerId)>,
     /// Clients whose rows were made true.
-    pub(super) rewritten: Vec<String>,
+    pub(super) rewritten: Vec<(usize, String)>,
+    /// The number of this step since the last commit: each note has that of its own.
+    pub(super) step: usize,
 }
 
 /// What was true of a peer and a channel before a change.
 pub(super) struct SubscriptionBefore {
+    pub(super) step: usize,
     pub(super) peer: PeerId,
     pub(super) uri: ChannelUri,
     pub(super) watcher: Option<Watcher>,
@@ -27,12 +30,12 @@ pub(super) struct SubscriptionBefore {
 
 impl Undo {
     pub(crate) fn note_admitted(&mut self, peer: PeerId) {
-        self.admitted.push(peer);
+        self.admitted.push((self.step, peer));
     }
 
     /// What the journal holds of a client is made true by this batch, or is not true without it.
     pub(crate) fn note_rewritten(&mut self, client_id: &str) {
-        self.rewritten.push(client_id.to_owned());
+        self.rewritten.push((self.step, client_id.to_owned()));
     }
 
     /// What a peer's subscription was before is not restored.

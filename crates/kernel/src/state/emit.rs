@@ -10,6 +10,7 @@ use wire::{Action, ChannelUri, Generation, Id, Origin, RpcError, compat, rpc};
 
 use super::Step;
 use crate::bodies::SentAction;
+use crate::follow_up::FollowUp;
 use crate::frame::{Frame, Outgoing, Recipient, Recipients, RefusedAction};
 use crate::io::PeerId;
 use crate::record::{ChannelId, Record};
@@ -42,7 +43,12 @@ impl Step<'_> {
         let id = self.id_of(uri);
         let bytes = self.record_action(uri, id, &action, sender);
         let over_head = action.kind.is_applied_over_head();
-        self.kernel.channels.note_recorded(uri, bytes, over_head);
+        let added = bytes_in_turn(&action, bytes);
+        let channels = &mut self.kernel.channels;
+        let turn_bytes = channels.note_recorded(uri, bytes, over_head, added);
+        if added > 0 && turn_bytes > self.limits().turn_bytes_max {
+            self.follow_up(FollowUp::BoundTurn(uri.clone()));
+        }
         if sender.is_some() || !action.kind.streams() {
             self.note_changed(uri);
         }
@@ -68,7 +74,7 @@ impl Step<'_> {
     ) {
         let id = self.id_of(uri);
         let bytes = self.record_action(uri, id, action, Some(sender));
-        self.kernel.channels.note_recorded(uri, bytes, false);
+        self.kernel.channels.note_recorded(uri, bytes, false, 0);
     }
 
     /// The same for the root channel.
@@ -186,5 +192,16 @@ impl Step<'_> {
         if let Some(older) = older {
             send(older, Generation::V0_9);
         }
+    }
+}
+
+/// What an action adds to its turn, at most: of a stream its text, of everything else all of it.
+fn bytes_in_turn(action: &Action, bytes: usize) -> usize {
+    match action.kind {
+        ActionKind::ChatDelta | ActionKind::ChatReasoning | ActionKind::ChatToolCallDelta => {
+            action.text("content").map_or(0, rpc::text_bytes)
+        }
+        _ if action.body.contains_key("turnId") => bytes,
+        _ => 0,
     }
 }

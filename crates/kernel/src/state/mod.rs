@@ -1,6 +1,7 @@
 //! The kernel's state: the owners, and what everybody may read of them. Only a [`Step`] changes them.
 
 mod emit;
+mod failed_step;
 mod rollback;
 mod step;
 
@@ -44,6 +45,8 @@ pub struct Kernel {
     recovery: Recovery,
     upkeep: Upkeep,
     replays: ReplayCache,
+    /// Steps since the last commit.
+    uncommitted: usize,
 }
 
 /// What one input causes, while it is worked out: the output, and the only way to change the kernel.
@@ -99,13 +102,24 @@ impl Kernel {
             recovery: Recovery::default(),
             upkeep: Upkeep::default(),
             replays: ReplayCache::default(),
+            uncommitted: 0,
         }
     }
 
     /// Begins a step at a moment. A clock that jumps back must not make time run backwards.
     pub(crate) fn begin_step(&mut self, now: Timestamp) -> Step<'_> {
         self.now = now.max(self.now);
+        self.number_step(self.uncommitted);
+        self.uncommitted += 1;
         Step::new(self)
+    }
+
+    /// What is changed from now on belongs to this step since the last commit.
+    fn number_step(&mut self, step: usize) {
+        self.channels.begin_step(step);
+        self.peers.begin_step(step);
+        self.active_clients.begin_step(step);
+        self.recovery.begin_step(step);
     }
 
     pub(crate) fn limits(&self) -> &Limits {

@@ -12,6 +12,7 @@ use crate::recovery::unwritable_reason;
 impl Kernel {
     /// The last batch is in the journal.
     pub fn committed(&mut self) {
+        self.uncommitted = 0;
         self.log.commit();
         self.channels.commit();
         self.peers.commit();
@@ -25,12 +26,10 @@ impl Kernel {
             self.unwritable().is_none(),
             "while nothing can be recorded nothing is tried to be"
         );
-        let first_failure = self.recovery.roll_back(why);
+        self.uncommitted = 0;
+        self.recovery.roll_back(why);
         // While nothing can be recorded no agent works, not even one that is silent.
-        let working = match first_failure {
-            true => self.runs.chats().cloned().collect(),
-            false => Vec::new(),
-        };
+        let working = self.runs.chats().cloned().collect();
         let mut stopped = Vec::new();
         for (uri, run) in self.channels.roll_back(working) {
             if let Some(run) = run {
@@ -51,10 +50,8 @@ impl Kernel {
         let mut step = Step::new(self);
         step.out.effects = stopped;
         step.speak_instead(outputs, why);
-        if first_failure {
-            let retry_ms = step.limits().journal_retry_ms;
-            step.wake_in(Timer::Probe, retry_ms);
-        }
+        let retry_ms = step.limits().journal_retry_ms;
+        step.wake_in(Timer::Probe, retry_ms);
         let mut out = step.out;
         out.seq = self.log.seq();
         out
@@ -77,15 +74,15 @@ impl Step<'_> {
                 self.out.frames.extend(output.frames);
             }
             for reply in output.failure_replies {
-                self.reply_unrecorded(reply, why);
+                self.reply_unrecorded(reply, &unwritable_reason(why));
             }
             let effects = output.effects.into_iter();
             self.out.effects.extend(effects.filter(stands_unrecorded));
         }
     }
 
-    fn reply_unrecorded(&mut self, reply: FailureReply, why: &str) {
-        let reason = unwritable_reason(why);
+    pub(super) fn reply_unrecorded(&mut self, reply: FailureReply, reason: &str) {
+        let reason = reason.to_owned();
         match reply {
             FailureReply::Answer { peer, id } => {
                 let error = RpcError::new(code::INTERNAL_ERROR, reason);
@@ -105,7 +102,7 @@ impl Step<'_> {
 }
 
 /// Questions, timers and stops stand; what was to follow from a record that is not there does not.
-fn stands_unrecorded(effect: &Effect) -> bool {
+pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
     !matches!(
         effect,
         Effect::RunTurn(_)

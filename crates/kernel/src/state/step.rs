@@ -52,6 +52,11 @@ impl Step<'_> {
         self.kernel.channels.set_checkpoint(chat, turn_id, data);
     }
 
+    /// What the active turn of a chat takes as JSON, counted anew.
+    pub(crate) fn recount_active_turn(&mut self, chat: &ChannelUri) -> usize {
+        self.kernel.channels.recount_active_turn(chat)
+    }
+
     pub(crate) fn insert_channel(&mut self, uri: ChannelUri, channel: Channel) {
         self.kernel.channels.insert(uri, channel);
     }
@@ -81,7 +86,8 @@ impl Step<'_> {
         stored: StoredChannel,
     ) -> Result<Vec<ChannelUri>, DamagedChannel> {
         let now = self.now();
-        let installed = self.kernel.channels.install(stored, now)?;
+        let kernel = &mut *self.kernel;
+        let installed = kernel.channels.install(stored, &kernel.facts.agents, now)?;
         for uri in &installed {
             if let Some(session) = self.kernel.channels.find_session(uri) {
                 let clients = session.active_client_ids();
@@ -323,7 +329,9 @@ impl Step<'_> {
         out.wrote = kernel.log.end_step() || !out.records.is_empty() || many_deferred;
         if out.wrote {
             kernel.upkeep.note_written();
-            out.records.splice(0..0, kernel.peers.take_deferred());
+            let deferred = kernel.peers.take_deferred();
+            out.deferred = deferred.len();
+            out.records.splice(0..0, deferred);
         }
         kernel.peers.end_step(out.wrote);
         out

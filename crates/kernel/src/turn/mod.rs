@@ -4,4 +4,5 @@
 pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod end;
+pub(crate) mod size;
 pub(crate) mod start;

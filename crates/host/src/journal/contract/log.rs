@@ -1,6 +1,7 @@
 //! The log that reconnects are replayed from.
 
-use kernel::{ChannelRecord, Kind, Record, Seq};
+use bytes::Bytes;
+use kernel::{ChannelId, ChannelRecord, Kind, Record, Seq};
 
 use super::{Book, action, channel, chat};
 
@@ -66,4 +67,41 @@ pub(super) fn trimming_keeps_what_a_head_does_not_hold_yet(book: &mut Book) {
         [(6, 1)],
         "but a replay cannot reach them"
     );
+}
+
+pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut Book) {
+    let of_bytes = |seq: u64, bytes: usize| Record::Action {
+        seq: Seq(seq),
+        channel: ChannelId(1),
+        envelope: Bytes::from(vec![b'a' + u8::try_from(seq).unwrap(); bytes]),
+    };
+    let sizes = [10, 100_000, 16_384, 16_385, 1];
+    book.write([Record::Channel(ChannelRecord {
+        head_seq: Seq(2),
+        ..channel(1, "a", Kind::Chat, None)
+    })]);
+    book.write((1..).zip(sizes).map(|(seq, bytes)| of_bytes(seq, bytes)));
+    book.reopen();
+    let replayed = book.log(&[(1, 0)], 99, u64::MAX).actions;
+    let replayed: Vec<(u64, usize, u8)> = replayed
+        .iter()
+        .map(|(seq, _, envelope)| (seq.0, envelope.len(), envelope[0]))
+        .collect();
+    let expected = (1_u64..).zip(sizes).zip(b'b'..);
+    let expected: Vec<_> = expected
+        .map(|((seq, bytes), byte)| (seq, bytes, byte))
+        .collect();
+    assert_eq!(replayed, expected);
+    assert!(book.log(&[(1, 0)], 99, 100_000).overflowed);
+    let later = |book: &mut Book| -> Vec<(u64, usize)> {
+        let later = book.channel("a").later;
+        later
+            .iter()
+            .map(|(seq, envelope)| (seq.0, envelope.len()))
+            .collect()
+    };
+    assert_eq!(later(book), [(3, 16_384), (4, 16_385), (5, 1)]);
+    book.write([Record::Trim { through: Seq(4) }]);
+    assert_eq!(later(book), [(3, 16_384), (4, 16_385), (5, 1)]);
+    assert_eq!(book.log_seqs(&[(1, 0)], 99), [(5, 1)]);
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use kernel::{
     Answer, ChannelId, FrozenRecord, MessageRecord, PartRecord, Query, Record, StoredMessage,
 };
-use wire::Timestamp;
+use wire::{Digest, Timestamp};
 
 use super::{Book, chat, dispose, fork, session, sweep, turn};
 
@@ -91,12 +91,11 @@ pub(super) fn a_part_is_frozen_once(book: &mut Book) {
     let freeze = |json: &'static str, digest| {
         Record::Frozen(FrozenRecord {
             part_id: "prt_10".to_owned(),
-            chat: ChannelId(2),
             json: Bytes::from_static(json.as_bytes()),
             digest,
         })
     };
-    let digest = wire::Digest::new([5; 32]);
+    let digest = Digest::new([5; 32]);
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([message(2, 1, Some("t0"), &[STRANGE])]);
     book.write([freeze("first", Some(digest))]);
@@ -140,4 +139,84 @@ pub(super) fn messages_go_with_their_chat(book: &mut Book) {
             other => panic!("{other:?}"),
         }
     }
+}
+
+fn freeze(part_id: &str, name: u8) -> Record {
+    Record::Frozen(FrozenRecord {
+        part_id: part_id.to_owned(),
+        json: Bytes::from_static(b"{}"),
+        digest: Some(Digest::new([name; 32])),
+    })
+}
+
+/// Which of some bodies are kept.
+fn kept(book: &mut Book, names: &[u8]) -> Vec<u8> {
+    let digests: Vec<Digest> = names.iter().map(|name| Digest::new([*name; 32])).collect();
+    let journal = book.journal.as_mut().unwrap();
+    let unreferenced = journal.find_unreferenced(&digests).unwrap();
+    let kept = digests
+        .iter()
+        .filter(|digest| !unreferenced.contains(digest));
+    kept.map(|digest| digest.as_bytes()[0]).collect()
+}
+
+// G-52
+pub(super) fn bodies_of_messages_are_kept_while_a_turn_shows_them(book: &mut Book) {
+    let names = |part_id: &str, name: u8| Record::PartReference {
+        part_id: part_id.to_owned(),
+        digest: Digest::new([name; 32]),
+    };
+    book.write([session(1, "s"), chat(2, "c")]);
+    for (id, turn_id) in [(1, "t0"), (2, "t1"), (3, "t2")] {
+        let n = u64::from(id) - 1;
+        book.write([message(2, id, Some(turn_id), &["{}", "{}"])]);
+        // The one is named by the message as it was sent, the other was found when it was first shown to a model.
+        book.write([names(&format!("prt_{id}0"), id), turn(2, n, turn_id)]);
+        book.write([freeze(&format!("prt_{id}1"), id + 10)]);
+    }
+    book.write([names("prt_none", 20), freeze("prt_none", 21)]);
+    assert_eq!(
+        kept(book, &[1, 2, 3, 11, 12, 13, 20, 21]),
+        [1, 2, 3, 11, 12, 13],
+        "a part that is not there keeps nothing"
+    );
+    book.write([chat(10, "f"), fork(10, 2, 1, 9)]);
+    // A fork of the fork sees the first turn only, and is the first to show a model what the second part is.
+    book.write([chat(11, "g"), fork(11, 10, 0, 10)]);
+    book.write([dispose(2, 20)]);
+    book.write([sweep(21)]);
+    book.write([sweep(21)]);
+    book.reopen();
+    assert_eq!(kept(book, &[1, 2, 3, 11, 12, 13]), [1, 2, 11, 12]);
+    let part = found(book, 11, &["t0"])[0].parts[1].clone();
+    assert_eq!(part.1.as_deref(), Some(&b"{}"[..]), "it is still frozen");
+    book.write([dispose(10, 30)]);
+    book.write([sweep(31)]);
+    book.write([sweep(31)]);
+    assert_eq!(kept(book, &[1, 2, 3, 11, 12, 13]), [1, 11]);
+    book.write([dispose(11, 40)]);
+    book.write([sweep(41)]);
+    book.write([sweep(41)]);
+    book.reopen();
+    assert_eq!(kept(book, &[1, 2, 3, 11, 12, 13]), [0; 0]);
+}
+
+// G-52
+pub(super) fn what_a_fork_was_first_to_look_at_outlives_the_fork(book: &mut Book) {
+    book.write([session(1, "s"), chat(2, "c")]);
+    book.write([message(2, 1, Some("t0"), &["{}"]), turn(2, 0, "t0")]);
+    book.write([message(2, 2, None, &["{}"])]);
+    book.write([chat(10, "f"), fork(10, 2, 0, 9)]);
+    book.write([freeze("prt_10", 1), freeze("prt_20", 2)]);
+    book.write([freeze("prt_10", 3)]);
+    book.write([dispose(10, 20)]);
+    book.write([sweep(21)]);
+    book.write([sweep(21)]);
+    book.reopen();
+    assert_eq!(kept(book, &[1, 2, 3]), [1, 2], "the first time counts");
+    let gone = Record::MessageGone {
+        id: "msg_2".to_owned(),
+    };
+    book.write([gone]);
+    assert_eq!(kept(book, &[1, 2]), [1], "a message that was taken back");
 }

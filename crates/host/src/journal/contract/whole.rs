@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use kernel::{Answer, Batch, BootWork, ChannelId, ChannelRecord, Kind, Query, Record, Seq};
 
+use crate::journal::JournalError;
+
 use super::{Book, action, channel, chat, dispose, root, session, sweep, turn, uri};
 
 pub(super) fn batches_are_whole(book: &mut Book) {
@@ -37,6 +39,23 @@ pub(super) fn a_failed_append_leaves_everything_and_a_later_one_works(book: &mut
     book.write([action(1, 3)]);
     book.reopen();
     assert_eq!(book.log_seqs(&[(1, 0)], 99), [(2, 1), (3, 1)]);
+}
+
+pub(super) fn a_record_that_can_never_be_written_is_named(book: &mut Book) {
+    let named = |refused: Result<(), JournalError>| match refused {
+        Err(JournalError::BadRecord { index, .. }) => index,
+        other => panic!("{other:?}"),
+    };
+    book.write([chat(1, "a"), action(1, 2), turn(1, 0, "t0")]);
+    let refused = book.try_write(vec![action(1, 3), action(1, 2), action(1, 4)]);
+    assert_eq!(named(refused), 1, "its seq was used");
+    let refused = book.try_write(vec![action(1, 3), action(1, 4), turn(1, 0, "again")]);
+    assert_eq!(named(refused), 2, "its number was used");
+    let refused = book.try_write(vec![chat(5, "a"), action(5, 6)]);
+    assert_eq!(named(refused), 0, "its URI is another's");
+    book.write([action(1, 3), action(1, 4)]);
+    book.reopen();
+    assert_eq!(book.log_seqs(&[(1, 0)], 99), [(2, 1), (3, 1), (4, 1)]);
 }
 
 pub(super) fn seq_never_goes_back_over_reopen(book: &mut Book) {

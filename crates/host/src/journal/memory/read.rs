@@ -127,8 +127,15 @@ impl JournalTables {
         }
     }
 
+    /// Whether anything refers to some content.
+    pub(super) fn refers_to(&self, digest: &Digest) -> bool {
+        let mut parts = self.part_references.range((*digest, String::new())..);
+        let of_a_part = parts.next().is_some_and(|(first, _)| first == digest);
+        of_a_part || self.references_to(digest).next().is_some()
+    }
+
     /// The content type that the references to some content give.
-    pub(super) fn references_to(&self, digest: &Digest) -> impl Iterator<Item = &Option<String>> {
+    fn references_to(&self, digest: &Digest) -> impl Iterator<Item = &Option<String>> {
         let (first, last) = ((*digest, 0, None), (*digest, u64::MAX, Some(u64::MAX)));
         self.references
             .range(first..=last)
@@ -272,6 +279,7 @@ impl JournalTables {
         let mut page: Vec<&SummaryRecord> = self
             .summaries
             .values()
+            .filter(|summary| summary.is_listed())
             .filter(|summary| after.is_none_or(|after| place(summary) < after))
             .collect();
         page.sort_by_key(|summary| std::cmp::Reverse(place(summary)));

@@ -7,42 +7,48 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kernel::{Batch, ChannelId, ChannelRecord, ClientRecord, FrozenRecord, Record, Seq};
-use wire::{ChannelUri, Timestamp};
+use wire::{ChannelUri, Digest, Timestamp};
+
+use crate::journal::JournalError;
 
 use super::{ChannelRow, ForkedRange, JournalTables, ReferenceKey, TurnRow};
 
 impl JournalTables {
     /// Whether the batch would break the journal's order, as the tables on disk would notice.
-    pub(super) fn check(&self, batch: &Batch) -> Result<(), String> {
-        let mut actions = BTreeSet::new();
-        let mut turns = BTreeSet::new();
-        let mut uris = UriChanges::default();
-        for record in &batch.records {
-            match record {
-                Record::Action { seq, channel, .. } => {
-                    let key = (channel.0, seq.0);
-                    if self.actions.contains_key(&key) || !actions.insert(key) {
-                        return Err(format!(
-                            "seq {} is used already in channel {}",
-                            seq.0, channel.0
-                        ));
-                    }
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), JournalError> {
+        let mut new = NewKeys::default();
+        for (index, record) in batch.records.iter().enumerate() {
+            let checked = self.check_record(record, &mut new);
+            checked.map_err(|reason| JournalError::BadRecord { index, reason })?;
+        }
+        Ok(())
+    }
+
+    fn check_record(&self, record: &Record, new: &mut NewKeys) -> Result<(), String> {
+        match record {
+            Record::Action { seq, channel, .. } => {
+                let key = (channel.0, seq.0);
+                if self.actions.contains_key(&key) || !new.actions.insert(key) {
+                    return Err(format!(
+                        "seq {} is used already in channel {}",
+                        seq.0, channel.0
+                    ));
                 }
-                Record::Turn { chat, n, .. } => {
-                    let key = (chat.0, *n);
-                    if self.turns.contains_key(&key) || !turns.insert(key) {
-                        return Err(format!("turn {n} is used already in chat {}", chat.0));
-                    }
-                }
-                Record::Channel(channel) => uris.create(
-                    self,
-                    channel.id.0,
-                    channel.parent.map(|parent| parent.0),
-                    &channel.uri,
-                )?,
-                Record::Dispose { channel, .. } => uris.dispose(self, channel.0),
-                _ => {}
             }
+            Record::Turn { chat, n, .. } => {
+                let key = (chat.0, *n);
+                if self.turns.contains_key(&key) || !new.turns.insert(key) {
+                    return Err(format!("turn {n} is used already in chat {}", chat.0));
+                }
+            }
+            Record::Channel(channel) => new.uris.create(
+                self,
+                channel.id.0,
+                channel.parent.map(|parent| parent.0),
+                &channel.uri,
+            )?,
+            Record::Dispose { channel, .. } => new.uris.dispose(self, channel.0),
+            _ => {}
         }
         Ok(())
     }
@@ -69,8 +75,10 @@ impl JournalTables {
             Record::MessageStarted { id, turn_id } => self.start_message(id, turn_id),
             Record::MessageGone { id } => {
                 self.messages.remove(id);
+                self.forget_parts();
             }
             Record::Frozen(frozen) => self.freeze(frozen),
+            Record::PartReference { part_id, digest } => self.add_part_reference(part_id, *digest),
             Record::Channel(record) => self.put_channel(record),
             Record::Fork {
                 chat,
@@ -152,15 +160,35 @@ impl JournalTables {
     }
 
     fn freeze(&mut self, frozen: &FrozenRecord) {
-        let mut parts = self.messages.values().flat_map(|message| &message.parts);
-        if parts.any(|part| part.id == frozen.part_id) {
-            let json = frozen.json.clone();
-            self.frozen.entry(frozen.part_id.clone()).or_insert(json);
+        // The first time counts, and only for a part that is still there.
+        let id = &frozen.part_id;
+        if !self.has_part(id) || self.frozen.contains_key(id) {
+            return;
         }
+        self.frozen.insert(id.clone(), frozen.json.clone());
         if let Some(digest) = frozen.digest {
-            let key = (digest, frozen.chat.0, None);
-            self.references.entry(key).or_default();
+            self.add_part_reference(id, digest);
         }
+    }
+
+    fn has_part(&self, id: &str) -> bool {
+        let mut parts = self.messages.values().flat_map(|message| &message.parts);
+        parts.any(|part| part.id == id)
+    }
+
+    fn add_part_reference(&mut self, part_id: &str, digest: Digest) {
+        if self.has_part(part_id) {
+            self.part_references.insert((digest, part_id.to_owned()));
+        }
+    }
+
+    /// What parts of messages that are gone were frozen to, and referred to.
+    fn forget_parts(&mut self) {
+        let parts = self.messages.values().flat_map(|message| &message.parts);
+        let ids: BTreeSet<&str> = parts.map(|part| part.id.as_str()).collect();
+        self.frozen.retain(|id, _| ids.contains(id.as_str()));
+        self.part_references
+            .retain(|(_, id)| ids.contains(id.as_str()));
     }
 
     fn put_channel(&mut self, record: &ChannelRecord) {
@@ -267,6 +295,7 @@ impl JournalTables {
         self.channels.retain(|id, _| {
             !due.contains(id) || turns.range((*id, 0)..=(*id, u64::MAX)).next().is_some()
         });
+        self.forget_parts();
     }
 
     fn sweep_clients(&mut self, seen_before: Timestamp, clients_max: u32) {
@@ -288,6 +317,14 @@ impl JournalTables {
         self.clients.remove(client_id);
         self.floors.retain(|(of, _), _| of != client_id);
     }
+}
+
+/// What the records of a batch use that may be used once, before any of it is done.
+#[derive(Default)]
+struct NewKeys {
+    actions: BTreeSet<(u64, u64)>,
+    turns: BTreeSet<(u64, u64)>,
+    uris: UriChanges,
 }
 
 /// What the records of a batch do to the URIs of live channels, before any of it is done.

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use serde_json::Value;
 
-use super::int;
 use super::write::run;
+use super::{int, references};
 use crate::journal::JournalError;
 
 /// A turn's messages as they were sent to a model.
@@ -85,6 +85,12 @@ pub(super) fn started(conn: &Connection, id: &str, turn_id: &str) -> Result<()> 
 pub(super) fn forget(conn: &Connection, id: &str) -> Result<()> {
     run(
         conn,
+        "DELETE FROM part_reference WHERE part_id IN
+             (SELECT id FROM chat_parts WHERE message_id = ?1)",
+        &[&id],
+    )?;
+    run(
+        conn,
         "DELETE FROM frozen WHERE part_id IN (SELECT id FROM chat_parts WHERE message_id = ?1)",
         &[&id],
     )?;
@@ -119,12 +125,16 @@ pub(super) fn forget_chat(conn: &Connection, chat: i64) -> Result<()> {
 
 pub(super) fn freeze(conn: &Connection, frozen: &FrozenRecord) -> Result<()> {
     // The first time counts, and only for a part that is still there.
-    run(
-        conn,
-        "INSERT OR IGNORE INTO frozen (part_id, json)
-         SELECT id, ?2 FROM chat_parts WHERE id = ?1",
-        &[&frozen.part_id, &&frozen.json[..]],
-    )
+    let frozen_now = conn
+        .prepare_cached(
+            "INSERT OR IGNORE INTO frozen (part_id, json)
+             SELECT id, ?2 FROM chat_parts WHERE id = ?1",
+        )?
+        .execute(params![frozen.part_id, &frozen.json[..]])?;
+    match &frozen.digest {
+        Some(digest) if frozen_now > 0 => references::put_of_part(conn, &frozen.part_id, digest),
+        Some(_) | None => Ok(()),
+    }
 }
 
 pub(super) fn lowered(conn: &Connection, lowered: &LoweredRecord) -> Result<()> {

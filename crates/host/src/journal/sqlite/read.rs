@@ -14,7 +14,7 @@ use kernel::{
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 
-use super::{int, messages, references};
+use super::{actions, int, messages, references};
 use crate::journal::JournalError;
 use crate::journal::page::{Crossing, PageBuilder};
 
@@ -28,9 +28,6 @@ pub(super) const CHANNEL_BY_URI: &str =
 pub(super) const CHANNEL_BY_ID: &str =
     "SELECT id, uri, kind, head_seq, parent, private, head FROM channel
      WHERE id = ?1 AND disposed_at IS NULL";
-
-pub(super) const ACTIONS: &str =
-    "SELECT seq, bytes FROM action WHERE channel = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
 
 /// Why a query has no answer, for the operator.
 #[derive(Debug)]
@@ -180,13 +177,15 @@ fn channel_at(conn: &Connection, row: &Row<'_>) -> ReadResult<StoredChannel> {
 }
 
 fn later(conn: &Connection, channel: ChannelId, head_seq: Seq) -> ReadResult<Vec<(Seq, Bytes)>> {
-    let mut statement = conn.prepare_cached(ACTIONS)?;
-    let mut rows = statement.query([int(channel.0), int(head_seq.0), i64::MAX])?;
     let mut actions = Vec::new();
-    while let Some(row) = rows.next()? {
-        actions.push((Seq(number(row.get(0)?)?), bytes_at(row, 1)?));
-    }
-    Ok(actions)
+    actions::read(conn, channel, head_seq, Seq(u64::MAX), |seq, envelope| {
+        actions.push((seq, envelope));
+        true
+    })?;
+    let actions = actions.into_iter();
+    actions
+        .map(|(seq, envelope)| Ok((Seq(number(seq)?), envelope)))
+        .collect()
 }
 
 fn checkpoint(conn: &Connection, chat: ChannelId) -> ReadResult<Option<(String, Bytes)>> {
@@ -205,27 +204,28 @@ fn log(
     bytes_max: u64,
 ) -> ReadResult<LogSlice> {
     let log_floor = meta(conn, "log_floor")?;
-    let mut statement = conn.prepare_cached(ACTIONS)?;
-    let mut actions = Vec::new();
+    let mut found = Vec::new();
     let mut size = 0_u64;
     for (channel, floor) in floors {
         let above = (*floor).max(log_floor);
-        let mut rows = statement.query([int(channel.0), int(above.0), int(through.0)])?;
-        while let Some(row) = rows.next()? {
-            let envelope = bytes_at(row, 1)?;
+        actions::read(conn, *channel, above, through, |seq, envelope| {
             size = size.saturating_add(envelope.len() as u64);
-            if size > bytes_max {
-                return Ok(LogSlice {
-                    actions: Vec::new(),
-                    overflowed: true,
-                });
-            }
-            actions.push((Seq(number(row.get(0)?)?), *channel, envelope));
+            found.push((seq, *channel, envelope));
+            size <= bytes_max
+        })?;
+        if size > bytes_max {
+            return Ok(LogSlice {
+                actions: Vec::new(),
+                overflowed: true,
+            });
         }
     }
-    actions.sort_by_key(|(seq, channel, _)| (*seq, *channel));
+    found.sort_by_key(|(seq, channel, _)| (*seq, *channel));
+    let actions = found.into_iter();
+    let actions =
+        actions.map(|(seq, channel, envelope)| Ok((Seq(number(seq)?), channel, envelope)));
     Ok(LogSlice {
-        actions,
+        actions: actions.collect::<ReadResult<_>>()?,
         overflowed: false,
     })
 }

@@ -1,4 +1,4 @@
-//! Who refers to content: rows that are deleted with their channels and turns.
+//! Who refers to content: rows that are deleted with their channels, turns and parts of messages.
 //!
 //! Must not know: where content lies.
 
@@ -13,7 +13,9 @@ use super::write::run;
 /// Instead of a turn: stored as long as the channel.
 const OF_THE_CHANNEL: i64 = -1;
 
-pub(super) const REFERRED: &str = "SELECT 1 FROM reference WHERE digest = ?1 LIMIT 1";
+pub(super) const REFERRED: &str =
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM reference WHERE digest = ?1)
+     OR EXISTS (SELECT 1 FROM part_reference WHERE digest = ?1)";
 
 pub(super) const CONTENT_TYPE: &str =
     "SELECT content_type FROM reference WHERE digest = ?1 AND content_type IS NOT NULL LIMIT 1";
@@ -40,6 +42,16 @@ pub(super) fn put(
         content_type,
     ])?;
     Ok(())
+}
+
+/// A part that is gone refers to nothing.
+pub(super) fn put_of_part(conn: &Connection, part_id: &str, digest: &Digest) -> Result<()> {
+    run(
+        conn,
+        "INSERT OR IGNORE INTO part_reference (part_id, digest)
+         SELECT id, ?2 FROM chat_parts WHERE id = ?1",
+        &[&part_id, &&digest.as_bytes()[..]],
+    )
 }
 
 pub(super) fn forget_turn(conn: &Connection, channel: i64, n: i64) -> Result<()> {

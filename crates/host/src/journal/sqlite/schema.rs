@@ -6,6 +6,7 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use super::migrations;
 use crate::journal::JournalError;
 
 /// One step of the chain: from the format before it to its own.
@@ -13,7 +14,14 @@ pub(super) type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// Step `i` leads from format `i` to format `i + 1`; format 0 is an empty file. Steps are only ever added: a journal
 /// written by any release walks the same way.
-pub(super) const MIGRATIONS: &[Migration] = &[format_1, format_2, format_3, format_4];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    format_1,
+    format_2,
+    format_3,
+    format_4,
+    migrations::refer_by_part,
+    migrations::part_large_rows,
+];
 
 /// "GRjl": distinguishes a journal from any other SQLite file.
 const APPLICATION_ID: i32 = 0x4752_6a6c;

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, Result, params};
 
 use super::write::{forget_client, run};
-use super::{messages, references};
+use super::{actions, messages, references};
 
 /// Channels looked at in one sweep: a sweep shares the writer with everybody's batches.
 const SWEEP_CHANNELS_MAX: i64 = 100;
@@ -42,7 +42,7 @@ pub(super) fn channels(conn: &Connection, disposed_before: i64) -> Result<()> {
         .collect::<Result<_>>()?;
     let mut rows_left = SWEEP_ROWS_MAX;
     for channel in found {
-        rows_left -= delete_actions(conn, channel, rows_left)?;
+        rows_left -= actions::forget(conn, channel, rows_left)?;
         rows_left -= delete_turns(conn, channel, rows_left)?;
         if rows_left <= 0 {
             // What is left of this channel comes first in the next sweep.
@@ -56,16 +56,6 @@ pub(super) fn channels(conn: &Connection, disposed_before: i64) -> Result<()> {
         bury(conn, channel)?;
     }
     Ok(())
-}
-
-fn delete_actions(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
-    let deleted = conn
-        .prepare_cached(
-            "DELETE FROM action WHERE channel = ?1 AND seq <= (SELECT max(seq) FROM
-                 (SELECT seq FROM action WHERE channel = ?1 ORDER BY seq LIMIT ?2))",
-        )?
-        .execute([channel, rows_max])?;
-    Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
 }
 
 fn delete_turns(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {

@@ -11,7 +11,7 @@ use tempfile::tempdir;
 
 use super::read::{self, list, turns};
 use super::schema::{MIGRATIONS, Migration};
-use super::{FILE, Sqlite, SqliteReader, messages, references, sweep, write};
+use super::{FILE, Sqlite, SqliteReader, actions, messages, references, sweep, write};
 use crate::journal::{Journal, JournalError, JournalReader};
 
 fn batch(seq: u64, bytes: usize) -> Batch {
@@ -179,6 +179,127 @@ fn a_journal_of_format_1_is_opened_with_all_it_holds() {
     assert_eq!(journal.find_unreferenced(&[digest]), Ok(vec![]));
 }
 
+// G-52
+#[test]
+fn a_journal_of_format_4_keeps_what_its_messages_name() {
+    let dir = tempdir().unwrap();
+    let journal = Sqlite::open_with(dir.path(), &MIGRATIONS[..4]).unwrap();
+    let digest = |name: u8| wire::Digest::new([name; 32]);
+    let part = |id: &str, json: String| {
+        let sql = "INSERT INTO chat_parts VALUES (?1, 'm', 1, ?1, 'x', NULL, NULL, 0, 0, ?2)";
+        journal.conn.execute(sql, [id, &json]).unwrap();
+    };
+    part(
+        "0",
+        format!(r#"{{"content_id":"sha256:{}"}}"#, digest(1).to_hex()),
+    );
+    part(
+        "1",
+        format!(
+            r#"{{"ref":{{"content_id":"sha256:{}"}}}}"#,
+            digest(2).to_hex()
+        ),
+    );
+    part("2", r#"{"text":"\"content_id\""}"#.to_owned());
+    let body = format!(r#"{{"body":"{}"}}"#, digest(3).uri());
+    let sql = "INSERT INTO frozen VALUES ('2', ?1), ('0', x'7b7d')";
+    journal.conn.execute(sql, [body.into_bytes()]).unwrap();
+    drop(journal);
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    let all = [1, 2, 3, 4].map(digest);
+    assert_eq!(journal.find_unreferenced(&all), Ok(vec![digest(4)]));
+    let gone = Record::MessageGone { id: "m".to_owned() };
+    let records = vec![gone];
+    let seq = Seq(1);
+    journal.append(&Batch { seq, records }).unwrap();
+    assert_eq!(journal.find_unreferenced(&all), Ok(all.to_vec()));
+}
+
+/// Bytes of all envelopes, in order, and whether those that are large lie apart.
+fn stored(journal: &Sqlite) -> (Vec<usize>, i64) {
+    let floors = vec![(ChannelId(1), Seq(0))];
+    let query = Query::Log {
+        floors,
+        through: Seq(u64::MAX),
+        bytes_max: u64::MAX,
+    };
+    let Answer::Log(slice) = journal.reader().unwrap().read(&query).unwrap() else {
+        panic!("the log was asked for");
+    };
+    let sizes = slice.actions.iter().map(|(_, _, envelope)| {
+        assert!(envelope.iter().all(|byte| *byte == b'x'));
+        envelope.len()
+    });
+    let apart = "SELECT (SELECT count(*) FROM large_action) + (SELECT count(*) FROM action WHERE length(bytes) > 16384) * 100";
+    let apart = journal.conn.query_row(apart, [], |row| row.get(0)).unwrap();
+    (sizes.collect(), apart)
+}
+
+#[test]
+fn large_actions_of_format_5_are_moved_and_read_as_they_were() {
+    let dir = tempdir().unwrap();
+    let journal = Sqlite::open_with(dir.path(), &MIGRATIONS[..5]).unwrap();
+    let sizes = [10, 16_384, 16_385, 1 << 20, 10];
+    for (seq, bytes) in (1_i64..).zip(sizes) {
+        let sql = "INSERT INTO action VALUES (1, ?1, CAST(replace(hex(zeroblob(?2 / 2)), '0', 'x') || substr('x', 1, ?2 % 2) AS BLOB))";
+        journal.conn.execute(sql, [seq, bytes]).unwrap();
+    }
+    let clients = "INSERT INTO client VALUES ('ann', '1.0.0', '{}', 'de', 7, '[\"a\"]')";
+    journal.conn.execute(clients, []).unwrap();
+    let frozen = "INSERT INTO frozen VALUES ('p', x'7b7d')";
+    journal.conn.execute(frozen, []).unwrap();
+    drop(journal);
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    let sizes: Vec<usize> = sizes.iter().map(|bytes| *bytes as usize).collect();
+    assert_eq!(stored(&journal), (sizes, 2));
+    let client_id = "ann".to_owned();
+    match journal.reader().unwrap().read(&Query::Client { client_id }) {
+        Ok(Answer::Client(Some((client, _)))) => {
+            assert_eq!(client.locale.as_deref(), Some("de"));
+            assert_eq!(client.capabilities, Some(serde_json::json!({})));
+            assert_eq!(client.transform, Some(vec!["a".to_owned()]));
+            assert_eq!(client.last_seen_ms, 7);
+        }
+        other => panic!("{other:?}"),
+    }
+    let one = |sql: &str| journal.conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+    assert_eq!(
+        one("SELECT count(*) FROM frozen WHERE part_id = 'p'"),
+        Ok(1)
+    );
+    let through = Seq(3);
+    let records = vec![Record::Trim { through }];
+    let seq = Seq(9);
+    journal.append(&Batch { seq, records }).unwrap();
+    assert_eq!(stored(&journal), (vec![1 << 20, 10], 1));
+}
+
+#[test]
+fn large_actions_lie_apart_and_go_with_their_channel() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    let sizes = [16_384, 16_385, 40_000];
+    for (seq, bytes) in (1..).zip(sizes) {
+        journal.append(&batch(seq, bytes)).unwrap();
+    }
+    assert_eq!(stored(&journal), (sizes.to_vec(), 2));
+    assert!(
+        journal.append(&batch(2, 40_000)).is_err(),
+        "a seq is used once"
+    );
+    let disposed = "INSERT INTO channel (id, uri, kind, head_seq, duty, disposed_at, private, head)
+         VALUES (1, 'a:b', 2, 0, 0, 5, x'', x'')";
+    journal.conn.execute(disposed, []).unwrap();
+    let sweep = Record::Sweep {
+        disposed_before: wire::Timestamp(6),
+        clients_before: wire::Timestamp(0),
+        clients_max: 9,
+    };
+    let (seq, records) = (Seq(9), vec![sweep]);
+    journal.append(&Batch { seq, records }).unwrap();
+    assert_eq!(stored(&journal), (vec![], 0));
+}
+
 #[test]
 fn a_full_disk_refuses_and_recovers() {
     let dir = tempdir().unwrap();
@@ -208,6 +329,33 @@ fn a_full_disk_refuses_and_recovers() {
     journal.probe().unwrap();
     journal.append(&batch(2, 1_000_000)).unwrap();
     assert_eq!(seqs(&mut *reader), [1, 2]);
+}
+
+#[test]
+fn a_row_over_the_largest_that_sqlite_takes_is_no_full_disk() {
+    let dir = tempdir().unwrap();
+    let mut journal = Sqlite::open(dir.path()).unwrap();
+    // Zeroed pages that nobody reads take no memory.
+    let mut large = batch(2, 0);
+    large.records = [10, 1_000_000_001, 10]
+        .into_iter()
+        .zip(2..)
+        .map(|(bytes, seq)| Record::Action {
+            seq: Seq(seq),
+            channel: ChannelId(1),
+            envelope: Bytes::from(vec![0; bytes]),
+        })
+        .collect();
+    match journal.append(&large) {
+        Err(JournalError::BadRecord { index, reason }) => {
+            assert_eq!(index, 1);
+            assert!(reason.contains("too big"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    }
+    large.records.remove(1);
+    journal.append(&large).unwrap();
+    assert_eq!(seqs(&mut *journal.reader().unwrap()), [2, 4]);
 }
 
 /// What a power cut leaves: the files as they are, without the tidying of an orderly end.
@@ -288,7 +436,12 @@ fn every_question_and_sweep_goes_by_an_index() {
         read::DUTIES,
         read::CHANNEL_BY_URI,
         read::CHANNEL_BY_ID,
-        read::ACTIONS,
+        actions::IN_ORDER,
+        actions::LARGE,
+        actions::NEXT_CHANNEL,
+        actions::TRIM_CHANNEL,
+        actions::TRIM_LARGE,
+        actions::FORGET_LARGE,
         turns::OWN_TURNS,
         turns::RANGE_TURNS,
         turns::FIND_OWN,
@@ -297,8 +450,6 @@ fn every_question_and_sweep_goes_by_an_index() {
         list::FIRST_PAGE,
         list::NEXT_PAGE,
         list::EMPTY,
-        write::NEXT_CHANNEL,
-        write::TRIM_CHANNEL,
         write::HIDE_TURNS,
         write::DISPOSE_CHATS,
         sweep::DUE,

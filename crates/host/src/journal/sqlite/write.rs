@@ -1,24 +1,19 @@
 //! Records into rows, inside the transaction of their batch.
 //!
 //! Promises: what would break the journal's order (a turn number or a seq used twice in a channel, two live channels
-//! of one URI) is an error and takes the whole batch with it.
+//! of one URI) or is too large for a row is an error that names the record, and takes the whole batch with it.
 //! Must not know: when to commit.
 
 use kernel::{
-    Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, FrozenRecord, Record, Seq,
-    SummaryRecord,
+    Batch, ChannelId, ChannelRecord, ClientRecord, FloorRecord, Record, Seq, SummaryRecord,
 };
-use rusqlite::{Connection, Result, Statement, ToSql, params};
+use rusqlite::{Connection, Error, ErrorCode, Result, ToSql, params};
 use wire::state::Turn;
 
-use super::{int, messages, references, renders, sweep};
-
-const INSERT_ACTION: &str = "INSERT INTO action (channel, seq, bytes) VALUES (?1, ?2, ?3)";
-
-pub(super) const NEXT_CHANNEL: &str = "SELECT min(channel) FROM action WHERE channel > ?1";
-
-pub(super) const TRIM_CHANNEL: &str = "DELETE FROM action WHERE channel = ?1 AND seq <= min(?2,
-     coalesce((SELECT head_seq FROM channel WHERE id = ?1 AND disposed_at IS NULL), ?2))";
+use super::actions::{self, ActionWriter};
+use super::read::list;
+use super::{int, messages, references, renders, sweep, unwritten};
+use crate::journal::JournalError;
 
 pub(super) const HIDE_TURNS: &str =
     "UPDATE turn SET hidden_at = ?3 WHERE channel = ?1 AND n >= ?2 AND hidden_at IS NULL";
@@ -26,33 +21,50 @@ pub(super) const HIDE_TURNS: &str =
 pub(super) const DISPOSE_CHATS: &str =
     "UPDATE channel SET disposed_at = ?2 WHERE parent = ?1 AND disposed_at IS NULL";
 
-pub(super) fn batch(conn: &Connection, batch: &Batch) -> Result<()> {
-    // Almost every record of a busy host is an action: its statement is looked up once for the batch.
-    let mut insert_action = conn.prepare_cached(INSERT_ACTION)?;
-    for record in &batch.records {
-        write(conn, record, &mut insert_action)?;
+pub(super) fn batch(conn: &Connection, batch: &Batch) -> std::result::Result<(), JournalError> {
+    let mut actions = ActionWriter::new(conn).map_err(unwritten)?;
+    for (index, record) in batch.records.iter().enumerate() {
+        let written = write(conn, record, &mut actions);
+        written.map_err(|error| unwritten_record(index, error))?;
     }
     run(
         conn,
         "UPDATE meta SET value = max(value, ?1) WHERE key = 'seq'",
         &[&int(batch.seq.0)],
     )
+    .map_err(unwritten)
 }
 
-fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) -> Result<()> {
+/// Whether it is the record that cannot be written, or anything at all.
+fn unwritten_record(index: usize, error: Error) -> JournalError {
+    let is_its_own = match &error {
+        Error::ToSqlConversionFailure(_) => true,
+        error => matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::TooBig | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch)
+        ),
+    };
+    match is_its_own {
+        true => JournalError::BadRecord {
+            index,
+            reason: error.to_string(),
+        },
+        false => unwritten(error),
+    }
+}
+
+fn write(conn: &Connection, record: &Record, actions: &mut ActionWriter<'_>) -> Result<()> {
     match record {
         Record::Action {
             seq,
             channel,
             envelope,
-        } => {
-            insert_action.execute(params![int(channel.0), int(seq.0), &envelope[..]])?;
-            Ok(())
-        }
+        } => actions.put(*channel, *seq, envelope),
         Record::Message(message) => messages::put(conn, message),
         Record::MessageStarted { id, turn_id } => messages::started(conn, id, turn_id),
         Record::MessageGone { id } => messages::forget(conn, id),
-        Record::Frozen(frozen) => freeze(conn, frozen),
+        Record::Frozen(frozen) => messages::freeze(conn, frozen),
+        Record::PartReference { part_id, digest } => references::put_of_part(conn, part_id, digest),
         Record::Lowered(lowered) => messages::lowered(conn, lowered),
         Record::Channel(channel) => put_channel(conn, channel),
         Record::Fork {
@@ -99,14 +111,6 @@ fn write(conn: &Connection, record: &Record, insert_action: &mut Statement<'_>) 
             sweep::channels(conn, disposed_before.0)?;
             sweep::clients(conn, clients_before.0, *clients_max)
         }
-    }
-}
-
-fn freeze(conn: &Connection, frozen: &FrozenRecord) -> Result<()> {
-    messages::freeze(conn, frozen)?;
-    match &frozen.digest {
-        Some(digest) => references::put(conn, frozen.chat, None, digest, None),
-        None => Ok(()),
     }
 }
 
@@ -221,6 +225,10 @@ fn dispose(conn: &Connection, channel: ChannelId, at: i64) -> Result<()> {
 }
 
 fn put_summary(conn: &Connection, summary: &SummaryRecord) -> Result<()> {
+    let modified = match summary.is_listed() {
+        true => summary.modified.0,
+        false => list::UNLISTED,
+    };
     conn.prepare_cached(
         "INSERT OR REPLACE INTO summary (session, uri, modified, created, empty, creator, json)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -228,7 +236,7 @@ fn put_summary(conn: &Connection, summary: &SummaryRecord) -> Result<()> {
     .execute(params![
         int(summary.session.0),
         summary.uri.as_str(),
-        summary.modified.0,
+        modified,
         summary.created.0,
         summary.empty,
         summary.creator,
@@ -288,20 +296,11 @@ fn put_floor(conn: &Connection, client_id: &str, floor: &FloorRecord) -> Result<
     Ok(())
 }
 
-/// Walks from channel to channel by the index, so that what stays is never looked at. Actions that a live channel's
-/// head does not hold yet stay: they are out of reach of a replay from now on, but loading the channel needs them.
 fn trim(conn: &Connection, through: Seq) -> Result<()> {
-    let through = int(through.0);
-    let mut next = conn.prepare_cached(NEXT_CHANNEL)?;
-    let mut delete = conn.prepare_cached(TRIM_CHANNEL)?;
-    let mut channel = -1_i64;
-    while let Some(found) = next.query_row([channel], |row| row.get::<_, Option<i64>>(0))? {
-        delete.execute([found, through])?;
-        channel = found;
-    }
+    actions::trim(conn, through)?;
     run(
         conn,
         "UPDATE meta SET value = max(value, ?1) WHERE key = 'log_floor'",
-        &[&through],
+        &[&int(through.0)],
     )
 }
