@@ -32,6 +32,10 @@ use clap::{Parser, Subcommand};
 use crate::chat::ChatOptions;
 use crate::exit::Exit;
 
+/// Gives back what large messages took within a moment; glibc's keeps up to 64 MiB for each thread that decoded one (ADR 0029).
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Runs AI agent sessions and shows them, live, to any number of clients over the Agent Host Protocol.
 #[derive(Debug, Parser)]
 #[command(

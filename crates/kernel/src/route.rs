@@ -18,11 +18,7 @@ use crate::{
 pub(crate) fn input(step: &mut Step, input: Input) {
     match input {
         Input::Connected { peer } => step.peers_mut().connect(peer),
-        Input::Received {
-            peer,
-            message,
-            bytes,
-        } => inbox::receive(step, peer, message, bytes),
+        Input::Received { peer, received } => inbox::receive(step, peer, received),
         Input::Malformed { peer, malformed } => {
             step.send(peer, Frame::error(&malformed.id, &malformed.error));
         }
@@ -74,11 +70,7 @@ pub(crate) fn follow_up(step: &mut Step, follow_up: FollowUp) {
         }
         FollowUp::StopRuns => stop_newest_run(step),
         FollowUp::ResumePeer(peer) => inbox::resume(step, peer),
-        FollowUp::NextMessage {
-            peer,
-            message,
-            bytes,
-        } => inbox::begin(step, peer, *message, bytes),
+        FollowUp::NextMessage { peer, received } => inbox::begin(step, peer, *received),
     }
 }
 
