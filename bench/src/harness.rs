@@ -41,6 +41,8 @@ pub(crate) struct HostSetup {
     pub journal: JournalKind,
     /// Channels leave memory after this instead of the default, so that one process can be cold again and again.
     pub idle_ms: Option<u64>,
+    /// Pieces of a stream wait for so long after a commit, instead of the default.
+    pub coalesce_ms: Option<u64>,
     /// The file of the script its agent plays.
     pub script: &'static str,
     /// Where on this machine the model of the native agent answers; without it there is only the scripted agent.
@@ -51,6 +53,7 @@ impl HostSetup {
     pub(crate) const SHIPPED: Self = Self {
         journal: JournalKind::Sqlite,
         idle_ms: None,
+        coalesce_ms: None,
         script: "script.json",
         model_port: None,
     };
@@ -174,12 +177,19 @@ impl Harness {
             JournalKind::Sqlite => "sqlite",
             JournalKind::Memory => "memory",
         };
-        let idle = setup
-            .idle_ms
-            .map(|ms| format!("[limits]\nchannel_idle_ms = {ms}\n"));
+        let limits = [
+            ("channel_idle_ms", setup.idle_ms),
+            ("stream_coalesce_ms", setup.coalesce_ms),
+        ];
+        let limits = limits
+            .into_iter()
+            .filter_map(|(name, ms)| Some((name, ms?)));
+        let limits: String = limits
+            .map(|(name, ms)| format!("{name} = {ms}\n"))
+            .collect();
         std::fs::write(
             &config,
-            format!("journal = \"{journal}\"\n{}", idle.unwrap_or_default()),
+            format!("journal = \"{journal}\"\n[limits]\n{limits}"),
         )?;
         let text = |path: &Path| path.display().to_string();
         let mut arguments = vec![

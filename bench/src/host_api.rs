@@ -75,6 +75,7 @@ pub(crate) mod messages {
             let compose = Compose {
                 message,
                 detached: Vec::new(),
+                client_files: Vec::new(),
                 working_directories: Vec::new(),
                 each_bytes: inline_bytes,
                 left_bytes: 20 * inline_bytes,
@@ -98,6 +99,7 @@ pub(crate) mod compositor {
 /// Completions over the paths of a workspace.
 pub(crate) mod completion {
     pub(crate) use host::complete::items_from_memory;
+    pub(crate) use workspace::Confinement;
     pub(crate) use workspace::completion::{PathKind, Paths};
     pub(crate) use workspace::discovery::{Discovered, discover};
 }

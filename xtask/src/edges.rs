@@ -34,7 +34,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const USERS: &[(&str, &[&str])] = &[
     ("ahp-types", &["wire"]),
     ("rusqlite", &["host"]),
-    ("httparse", &["host"]),
+    ("httparse", &["client", "host"]),
     ("grep-regex", &["workspace"]),
     ("grep-searcher", &["workspace"]),
     ("ignore", &["workspace"]),

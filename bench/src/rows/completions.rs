@@ -10,7 +10,9 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{median_of, values};
 use crate::harness::Harness;
-use crate::host_api::completion::{Discovered, PathKind, Paths, discover, items_from_memory};
+use crate::host_api::completion::{
+    Confinement, Discovered, PathKind, Paths, discover, items_from_memory,
+};
 use crate::measure::{now_ns, spread};
 use crate::table::Figure;
 
@@ -123,6 +125,6 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
         for name in &names {
             assert!(paths.push(0, name, PathKind::File), "all fit");
         }
-        (names, paths, discover(&[]))
+        (names, paths, discover(&[], &Confinement::none()))
     })
 }

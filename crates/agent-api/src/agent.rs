@@ -4,6 +4,8 @@
 //! await is a point where the turn may end; nothing an agent must do afterwards may be left behind one.
 //! Must not know: channels, peers, sequence numbers.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::SystemMessageSection;
@@ -23,10 +25,21 @@ pub struct AgentInfo {
     pub capabilities: Value,
     /// `SessionConfigSchema` of the agent's sessions.
     pub config_schema: Value,
+    /// Settings that had other names before.
+    pub renamed_settings: Vec<RenamedSetting>,
     /// The model of a message that names none (G-12).
     pub default_model: Option<String>,
     /// Every section of its system prompt, none of them restricted: what is restricted, the host decides.
     pub sections: Vec<SystemMessageSection>,
+}
+
+/// A setting of sessions that had another name before: the old one is still read, and becomes the new one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RenamedSetting {
+    pub old_name: String,
+    pub name: String,
+    /// Values that had other names before: the old one, and what it is now.
+    pub values: Vec<(Value, Value)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +130,8 @@ pub struct SessionFacts {
     pub conversation: String,
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
+    /// Where copies of the session's attachments lie, for an agent whose tools open them (C-032).
+    pub attachments: Option<PathBuf>,
 }
 
 /// Why a turn failed, or a session could not be opened. The user reads the message.
@@ -145,6 +160,7 @@ mod tests {
             }],
             capabilities: json!({}),
             config_schema: json!({"type": "object", "properties": {}}),
+            renamed_settings: Vec::new(),
             default_model: Some("m".to_owned()),
             sections: Vec::new(),
         };

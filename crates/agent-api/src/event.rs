@@ -51,8 +51,9 @@ pub enum AgentEvent {
         call: u64,
         text: String,
     },
-    /// With `confirmed` the call runs; without, someone is asked and [`crate::AgentReply::ToolDecided`] follows. May be
-    /// sent again while the call runs or waits (H-192, H-205).
+    /// With `confirmed` the call runs; without, someone is asked and [`crate::AgentReply::ToolDecided`] follows; of a call
+    /// that a client was to carry out and gave up instead, [`crate::AgentReply::ToolEnded`]. May be sent again while the
+    /// call runs or waits (H-192, H-205).
     ToolReady {
         call: u64,
         ready: Box<ToolReady>,
@@ -75,6 +76,18 @@ pub enum AgentEvent {
         input: Value,
         timeout_ms: u64,
     },
+    /// Waits for the end of a call that was started for a client to carry out ([`crate::ToolExecutor::Client`]) and that
+    /// is confirmed; [`crate::AgentReply::ToolEnded`] follows in any case (G-07).
+    ClientToolAwaited {
+        call: u64,
+        timeout_ms: u64,
+    },
+    /// A call that is not carried out: ready and over in one step, so that no client sees it run.
+    ToolRefused {
+        call: u64,
+        ready: Box<ToolReady>,
+        result: ToolResult,
+    },
     /// A question to the user; [`crate::AgentReply::Answered`] follows.
     InputRequested {
         ask: u64,
@@ -86,6 +99,10 @@ pub enum AgentEvent {
     },
     /// Asks for the session's settings as they are now; [`crate::AgentReply::Settings`] follows at once.
     SettingsRequested {
+        ask: u64,
+    },
+    /// Asks which tools the active clients offer now; [`crate::AgentReply::ClientTools`] follows at once.
+    ClientToolsRequested {
         ask: u64,
     },
     /// The sections of a system prompt, in order; [`crate::AgentReply::Rendered`] follows within a deadline, with what a
@@ -184,12 +201,13 @@ impl AgentEvent {
                 ready.confirmed.is_none().then_some(Awaited::Call(*call))
             }
             Self::ToolCompleted { call, review, .. } => review.then_some(Awaited::Call(*call)),
-            Self::ClientTool { call, .. } | Self::Spawned { call, .. } => {
-                Some(Awaited::Call(*call))
-            }
+            Self::ClientTool { call, .. }
+            | Self::ClientToolAwaited { call, .. }
+            | Self::Spawned { call, .. } => Some(Awaited::Call(*call)),
             Self::InputRequested { ask, .. } => Some(Awaited::Answer(*ask)),
             Self::SteerPoint { steer } => Some(Awaited::Steering(*steer)),
             Self::SettingsRequested { ask } => Some(Awaited::Settings(*ask)),
+            Self::ClientToolsRequested { ask } => Some(Awaited::ClientTools(*ask)),
             Self::Render { render, .. } => Some(Awaited::Render(*render)),
             Self::PartOpened { .. }
             | Self::Text { .. }
@@ -203,6 +221,7 @@ impl AgentEvent {
             | Self::ToolStarted { .. }
             | Self::ToolInput { .. }
             | Self::ToolContent { .. }
+            | Self::ToolRefused { .. }
             | Self::Compacted { .. }
             | Self::Completed
             | Self::Failed(_) => None,

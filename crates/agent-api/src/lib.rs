@@ -17,12 +17,14 @@ pub mod sink;
 pub mod tool;
 pub mod turn;
 
-pub use agent::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
+pub use agent::{
+    Agent, AgentError, AgentInfo, AgentSession, ModelInfo, RenamedSetting, SessionFacts,
+};
 pub use event::{AgentEvent, InputRequest, TextKind, Worker};
 pub use host::{HostServices, Lowering, StoreError};
 pub use message::{SharedSources, UserMessage};
 pub use reply::{AgentReply, Awaited};
 pub use section::Section;
 pub use sink::{EventSink, TurnOver};
-pub use tool::{ToolReady, ToolResult, ToolStart, Unreadable};
+pub use tool::{ClientToolOffer, ToolExecutor, ToolReady, ToolResult, ToolStart, Unreadable};
 pub use turn::{PastTurn, TurnInput};

@@ -8,7 +8,7 @@ use wire::Object;
 use wire::published::state::ChatInputResponseKind;
 
 use crate::section::Section;
-use crate::tool::ToolResult;
+use crate::tool::{ClientToolOffer, ToolResult};
 
 /// The answer to an event that awaits one ([`crate::AgentEvent::awaits`]).
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +51,11 @@ pub enum AgentReply {
         ask: u64,
         values: Object,
     },
+    /// Each name once, in the order of the names.
+    ClientTools {
+        ask: u64,
+        tools: Vec<ClientToolOffer>,
+    },
     /// The sections as the model is to read them.
     Rendered {
         render: u64,
@@ -65,6 +70,7 @@ pub enum Awaited {
     Answer(u64),
     Steering(u64),
     Settings(u64),
+    ClientTools(u64),
     Render(u64),
 }
 
@@ -77,6 +83,7 @@ impl AgentReply {
             Self::Answered { ask, .. } => Awaited::Answer(*ask),
             Self::Steered { steer, .. } => Awaited::Steering(*steer),
             Self::Settings { ask, .. } => Awaited::Settings(*ask),
+            Self::ClientTools { ask, .. } => Awaited::ClientTools(*ask),
             Self::Rendered { render, .. } => Awaited::Render(*render),
         }
     }

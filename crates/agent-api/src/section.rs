@@ -9,6 +9,8 @@ use std::borrow::Cow;
 pub struct Section {
     pub id: Cow<'static, str>,
     pub content: Cow<'static, str>,
+    /// Set by the host in what it renders: the model may read it, nobody else may.
+    pub restricted: bool,
 }
 
 impl Section {
@@ -16,6 +18,7 @@ impl Section {
         Self {
             id: id.into(),
             content: content.into(),
+            restricted: false,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::event::AgentEvent;
 use crate::host::HostServices;
 use crate::reply::AgentReply;
 use crate::section::Section;
+use crate::tool::ClientToolOffer;
 
 /// Where a turn's events go. Bounded: a slow host slows the agent down.
 #[async_trait]
@@ -22,6 +23,9 @@ pub trait EventSink: HostServices {
 
     /// The session's settings as they are now; a turn's own are those it began with.
     async fn settings(&self) -> Result<Object, TurnOver>;
+
+    /// The tools that the active clients offer now.
+    async fn client_tools(&self) -> Result<Vec<ClientToolOffer>, TurnOver>;
 
     /// Renders a system prompt: every agent does it here, so that clients can rewrite sections. Returns what the model is
     /// to read.

@@ -15,9 +15,29 @@ pub struct ToolStart {
     pub name: String,
     pub display_name: String,
     pub intention: Option<String>,
-    /// An MCP server; client tools are called by [`crate::AgentEvent::ClientTool`].
+    /// Who carries it out. The host finds the client that is to carry out a client's tool.
+    pub executor: ToolExecutor,
+    /// An MCP server.
     pub contributor: Option<ToolCallContributor>,
     pub meta: Option<Object>,
+}
+
+/// Who carries out a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolExecutor {
+    #[default]
+    Agent,
+    /// An active client that offers a tool of this name. [`crate::AgentEvent::ClientToolAwaited`] waits for it.
+    Client,
+}
+
+/// A tool that an active client offers: a `ToolDefinition` as far as a model needs it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ClientToolOffer {
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub input_schema: Option<Value>,
 }
 
 /// A call whose input is complete: the fields of `chat/toolCallReady` without its ids.

@@ -37,6 +37,8 @@ pub struct TurnInput {
     pub summary: Option<String>,
     /// The response parts that a resumed turn has so far.
     pub response_parts: Vec<Value>,
+    /// The `UsageInfo` that a resumed turn reported last.
+    pub usage: Option<Value>,
     /// The session has no title yet.
     pub untitled: bool,
     /// The agent's last [notes](crate::AgentEvent::Notes) about the session.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
-    AgentEvent, AgentReply, Awaited, EventSink, HostServices, Lowering, Section, StoreError,
-    TurnOver, UserMessage,
+    AgentEvent, AgentReply, Awaited, ClientToolOffer, EventSink, HostServices, Lowering, Section,
+    StoreError, TurnOver, UserMessage,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -32,7 +32,7 @@ pub trait EventReceiver: HostServices {
 pub struct TurnSink<R> {
     receiver: R,
     replies: PendingReplies,
-    /// Numbers of renders and of questions about settings.
+    /// Numbers of renders and of questions about settings and tools.
     numbers: AtomicU64,
 }
 
@@ -94,6 +94,14 @@ impl<R: EventReceiver> EventSink for TurnSink<R> {
         let ask = self.next_number();
         match self.ask(AgentEvent::SettingsRequested { ask }).await? {
             AgentReply::Settings { values, .. } => Ok(values),
+            _ => Err(TurnOver), // replies are routed by what they answer
+        }
+    }
+
+    async fn client_tools(&self) -> Result<Vec<ClientToolOffer>, TurnOver> {
+        let ask = self.next_number();
+        match self.ask(AgentEvent::ClientToolsRequested { ask }).await? {
+            AgentReply::ClientTools { tools, .. } => Ok(tools),
             _ => Err(TurnOver), // replies are routed by what they answer
         }
     }

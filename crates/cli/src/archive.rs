@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use host::journal::{Archive, ArchivedSession};
 use wire::ChannelUri;
 
-use crate::terminal::clean_line;
+use crate::terminal::escape_line;
 
 /// The session that a URI names, with the chats that were asked for.
 pub(crate) fn find_session(
@@ -25,7 +25,7 @@ pub(crate) fn find_session(
         anyhow!(
             "{} holds no session or chat {}; `greenroom sessions` lists those of a running host",
             data.display(),
-            clean_line(uri.as_str())
+            escape_line(uri.as_str())
         )
     })?;
     Ok((archive, session))

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::terminal::{clean, clean_line};
+use crate::output::{print, print_json};
+use crate::terminal::{escape, escape_line, json_line};
 
 /// The largest input that is read.
 const INPUT_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
@@ -79,7 +80,7 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
     let (preview, exit) = match preview(input, &context, &targets) {
         Ok(preview) => (preview, Exit::Complete),
         Err(refused) => {
-            eprintln!("greenroom: {refused}");
+            eprintln!("greenroom: {}", escape(&refused.to_string()));
             let preview = Preview {
                 diagnostics: vec![refused.to_string()],
                 ..Preview::default()
@@ -87,11 +88,10 @@ pub(crate) fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
             (preview, Exit::Failed)
         }
     };
-    let text = match options.json {
-        true => format!("{}\n", to_json(&preview, options.target)),
-        false => to_text(&preview),
-    };
-    crate::output::print(&text)?;
+    match options.json {
+        true => print_json(&to_json(&preview, options.target))?,
+        false => print(&to_text(&preview))?,
+    }
     Ok(exit)
 }
 
@@ -192,15 +192,15 @@ fn to_text(preview: &Preview) -> String {
         }
         for decision in &lowered.decisions {
             let why = decision.why.as_deref().map(|why| format!(": {why}"));
-            let (part, became) = (decision.part, clean_line(&decision.became));
-            let why = clean_line(&why.unwrap_or_default());
+            let (part, became) = (decision.part, escape_line(&decision.became));
+            let why = escape_line(&why.unwrap_or_default());
             let _ = writeln!(text, "  part {part} becomes {became}{why}");
         }
     }
     if !preview.diagnostics.is_empty() {
         text.push_str("\nShown to the user\n");
         for diagnostic in &preview.diagnostics {
-            let _ = writeln!(text, "  {}", clean(diagnostic));
+            let _ = writeln!(text, "  {}", escape(diagnostic));
         }
     }
     text
@@ -223,5 +223,5 @@ fn brief(value: &Value) -> String {
             other => other.clone(),
         }
     }
-    clean_line(&cut(value).to_string())
+    json_line(&cut(value))
 }

@@ -14,6 +14,7 @@ use wire::state::ActiveTurn;
 
 use crate::archive::find_session;
 use crate::exit::Exit;
+use crate::terminal::json_line;
 
 /// Write a session, its messages and their parts as JSON Lines
 #[derive(Debug, clap::Args)]
@@ -151,7 +152,7 @@ fn write_line(
     kind: &str,
     data: Map<String, Value>,
 ) -> Result<(), ExportError> {
-    writeln!(out, "{}", json!({"type": kind, "data": data}))?;
+    writeln!(out, "{}", json_line(&json!({"type": kind, "data": data})))?;
     Ok(())
 }
 

@@ -16,6 +16,7 @@ mod inspect;
 mod logs;
 mod models;
 mod output;
+mod process_one;
 mod send;
 mod serve;
 mod sessions;
@@ -73,6 +74,9 @@ enum Verb {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(code) = process_one::run_as_process_one() {
+        return code;
+    }
     let log_level = logs::start();
     // The default verb is chat.
     let verb = cli.verb.unwrap_or(Verb::Chat(Box::new(cli.chat)));
@@ -106,7 +110,7 @@ fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprintln!("greenroom: {}", terminal::clean(&format!("{error:#}")));
+            eprintln!("greenroom: {}", terminal::escape(&format!("{error:#}")));
             Exit::of_error(&error).into()
         }
     }

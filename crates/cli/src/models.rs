@@ -7,9 +7,9 @@ use host::Model;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::serve::settings;
-use crate::terminal::clean_line;
+use crate::terminal::escape_line;
 
 /// List the configured models and check that each is reachable
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub(crate) async fn run(options: ModelsOptions) -> anyhow::Result<Exit> {
             .iter()
             .map(|(model, answer)| to_json(model, answer))
             .collect();
-        print(&format!("{}\n", Value::Array(models)))?;
+        print_json(&Value::Array(models))?;
     } else if checked.is_empty() {
         print(HOW_TO_ADD)?;
     } else {
@@ -95,11 +95,11 @@ fn to_json(model: &Model, answer: &Result<(), String>) -> Value {
 fn format_line(model: &Model, answer: &Result<(), String>) -> String {
     let state = match answer {
         Ok(()) => "answers".to_owned(),
-        Err(why) => format!("does not answer: {}", clean_line(why)),
+        Err(why) => format!("does not answer: {}", escape_line(why)),
     };
     format!(
         "{}  {}  {state}\n",
-        clean_line(&model.id),
-        clean_line(&model.base_url)
+        escape_line(&model.id),
+        escape_line(&model.base_url)
     )
 }

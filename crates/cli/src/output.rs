@@ -6,8 +6,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use client::chat::{TextKind, TextPosition};
+use serde_json::Value;
 
-use crate::terminal::{Cleaner, clean};
+use crate::terminal::{escape, json_line};
 
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
@@ -24,7 +25,6 @@ pub(crate) struct TurnOutput<Out, Err> {
     out: Out,
     err: Err,
     reasoning: Reasoning,
-    cleaner: Cleaner,
     /// Is there text after the last newline?
     is_mid_line: bool,
 }
@@ -47,7 +47,6 @@ impl<Out: Write, Err: Write> TurnOutput<Out, Err> {
             out,
             err,
             reasoning,
-            cleaner: Cleaner::default(),
             is_mid_line: false,
         }
     }
@@ -60,25 +59,21 @@ impl<Out: Write, Err: Write> TurnOutput<Out, Err> {
         text: &str,
     ) -> io::Result<()> {
         let is_shown = kind == TextKind::Markdown || self.reasoning == Reasoning::Dimmed;
-        if position == TextPosition::Start {
-            // What one part leaves open must not reach into the next.
-            self.cleaner = Cleaner::default();
-            if is_shown {
-                self.end_line()?;
-            }
-        }
         if !is_shown {
             return Ok(());
         }
-        let cleaned = self.cleaner.clean(text);
-        if cleaned.is_empty() {
+        if position == TextPosition::Start {
+            self.end_line()?;
+        }
+        if text.is_empty() {
             return Ok(());
         }
+        let text = escape(text);
         match kind {
-            TextKind::Markdown => self.out.write_all(cleaned.as_bytes())?,
-            TextKind::Reasoning => write!(self.out, "{DIM}{cleaned}{PLAIN}")?,
+            TextKind::Markdown => self.out.write_all(text.as_bytes())?,
+            TextKind::Reasoning => write!(self.out, "{DIM}{text}{PLAIN}")?,
         }
-        self.is_mid_line = !cleaned.ends_with('\n');
+        self.is_mid_line = !text.ends_with('\n');
         self.out.flush()
     }
 
@@ -88,7 +83,7 @@ impl<Out: Write, Err: Write> TurnOutput<Out, Err> {
             // Both streams are one terminal: begin on a line of its own.
             self.end_line()?;
         }
-        writeln!(self.err, "{}", clean(text))
+        writeln!(self.err, "{}", escape(text))
     }
 
     /// Ends the line that is open.
@@ -101,8 +96,17 @@ impl<Out: Write, Err: Write> TurnOutput<Out, Err> {
     }
 }
 
-/// Prints a result; an error if it cannot be written.
+/// Prints a result for people; an error if it cannot be written.
 pub(crate) fn print(text: &str) -> io::Result<()> {
+    write_out(&escape(text))
+}
+
+/// Prints a result for programs, as one line of JSON.
+pub(crate) fn print_json(value: &Value) -> io::Result<()> {
+    write_out(&format!("{}\n", json_line(value)))
+}
+
+fn write_out(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
@@ -137,12 +141,15 @@ mod tests {
     #[test]
     fn a_pipe_gets_the_answer_alone() {
         let (out, err) = printed(Reasoning::LeftOut);
-        assert_eq!((out.as_str(), err.as_str()), ("ab\nc\n", "note\n"));
+        assert_eq!(
+            (out.as_str(), err.as_str()),
+            ("a\\x1b[31mb\nc\n", "note\\x07\n")
+        );
     }
 
     #[test]
     fn a_terminal_gets_dimmed_reasoning_too() {
         let (out, _) = printed(Reasoning::Dimmed);
-        assert_eq!(out, "\u{1b}[2mhm\u{1b}[0m\nab\nc\n");
+        assert_eq!(out, "\u{1b}[2mhm\u{1b}[0m\na\\x1b[31mb\nc\n");
     }
 }

@@ -16,9 +16,9 @@ use wire::state::Outcome;
 use wire::{ChannelUri, Object};
 
 use crate::exit::Exit;
-use crate::output::{TurnOutput, print};
+use crate::output::{TurnOutput, print_json};
 use crate::target::HostOptions;
-use crate::terminal::clean;
+use crate::terminal::{escape, escape_line};
 
 /// Some programs send an interrupt twice at once; that is still one wish.
 const SAME_INTERRUPT: Duration = Duration::from_millis(500);
@@ -52,11 +52,11 @@ pub(crate) async fn run(options: SendOptions) -> anyhow::Result<Exit> {
     let chat = match open(&options).await {
         Ok(chat) => chat,
         Err(error) => {
-            eprintln!("greenroom: {}", clean(&format!("{error:#}")));
+            eprintln!("greenroom: {}", escape(&format!("{error:#}")));
             return Ok(Exit::NoHost);
         }
     };
-    eprintln!("session {}", clean(chat.session().as_str()));
+    eprintln!("session {}", escape_line(chat.session().as_str()));
     let format = if options.json {
         SendFormat::Json
     } else {
@@ -262,14 +262,14 @@ impl SentTurn {
         let outcome = match end {
             TurnEnd::Turn(outcome) => outcome,
             TurnEnd::Refused(reason) => {
-                let reason = clean(&reason);
+                let reason = escape(&reason);
                 eprintln!("greenroom: the host refused the message: {reason}");
                 return Ok(Exit::NoHost);
             }
             TurnEnd::NotAwaited => return Ok(Exit::Cancelled),
         };
         if self.format == SendFormat::Json {
-            print(&format!("{}\n", self.to_json(outcome)))?;
+            print_json(&self.to_json(outcome))?;
         }
         Ok(match outcome {
             Outcome::Complete => Exit::Complete,
@@ -278,10 +278,10 @@ impl SentTurn {
                 Exit::Cancelled
             }
             Outcome::Error { resumable } => {
-                let session = self.chat.session();
+                let session = escape_line(self.chat.session().as_str());
                 eprintln!(
                     "greenroom: the turn failed: {}",
-                    clean(self.error_field("message"))
+                    escape(self.error_field("message"))
                 );
                 eprintln!(
                     "{}",

@@ -7,9 +7,9 @@ use wire::Timestamp;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::format::{format_age, format_status};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::target::HostOptions;
-use crate::terminal::clean_line;
+use crate::terminal::escape_line;
 
 /// Titles longer than this are cut in the table.
 const TITLE_CHARS_MAX: usize = 40;
@@ -36,7 +36,7 @@ pub(crate) async fn run(options: SessionsOptions) -> anyhow::Result<Exit> {
             .iter()
             .map(|session| session.value().clone())
             .collect();
-        print(&format!("{sessions}\n"))?;
+        print_json(&sessions)?;
     } else if sessions.is_empty() {
         print("No sessions yet. Start one with `greenroom chat`.\n")?;
     } else {
@@ -49,10 +49,10 @@ fn table(sessions: &[SessionSummary], now: Timestamp) -> String {
     let mut rows = vec![["TITLE", "STATUS", "MODIFIED", "SESSION"].map(str::to_owned)];
     rows.extend(sessions.iter().map(|session| {
         [
-            short(&clean_line(session.title())),
+            short(&escape_line(session.title())),
             format_status(session.status()),
             format_age(session.modified_at(), now),
-            clean_line(session.resource()),
+            escape_line(session.resource()),
         ]
     }));
     let width = |column: usize| {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_aligned_and_clean() {
+    fn the_table_is_aligned_and_shows_control_characters() {
         let now = Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap();
         let session = |title: &str, status: u32| {
             SessionSummary::new(json!({
@@ -101,9 +101,9 @@ mod tests {
         let sessions = [session("A\u{1b}[31m\nred title", 1), session("", 24)];
         assert_eq!(
             table(&sessions, now),
-            "TITLE        STATUS           MODIFIED    SESSION\n\
-             A red title  idle             1 hour ago  scripted:/1\n\
-             (no title)   needs an answer  1 hour ago  scripted:/1\n"
+            "TITLE                 STATUS           MODIFIED    SESSION\n\
+             A\\x1b[31m\\nred title  idle             1 hour ago  scripted:/1\n\
+             (no title)            needs an answer  1 hour ago  scripted:/1\n"
         );
     }
 

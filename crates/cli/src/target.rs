@@ -1,11 +1,14 @@
 //! Which host a client verb talks to: what the command line says, else the local one.
 //!
-//! Promises: a token never appears in a message or a log.
+//! Promises: a token never appears in a message or a log. One that comes from the data directory is sent only to who proves
+//! that it knows it; an address that the user names with a token is trusted as it is (G-62).
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use client::{ClientError, Endpoint, HostLocator, Live, Options, Target, Updates, endpoint};
+use client::{
+    ClientError, Destination, Endpoint, HostLocator, Live, Options, Target, Updates, endpoint,
+};
 use uuid::Uuid;
 use wire::ChannelUri;
 
@@ -37,31 +40,26 @@ impl HostOptions {
         self.host.as_deref()
     }
 
-    pub(crate) fn target(&self) -> anyhow::Result<Target> {
+    pub(crate) fn destination(&self) -> anyhow::Result<Destination> {
         let token = self.token(std::env::var("GREENROOM_TOKEN").ok())?;
         let local = self
             .data_directory()
             .and_then(|data| Ok(Endpoint::find(&data)?));
         let Some(url) = &self.host else {
-            let Target {
-                url,
-                token: local_token,
-            } = local?.target();
-            return Ok(Target {
-                url,
-                token: token.or(local_token),
-            });
+            return Ok(local?.destination(token));
         };
-        // The local host named by its address: its token is known.
-        let local_token = || {
-            local
-                .ok()
-                .filter(|local| address_of(&local.url) == address_of(url))
-                .and_then(|local| local.token)
-        };
-        Ok(Target {
-            url: url.clone(),
-            token: token.or_else(local_token),
+        let url = url.clone();
+        if token.is_some() {
+            return Ok(Target { url, token }.into());
+        }
+        // The local host named by its address: its token is known, and goes to nobody else who may listen there.
+        let is_named = |local: &Endpoint| address_of(&local.url) == address_of(&url);
+        Ok(match local.ok().filter(is_named).map(|local| local.token) {
+            Some(Some(secret)) => {
+                let token = Some(secret.clone());
+                Destination::proven(Target { url, token }, secret)
+            }
+            Some(None) | None => Target { url, token }.into(),
         })
     }
 
@@ -77,14 +75,12 @@ impl HostOptions {
     /// Finds the host before each attempt to connect: a local one may come back elsewhere.
     pub(crate) fn locator(&self) -> anyhow::Result<HostLocator> {
         if self.host.is_some() {
-            return Ok(self.target()?.into());
+            return Ok(self.destination()?.into());
         }
         let data = self.data_directory()?;
         let token = self.token(std::env::var("GREENROOM_TOKEN").ok())?;
         Ok(HostLocator::from_fn(move || {
-            let Target { url, token: local } = Endpoint::find(&data)?.target();
-            let token = token.clone().or(local);
-            Ok(Target { url, token })
+            Ok(Endpoint::find(&data)?.destination(token.clone()))
         }))
     }
 
@@ -104,7 +100,7 @@ impl HostOptions {
     fn explain(&self, error: ClientError) -> anyhow::Error {
         match (error, &self.host) {
             (error @ ClientError::Unreachable { .. }, None) => anyhow::Error::new(error).context(
-                "the host that the data directory names does not answer; it may have been killed",
+                "the host that serves the data directory does not answer; `greenroom doctor` says more",
             ),
             (error, _) => error.into(),
         }
@@ -142,6 +138,8 @@ fn address_of(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     fn options(data: &Path) -> HostOptions {
@@ -153,44 +151,58 @@ mod tests {
         }
     }
 
-    fn endpoint_file(data: &Path) {
+    /// The endpoint file of a host, and the directory held as by that host.
+    fn hold(data: &Path) -> File {
         let text = r#"{"url": "ws://127.0.0.1:9/", "token": "local", "pid": 1, "version": "0"}"#;
         std::fs::write(data.join("endpoint.json"), text).unwrap();
+        let lock = File::open(data).unwrap();
+        lock.lock().unwrap();
+        lock
     }
 
     #[test]
     fn without_a_running_host_the_error_says_what_to_do() {
         let data = tempfile::tempdir().unwrap();
-        let error = options(data.path()).target().unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("Start one with `greenroom serve`"),
-            "{error}"
-        );
+        let message = || {
+            let error = options(data.path()).destination().unwrap_err();
+            error.to_string()
+        };
+        assert!(message().contains("Start one with `greenroom serve`"));
+        drop(hold(data.path()));
+        assert!(message().contains("left by one that was killed"));
     }
 
     #[test]
-    fn the_local_host_and_its_token_are_found() {
+    fn the_local_host_and_its_token_are_found_and_must_be_proven() {
         let data = tempfile::tempdir().unwrap();
-        endpoint_file(data.path());
-        let target = options(data.path()).target().unwrap();
+        let lock = hold(data.path());
+        let found = options(data.path()).destination().unwrap();
         assert_eq!(
-            (target.url.as_str(), target.token.as_deref()),
+            (found.target().url.as_str(), found.target().token.as_deref()),
             ("ws://127.0.0.1:9/", Some("local"))
         );
+        assert!(found.must_prove());
 
-        let by_address = |url: &str| {
-            HostOptions {
+        let by_address = |url: &str, token: Option<&str>| {
+            let destination = HostOptions {
                 host: Some(url.to_owned()),
+                token: token.map(str::to_owned),
                 ..options(data.path())
             }
-            .target()
-            .unwrap()
-            .token
+            .destination()
+            .unwrap();
+            let token = destination.target().token.clone();
+            (token.unwrap_or_default(), destination.must_prove())
         };
-        assert_eq!(by_address("ws://127.0.0.1:9/").as_deref(), Some("local"));
-        assert_eq!(by_address("ws://elsewhere/"), None);
+        let local = ("local".to_owned(), true);
+        assert_eq!(by_address("ws://127.0.0.1:9/", None), local);
+        assert_eq!(by_address("ws://localhost:9/", None), local);
+        let given = ("given".to_owned(), false);
+        assert_eq!(by_address("ws://127.0.0.1:9/", Some("given")), given);
+        let nothing = (String::new(), false);
+        assert_eq!(by_address("ws://elsewhere/", None), nothing);
+        drop(lock);
+        assert_eq!(by_address("ws://127.0.0.1:9/", None), nothing);
     }
 
     #[test]

@@ -11,9 +11,9 @@ use wire::ChannelUri;
 
 use crate::exit::Exit;
 use crate::format::{format_count, format_status};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::target::HostOptions;
-use crate::terminal::{clean, clean_line};
+use crate::terminal::escape_line;
 
 /// Values longer than this are cut, unless as JSON.
 const VALUE_CHARS_MAX: usize = 60;
@@ -185,8 +185,8 @@ impl WatchPrinter {
 
     fn print(&self, json: &Value, text: &str) -> anyhow::Result<()> {
         match self.format {
-            WatchFormat::Json => print(&format!("{json}\n"))?,
-            WatchFormat::Text => print(&format!("{}\n", clean(text)))?,
+            WatchFormat::Json => print_json(json)?,
+            WatchFormat::Text => print(&format!("{}\n", escape_line(text)))?,
         }
         Ok(())
     }
@@ -209,13 +209,13 @@ fn action_json(envelope: &Envelope) -> Value {
 fn format_action(envelope: &Envelope) -> String {
     let fields = Value::Object(envelope.action.body.clone());
     let by = match &envelope.origin {
-        Some(origin) => format!(" (by {})", clean_line(&origin.client_id)),
+        Some(origin) => format!(" (by {})", escape_line(&origin.client_id)),
         None => String::new(),
     };
     format!(
         "{:>6} {}{by} {}",
         envelope.server_seq,
-        clean_line(envelope.action.name()),
+        escape_line(envelope.action.name()),
         format_fields(&fields)
     )
 }
@@ -236,7 +236,7 @@ fn format_fields(fields: &Value) -> String {
         }
         format!("{name}={short}")
     });
-    clean_line(&other_fields.collect::<Vec<_>>().join(" "))
+    escape_line(&other_fields.collect::<Vec<_>>().join(" "))
 }
 
 /// What became of the connection; single attempts are not mentioned.

@@ -346,6 +346,8 @@ fn the_chat_reconnects_after_the_host_restarts() {
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("hello");
     ann.sees("Say `help` for more.");
+    // While the turn runs, a message would be queued.
+    ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
     let data = host.kill();
     ann.sees("connection lost, trying again");
     ann.type_line("think");

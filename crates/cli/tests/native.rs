@@ -6,7 +6,7 @@
 mod running;
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use client::Target;
@@ -20,6 +20,7 @@ use testkit::{Answer, Call, Gate, ModelServer};
 use running::{Host, data_directory, greenroom, text};
 
 const KEY: &str = "sk-very-secret-0123456789";
+const DATABASE: &str = "mysql://user:hunter2@db/";
 
 fn model_of(server: &ModelServer) -> String {
     format!("{}#echo", server.url())
@@ -192,25 +193,10 @@ fn everything_under(directory: &Path) -> String {
     all
 }
 
-#[tokio::test]
-async fn a_key_is_in_no_state_log_error_file_or_child_process() {
-    let server = ModelServer::start().await;
-    server.answers([
-        Answer::calls([bash(
-            "env; tr '\\0' '\\n' </proc/self/environ; echo seen:${HOME:+home}",
-        )]),
-        Answer::error(400, &format!("what is {KEY}?")),
-    ]);
-    let data = tempfile::tempdir().unwrap();
-    let directory = data_directory(data.path());
-    std::fs::create_dir_all(&directory).unwrap();
-    let toml = format!(
-        "[[models]]\nid = \"echo\"\nbase_url = \"{}\"\nkey_env = \"MODEL_KEY\"\nprices = {{input = 1.0, output = 2.0}}\n",
-        server.url()
-    );
-    std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
-    let log = std::fs::File::create(data.path().join("log")).unwrap();
-    let mut child = greenroom(data.path())
+/// A host that logs everything into a file and has secrets in its environment.
+fn serve_with_secrets(data: &Path) -> (Child, Value) {
+    let log = std::fs::File::create(data.join("log")).unwrap();
+    let mut child = greenroom(data)
         .args([
             "serve",
             "--listen",
@@ -221,6 +207,9 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
             ".",
         ])
         .env("MODEL_KEY", KEY)
+        .env("DATABASE_URL", DATABASE)
+        .env("MYSQL_PWD", DATABASE)
+        .env("PASSED", "passed")
         .env("GREENROOM_LOG", "trace")
         .stdout(Stdio::piped())
         .stderr(log)
@@ -232,14 +221,34 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
         &mut line,
     )
     .unwrap();
-    let ready: Value = serde_json::from_str(&line).unwrap();
+    (child, serde_json::from_str(&line).unwrap())
+}
+
+#[tokio::test]
+async fn a_key_is_in_no_state_log_error_file_or_child_process() {
+    let server = ModelServer::start().await;
+    server.answers([
+        Answer::calls([bash(
+            "env; tr '\\0' '\\n' </proc/self/environ; echo seen:${HOME:+home}:$PASSED",
+        )]),
+        Answer::error(400, &format!("what is {KEY}?")),
+    ]);
+    let data = tempfile::tempdir().unwrap();
+    let directory = data_directory(data.path());
+    std::fs::create_dir_all(&directory).unwrap();
+    let toml = format!(
+        "tool_env = [\"PASSED\"]\n[[models]]\nid = \"echo\"\nbase_url = \"{}\"\nkey_env = \"MODEL_KEY\"\nprices = {{input = 1.0, output = 2.0}}\n",
+        server.url()
+    );
+    std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
+    let (mut child, ready) = serve_with_secrets(data.path());
     let target = Target {
         url: ready["url"].as_str().unwrap().to_owned(),
         token: None,
     };
     let mut ann = ChatClient::arrives_at(&target, "ann").await;
     let work = data.path().canonicalize().unwrap();
-    ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
         .await;
     ann.sends_message("look around").await;
     let turn = ann.turn_over().await;
@@ -250,7 +259,11 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
         "it is used"
     );
     let output = turn.to_string();
-    assert!(output.contains("seen:home"), "the command ran: {turn:#}");
+    assert!(
+        output.contains("seen:home:passed"),
+        "the command ran: {turn:#}"
+    );
+    assert!(!output.contains(DATABASE), "{turn:#}");
     assert_eq!(turn["state"], "error");
     assert!(!output.contains(KEY), "{turn:#}");
     let info = ann
@@ -315,7 +328,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     let host = start(data, &model_of(&server)).await;
     let mut ann = arrives(&host).await;
     let work = host.data.path().canonicalize().unwrap();
-    ann.creates_session(SESSION, &work, json!({"permissions": "full-access"}))
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
         .await;
     let chat = ann.chat.clone();
     ann.sends_message("go").await;

@@ -13,7 +13,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use running::{Host, greenroom, text};
 
@@ -70,10 +71,13 @@ fn sections(message: &Value) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn content<'a>(sections: &'a Value, id: &str) -> &'a str {
+fn find<'a>(sections: &'a Value, id: &str) -> &'a Value {
     let mut all = sections.as_array().unwrap().iter();
-    let section = all.find(|section| section["id"] == id).unwrap();
-    section["content"].as_str().unwrap()
+    all.find(|section| section["id"] == id).unwrap()
+}
+
+fn content<'a>(sections: &'a Value, id: &str) -> &'a str {
+    find(sections, id)["content"].as_str().unwrap()
 }
 
 fn send_prompt(host: &Host, more: &[&str]) -> Value {
@@ -105,7 +109,14 @@ fn a_pack_rewrites_permitted_sections_and_inspect_shows_it() {
         .find(|sections| content(sections, "tone").contains("please"))
         .expect("the pack takes part");
     assert_eq!(content(&rewritten, "environment_context"), "Somewhere.");
-    assert_eq!(content(&rewritten, "safety"), content(&plain, "safety"));
+    assert_eq!(find(&rewritten, "safety"), find(&plain, "safety"));
+    let clients = host.state(&session)["activeClients"].take();
+    let opted_in = &clients[0]["systemMessageTransform"]["sections"];
+    assert_eq!(
+        *opted_in,
+        json!(["tone", "nonsense", "environment_context"]),
+        "{clients}"
+    );
     let complaints = served.complaints();
     assert!(
         complaints.contains("`safety` is restricted"),
@@ -143,6 +154,23 @@ fn a_pack_rewrites_permitted_sections_and_inspect_shows_it() {
         !diff.contains("== safety") && stderr.contains("`safety` is restricted"),
         "{stderr}"
     );
+}
+
+#[test]
+fn a_restricted_section_is_for_the_operator_alone() {
+    let host = Host::start();
+    let sent = send_prompt(&host, &[]);
+    let session = sent["session"].as_str().unwrap();
+    let inspected = host.run(&["inspect", session, "--prompt", "--json"]);
+    let renders: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let safety = find(&renders[0]["sections"], "safety")["after"].as_str();
+    let safety = safety.unwrap();
+    let sha256 = wire::Digest::new(Sha256::digest(safety).into()).to_string();
+    let shown = json!({"id": "safety", "restricted": true, "sha256": sha256});
+    assert_eq!(*find(&sections(&sent), "safety"), shown);
+    let exported = host.run(&["export", session]);
+    let first_line = safety.lines().next().unwrap();
+    assert!(first_line.len() > 20 && !text(&exported.stdout).contains(first_line));
 }
 
 #[test]

@@ -12,7 +12,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -20,6 +22,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use wire::rpc;
 use wire::{ChannelUri, Object, RpcError};
 
+use crate::proof;
 use crate::pump::{self, ConnectionShared, HostMessage};
 use crate::{ClientError, Envelope, Snapshot};
 
@@ -32,6 +35,8 @@ const MESSAGE_IN_BYTES: usize = 64 * 1_024 * 1_024;
 const EVENTS_MAX: usize = 65_536;
 /// Messages that may wait for the socket; senders wait when it is full.
 const OUTGOING_MAX: usize = 1_024;
+/// Of `ws://` URLs without one.
+const DEFAULT_PORT: u16 = 80;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -52,6 +57,51 @@ impl fmt::Debug for Target {
             .field("url", &self.url)
             .field("token", &token)
             .finish()
+    }
+}
+
+/// Where to connect to, and what has to be shown there before the token is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    target: Target,
+    /// Whoever listens there must prove that it knows this (G-62).
+    prove: Option<ProofSecret>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct ProofSecret(String);
+
+impl fmt::Debug for ProofSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+impl Destination {
+    /// An address that somebody else wrote down: who listens there now must prove that it knows `secret`.
+    pub fn proven(target: Target, secret: String) -> Self {
+        Self {
+            target,
+            prove: Some(ProofSecret(secret)),
+        }
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    pub fn must_prove(&self) -> bool {
+        self.prove.is_some()
+    }
+}
+
+/// An address that the user named is trusted as it is.
+impl From<Target> for Destination {
+    fn from(target: Target) -> Self {
+        Self {
+            target,
+            prove: None,
+        }
     }
 }
 
@@ -131,16 +181,18 @@ pub enum Reconnected {
 }
 
 impl Connection {
+    /// Connects to an address that is trusted as it is.
     pub async fn connect(target: &Target) -> Result<(Self, Events), ClientError> {
-        let request = upgrade_request(target)?;
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(MESSAGE_IN_BYTES))
-            .max_frame_size(Some(MESSAGE_IN_BYTES));
-        let connecting = tokio_tungstenite::connect_async_with_config(request, Some(config), true);
-        let url = target.url.clone();
-        let (socket, _) = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-            Ok(connected) => connected.map_err(|error| connect_error(url, error))?,
+        Self::connect_to(&target.clone().into()).await
+    }
+
+    /// Connects; sends the token only after the proof that the destination asks for.
+    pub async fn connect_to(destination: &Destination) -> Result<(Self, Events), ClientError> {
+        let connecting = open_socket(destination);
+        let socket = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(connected) => connected?,
             Err(_) => {
+                let url = destination.target.url.clone();
                 let why = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs());
                 return Err(ClientError::Unreachable { url, why });
             }
@@ -368,6 +420,39 @@ impl Slot<'_> {
             .send(pump::text_message(&rpc::request(id, method, params)));
         id
     }
+}
+
+async fn open_socket(destination: &Destination) -> Result<WebSocketStream<TcpStream>, ClientError> {
+    let Destination { target, prove } = destination;
+    let request = upgrade_request(target)?;
+    let url = || target.url.clone();
+    let unreachable = |error: std::io::Error| ClientError::Unreachable {
+        url: url(),
+        why: error.to_string(),
+    };
+    let no_host = || ClientError::BadUrl {
+        url: url(),
+        why: "it names no host".to_owned(),
+    };
+    let authority = request.uri().authority().ok_or_else(no_host)?;
+    // An IPv6 address is in brackets in a URL, and nowhere else.
+    let host = authority.host().trim_matches(['[', ']']);
+    let port = authority.port_u16().unwrap_or(DEFAULT_PORT);
+    let mut stream = TcpStream::connect((host, port))
+        .await
+        .map_err(unreachable)?;
+    stream.set_nodelay(true).map_err(unreachable)?;
+    if let Some(ProofSecret(secret)) = prove {
+        proof::demand(&mut stream, authority.as_str(), secret)
+            .await
+            .map_err(|why| ClientError::NotProven { url: url(), why })?;
+    }
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE_IN_BYTES))
+        .max_frame_size(Some(MESSAGE_IN_BYTES));
+    let upgraded = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
+    let (socket, _) = upgraded.map_err(|error| connect_error(url(), error))?;
+    Ok(socket)
 }
 
 fn upgrade_request(

@@ -1,14 +1,17 @@
 //! Finds the local host: through the file that `greenroom serve` keeps in its data directory.
 //!
-//! Promises: where no host is found, the error says so in words and what to do next.
+//! Promises: the file counts only while a living host holds the directory, and looking for that keeps no host from
+//! starting; where no host is found, the error says so in words and what to do next.
 //! Must not know: what else lies in the data directory.
 
 use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::Target;
+use crate::{Destination, Target};
 
 /// The name of the file in the data directory.
 pub const FILE_NAME: &str = "endpoint.json";
@@ -42,6 +45,16 @@ pub enum EndpointError {
     )]
     NoHost { data: String },
     #[error(
+        "no host is running with the data directory {data}; {FILE_NAME} in it was left by one that was killed (pid {pid}) \
+         and is not used. Start one with `greenroom serve`, or name one with --host"
+    )]
+    LeftBehind { data: String, pid: String },
+    #[error(
+        "a host holds the data directory {data} but does not say where it listens: it is starting or stopping, or it \
+         serves standard input and output. Try again in a moment, or name one with --host"
+    )]
+    NotListening { data: String },
+    #[error(
         "{file} cannot be read: {why}. Is it another user's? Name a host with --host, or a directory with --data"
     )]
     Unreadable { file: String, why: String },
@@ -53,26 +66,57 @@ pub enum EndpointError {
     NoHome,
 }
 
+impl EndpointError {
+    /// Whether no host runs, so that one may be started.
+    pub fn is_no_host(&self) -> bool {
+        matches!(self, Self::NoHost { .. } | Self::LeftBehind { .. })
+    }
+}
+
+/// Whether a living host holds the data directory. The host has an exclusive lock on the directory itself, which goes with
+/// its process; a shared one that is given back at once finds out, and a host that starts meanwhile waits for it.
+pub fn is_held(data: &Path) -> io::Result<bool> {
+    match File::open(data)?.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 impl Endpoint {
-    /// Reads the endpoint file of a data directory.
+    /// The host that serves a data directory now.
     pub fn find(data: &Path) -> Result<Self, EndpointError> {
         let path = data.join(FILE_NAME);
         let file = path.display().to_string();
+        let data_name = || data.display().to_string();
+        let unreadable = |file: String, error: io::Error| EndpointError::Unreadable {
+            file,
+            why: error.to_string(),
+        };
+        let held = match is_held(data) {
+            Ok(held) => held,
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(unreadable(data_name(), error)),
+        };
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(EndpointError::NoHost {
-                    data: data.display().to_string(),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let data = data_name();
+                return Err(match held {
+                    true => EndpointError::NotListening { data },
+                    false => EndpointError::NoHost { data },
                 });
             }
-            Err(error) => {
-                return Err(EndpointError::Unreadable {
-                    file,
-                    why: error.to_string(),
-                });
-            }
+            Err(error) => return Err(unreadable(file, error)),
         };
-        Self::parse(&text).map_err(|why| EndpointError::Malformed { file, why })
+        let endpoint = Self::parse(&text);
+        if !held {
+            return Err(EndpointError::LeftBehind {
+                data: data_name(),
+                pid: endpoint.map_or_else(|_| "unknown".to_owned(), |it| it.pid.to_string()),
+            });
+        }
+        endpoint.map_err(|why| EndpointError::Malformed { file, why })
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -89,10 +133,16 @@ impl Endpoint {
         })
     }
 
-    pub fn target(&self) -> Target {
-        Target {
-            url: self.url.clone(),
-            token: self.token.clone(),
+    /// How to connect to it, with the token of the file or with another. Who listens there must prove that it knows that of
+    /// the file. A host without one is sent none: it needs none, and could not prove anything.
+    pub fn destination(&self, other_token: Option<String>) -> Destination {
+        let url = self.url.clone();
+        match &self.token {
+            Some(secret) => {
+                let token = Some(other_token.unwrap_or_else(|| secret.clone()));
+                Destination::proven(Target { url, token }, secret.clone())
+            }
+            None => Target { url, token: None }.into(),
         }
     }
 }
@@ -153,23 +203,26 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_missing_or_broken_file_is_reported_with_a_hint() {
+    /// A data directory as a living host holds it.
+    fn held_directory(endpoint: &str) -> (tempfile::TempDir, File) {
         let data = tempfile::tempdir().unwrap();
-        let missing = Endpoint::find(data.path()).unwrap_err();
-        assert!(matches!(missing, EndpointError::NoHost { .. }));
-        assert!(
-            missing
-                .to_string()
-                .contains("Start one with `greenroom serve`")
-        );
+        let lock = File::open(data.path()).unwrap();
+        lock.lock().unwrap();
+        std::fs::write(data.path().join(FILE_NAME), endpoint).unwrap();
+        (data, lock)
+    }
 
+    const VALID: &str =
+        r#"{"url": "ws://127.0.0.1:1/", "token": "secret", "pid": 7, "version": "0.1.0"}"#;
+
+    #[test]
+    fn a_broken_file_is_reported_with_a_hint() {
         for (text, why) in [
             ("{", "EOF"),
             ("{}", "no `url`"),
             (r#"{"url": "ws://x/"}"#, "no `pid`"),
         ] {
-            std::fs::write(data.path().join(FILE_NAME), text).unwrap();
+            let (data, _lock) = held_directory(text);
             let message = Endpoint::find(data.path()).unwrap_err().to_string();
             assert!(
                 message.contains(why) && message.contains("Restart the host"),
@@ -179,13 +232,49 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_file_gives_the_address_and_debug_hides_the_token() {
-        let data = tempfile::tempdir().unwrap();
-        let text =
-            r#"{"url": "ws://127.0.0.1:1/", "token": "secret", "pid": 7, "version": "0.1.0"}"#;
-        std::fs::write(data.path().join(FILE_NAME), text).unwrap();
-        let endpoint = Endpoint::find(data.path()).unwrap();
-        assert_eq!(endpoint.target().token.as_deref(), Some("secret"));
-        assert!(!format!("{endpoint:?} {:?}", endpoint.target()).contains("secret"));
+    fn a_file_counts_only_while_a_host_holds_the_directory() {
+        let (data, lock) = held_directory(VALID);
+        assert_eq!(Endpoint::find(data.path()).unwrap().pid, 7);
+        drop(lock);
+        let left = Endpoint::find(data.path()).unwrap_err();
+        assert!(left.is_no_host());
+        let words = left.to_string();
+        assert!(
+            words.contains("pid 7") && words.contains("`greenroom serve`"),
+            "{words}"
+        );
+        std::fs::write(data.path().join(FILE_NAME), "{").unwrap();
+        let left = Endpoint::find(data.path()).unwrap_err();
+        assert!(left.to_string().contains("pid unknown"), "{left}");
+
+        std::fs::remove_file(data.path().join(FILE_NAME)).unwrap();
+        let missing = Endpoint::find(data.path()).unwrap_err();
+        assert!(matches!(missing, EndpointError::NoHost { .. }));
+        let words = missing.to_string();
+        assert!(words.contains("Start one with `greenroom serve`"));
+        let lock = File::open(data.path()).unwrap();
+        lock.lock().unwrap();
+        let starting = Endpoint::find(data.path()).unwrap_err();
+        assert!(!starting.is_no_host());
+        assert!(starting.to_string().contains("in a moment"), "{starting}");
+
+        let nowhere = Endpoint::find(&data.path().join("none")).unwrap_err();
+        assert!(matches!(nowhere, EndpointError::NoHost { .. }));
+    }
+
+    #[test]
+    fn the_token_of_the_file_must_be_proven_and_debug_hides_it() {
+        let endpoint = Endpoint::parse(VALID).unwrap();
+        let found = endpoint.destination(None);
+        assert!(found.must_prove());
+        assert_eq!(found.target().token.as_deref(), Some("secret"));
+        assert!(!format!("{endpoint:?} {found:?}").contains("secret"));
+        let given = endpoint.destination(Some("given".to_owned()));
+        assert!(given.must_prove());
+        assert_eq!(given.target().token.as_deref(), Some("given"));
+
+        let open = Endpoint::parse(&VALID.replace(r#""secret""#, "null")).unwrap();
+        let open = open.destination(Some("given".to_owned()));
+        assert_eq!(open.target().token, None, "nobody there needs it");
     }
 }

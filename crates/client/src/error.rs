@@ -19,6 +19,11 @@ pub enum ClientError {
         "the host at {url} does not accept the token (HTTP 401). Pass the right one with --token-file or GREENROOM_TOKEN"
     )]
     Unauthorized { url: String },
+    #[error(
+        "what listens at {url} did not prove that it is the host of this data directory: {why}. The token was not sent. \
+         `greenroom doctor` says more; a host of an earlier version has to be restarted"
+    )]
+    NotProven { url: String, why: String },
     #[error("what answers at {url} refused the connection (HTTP {status}). Is it an agent host?")]
     Refused { url: String, status: u16 },
     #[error(transparent)]

@@ -10,13 +10,15 @@ pub mod envelope;
 pub mod error;
 pub mod live;
 pub mod mirror;
+mod proof;
 mod pump;
 pub mod replica;
 pub mod sessions;
 pub mod transform;
 
 pub use connection::{
-    Connection, Events, Handler, HostRequest, Initialized, Notification, Reconnected, Target,
+    Connection, Destination, Events, Handler, HostRequest, Initialized, Notification, Reconnected,
+    Target,
 };
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};

@@ -14,17 +14,17 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use wire::rpc::{self, code};
 use wire::{Id, Incoming, RpcError};
 
 use crate::ClientError;
 use crate::connection::{Handler, HostRequest, Notification};
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+type Socket = WebSocketStream<TcpStream>;
 pub(crate) type RpcResult = Result<Value, RpcError>;
 
 /// Deeper nesting than any host sends.

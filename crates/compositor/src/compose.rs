@@ -106,7 +106,8 @@ pub fn is_plain(message: &Object) -> bool {
         .get("_meta")
         .is_some_and(|meta| meta.get(ahp::MESSAGE_KEY).is_some());
     let may_be_command = text.starts_with('/') || text.starts_with("\\/");
-    !text.is_empty() && !has_attachments && !has_skeleton && !may_be_command && !text.contains('@')
+    let may_mention = text.contains('@') || text.contains("#file:");
+    !text.is_empty() && !has_attachments && !has_skeleton && !may_be_command && !may_mention
 }
 
 /// What [`compose`] would make of a plain message.
@@ -198,14 +199,24 @@ fn is_action(part: &Part) -> bool {
     matches!(part.view(), View::Command(command) if command::is_action(command.id))
 }
 
-/// Whether anything but host actions is in a message: what an editor adds by itself and blanks between actions are not
-/// (C-053).
-fn reaches_model(parts: &[Part]) -> bool {
+/// Whether anything but host actions is in a message: what an editor adds by itself beside the text and blanks between
+/// actions are not (C-053).
+pub(crate) fn reaches_model(parts: &[Part]) -> bool {
     let is_for_model = |part: &Part| match part.view() {
         View::Command(_) => !is_action(part),
         View::EditorContext(_) => false,
-        View::Text(text) => !text.text.trim().is_empty(),
-        _ => true,
+        View::Text(text) => !text.text.trim().is_empty() && !is_beside_text(part),
+        _ => !is_beside_text(part),
     };
     parts.iter().any(is_for_model) || !parts.iter().any(is_action)
+}
+
+/// Whether a part is an attachment without a place in the text, like the open file that goes with every message.
+fn is_beside_text(part: &Part) -> bool {
+    let is_attachment = match part.kind() {
+        "file-ref" | "file-attachment" | "directory-ref" | "ahp-attachment" => true,
+        "text" => part.object().contains_key("ahp"),
+        _ => false,
+    };
+    is_attachment && part.anchor().is_none() && !part.object().contains_key("derived_from")
 }

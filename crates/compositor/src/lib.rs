@@ -7,6 +7,7 @@
 
 pub mod ahp;
 mod body;
+pub mod chat_reference;
 pub mod command;
 pub mod compose;
 mod diagnostics;

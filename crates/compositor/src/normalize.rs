@@ -78,9 +78,13 @@ pub(crate) fn normalize(
     let sampled = submitted
         .iter()
         .filter_map(|submitted| context_kind(&submitted.part));
+    let attached = submitted
+        .iter()
+        .filter_map(|submitted| editor_file(&submitted.part));
     let mut normalizer = Normalizer {
         expanded: expanded.collect(),
         sampled: sampled.map(str::to_owned).collect(),
+        attached: attached.collect(),
         expansion_budget: Some(EXPANDED_BYTES_MAX),
         environment,
         bodies,
@@ -119,11 +123,26 @@ fn context_kind(part: &Object) -> Option<&str> {
     part.get("kind")?.as_str().filter(|_| is_context)
 }
 
+/// The context that a file is which an editor attached beside the text: `@open`, or `@selection` of lines of it.
+fn editor_file(part: &Object) -> Option<&'static str> {
+    if part.contains_key("anchor") {
+        return None;
+    }
+    let has_lines = match part.get("type")?.as_str()? {
+        "file-ref" => part.get("ref")?.get("range").is_some(),
+        "file-attachment" => part.contains_key("selection"),
+        _ => return None,
+    };
+    Some(if has_lines { "selection" } else { "open" })
+}
+
 struct Normalizer<'a, 'b> {
     /// Submitted parts that others were derived from before: they are not expanded again (C-044).
     expanded: BTreeSet<usize>,
     /// Contexts that are in the message already.
     sampled: BTreeSet<String>,
+    /// Contexts that files of the message are.
+    attached: BTreeSet<&'static str>,
     /// `None` once there is no more.
     expansion_budget: Option<usize>,
     environment: &'a Environment<'a>,
@@ -338,6 +357,9 @@ impl Normalizer<'_, '_> {
         let context_parts = self.environment.contexts.get(&name);
         let context_parts = context_parts.filter(|parts| !parts.is_empty());
         let Some(context_parts) = context_parts else {
+            if self.attached.contains(name.as_str()) {
+                return; // the model is shown the file
+            }
             let name = quoted(&name);
             return self
                 .diagnostics

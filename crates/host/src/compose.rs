@@ -4,9 +4,10 @@
 //! Promises: bodies are on disk when it returns. Blocks: run it on a thread that may wait.
 //! Must not know: whether the message is accepted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use compositor::ahp::contexts_in;
 use compositor::compose::AttachmentBudget;
 use compositor::{Catalogue, Environment, SubmittedMessage};
 use kernel::{Compose, HostAction, Submission, WorkFailed};
@@ -14,12 +15,15 @@ use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
 use crate::blobs::Blobs;
+use crate::client_files::freeze_client_files;
 
 /// The commands and skills that a message may name, by its working directories.
 #[derive(Debug, Clone)]
 pub struct KnownNames {
     pub catalogue: Catalogue,
     pub skills: BTreeSet<String>,
+    /// Kinds of entities that the embedder knows (G-42).
+    pub entity_kinds: BTreeSet<String>,
 }
 
 impl Default for KnownNames {
@@ -27,6 +31,7 @@ impl Default for KnownNames {
         Self {
             catalogue: Catalogue::built_in(),
             skills: BTreeSet::new(),
+            entity_kinds: BTreeSet::new(),
         }
     }
 }
@@ -46,8 +51,8 @@ pub fn compose_message(
     let around = Environment {
         catalogue: &known.catalogue,
         skills: &known.skills,
-        contexts: &BTreeMap::new(),
-        entity_kinds: &BTreeSet::new(),
+        contexts: &contexts_in(&compose.message),
+        entity_kinds: &known.entity_kinds,
         roots: &roots,
         inline: AttachmentBudget {
             each_bytes: compose.each_bytes as u64,
@@ -56,12 +61,19 @@ pub fn compose_message(
         now_ms: now.0,
     };
     let message = reattach_bodies(compose.message, compose.detached);
-    let composed = compositor::compose(SubmittedMessage::Ahp(message), &around)
+    let mut composed = compositor::compose(SubmittedMessage::Ahp(message), &around)
         .map_err(|refused| WorkFailed(refused.to_string()))?;
     for body in &composed.bodies {
         let stored = store.put_named(&body.digest, &body.bytes, now);
         stored.map_err(|error| WorkFailed(error.to_string()))?;
     }
+    let frozen = freeze_client_files(
+        store,
+        &composed.parts,
+        compose.client_files,
+        &mut composed.diagnostics,
+        now,
+    )?;
     let actions: Vec<HostAction> = composed
         .actions
         .into_iter()
@@ -79,6 +91,7 @@ pub fn compose_message(
         message: composed.message.unwrap_or_default(),
         metadata: composed.metadata,
         parts: composed.parts,
+        frozen,
         actions,
         reaches_model: composed.reaches_model,
         diagnostics: composed.diagnostics,
@@ -102,21 +115,25 @@ fn reattach_bodies(mut message: Object, detached: Vec<(usize, Arc<String>)>) -> 
     message
 }
 
-/// Formats the list of commands for the user.
+/// Formats the list of commands for the user, as Markdown.
 fn format_help(catalogue: &Catalogue) -> String {
-    let mut lines = vec!["What can be typed here:".to_owned()];
+    let mut text = "What can be typed here:\n".to_owned();
     for (id, entry) in catalogue.iter() {
-        let mut line = id.to_owned();
+        text.push_str("\n- `");
+        text.push_str(id);
         if let Some(hint) = &entry.argument_hint {
-            line.push(' ');
-            line.push_str(hint);
+            text.push(' ');
+            text.push_str(hint);
         }
+        text.push('`');
         if let Some(description) = &entry.description {
-            line.push_str(": ");
-            line.push_str(description);
+            text.push_str(": ");
+            text.push_str(description);
         }
-        lines.push(line);
     }
-    lines.push("@file:PATH, @skill:NAME: show the model a file, suggest a skill".to_owned());
-    lines.join("\n")
+    text.push_str(
+        "
+- `@file:PATH` or `#file:PATH`, `@skill:NAME`: show the model a file, suggest a skill",
+    );
+    text
 }

@@ -55,6 +55,8 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PathBuf>,
     pub limits: LimitsTable,
+    /// Variables of the host's environment that commands of tools get beside the usual ones (G-51).
+    pub tool_env: Vec<String>,
     /// Models of the native agent, the first being the default. None: it is not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Model>,
@@ -78,6 +80,7 @@ impl Default for Config {
             journal: JournalChoice::Sqlite,
             capabilities: None,
             limits: LimitsTable::default(),
+            tool_env: Vec::new(),
             models: Vec::new(),
         }
     }
@@ -135,6 +138,7 @@ impl Config {
         let file: Self = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
         file.limits.check().map_err(invalid)?;
         Model::check_all(&file.models).map_err(|error| invalid(error.to_string()))?;
+        check_variables(&file.tool_env).map_err(invalid)?;
         let (data, token) = (self.data.clone(), self.token.clone());
         *self = Self {
             data,
@@ -150,6 +154,20 @@ impl Config {
     /// All settings as a TOML file that can be edited and loaded again.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| format!("# cannot be shown: {error}\n"))
+    }
+}
+
+/// Patterns would pass on what nobody thought of.
+fn check_variables(names: &[String]) -> Result<(), String> {
+    let is_name = |name: &String| {
+        let mut chars = name.chars();
+        !name.is_empty() && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    match names.iter().find(|name| !is_name(name)) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "tool_env: {other:?} is not the name of an environment variable; it takes whole names, no patterns"
+        )),
     }
 }
 
@@ -201,6 +219,24 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("inputs_max"), "{error}");
+    }
+
+    #[test]
+    fn variables_of_commands_are_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("greenroom.toml");
+        let mut config = Config::default_for(PathBuf::new());
+        std::fs::write(&path, "tool_env = [\"SSH_AUTH_SOCK\", \"CARGO_HOME\"]\n").unwrap();
+        config.load_toml(&path).unwrap();
+        assert_eq!(config.tool_env, ["SSH_AUTH_SOCK", "CARGO_HOME"]);
+        for wrong in ["CARGO_*", "", "A=b"] {
+            std::fs::write(&path, format!("tool_env = [{wrong:?}]\n")).unwrap();
+            let error = config.load_toml(&path).unwrap_err().to_string();
+            assert!(
+                error.contains("tool_env") && error.contains("whole names"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

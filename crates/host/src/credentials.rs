@@ -16,7 +16,9 @@ use crate::config::TokenChoice;
 use crate::server::ServeError;
 
 const TOKEN_FILE: &str = "token";
-const ENDPOINT_FILE: &str = "endpoint.json";
+pub(crate) const ENDPOINT_FILE: &str = "endpoint.json";
+/// `/proof` lets anybody try guesses at home, as fast as their machine can: a token must be too long for that.
+const TOKEN_BYTES_GOOD: usize = 16;
 
 /// What local clients need to connect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +74,11 @@ fn read_token(path: &Path) -> Result<String, ServeError> {
         return Err(problem(
             "is empty; put a token into it or delete it to have one made".to_owned(),
         ));
+    }
+    if token.len() < TOKEN_BYTES_GOOD {
+        tracing::warn!(
+            "the token is shorter than {TOKEN_BYTES_GOOD} characters: whoever reaches the address can guess it"
+        );
     }
     Ok(token.to_owned())
 }

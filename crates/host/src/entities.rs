@@ -2,10 +2,15 @@
 //!
 //! Must not know: messages.
 
+use std::collections::BTreeSet;
+
 use wire::Object;
 
-/// Looks up entities. Called for every mention, so it should be quick.
+/// Looks up entities. Called for every message and every mention, so it should be quick.
 pub trait Entities: Send + Sync {
+    /// The kinds of entities there are: `@node:n42` in a text is a mention only if `node` is among them (C-066).
+    fn kinds(&self) -> BTreeSet<String>;
+
     /// Whether there is such a thing: `target` is the target of the mention, its `id` included.
     fn has(&self, kind: &str, target: &Object) -> bool;
 }
@@ -15,6 +20,10 @@ pub trait Entities: Send + Sync {
 pub struct NoEntities;
 
 impl Entities for NoEntities {
+    fn kinds(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
     fn has(&self, _: &str, _: &Object) -> bool {
         false
     }

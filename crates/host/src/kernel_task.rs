@@ -4,58 +4,23 @@
 //! with what the kernel says instead.
 //! Must not know: why anything is allowed, how anything is encoded.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use agent_api::AgentEvent;
-use kernel::{Batch, CloseReason, Effect, Frame, Input, Kernel, Output, PeerId, RunId, Timer};
+use kernel::{Batch, CloseReason, Effect, Input, Kernel, Output, RunId, Timer};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::config::LogLevelHook;
+use crate::delivery::Delivery;
 use crate::effects::Effects;
 use crate::journal::{JournalError, JournalThread, RefusedBatch};
 use crate::kernel_queue::QueuedInput;
 use crate::limits::ServerLimits;
-use crate::net::Link;
 use crate::stream_batcher::{DueEvents, StreamBatcher};
-
-/// Capacity for frames that stays with a connection between batches.
-const FRAMES_CAPACITY: usize = 64;
-
-/// A connection, and the frames of the current batch for it.
-struct Recipient {
-    link: Arc<Link>,
-    frames: Vec<(Frame, u32)>,
-}
-
-/// Peers are numbered by the host one after the other, so their numbers need no further hashing.
-type PeerHasher = BuildHasherDefault<PeerNumber>;
-
-#[derive(Default)]
-struct PeerNumber(u64);
-
-impl Hasher for PeerNumber {
-    fn write(&mut self, bytes: &[u8]) {
-        debug_assert!(false, "a peer's number is one integer");
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // The table takes its bucket from the low bits and its tag from the high ones.
-        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// The output of a step, and since when what caused it has waited.
 struct Stepped {
@@ -71,12 +36,12 @@ pub(crate) struct KernelTask {
     clock: Clock,
     journal: JournalThread,
     queue: mpsc::Receiver<QueuedInput>,
-    links: HashMap<PeerId, Recipient, PeerHasher>,
+    delivery: Delivery,
     effects: Effects,
     timers: BTreeMap<(Instant, u64), Timer>,
     timers_set: u64,
     /// Pieces of streams that wait, before they are stepped.
-    streams: StreamBatcher,
+    streams: Arc<StreamBatcher>,
     /// What was stepped and goes with the next commit.
     stepped: Vec<Stepped>,
     batch_max: usize,
@@ -93,17 +58,17 @@ impl KernelTask {
         limits: &ServerLimits,
         on_log_level: Option<LogLevelHook>,
     ) -> Self {
-        let coalesce = Duration::from_millis(limits.stream_coalesce_ms);
+        let streams = Arc::clone(&effects.streams);
         Self {
             kernel,
             clock,
             journal,
             queue,
-            links: HashMap::default(),
+            delivery: Delivery::default(),
             effects,
             timers: BTreeMap::new(),
             timers_set: 0,
-            streams: StreamBatcher::new(coalesce),
+            streams,
             stepped: Vec::new(),
             batch_max: limits.batch_inputs_max,
             on_log_level,
@@ -127,9 +92,7 @@ impl KernelTask {
     /// Serves until told to stop; then what has arrived is still processed, written and sent.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         while self.run_once(&stop).await {}
-        for Recipient { link, .. } in self.links.into_values() {
-            link.close(1001, "the host is going down");
-        }
+        self.delivery.close_all(1001, "the host is going down");
     }
 
     /// Takes whatever has arrived, up to the bound, and commits it. What arrives meanwhile goes with the next commit, so an
@@ -174,8 +137,7 @@ impl KernelTask {
         match item {
             QueuedInput::Connected { peer, link } => {
                 self.effects.pace.add_peer(peer, Arc::clone(&link));
-                let frames = Vec::new();
-                self.links.insert(peer, Recipient { link, frames });
+                self.delivery.add(peer, link);
                 self.step(Input::Connected { peer }, now);
             }
             QueuedInput::Agent {
@@ -302,33 +264,14 @@ impl KernelTask {
 
     fn send_and_start_effects(&mut self, stepped: Vec<Stepped>) {
         let mut effects = Vec::new();
-        let mut recipients = Vec::new();
         for Stepped { output, since, .. } in stepped {
             let waited_ms = u32::try_from(since.elapsed().as_millis()).unwrap_or(u32::MAX);
             for outgoing in output.frames {
-                for to in outgoing.recipients.as_slice() {
-                    let Some(recipient) = self.links.get_mut(&to.peer) else {
-                        continue; // it disconnected since the step
-                    };
-                    if recipient.frames.is_empty() {
-                        recipients.push(to.peer);
-                    }
-                    // What is left of the window; too little to be worth another timer means now.
-                    let left_ms = to.window_ms.saturating_sub(waited_ms);
-                    let worth_it = left_ms * 2 >= to.window_ms;
-                    let window_ms = if worth_it { left_ms } else { 0 };
-                    recipient.frames.push((outgoing.frame.clone(), window_ms));
-                }
+                self.delivery.put(outgoing, waited_ms);
             }
             effects.extend(output.effects);
         }
-        // All frames of a batch for one connection are handed over at once: one lock and one wake for each.
-        for peer in recipients {
-            if let Some(recipient) = self.links.get_mut(&peer) {
-                recipient.link.push_all(recipient.frames.drain(..));
-                recipient.frames.shrink_to(FRAMES_CAPACITY);
-            }
-        }
+        self.delivery.hand_over();
         for effect in effects {
             self.start_effect(effect);
         }
@@ -353,7 +296,10 @@ impl KernelTask {
             Effect::RecordRender { session, rendered } => {
                 self.effects.record_render(&session, rendered)
             }
-            Effect::RunTurn(turn) => self.effects.run_turn(*turn),
+            Effect::RunTurn(turn) => {
+                self.streams.begin(turn.run);
+                self.effects.run_turn(*turn);
+            }
             Effect::StopTurn { run } => {
                 self.streams.end(run);
                 self.effects.stop_turn(run);
@@ -365,7 +311,7 @@ impl KernelTask {
                     .insert((self.clock.instant_of(at), self.timers_set), timer);
             }
             Effect::Close { peer, why } => {
-                if let Some(Recipient { link, .. }) = self.links.get(&peer) {
+                if let Some(link) = self.delivery.link(peer) {
                     let (code, reason) = match why {
                         CloseReason::Superseded => (1008, "another connection took this client id"),
                         CloseReason::UnsupportedVersion => (1002, "no acceptable protocol version"),
@@ -376,15 +322,15 @@ impl KernelTask {
             }
             Effect::Forget { peer } => {
                 self.effects.pace.remove_peer(peer);
-                self.links.remove(&peer);
+                self.delivery.remove(peer);
             }
             Effect::Pause { peer } => {
-                if let Some(Recipient { link, .. }) = self.links.get(&peer) {
+                if let Some(link) = self.delivery.link(peer) {
                     link.pause();
                 }
             }
             Effect::Resume { peer } => {
-                if let Some(Recipient { link, .. }) = self.links.get(&peer) {
+                if let Some(link) = self.delivery.link(peer) {
                     link.resume();
                 }
             }

@@ -4,13 +4,16 @@
 //! Must not know: why anything is allowed.
 
 pub mod blobs;
+mod client_files;
 mod clock;
 pub mod complete;
 pub mod compose;
 mod config;
 mod credentials;
+mod delivery;
 mod effects;
 pub mod entities;
+mod frozen;
 pub mod journal;
 pub mod kernel_queue;
 mod kernel_task;

@@ -21,6 +21,8 @@ kernel::limits_table! {
         json_depth_max: usize = 128, 16..=1_024;
         /// Connections at once.
         connections_max: usize = 4_096, 1..;
+        /// Sockets without a token yet; when there are more, the oldest is closed.
+        handshakes_max: usize = 512, 1..;
         /// Messages above this leave in WebSocket fragments.
         fragment_bytes: usize = MIB, 1_024..;
         /// Frames that may wait for one slow reader before it is cut.

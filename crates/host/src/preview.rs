@@ -13,7 +13,7 @@ use compositor::{ComposeRefusal, Environment, Part, SubmittedMessage};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 use workspace::discovery::discover;
-use workspace::{ContentStore, Workspace, WorkspaceSources};
+use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
 /// What there is around the message.
 #[derive(Debug, Clone)]
@@ -46,15 +46,21 @@ pub fn preview(
         .to_string_lossy()
         .into_owned();
     let directories = [file_uri::uri_of(directory.as_bytes())];
-    let discovered = discover(&directories);
+    // The user's own directory, for the user: no root confines it.
+    let confinement = Confinement::none();
+    let discovered = discover(&directories, &confinement);
     let skills = discovered.skills.iter().map(|skill| skill.name.clone());
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
+    let contexts = match &input {
+        SubmittedMessage::Ahp(message) => compositor::ahp::contexts_in(message),
+        SubmittedMessage::Parts { .. } | SubmittedMessage::Text(_) => BTreeMap::new(),
+    };
     let composed = compositor::compose(
         input,
         &Environment {
             catalogue: &discovered.catalogue,
             skills: &skills.collect(),
-            contexts: &BTreeMap::new(),
+            contexts: &contexts,
             entity_kinds: &kinds.collect::<BTreeSet<_>>(),
             roots: &[directory],
             inline: AttachmentBudget::default(),
@@ -62,7 +68,7 @@ pub fn preview(
         },
     )?;
     let mut sources = WorkspaceSources {
-        workspace: Workspace::open(&directories).ok(),
+        workspace: Workspace::open(&directories, &confinement).ok(),
         store: PreviewStore {
             bodies: composed.bodies,
             entities: &context.entities,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::Kernel;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,7 @@ use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
 use crate::net::{self, Admission};
 use crate::startup::Parts;
+use crate::stream_batcher::StreamBatcher;
 use crate::supervisor::Supervisor;
 
 /// The version of this host, as clients and operators see it.
@@ -95,15 +96,17 @@ pub async fn serve(
 
 async fn serve_with(
     config: &Config,
-    parts: Parts,
+    mut parts: Parts,
     on_ready: impl FnOnce(ServerReady),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
+    // Held until everything else here is dropped, the endpoint file above all.
+    let _lock = parts.lock.take();
     let (listener, token) = if config.stdio {
         (None, None)
     } else {
         let token = credentials::load_or_create_token(&config.token, &config.data)?;
-        (Some(bind(config).await?), token)
+        (Some(bind(config)?), token)
     };
     let admission = create_admission(config, token.clone());
     let mut supervisor = start_kernel(config, parts, &admission)?;
@@ -134,9 +137,22 @@ async fn serve_with(
     supervisor.close_journal()
 }
 
-async fn bind(config: &Config) -> Result<TcpListener, ServeError> {
-    let bound = TcpListener::bind(config.listen).await;
-    bound.map_err(|source| ServeError::Listen {
+/// Connections that the system holds until they are accepted. Beyond it a client waits for a second at least, so a burst of
+/// others must fit.
+const ACCEPT_BACKLOG: u32 = 4_096;
+
+fn bind(config: &Config) -> Result<TcpListener, ServeError> {
+    let listen = || {
+        let socket = match config.listen {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A host that was just stopped does not keep the next one from its port.
+        socket.set_reuseaddr(true)?;
+        socket.bind(config.listen)?;
+        socket.listen(ACCEPT_BACKLOG)
+    };
+    listen().map_err(|source| ServeError::Listen {
         address: config.listen,
         source,
     })
@@ -164,11 +180,15 @@ fn start_kernel(
 ) -> Result<Supervisor, ServeError> {
     let clock = Clock::start();
     let bodies = Bodies::new(parts.blobs, clock, &config.limits.kernel);
+    let bodies = bodies.confined_to(parts.confinement);
     let (journal, boot) = JournalThread::start(parts.journal)?;
     let limits = config.limits.kernel.clone();
     let (kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now());
     let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);
-    let mut effects = Effects::new(queue.clone(), journal.clone(), bodies, parts.agents);
+    let coalesce = Duration::from_millis(config.limits.server.stream_coalesce_ms);
+    let streams = StreamBatcher::new(coalesce);
+    let (agents, journal_handle) = (parts.agents, journal.clone());
+    let mut effects = Effects::new(queue.clone(), journal_handle, bodies, agents, streams);
     effects.services.staging = Some(parts.staging);
     effects.services.entities = Arc::clone(&config.entities);
     let task = KernelTask::new(

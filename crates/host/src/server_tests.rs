@@ -96,7 +96,7 @@ async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
     let mut supervisor = start_kernel(&config, parts, &admission).unwrap();
     supervisor.wait_until_booted().await.unwrap();
     admission.set_ready(true);
-    let listener = bind(&config).await.unwrap();
+    let listener = bind(&config).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     tokio::spawn(net::serve(

@@ -4,6 +4,7 @@
 //! Must not know: connections, the loop.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,48 +14,64 @@ use compositor::lower::CapabilityMap;
 use kernel::{AgentFacts, HostFacts};
 use serde_json::json;
 use wire::ext::system_message_transform::SystemMessageSection;
+use workspace::Confinement;
 
 use crate::blobs::{Blobs, FileBlobs, MemoryBlobs};
 use crate::config::{Config, JournalChoice, Model};
-use crate::journal::{Journal, Memory, Sqlite};
+use crate::journal::{DirectoryLock, Journal, Memory, Sqlite};
 use crate::server::{ServeError, VERSION};
 
 /// What the loop is started with.
 pub(crate) struct Parts {
     pub agents: Vec<Arc<dyn Agent>>,
     pub facts: HostFacts,
+    /// Where sessions may work.
+    pub confinement: Confinement,
     /// Where copies of attachments are made for tools.
     pub staging: PathBuf,
     pub journal: Box<dyn Journal>,
     pub blobs: Arc<dyn Blobs>,
+    /// The data directory's, where the journal does not hold it.
+    pub lock: Option<DirectoryLock>,
 }
 
 impl Parts {
     /// Makes all of them from the configuration and takes the lock of the data directory.
     pub(crate) fn prepare(config: &Config) -> Result<Self, ServeError> {
         let roots = resolve_roots(config)?;
-        let staging = make_staging_directory(config)?;
-        let agents = create_agents(config, &roots, &staging)?;
-        let facts = collect_host_facts(config, &agents, roots)?;
+        let data_problem = |error: std::io::Error| ServeError::Data {
+            path: config.data.clone(),
+            message: error.to_string(),
+        };
+        make_private_directory(&config.data).map_err(data_problem)?;
+        let confinement = Confinement::within(&roots).and_then(|all| all.hiding(&config.data));
+        let confinement = confinement.map_err(data_problem)?;
+        let agents = create_agents(config, &confinement)?;
+        let facts = collect_host_facts(config, &agents, &roots)?;
+        // Before everything else in the directory: its lock shows that no other process uses it.
+        let (journal, lock) = open_journal(config)?;
         Ok(Self {
             agents,
             facts,
-            staging,
-            // Before the blobs: its lock shows that no other process uses the directory.
-            journal: open_journal(config)?,
+            confinement,
+            staging: make_staging_directory(&config.data).map_err(data_problem)?,
+            journal,
             blobs: open_blobs(config)?,
+            lock,
         })
     }
 }
 
-fn make_staging_directory(config: &Config) -> Result<PathBuf, ServeError> {
-    let problem = |error: std::io::Error| ServeError::Data {
-        path: config.data.clone(),
-        message: error.to_string(),
-    };
-    let staging = config.data.join("staged");
-    make_private_directory(&staging).map_err(problem)?;
-    std::path::absolute(staging).map_err(problem)
+/// Copies of before are removed: turns make again what they need, and sessions that are gone need none.
+fn make_staging_directory(data: &Path) -> std::io::Result<PathBuf> {
+    let staging = data.join("staged");
+    match std::fs::remove_dir_all(&staging) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    make_private_directory(&staging)?;
+    std::path::absolute(staging)
 }
 
 /// What targets and models accept: what is built in, and the operator's file over it.
@@ -71,18 +88,16 @@ fn load_capabilities(config: &Config) -> Result<CapabilityMap, ServeError> {
 
 fn create_agents(
     config: &Config,
-    roots: &[String],
-    staging: &Path,
+    confinement: &Confinement,
 ) -> Result<Vec<Arc<dyn Agent>>, ServeError> {
-    let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
     let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
     if !config.models.is_empty() {
-        hide_environment(&config.models);
+        hide_environment();
         let native = NativeAgent::new(config.models.clone());
         let native = native.map_err(|error| ServeError::Model(error.to_string()))?;
         let native = native
-            .with_roots(roots.clone())
-            .with_readable_directory(staging.to_owned())
+            .confined_to(confinement.clone())
+            .with_command_variables(&config.tool_env)
             .with_capabilities(load_capabilities(config)?);
         agents.push(Arc::new(native));
     }
@@ -99,26 +114,23 @@ fn create_agents(
             ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
         }
     };
-    agents.push(Arc::new(scripted.with_roots(roots)));
+    agents.push(Arc::new(scripted.confined_to(confinement.clone())));
     Ok(agents)
 }
 
-/// Commands that an agent runs belong to the same user: without this they could read the host's environment, and the
-/// keys of models in it, from `/proc`.
-fn hide_environment(models: &[Model]) {
-    if models.iter().all(|model| model.key_env.is_none()) {
-        return; // there is nothing in it to hide
-    }
+/// Commands that an agent runs belong to the same user: without this they could read what they were not given of the
+/// host's environment, such as the keys of models, from `/proc`.
+fn hide_environment() {
     #[cfg(target_os = "linux")]
     if let Err(error) =
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
     {
-        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read the keys of models from it");
+        tracing::warn!(%error, "the environment could not be hidden: commands that agents run can read all of it");
     }
 }
 
-/// Paths that working directories must lie in, the default one first.
-fn resolve_roots(config: &Config) -> Result<Vec<String>, ServeError> {
+/// Directories that working directories must lie in, without links, the default one first.
+fn resolve_roots(config: &Config) -> Result<Vec<PathBuf>, ServeError> {
     let mut roots = config.workspaces.clone();
     if roots.is_empty() {
         roots.push(PathBuf::from("."));
@@ -136,16 +148,8 @@ fn resolve_roots(config: &Config) -> Result<Vec<String>, ServeError> {
             message,
         };
         let real = std::fs::canonicalize(root).map_err(|error| problem(error.to_string()))?;
-        // Resolved, and as the user spells it: a home directory may be reached through a link.
-        let spelled = std::path::absolute(root).map_err(|error| problem(error.to_string()))?;
-        for path in [real, spelled] {
-            let text = path
-                .to_str()
-                .ok_or_else(|| problem("is not valid UTF-8".to_owned()))?;
-            let text = text.trim_end_matches("/.").to_owned();
-            if !paths.contains(&text) {
-                paths.push(text);
-            }
+        if !paths.contains(&real) {
+            paths.push(real);
         }
     }
     Ok(paths)
@@ -154,7 +158,7 @@ fn resolve_roots(config: &Config) -> Result<Vec<String>, ServeError> {
 fn collect_host_facts(
     config: &Config,
     agents: &[Arc<dyn Agent>],
-    roots: Vec<String>,
+    roots: &[PathBuf],
 ) -> Result<HostFacts, ServeError> {
     let listed = agents.iter().flat_map(|agent| agent.info().sections);
     let listed: BTreeSet<String> = listed.map(|section| section.id).collect();
@@ -173,14 +177,16 @@ fn collect_host_facts(
             provider: info.provider.clone(),
             info: info.to_wire(),
             config_schema: info.config_schema,
+            renamed_settings: info.renamed_settings,
             default_model: info.default_model,
             needs_history,
             sections: mark_restricted(info.sections, &config.restricted_sections),
         });
     Ok(HostFacts {
         agents: facts.collect(),
-        default_directory: roots.first().map(wire::file_uri::uri_of),
-        roots,
+        default_directory: roots
+            .first()
+            .map(|root| wire::file_uri::uri_of(root.as_os_str().as_bytes())),
         version: VERSION.to_owned(),
         config_schema: json!({"type": "object", "properties": {"logLevel": {
             "type": "string",
@@ -206,14 +212,15 @@ fn mark_restricted(
     sections
 }
 
-fn open_journal(config: &Config) -> Result<Box<dyn Journal>, ServeError> {
-    make_private_directory(&config.data).map_err(|error| ServeError::Data {
-        path: config.data.clone(),
-        message: error.to_string(),
-    })?;
+/// The journal, and the lock of the data directory if it is not the journal that holds it.
+fn open_journal(config: &Config) -> Result<(Box<dyn Journal>, Option<DirectoryLock>), ServeError> {
     Ok(match config.journal {
-        JournalChoice::Sqlite => Box::new(Sqlite::open(&config.data)?),
-        JournalChoice::Memory => Box::new(Memory::new()),
+        JournalChoice::Sqlite => (Box::new(Sqlite::open(&config.data)?), None),
+        // Nothing is stored, but clients find the host by its endpoint file, and there is one for one host.
+        JournalChoice::Memory => (
+            Box::new(Memory::new()),
+            Some(DirectoryLock::take(&config.data)?),
+        ),
     })
 }
 

@@ -1,11 +1,15 @@
 //! Batching of streams, the one place that lets anything wait (G-47): a piece that comes after a pause goes at once; pieces
 //! that come soon after the last commit of their stream go together when that time is over.
 //!
+//! Pieces wait here whether they come through the kernel's queue or, while the kernel's task is going to look here anyway,
+//! straight from an agent's task ([`StreamBatcher::hold`]): then nobody is woken for them.
+//!
 //! Promises: the events of a run keep their order; nothing but pieces of a stream waits; what waits is bounded in time and
 //! bytes.
 //! Must not know: what is committed, who reads it.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_api::AgentEvent;
@@ -24,7 +28,7 @@ const TIMER_SLACK: Duration = Duration::from_millis(1);
 /// The streams of runs, and their pieces that wait.
 pub(crate) struct StreamBatcher {
     coalesce: Duration,
-    streams: HashMap<RunId, EventStream>,
+    streams: Mutex<HashMap<RunId, EventStream>>,
 }
 
 /// The stream of one run.
@@ -38,6 +42,12 @@ struct EventStream {
     pending_bytes: usize,
     /// When the oldest of them came.
     pending_since: Option<Instant>,
+    /// Events of the agent that are in the kernel's queue: what comes after them must not overtake them.
+    queued: usize,
+    /// The pieces that were taken last had waited, so the next ones probably will.
+    is_fast: bool,
+    /// The kernel's task is going to look for pieces when they are due, whether there are any or not.
+    watched: bool,
 }
 
 /// Events of a run that are due, in order, and since when the first of them waited.
@@ -53,67 +63,112 @@ impl StreamBatcher {
     pub(crate) fn new(coalesce: Duration) -> Self {
         Self {
             coalesce,
-            streams: HashMap::new(),
+            streams: Mutex::default(),
         }
     }
 
-    /// Takes an event of a run; returns those that are due now. `may_join` says that texts which go together may become one.
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, EventStream>> {
+        // Every change is complete before the lock is released, so a panic elsewhere leaves nothing half done.
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run begins.
+    pub(crate) fn begin(&self, run: RunId) {
+        self.lock().insert(run, EventStream::default());
+    }
+
+    /// Takes an event straight from an agent's task, if it can wait here without anybody being woken for it. Otherwise it
+    /// is given back and has to go through the kernel's queue, to [`StreamBatcher::take`].
+    pub(crate) fn hold(
+        &self,
+        run: RunId,
+        event: AgentEvent,
+        may_join: bool,
+        now: Instant,
+    ) -> Option<AgentEvent> {
+        let mut streams = self.lock();
+        let Some(stream) = streams.get_mut(&run) else {
+            return Some(event); // the run is over; whoever takes it from the queue drops it
+        };
+        let bytes = piece_bytes(&event).filter(|bytes| {
+            let waits = stream.due_at(self.coalesce).is_some_and(|due| due > now);
+            let fits = stream.pending_bytes + bytes < PENDING_BYTES_MAX;
+            waits && fits && stream.watched && stream.queued == 0
+        });
+        let Some(bytes) = bytes else {
+            stream.queued += 1;
+            return Some(event);
+        };
+        stream.add(event, bytes, may_join, now);
+        None
+    }
+
+    /// Takes an event of a run from the kernel's queue; returns those that are due now. `may_join` says that texts which go
+    /// together may become one.
     pub(crate) fn take(
-        &mut self,
+        &self,
         run: RunId,
         event: AgentEvent,
         may_join: bool,
         now: Instant,
     ) -> Option<DueEvents> {
-        let coalesce = self.coalesce;
+        let mut streams = self.lock();
+        let stream = streams.entry(run).or_default();
+        stream.queued = stream.queued.saturating_sub(1);
         let Some(bytes) = piece_bytes(&event) else {
             // Whatever else a run says comes after the pieces before it, and takes them along.
-            let stream = self.streams.get_mut(&run);
-            let due = stream.and_then(|stream| stream.take_pending(run));
-            if matches!(event, AgentEvent::Completed | AgentEvent::Failed(_)) {
-                self.streams.remove(&run);
-            }
-            let mut due = due.unwrap_or(DueEvents {
+            let mut due = stream.take_pending(run).unwrap_or(DueEvents {
                 run,
                 events: Vec::new(),
                 since: now,
             });
+            if matches!(event, AgentEvent::Completed | AgentEvent::Failed(_)) {
+                streams.remove(&run);
+            }
             due.events.push(event);
             return Some(due);
         };
-        let stream = self.streams.entry(run).or_default();
         stream.add(event, bytes, may_join, now);
-        let waits = stream.due_at(coalesce).is_some_and(|due| due > now);
+        let waits = stream.due_at(self.coalesce).is_some_and(|due| due > now);
         match waits && stream.pending_bytes < PENDING_BYTES_MAX {
             true => None,
-            false => stream.take_pending(run),
+            false => {
+                stream.is_fast = false;
+                stream.take_pending(run)
+            }
         }
     }
 
-    /// When the next pieces that wait are due.
+    /// When to look for pieces that are due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        let waiting = self.streams.values();
-        let waiting = waiting.filter(|stream| !stream.pending.is_empty());
+        let streams = self.lock();
+        let waiting = streams.values();
+        let waiting = waiting.filter(|stream| stream.watched || !stream.pending.is_empty());
         waiting
             .filter_map(|stream| stream.due_at(self.coalesce))
             .min()
     }
 
     /// Takes all pieces that are due.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<DueEvents> {
+    pub(crate) fn take_due(&self, now: Instant) -> Vec<DueEvents> {
         let coalesce = self.coalesce;
         self.take_where(|stream| stream.due_at(coalesce).is_none_or(|at| at <= now))
     }
 
     /// Takes all pieces, due or not: nothing comes after them.
-    pub(crate) fn take_all(&mut self) -> Vec<DueEvents> {
+    pub(crate) fn take_all(&self) -> Vec<DueEvents> {
         self.take_where(|_| true)
     }
 
-    fn take_where(&mut self, is_due: impl Fn(&EventStream) -> bool) -> Vec<DueEvents> {
-        let streams = self.streams.iter_mut();
+    fn take_where(&self, is_due: impl Fn(&EventStream) -> bool) -> Vec<DueEvents> {
+        let mut streams = self.lock();
+        let streams = streams.iter_mut();
         let due = streams.filter(|(_, stream)| is_due(stream));
-        let due = due.filter_map(|(run, stream)| stream.take_pending(*run));
+        let due = due.filter_map(|(run, stream)| {
+            stream.is_fast = !stream.pending.is_empty();
+            stream.watched = false;
+            stream.take_pending(*run)
+        });
         let mut due: Vec<DueEvents> = due.collect();
         due.sort_by_key(|due| due.run);
         due
@@ -121,18 +176,19 @@ impl StreamBatcher {
 
     /// A piece of a run is about to be committed; `window_ms` is the shortest delivery window of its readers, 0 if one gave
     /// none.
-    pub(crate) fn note_commit(&mut self, run: RunId, window_ms: u32, now: Instant) {
+    pub(crate) fn note_commit(&self, run: RunId, window_ms: u32, now: Instant) {
         // A run that ended meanwhile streams no more.
-        if let Some(stream) = self.streams.get_mut(&run) {
+        if let Some(stream) = self.lock().get_mut(&run) {
             stream.committed = Some(now);
             // Most of a window is for waiting here, the rest for the commit and the network.
             stream.window = Duration::from_millis(window_ms.into()).min(WINDOW_MAX) * 4 / 5;
+            stream.watched = stream.is_fast;
         }
     }
 
     /// A run is over or was stopped: what it still had to say is dropped.
-    pub(crate) fn end(&mut self, run: RunId) {
-        self.streams.remove(&run);
+    pub(crate) fn end(&self, run: RunId) {
+        self.lock().remove(&run);
     }
 }
 
@@ -231,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_first_piece_after_a_pause_goes_at_once_and_the_next_ones_together() {
-        let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
+        let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
         assert_eq!(texts(batcher.take(RUN, text("a"), true, start)), ["a"]);
         batcher.note_commit(RUN, 0, start);
         assert!(batcher.take(RUN, text("b"), true, start + ms(2)).is_none());
@@ -244,6 +300,7 @@ mod tests {
         assert_eq!(due.as_ref().map(|due| due.since), Some(start + ms(2)));
         assert_eq!(texts(due), ["bc"]);
         batcher.note_commit(RUN, 0, start + ms(8));
+        assert!(batcher.take_due(start + ms(15)).is_empty());
         assert_eq!(batcher.next_due(), None);
         let later = start + ms(18);
         assert_eq!(texts(batcher.take(RUN, text("d"), true, later)), ["d"]);
@@ -251,7 +308,7 @@ mod tests {
 
     #[test]
     fn pieces_that_may_not_be_joined_go_together_as_they_are() {
-        let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
+        let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
         batcher.take(RUN, text("a"), false, start);
         batcher.note_commit(RUN, 0, start);
         assert!(batcher.take(RUN, text("b"), false, start).is_none());
@@ -270,7 +327,7 @@ mod tests {
     fn a_window_that_every_reader_gave_makes_it_longer_and_never_shorter() {
         let start = Instant::now();
         for (window_ms, due_ms) in [(0, 7), (5, 7), (20, 15), (1_000, 19)] {
-            let mut batcher = StreamBatcher::new(ms(8));
+            let batcher = StreamBatcher::new(ms(8));
             batcher.take(RUN, text("a"), true, start);
             batcher.note_commit(RUN, window_ms, start);
             batcher.take(RUN, text("b"), true, start);
@@ -280,12 +337,12 @@ mod tests {
 
     #[test]
     fn much_text_does_not_wait_and_neither_does_anything_without_a_time_to_wait() {
-        let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
+        let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
         batcher.take(RUN, text("a"), true, start);
         batcher.note_commit(RUN, 0, start);
         let much = "x".repeat(PENDING_BYTES_MAX);
         assert!(batcher.take(RUN, text(&much), true, start).is_some());
-        let mut never = StreamBatcher::new(ms(0));
+        let never = StreamBatcher::new(ms(0));
         for _ in 0..2 {
             assert!(never.take(RUN, text("a"), true, start).is_some());
             never.note_commit(RUN, 20, start);
@@ -294,16 +351,82 @@ mod tests {
 
     #[test]
     fn a_run_that_is_over_is_forgotten() {
-        let (mut batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
+        let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
         batcher.take(RUN, text("a"), true, start);
         batcher.note_commit(RUN, 0, start);
         batcher.take(RUN, text("b"), true, start);
         let due = batcher.take(RUN, AgentEvent::Completed, true, start);
         assert_eq!(texts(due).len(), 2, "what was pending goes before the end");
         batcher.note_commit(RUN, 0, start);
-        assert!(batcher.streams.is_empty());
+        assert!(batcher.lock().is_empty());
         batcher.take(RUN, text("c"), true, start);
         batcher.end(RUN);
-        assert!(batcher.streams.is_empty());
+        assert!(batcher.lock().is_empty());
+    }
+
+    /// A batcher whose run streams so fast that its last pieces had waited.
+    fn fast_stream(start: Instant) -> StreamBatcher {
+        let batcher = StreamBatcher::new(ms(8));
+        batcher.begin(RUN);
+        assert!(batcher.hold(RUN, text("a"), true, start).is_some());
+        assert!(batcher.take(RUN, text("a"), true, start).is_some());
+        batcher.note_commit(RUN, 0, start);
+        assert!(batcher.hold(RUN, text("b"), true, start).is_some());
+        assert!(batcher.take(RUN, text("b"), true, start).is_none());
+        assert_eq!(batcher.take_due(start + ms(7)).len(), 1);
+        batcher.note_commit(RUN, 0, start + ms(7));
+        batcher
+    }
+
+    #[test]
+    fn a_fast_stream_holds_pieces_without_the_queue_and_they_are_looked_for() {
+        let start = Instant::now();
+        let batcher = fast_stream(start);
+        assert_eq!(
+            batcher.next_due(),
+            Some(start + ms(14)),
+            "also without a piece"
+        );
+        for word in ["c", "d"] {
+            assert!(batcher.hold(RUN, text(word), true, start + ms(9)).is_none());
+        }
+        let due = batcher.take_due(start + ms(14)).into_iter().next();
+        assert_eq!(texts(due), ["cd"]);
+        // Nobody looks any more before the next commit.
+        assert_eq!(batcher.next_due(), None);
+        assert!(batcher.hold(RUN, text("e"), true, start + ms(14)).is_some());
+    }
+
+    #[test]
+    fn no_piece_overtakes_what_is_in_the_queue() {
+        let start = Instant::now();
+        let batcher = fast_stream(start);
+        let notice = AgentEvent::Notice {
+            text: "n".to_owned(),
+        };
+        let at = start + ms(8);
+        assert!(batcher.hold(RUN, text("c"), true, at).is_none());
+        let notice = batcher.hold(RUN, notice, true, at);
+        let after = batcher.hold(RUN, text("d"), true, at);
+        let after = after.expect("the notice is in the queue before it");
+        let due = batcher.take(RUN, notice.expect("it is not a piece"), true, at);
+        assert_eq!(
+            texts(due).len(),
+            2,
+            "the piece that was held, and the notice"
+        );
+        assert!(batcher.take(RUN, after, true, at).is_none());
+        assert!(batcher.hold(RUN, text("e"), true, at).is_none());
+        let due = batcher.take_all().into_iter().next();
+        assert_eq!(texts(due), ["de"]);
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_holds_nothing() {
+        let start = Instant::now();
+        let batcher = fast_stream(start);
+        batcher.end(RUN);
+        assert!(batcher.hold(RUN, text("c"), true, start + ms(8)).is_some());
+        assert!(batcher.lock().is_empty());
     }
 }

@@ -8,12 +8,11 @@ use wire::published::state::{ContentRef, UsageInfo};
 use wire::{Action, ActionKind, ChannelUri, rpc};
 
 use crate::agent_action::{notice, record_agent_action};
-use crate::channels::Executor;
-use crate::follow_up::FollowUp;
 use crate::io::{Effect, RunId};
 use crate::record::Record;
 use crate::state::Step;
-use crate::tool_call::agent as tool_call;
+use crate::tool_call::offer::list_offers;
+use crate::tool_call::{agent as tool_call, client_tool};
 use crate::turn::agent::settings_of;
 use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 use crate::turn::size::make_room;
@@ -49,12 +48,17 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             let reply = AgentReply::Settings { ask, values };
             step.effect(Effect::Reply { run, reply });
         }
+        AgentEvent::ClientToolsRequested { ask } => {
+            let tools = list_offers(step, uri);
+            let reply = AgentReply::ClientTools { ask, tools };
+            step.effect(Effect::Reply { run, reply });
+        }
         AgentEvent::Render { render, sections } => {
             render::render_for_turn(step, uri, run, render, sections);
         }
         AgentEvent::Spawned { call, worker } => worker::start_worker(step, run, call, *worker),
         AgentEvent::ToolStarted { call, start } => {
-            tool_call::start_call(step, uri, turn, call, Executor::Agent, *start);
+            tool_call::start(step, uri, turn, call, *start);
         }
         AgentEvent::ToolInput { call, text } => tool_call::add_input(step, uri, turn, call, text),
         AgentEvent::ToolReady { call, ready } => {
@@ -74,13 +78,21 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             input,
             timeout_ms,
         } => {
-            let tool = tool_call::ClientTool {
+            let tool = client_tool::ClientTool {
                 name,
                 input,
                 timeout_ms,
             };
-            tool_call::call_client(step, uri, turn, (run, call), &tool);
+            client_tool::call_client(step, uri, turn, (run, call), &tool);
         }
+        AgentEvent::ClientToolAwaited { call, timeout_ms } => {
+            client_tool::await_client(step, uri, (run, call), timeout_ms);
+        }
+        AgentEvent::ToolRefused {
+            call,
+            ready,
+            result,
+        } => tool_call::refuse(step, uri, turn, call, *ready, result),
         AgentEvent::Compacted {
             keep_turns,
             summary,
@@ -93,7 +105,6 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
 fn complete_turn(step: &mut Step, uri: &ChannelUri, turn_id: &str) {
     let fields = json!({"turnId": turn_id});
     end_turn(step, uri, ActionKind::ChatTurnComplete, fields);
-    step.follow_up(FollowUp::StartQueue(uri.clone())); // the next one is due (G-08)
 }
 
 fn open_part(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, kind: TextKind) {

@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
+use agent_api::RenamedSetting;
 use serde_json::Value;
 use wire::Object;
+use wire::state::ConfigState;
 
 /// A value that its schema forbids.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +59,40 @@ pub(crate) fn with_defaults(schema: &Value, values: &Object) -> Result<Object, B
         }
     }
     Ok(complete)
+}
+
+/// Values under the names of today. A setting that is there under both names has the value of the new one.
+pub(crate) fn rename(renamed: &[RenamedSetting], values: &Object) -> Object {
+    let mut values = values.clone();
+    for setting in renamed {
+        if let Some(old) = values.shift_remove(&setting.old_name) {
+            values.entry(setting.name.clone()).or_insert(old);
+        }
+        if let Some(value) = values.get_mut(&setting.name)
+            && let Some((_, now)) = setting.values.iter().find(|(old, _)| old == value)
+        {
+            *value = now.clone();
+        }
+    }
+    values
+}
+
+/// Brings the configuration of a session up to date that was stored when its settings had other names. A value that is
+/// not allowed any more becomes the default.
+pub(crate) fn renew(schema: &Value, renamed: &[RenamedSetting], config: &mut ConfigState) {
+    let is_old = |setting: &RenamedSetting| {
+        let known = config.schema["properties"].get(&setting.old_name);
+        known.is_some() || config.values.contains_key(&setting.old_name)
+    };
+    if !renamed.iter().any(is_old) {
+        return; // nothing in it was renamed
+    }
+    let mut values = rename(renamed, &config.values);
+    values.retain(|key, value| check(&schema["properties"][key], value).is_ok());
+    if let Ok(values) = with_defaults(schema, &values) {
+        config.schema = schema.clone();
+        config.values = values;
+    }
 }
 
 /// Whether a session's value may change while it lives (H-117).
@@ -119,6 +155,50 @@ fn check(property: &Value, value: &Value) -> Result<(), String> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn settings_are_read_by_their_old_names_and_stored_sessions_renewed() {
+        let renamed = [RenamedSetting {
+            old_name: "speed".to_owned(),
+            name: "pace".to_owned(),
+            values: vec![(json!("quick"), json!("fast"))],
+        }];
+        let object = |value: Value| value.as_object().cloned().unwrap();
+        for (values, expected) in [
+            (json!({"speed": "quick"}), json!({"pace": "fast"})),
+            (
+                json!({"speed": "slow", "x": 1}),
+                json!({"x": 1, "pace": "slow"}),
+            ),
+            (
+                json!({"speed": "slow", "pace": "quick"}),
+                json!({"pace": "fast"}),
+            ),
+            (json!({"x": 1}), json!({"x": 1})),
+        ] {
+            assert_eq!(Value::Object(rename(&renamed, &object(values))), expected);
+        }
+        let property = json!({"type": "string", "enum": ["slow", "fast"], "default": "slow"});
+        let schema = json!({"properties": {"pace": property}});
+        let old = |values: Value| ConfigState {
+            schema: json!({"properties": {"speed": {"type": "string"}}}),
+            values: object(values),
+            extra: Object::new(),
+        };
+        for (value, now) in [("quick", "fast"), ("slow", "slow"), ("none", "slow")] {
+            let mut config = old(json!({"speed": value}));
+            renew(&schema, &renamed, &mut config);
+            assert_eq!(Value::Object(config.values), json!({"pace": now}));
+            assert_eq!(config.schema, schema);
+        }
+        let mut other = ConfigState {
+            schema: json!({"properties": {}}),
+            ..old(json!({"x": 1}))
+        };
+        let before = other.clone();
+        renew(&schema, &renamed, &mut other);
+        assert_eq!(other, before, "nothing in it was renamed");
+    }
 
     #[test]
     fn unknown_keys_go_and_bad_values_are_named() {

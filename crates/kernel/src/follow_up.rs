@@ -18,7 +18,7 @@ pub(crate) enum FollowUp {
     },
     /// The active turn may have become too large.
     BoundTurn(ChannelUri),
-    /// The next message of the queue is due (G-08).
+    /// What waits is due: leftover steering, then the queue (G-08).
     StartQueue(ChannelUri),
     /// The turn that these workers work for is over.
     CancelWorkers(Vec<ChannelUri>),

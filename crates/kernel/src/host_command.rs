@@ -12,7 +12,6 @@ use crate::agent_action::notice;
 use crate::background_task::BackgroundTask;
 use crate::chats::{self, ForkSource, NewChat};
 use crate::follow_up::FollowUp;
-use crate::sessions::TITLE_BYTES_MAX;
 use crate::state::{Kernel, Step};
 use crate::submission::{CommandStep, HostAction};
 use crate::truncate;
@@ -106,7 +105,8 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
         std::mem::take(&mut submitted.notices)
     });
     if !notices.is_empty() {
-        notice(step, uri, &turn_id, &notices.join("\n"));
+        // As paragraphs: notices are Markdown, in which single newlines are none.
+        notice(step, uri, &turn_id, &notices.join("\n\n"));
     }
     while let Some(command) = next_command(step, uri) {
         let done = match command {
@@ -147,7 +147,6 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
             ActionKind::ChatTurnComplete,
             json!({"turnId": turn_id}),
         );
-        step.follow_up(FollowUp::StartQueue(uri.clone()));
         return None;
     }
     Some(task)
@@ -235,7 +234,7 @@ pub(crate) fn finish_branch(
         let mut new = plan_branch(step, from, &chat)?;
         let title = title.trim();
         if !title.is_empty() {
-            let end = title.floor_char_boundary(TITLE_BYTES_MAX);
+            let end = title.floor_char_boundary(step.limits().title_bytes_max);
             new.title = title[..end].to_owned();
         }
         Ok((chat, new))

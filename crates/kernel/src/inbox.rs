@@ -1,10 +1,12 @@
 //! Messages of peers: each is decoded once, handled in order, and waits where its handler has to.
 
 use serde_json::Value;
-use wire::methods::{self, Call};
+use wire::action::ActionError;
+use wire::methods::{self, Call, Method};
 use wire::rpc::code;
-use wire::{ChannelUri, Id, Incoming, Origin, RpcError, compat};
+use wire::{ActionKind, ChannelUri, Id, Incoming, Origin, RpcError, bounds, compat};
 
+use crate::ask_client::ask_for_file;
 use crate::bodies::{DetachedBodies, SentAction};
 use crate::calls;
 use crate::client_dispatch::ClientDispatch;
@@ -13,6 +15,7 @@ use crate::dispatch;
 use crate::follow_up::FollowUp;
 use crate::frame::Frame;
 use crate::io::{CloseReason, Effect, FailureReply, PeerId, Ticket};
+use crate::limits::Limits;
 use crate::pause::{HostWork, Pause, Stop, StopAction, WorkDone};
 use crate::peers::{Message, Offer, Waiting};
 use crate::reverse_request;
@@ -70,10 +73,19 @@ fn decode(
             method,
             mut params,
         } => {
+            let limits = step.limits();
+            let within = match Method::from_name(&method) {
+                Some(known) => bounds::check_params(known, &params, |bound| limits.of(bound)),
+                None => Ok(()), // refused unread
+            };
             if let Some(generation) = generation.filter(|_| method == "createSession") {
                 compat::up_create_session(generation, &mut params);
             }
-            match methods::decode_call(&method, params) {
+            let call = match within {
+                Ok(()) => methods::decode_call(&method, params),
+                Err(over) => Err(RpcError::new(code::INVALID_PARAMS, over.to_string())),
+            };
+            match call {
                 Ok(call) => Some(Message::Call {
                     id,
                     call: Box::new(call),
@@ -89,14 +101,19 @@ fn decode(
             "dispatchAction" => {
                 let mut dispatch = methods::decode_dispatch(params).ok()?;
                 compat::up_action(generation?, &mut dispatch.action);
-                let kind = wire::action::check_payload(&mut dispatch.action);
+                let kind = check_action(&mut dispatch.action, step.limits());
                 let Value::Object(action) = dispatch.action else {
                     return None; // no object is no action
+                };
+                let sent = match &kind {
+                    // What is too large is let go at once: its sender recognises it by what is left.
+                    Err(ActionError::OverBound(_)) => SentAction::abridged(&action),
+                    Ok(_) | Err(_) => SentAction::new(action, detached.clone(), bytes),
                 };
                 Some(Message::Dispatch(Box::new(ClientDispatch {
                     channel: dispatch.channel,
                     client_seq: dispatch.client_seq,
-                    sent: SentAction::new(action, detached.clone(), bytes),
+                    sent,
                     kind,
                 })))
             }
@@ -109,6 +126,16 @@ fn decode(
         },
         Incoming::Response { .. } => None, // answers never wait
     }
+}
+
+/// Checks a client's action: first its size, for the published types copy what they read.
+fn check_action(action: &mut Value, limits: &Limits) -> Result<ActionKind, ActionError> {
+    if let Value::Object(fields) = &*action {
+        let name = fields.get("type").and_then(Value::as_str);
+        let kind = name.map_or(ActionKind::Unknown, ActionKind::from_name);
+        bounds::check_action(kind, fields, |bound| limits.of(bound))?;
+    }
+    wire::action::check_payload(action)
 }
 
 /// A peer's current message may go on: something it waited for is there.
@@ -164,13 +191,12 @@ fn handle_dispatch(
             client_seq: action.client_seq,
         },
     };
-    match dispatch::gather(step, peer, action, &waiting.answers) {
+    match dispatch::gather(step, &sender.origin.client_id, action, &waiting.answers) {
         Err(StopAction::Pause(pause)) => return Err(pause),
         Err(StopAction::Refuse(refusal)) => {
             let sent = action.sent.clone();
             step.refuse(&sender, &action.channel, sent, refusal.0);
         }
-        Ok(dispatch::Permitted::Nothing) => return Ok(()),
         Ok(permitted) => dispatch::apply(step, permitted, &sender),
     }
     step.reply_if_write_fails(FailureReply::Refusal {
@@ -192,6 +218,7 @@ fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) 
             waiting.tickets.push(ticket);
             step.peers_mut().park_current(peer, waiting);
         }
+        Pause::AskClient(uris) => ask_for_files(step, peer, waiting, uris),
         Pause::After(older) => {
             if !step.peers().is_gone(older) {
                 let why = CloseReason::Superseded;
@@ -202,6 +229,20 @@ fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) 
             waiting.after = Some(older);
             step.peers_mut().park_current(peer, waiting);
         }
+    }
+}
+
+/// The current message waits for files that only its client can read.
+fn ask_for_files(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, uris: Vec<String>) {
+    for uri in uris {
+        match ask_for_file(step, peer, uri) {
+            Ok(ticket) => waiting.tickets.push(ticket),
+            Err(file) => waiting.answers.add_work(WorkDone::ClientFileRead(file)),
+        }
+    }
+    match waiting.is_blocked() {
+        true => step.peers_mut().park_current(peer, waiting),
+        false => handle(step, peer, waiting), // nobody could be asked: it goes on without
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, Section};
+use agent_api::{AgentError, AgentEvent, AgentReply, RenamedSetting, Section};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 use wire::published::commands::ContentEncoding;
@@ -10,6 +10,7 @@ use wire::rpc::Malformed;
 use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
 
 use crate::bodies::{Body, SentAction};
+use crate::client_file::ClientFile;
 use crate::frame::{Content, Outgoing};
 pub use crate::ids::{PeerId, RunId, Ticket};
 use crate::record::{Answer, Query, Record, Seq};
@@ -102,6 +103,8 @@ pub struct Complete {
     pub text: String,
     /// In UTF-16 units.
     pub offset: u64,
+    /// The contexts that clients send.
+    pub contexts: Vec<String>,
 }
 
 /// The answer to a completion request.
@@ -238,6 +241,8 @@ pub struct Compose {
     pub message: wire::Object,
     /// Those bodies, as base64, by the index of their attachment.
     pub detached: Vec<(usize, std::sync::Arc<String>)>,
+    /// What was read from the client that sent it, or why it was not.
+    pub client_files: Vec<ClientFile>,
     pub working_directories: Vec<String>,
     /// How many bytes may stay in one attachment, and in all of them.
     pub each_bytes: usize,
@@ -293,8 +298,6 @@ pub struct HostFacts {
     pub agents: Vec<AgentFacts>,
     /// `file:` URI of the directory sessions get when they name none.
     pub default_directory: Option<String>,
-    /// Absolute paths that working directories must lie in.
-    pub roots: Vec<String>,
     pub version: String,
     /// Schema of the host's own settings and their values at start.
     pub config_schema: Value,
@@ -309,6 +312,8 @@ pub struct AgentFacts {
     pub info: Value,
     /// `SessionConfigSchema` of its sessions.
     pub config_schema: Value,
+    /// Settings of its sessions that had other names before.
+    pub renamed_settings: Vec<RenamedSetting>,
     pub default_model: Option<String>,
     /// Whether its turns get the turns before them from the journal, and it remembers nothing else.
     pub needs_history: bool,

@@ -17,10 +17,10 @@ mod calls;
 mod channels;
 mod chats;
 mod client_dispatch;
+mod client_file;
 mod clients;
 mod config;
 mod derive;
-mod directory;
 mod dispatch;
 mod follow_up;
 mod frame;
@@ -55,6 +55,7 @@ mod run;
 mod runs;
 mod sessions;
 mod state;
+mod steering;
 mod submission;
 mod summary;
 mod sweep;
@@ -68,6 +69,7 @@ mod upkeep;
 mod worker;
 
 pub use bodies::{Body, Data};
+pub use client_file::{ClientFile, ClientFileBody, ClientFileError};
 pub use frame::{
     ChannelSnapshot, Content, Frame, LateBody, LateResponse, Outgoing, Recipient, Recipients,
     RefusedAction, Replayed, SnapshotState,
@@ -77,4 +79,4 @@ pub use limits::{Limits, check_limit};
 pub use record::*;
 pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
 pub use state::Kernel;
-pub use submission::{HostAction, Submission};
+pub use submission::{FrozenPart, HostAction, Submission};

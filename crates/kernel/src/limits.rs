@@ -5,6 +5,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use wire::bounds;
+
 const KIB: usize = 1_024;
 const MIB: usize = 1_024 * KIB;
 
@@ -65,13 +67,52 @@ limits_table! {
         /// Requests of one connection that wait for something.
         requests_in_flight_max: usize = 256, 2..;
         /// Bytes of one connection's messages that wait for a channel to be loaded; reading stops above it.
-        parked_bytes_max: usize = 64 * MIB, 1..;
+        parked_bytes_max: usize = 4 * MIB, 1..;
+        /// All fields of an action or a request that have no bound of their own, and each whose bound this is: `_meta`, settings,
+        /// capabilities, what nobody knows.
+        field_bytes_max: usize = 64 * KIB, 1_024..;
+        /// Ids, and names that are as short: a locale, a cursor, a display name.
+        id_bytes_max: usize = KIB, 64..;
+        /// URIs in params and messages. Those of channels have at most 2,048 bytes whatever this says.
+        uri_bytes_max: usize = 8 * KIB, 64..;
+        /// Titles of sessions, whoever gives them.
+        title_bytes_max: usize = 4 * KIB, 16..;
+        /// A message without the bodies embedded in it: its text, and what its attachments say beside their data.
+        message_bytes_max: usize = MIB, 1_024..;
+        /// Attachments of one message.
+        attachments_max: usize = 256, ..;
+        /// How often one action may name stored content: each is looked up and counted.
+        content_refs_max: usize = 1_024, ..;
+        /// What a client's tool says while it runs, and what stays of its result when its bodies are moved out.
+        tool_output_bytes_max: usize = 4 * MIB, 65_536..;
+        /// One entry among a session's active clients: it travels in every snapshot. Editors send a few kilobytes.
+        active_client_bytes_max: usize = 256 * KIB, 1_024..;
+        /// Tools in one such entry.
+        client_tools_max: usize = 512, ..;
+        /// Active clients of one session.
+        active_clients_max: usize = 64, 1..;
+        /// Their entries together.
+        active_clients_bytes_max: usize = 2 * MIB, 1_024..;
+        /// Answers in one `chat/inputCompleted`.
+        answers_max: usize = 256, ..;
+        /// One of them.
+        answers_bytes_max: usize = 64 * KIB, 1_024..;
+        /// Working directories in one request.
+        working_directories_max: usize = 64, 1..;
+        /// Versions a client may offer.
+        protocol_versions_max: usize = 64, 1..;
         /// How long a render waits for the client that rewrites its sections (G-36).
         transform_deadline_ms: u64 = 5_000, ..;
         /// Sections in one request of a render: the prompt must not be flooded.
         transform_sections_max: usize = 64, ..;
         /// Largest reply to such a request.
         transform_reply_bytes_max: usize = 256 * KIB, ..;
+        /// How long a client may take to answer another request of the host's (G-29).
+        reverse_request_ms: u64 = 30_000, ..;
+        /// Files of one message that are read from the client that sent it.
+        client_files_max: usize = 8, ..;
+        /// Largest answer with such a file, as it is sent: each is in memory until the message is recorded.
+        client_file_bytes_max: usize = 4 * MIB, ..;
         /// Largest message sent: all snapshots of one response share it, a larger replay becomes snapshots.
         message_out_bytes: usize = 48 * MIB, 65_536..;
         /// Largest turn, as JSON: it travels whole, in snapshots and pages. At this size it ends in an error.
@@ -131,9 +172,42 @@ limits_table! {
     }
 }
 
+impl Limits {
+    /// The number behind a bound of the wire's table.
+    pub fn of(&self, bound: bounds::Bound) -> usize {
+        use bounds::Bound as B;
+        match bound {
+            B::FieldBytes => self.field_bytes_max,
+            B::IdBytes => self.id_bytes_max,
+            B::UriBytes => self.uri_bytes_max,
+            B::TitleBytes => self.title_bytes_max,
+            B::MessageBytes => self.message_bytes_max,
+            B::Attachments => self.attachments_max,
+            B::ContentRefs => self.content_refs_max,
+            B::ToolOutputBytes => self.tool_output_bytes_max,
+            B::ActiveClientBytes => self.active_client_bytes_max,
+            B::ClientTools => self.client_tools_max,
+            B::TransformSections => self.transform_sections_max,
+            B::Answers => self.answers_max,
+            B::AnswersBytes => self.answers_bytes_max,
+            B::Subscriptions => self.subscriptions_max,
+            B::WorkingDirectories => self.working_directories_max,
+            B::ProtocolVersions => self.protocol_versions_max,
+            B::SelectionBytes => self.selection_bytes_max,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_bound_of_the_wire_is_a_setting() {
+        for bound in bounds::Bound::ALL {
+            assert!(Limits::KEYS.contains(&bound.name()), "{}", bound.name());
+        }
+    }
 
     #[test]
     fn the_defaults_are_permitted_and_a_value_out_of_range_is_named() {

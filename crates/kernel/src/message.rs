@@ -1,5 +1,7 @@
 //! A client's message: may it be sent here, and what the host fills in before it is recorded (G-12, H-071, H-151, H-161).
 
+use compositor::Part;
+use compositor::chat_reference::{ChatReference, with_end_turn};
 use serde::Serialize;
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object};
@@ -177,6 +179,18 @@ fn pin_attached_chats(
         }
     }
     Ok(())
+}
+
+/// The same for the parts that were made of them.
+pub(crate) fn pin_parts(kernel: &Kernel, parts: &mut [Part]) {
+    for part in parts {
+        let chat = ChatReference::of(part).and_then(|chat| ChannelUri::parse(chat.uri).ok());
+        let chat = chat.and_then(|chat| kernel.find_chat(&chat));
+        // One without turns has nothing to end with.
+        if let Some(last) = chat.and_then(|chat| chat.state().turns.last()) {
+            *part = with_end_turn(part.clone(), &last.id);
+        }
+    }
 }
 
 fn attached_chats(message: &Object) -> Vec<AttachedChat> {

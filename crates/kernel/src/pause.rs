@@ -6,6 +6,7 @@ use wire::rpc::code;
 use wire::{Digest, RpcError};
 
 use crate::bodies::Body;
+use crate::client_file::ClientFile;
 use crate::io::{Complete, Completed, Compose, Fetch, Fetched, PeerId, ReadFailed, WorkFailed};
 use crate::record::{Answer, Query};
 use crate::refusal::Refusal;
@@ -17,6 +18,8 @@ pub(crate) enum Pause {
     Read(Vec<Query>),
     /// The host must do this first.
     Work(HostWork),
+    /// The client that sent the message must read these first.
+    AskClient(Vec<String>),
     /// What an older connection of the same client sent comes first (G-20).
     After(PeerId),
 }
@@ -104,6 +107,7 @@ pub(crate) enum WorkDone {
     Completed(Result<Completed, WorkFailed>),
     BodiesStored(Result<StoredNames, WorkFailed>),
     Composed(Result<Box<Submission>, WorkFailed>),
+    ClientFileRead(ClientFile),
 }
 
 /// Bodies that were stored: where their names belong.
@@ -163,6 +167,14 @@ impl HandlerAnswers {
     pub(crate) fn composed(&self) -> Option<&Result<Box<Submission>, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
             WorkDone::Composed(composed) => Some(composed),
+            _ => None,
+        })
+    }
+
+    /// What came of asking the client for a file; `None` if it was not asked yet.
+    pub(crate) fn client_file(&self, uri: &str) -> Option<&ClientFile> {
+        self.work.iter().find_map(|done| match done {
+            WorkDone::ClientFileRead(file) if file.uri == uri => Some(file),
             _ => None,
         })
     }

@@ -1,11 +1,13 @@
-//! Messages that wait: one steering message for the running turn, a queue for the turns after it (H-230 to H-234, G-08).
+//! Messages that wait: one steering message for the running turn, a queue for the turns after it (H-230 to H-234, G-08). Steering
+//! that its turn did not take never waits for another: it begins one, or joins the held queue.
 
 use std::collections::BTreeSet;
 
 use agent_api::AgentReply;
 use serde_json::{Value, json};
+use wire::published::state::PendingMessageKind;
 use wire::reduce::Reduced;
-use wire::state::ChatState;
+use wire::state::{ChatState, PendingMessage};
 use wire::{Action, ActionKind, ChannelUri};
 
 use crate::channels::Chat;
@@ -110,7 +112,7 @@ fn check_kind(action: &Action) -> Result<(), Refusal> {
     }
 }
 
-/// A message is put to wait. In the queue of an idle chat it starts what is at the head, even if nothing changed (G-08).
+/// A message is put to wait. In an idle chat that starts what is next, even if nothing changed (G-08).
 pub(crate) fn set(
     step: &mut Step,
     uri: &ChannelUri,
@@ -130,39 +132,55 @@ pub(crate) fn set(
         let author = sender.origin.client_id.clone();
         let private = step.chat_mut(uri).private_mut();
         private.messages.insert(id.clone(), submitted);
-        if queued {
-            private.queue_authors.insert(id, author);
-        }
+        private.message_authors.insert(id, author);
     }
     if queued {
         let session = step.chat(uri).session().clone();
         step.session_mut(&session).set_start_when_ready(uri, true);
-        start_queued(step, uri);
     }
+    start_next(step, uri);
 }
 
-/// Starts the message at the head of the queue, if the chat is idle and its session takes turns.
-pub(crate) fn start_queued(step: &mut Step, uri: &ChannelUri) {
+/// Starts what is next in an idle chat: steering that no turn took, then the head of the queue.
+pub(crate) fn start_next(step: &mut Step, uri: &ChannelUri) {
     let Some(chat) = step.find_chat(uri) else {
         return; // it was disposed of in this step
     };
-    let busy = chat.state().active_turn.is_some();
-    let next = chat.state().queued_messages.first().cloned();
-    let Some(next) = next.filter(|_| !busy) else {
-        return; // a turn runs, or nothing waits
-    };
-    if !step.session_of(uri).is_ready() || step.runs().is_stopping() {
-        return; // it starts when the session is ready, or after the restart when somebody wants it to
+    let state = chat.state();
+    if state.active_turn.is_some() || step.runs().is_stopping() {
+        return; // it is next when the turn ends, or after the restart when somebody wants it to be
     }
+    let queued = state.queued_messages.first().cloned();
+    if let Some(steering) = state.steering_message.clone() {
+        // Like a turn of a client it is recorded while the session is being created, and runs after that (G-09).
+        start_waiting(step, uri, PendingMessageKind::Steering, steering);
+    } else if let Some(queued) = queued
+        && step.session_of(uri).is_ready()
+    {
+        start_waiting(step, uri, PendingMessageKind::Queued, queued); // otherwise when the session is ready
+    }
+}
+
+/// Begins a turn with a message that waited.
+fn start_waiting(
+    step: &mut Step,
+    uri: &ChannelUri,
+    kind: PendingMessageKind,
+    next: PendingMessage,
+) {
     let private = step.chat_mut(uri).private_mut();
+    let author = private.message_authors.remove(&next.id);
     let mut submitted = private.messages.remove(&next.id);
     if let Some(submitted) = &mut submitted {
         let commands = std::mem::take(&mut submitted.commands);
         submitted.commands = host_command::rewind_first(step, uri, commands);
     }
-    let fields = json!({"kind": "queued", "id": next.id});
-    step.act_as_host(uri, ActionKind::ChatPendingMessageRemoved, fields); // H-231
+    if kind == PendingMessageKind::Queued {
+        let fields = json!({"kind": "queued", "id": next.id});
+        step.act_as_host(uri, ActionKind::ChatPendingMessageRemoved, fields); // H-231
+    }
     let turn_id = step.chat(uri).free_turn_id(step.seq());
+    // The start itself removes steering by its id: a removal before would say that the last turn took it.
     let fields = json!({
         "turnId": turn_id,
         "startedAt": step.now().to_rfc3339(),
@@ -171,8 +189,6 @@ pub(crate) fn start_queued(step: &mut Step, uri: &ChannelUri) {
     });
     let started = step.act_as_host(uri, ActionKind::ChatTurnStarted, fields);
     assert!(started, "an idle chat takes a turn");
-    let private = step.chat_mut(uri).private_mut();
-    let author = private.queue_authors.remove(&next.id);
     let submitted = match submitted {
         Some(submitted) => {
             let id = submitted.id.clone();

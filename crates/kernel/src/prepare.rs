@@ -10,6 +10,7 @@ use wire::{Action, ChannelUri, Object};
 use crate::bodies::{
     self, Body, InlineBudget, SentAction, clip_content, detach_message, detach_result,
 };
+use crate::client_file::{ClientFile, ClientFileError};
 use crate::io::Compose;
 use crate::message;
 use crate::pause::{HandlerAnswers, HostWork, Pause, StopAction};
@@ -93,7 +94,10 @@ fn prepare_submission(
     let session = kernel.chat(chat).session();
     let attachment = |index: usize| detached.find(&format!("/message/attachments/{index}"));
     let mut submission = compose(kernel, session, &directories, sent, attachment, answers)?;
-    if action.text("kind") == Some("steering")
+    // In an idle chat it begins a turn of its own, and is what any other message is (G-08).
+    let steers = kernel.chat(chat).active_turn_id().is_some();
+    if steers
+        && action.text("kind") == Some("steering")
         && let Some(command) = submission.actions.first()
     {
         return Err(Refusal(format!(
@@ -103,6 +107,7 @@ fn prepare_submission(
         .into());
     }
     message::check(kernel, kernel.chat(chat), &mut submission.message, answers)?;
+    message::pin_parts(kernel, &mut submission.parts);
     let message = Value::Object(submission.message.clone());
     action.body.insert("message".to_owned(), message);
     Ok(Prepared {
@@ -134,17 +139,47 @@ pub(crate) fn compose<'a>(
         // Others may have used the room meanwhile: then more has to be stored.
         Some(Ok(_)) | None => {}
     }
+    let client_files = client_files(kernel, sent, answers)?;
     let attachments = sent.get("attachments").and_then(Value::as_array);
     let bodies = (0..attachments.map_or(0, Vec::len))
         .filter_map(|index| Some((index, Arc::clone(detached(index)?))));
     Err(Pause::Work(HostWork::Compose(Box::new(Compose {
         message: sent.clone(),
         detached: bodies.collect(),
+        client_files,
         working_directories: working_directories.to_vec(),
         each_bytes: kernel.limits().inline_body_bytes,
         left_bytes,
     })))
     .into())
+}
+
+/// What the client read of the files that only it can read; a pause to ask it if it was not asked yet.
+fn client_files(
+    kernel: &Kernel,
+    sent: &Object,
+    answers: &HandlerAnswers,
+) -> Result<Vec<ClientFile>, Pause> {
+    let most = kernel.limits().client_files_max;
+    let mut files = Vec::new();
+    let mut unasked = Vec::new();
+    for (index, uri) in compositor::ahp::client_resources(sent)
+        .into_iter()
+        .enumerate()
+    {
+        match answers.client_file(uri) {
+            Some(file) => files.push(file.clone()),
+            None if index < most => unasked.push(uri.to_owned()),
+            None => files.push(ClientFile {
+                uri: uri.to_owned(),
+                read: Err(ClientFileError::TooMany(most)),
+            }),
+        }
+    }
+    match unasked.is_empty() {
+        true => Ok(files),
+        false => Err(Pause::AskClient(unasked)),
+    }
 }
 
 fn inline_bytes_left(kernel: &Kernel, session: &ChannelUri) -> usize {

@@ -34,7 +34,7 @@ fn question<'a>(request: &'a Value, id: &str) -> Option<&'a Value> {
     questions.iter().find(|question| question["id"] == id)
 }
 
-pub(crate) fn check_answer_changed(state: &ChatState, action: &Action) -> Result<(), Refusal> {
+pub(crate) fn check_answer_changed(state: &ChatState, action: &mut Action) -> Result<(), Refusal> {
     let request = open_request(state, action)?;
     let id = action.text("questionId").unwrap_or("");
     let Some(question) = question(request, id) else {
@@ -42,13 +42,13 @@ pub(crate) fn check_answer_changed(state: &ChatState, action: &Action) -> Result
             "this request has no question with this id",
         ));
     };
-    if let Some(answer) = action.present("answer") {
-        check_answer(question, answer)?;
+    match action.body.get_mut("answer") {
+        Some(answer) if !answer.is_null() => check_answer(question, answer),
+        Some(_) | None => Ok(()), // the answer is taken back
     }
-    Ok(())
 }
 
-pub(crate) fn check_completed(state: &ChatState, action: &Action) -> Result<(), Refusal> {
+pub(crate) fn check_completed(state: &ChatState, action: &mut Action) -> Result<(), Refusal> {
     let request = open_request(state, action)?;
     if !matches!(
         action.text("response"),
@@ -58,13 +58,14 @@ pub(crate) fn check_completed(state: &ChatState, action: &Action) -> Result<(), 
             "`response` must be `accept`, `decline` or `cancel`",
         ));
     }
-    let last = action.present("answers").and_then(Value::as_object);
-    for (id, answer) in last.into_iter().flatten() {
+    let last = action.body.get_mut("answers");
+    for (id, answer) in last.and_then(Value::as_object_mut).into_iter().flatten() {
         let Some(question) = question(request, id) else {
             return Err(Refusal(format!("this request has no question `{id}`")));
         };
         check_answer(question, answer)?;
     }
+    let last = action.get("answers").and_then(Value::as_object);
     if action.text("response") == Some("accept") {
         for question in request["questions"].as_array().into_iter().flatten() {
             let id = question["id"].as_str().unwrap_or("");
@@ -84,12 +85,23 @@ pub(crate) fn check_completed(state: &ChatState, action: &Action) -> Result<(), 
     Ok(())
 }
 
-/// An answer has a value of the kind its question asks for, unless it is skipped (H-217).
-fn check_answer(question: &Value, answer: &Value) -> Result<(), Refusal> {
+/// An answer has a value of the kind its question asks for, unless it is skipped (H-217). What a client with text fields only
+/// wrote for a number or a yes or no becomes that (G-44).
+fn check_answer(question: &Value, answer: &mut Value) -> Result<(), Refusal> {
     if answer["state"] == "skipped" {
         return Ok(());
     }
     let asked = question["kind"].as_str().unwrap_or("");
+    if let Some(text) = text_of(answer)
+        && let Some(read) = read_text(asked, text)
+    {
+        let id = question["id"].as_str().unwrap_or("");
+        answer["value"] = read.map_err(|wanted| {
+            Refusal(format!(
+                "the answer to `{id}` is a text that is not {wanted}"
+            ))
+        })?;
+    }
     let given = answer["value"]["kind"].as_str().unwrap_or("");
     let fits = match asked {
         "text" => given == "text",
@@ -100,11 +112,42 @@ fn check_answer(question: &Value, answer: &Value) -> Result<(), Refusal> {
         _ => true, // a kind that came after this host: its asker knows what fits
     };
     if !fits {
+        let id = question["id"].as_str().unwrap_or("");
         return Err(Refusal(format!(
-            "an answer of kind `{given}` does not fit a question of kind `{asked}`"
+            "an answer of kind `{given}` does not fit `{id}`, a question of kind `{asked}`"
         )));
     }
     Ok(())
+}
+
+fn text_of(answer: &Value) -> Option<&str> {
+    let value = answer.get("value")?;
+    match value["kind"] == "text" {
+        true => value["value"].as_str(),
+        false => None,
+    }
+}
+
+/// A text as the value that a question of this kind asks for, or what it is not; `None` if the question takes no such value.
+fn read_text(asked: &str, text: &str) -> Option<Result<Value, &'static str>> {
+    let text = text.trim();
+    let number = || text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let integer = || text.parse::<i64>().ok().map(|integer| json!(integer));
+    let value = match asked {
+        "integer" => integer().ok_or("a whole number"),
+        // As an integer if it is one: a fraction is not added to what was written.
+        "number" => integer()
+            .or_else(|| number().map(|number| json!(number)))
+            .ok_or("a number"),
+        "boolean" => match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(json!(true)),
+            "false" => Ok(json!(false)),
+            _ => Err("`true` or `false`"),
+        },
+        _ => return None,
+    };
+    let kind = if asked == "boolean" { asked } else { "number" };
+    Some(value.map(|value| json!({"kind": kind, "value": value})))
 }
 
 /// What is submitted keeps to what the question allows.

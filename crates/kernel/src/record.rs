@@ -99,7 +99,7 @@ pub struct ChannelRecord {
     pub private: Bytes,
 }
 
-/// A session in the list, with what the list is ordered and swept by.
+/// A session with what the list is ordered and swept by. It is in the list once it was announced (G-28).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryRecord {
     pub session: ChannelId,
@@ -111,8 +111,15 @@ pub struct SummaryRecord {
     pub empty: bool,
     /// The client that created it, whose last connection counts for the sweep.
     pub creator: Option<String>,
-    /// The whole `SessionSummary` as JSON.
+    /// The whole `SessionSummary` as JSON; empty while the session is in no list.
     pub json: Bytes,
+}
+
+impl SummaryRecord {
+    /// Whether the session is in the list.
+    pub fn is_listed(&self) -> bool {
+        !self.json.is_empty()
+    }
 }
 
 /// What `reconnect` needs to know of a client (G-20).
@@ -202,8 +209,9 @@ pub enum Record {
     MessageGone {
         id: String,
     },
-    /// Kept beside the transcript by whoever lowers messages; the kernel never sees these two.
+    /// Kept beside the transcript: with the message if its client was asked for it, otherwise by whoever lowers messages.
     Frozen(FrozenRecord),
+    /// Kept by whoever lowers messages; the kernel never sees it.
     Lowered(LoweredRecord),
     /// An action that subscribers see; `envelope` is the JSON of its `ActionEnvelope`.
     Action {
@@ -342,12 +350,12 @@ pub enum Query {
         through: Seq,
         bytes_max: u64,
     },
-    /// A page of the session list, newest first, after the row the cursor names.
+    /// A page of the session list, newest first, after the row the cursor names; only what is listed.
     Sessions {
         after: Option<(Timestamp, ChannelId)>,
         limit: u32,
     },
-    /// Sessions that may be swept: empty, created before `created_before`, and their creator not seen since either.
+    /// Sessions that may be swept, listed or not: empty, created before `created_before`, and their creator not seen since either.
     EmptySessions {
         created_before: Timestamp,
         limit: u32,

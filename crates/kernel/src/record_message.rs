@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object, rpc};
 
-use crate::record::{MessageRecord, PartRecord, Record};
+use crate::record::{FrozenRecord, MessageRecord, PartRecord, Record};
 use crate::references::body_of_part;
 use crate::state::{Kernel, Step};
 use crate::submission::{CommandStep, Submission, Submitted};
@@ -49,6 +49,13 @@ pub(crate) fn record_message(
     step.record(Record::Message(record));
     for reference in references {
         step.record(reference);
+    }
+    for frozen in submission.frozen {
+        step.record(Record::Frozen(FrozenRecord {
+            part_id: part_id(frozen.part),
+            json: frozen.json,
+            digest: frozen.digest,
+        }));
     }
     let mut notices = submission.diagnostics;
     if notices.len() > NOTICES_MAX {

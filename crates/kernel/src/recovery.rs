@@ -80,11 +80,15 @@ impl Recovery {
         self.done.clear();
     }
 
-    /// A write failed. Returns whether it is the first that did.
-    pub(crate) fn roll_back(&mut self, why: &str) -> bool {
+    /// A write failed: nothing else is tried until one succeeds.
+    pub(crate) fn roll_back(&mut self, why: &str) {
+        debug_assert!(
+            self.failure.is_none(),
+            "a write is tried while none succeeds"
+        );
         let done = std::mem::take(&mut self.done).into_iter();
         self.postponed.extend(done.map(|(_, task)| task));
-        self.failure.replace(why.to_owned()).is_none()
+        self.failure = Some(why.to_owned());
     }
 
     /// Writing works again. Returns what is to be made good.
@@ -123,8 +127,7 @@ mod tests {
         recovery.note_done(BackgroundTask::StartQueue(uri("a")));
         recovery.commit();
         recovery.note_done(BackgroundTask::StartQueue(uri("b")));
-        assert!(recovery.roll_back("full"), "the first failure");
-        assert!(!recovery.roll_back("full"));
+        recovery.roll_back("full");
         assert!(recovery.unwritable().is_some());
         recovery.add_interrupted(uri("c"));
         let again: Vec<String> = recovery

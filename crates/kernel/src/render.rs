@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use agent_api::{AgentReply, Section};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{
-    self as ext, Carrier, OptIn, SystemMessageTransformParams, SystemMessageTransformResult,
-    SystemMessageTransformSection,
+    self as ext, Carrier, OptIn, SystemMessageSection, SystemMessageTransformParams,
+    SystemMessageTransformResult, SystemMessageTransformSection,
 };
 use wire::state::SessionState;
 use wire::{Action, ActionKind, ChannelUri};
@@ -184,18 +184,26 @@ fn rewritable<'a>(
     opt_in: &OptIn,
     before: &'a [Section],
 ) -> Vec<&'a Section> {
-    let agent = kernel.find_agent(&kernel.session_of(chat).state().provider);
-    let catalogue = agent.map_or(&[][..], |agent| &agent.sections);
-    let is_open = |id: &str| {
-        let mut entries = catalogue.iter().filter(|entry| entry.id == id);
-        entries.any(|entry| entry.restricted != Some(true))
-    };
+    let catalogue = catalogue_of(kernel, kernel.chat(chat).session());
     let wanted = before.iter().filter(|section| {
-        opt_in.sections.iter().any(|id| *id == section.id) && is_open(&section.id)
+        opt_in.sections.iter().any(|id| *id == section.id) && is_open(catalogue, &section.id)
     });
     wanted
         .take(kernel.limits().transform_sections_max)
         .collect()
+}
+
+/// The sections that the agent of a session lists.
+fn catalogue_of<'a>(kernel: &'a Kernel, session: &ChannelUri) -> &'a [SystemMessageSection] {
+    let session = kernel.find_session(session);
+    let agent = session.and_then(|session| kernel.find_agent(&session.state().provider));
+    agent.map_or(&[], |agent| &agent.sections)
+}
+
+/// Whether clients may read a section: it is in the catalogue and not restricted.
+fn is_open(catalogue: &[SystemMessageSection], id: &str) -> bool {
+    let mut entries = catalogue.iter().filter(|entry| entry.id == id);
+    entries.any(|entry| entry.restricted != Some(true))
 }
 
 /// The client that was asked to rewrite a render answered, or did not.
@@ -265,9 +273,14 @@ fn finish(
             let Some(chat) = chat.and_then(|chat| step.find_chat(chat)) else {
                 return; // the run was stopped while a client was asked
             };
-            let sections = rendered.after();
+            let session = chat.session().clone();
+            let catalogue = catalogue_of(step, &session);
+            let mut sections = rendered.after();
+            for section in &mut sections {
+                section.restricted = !is_open(catalogue, &section.id);
+            }
             let reply = AgentReply::Rendered { render, sections };
-            (chat.session().clone(), Some(Effect::Reply { run, reply }))
+            (session, Some(Effect::Reply { run, reply }))
         }
     };
     // What was rendered is recorded before the agent goes on with it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wire::Timestamp;
 
-use crate::io::{PeerId, RunId};
+use crate::io::{PeerId, RunId, Ticket};
 use crate::rendered::{Asked, Renderer, Rendering};
 
 /// Requests that are out.
@@ -25,6 +25,11 @@ pub(crate) struct Request {
 /// What its answer is for.
 pub(crate) enum Purpose {
     Render(Box<(Rendering, Asked)>),
+    /// A message of the peer's waits for a file.
+    ReadFile {
+        ticket: Ticket,
+        uri: String,
+    },
 }
 
 impl Request {
@@ -32,7 +37,13 @@ impl Request {
     fn is_for_run(&self) -> bool {
         match &self.purpose {
             Purpose::Render(render) => matches!(render.0.to, Renderer::Run { .. }),
+            Purpose::ReadFile { .. } => false,
         }
+    }
+
+    /// Whether a message of the peer's waits for the answer: it must hear how the request ends, whatever happens.
+    fn is_for_message(&self) -> bool {
+        matches!(self.purpose, Purpose::ReadFile { .. })
     }
 }
 
@@ -85,6 +96,8 @@ impl Requests {
                     Renderer::Run { run, .. } => Some(run),
                     _ => None,
                 },
+                // The peer's message waits for it: it must hear how the request ends.
+                Purpose::ReadFile { .. } => return true,
             };
             is_admitted(request.peer) && run.is_none_or(&is_working)
         });
@@ -92,10 +105,11 @@ impl Requests {
 
     /// Nothing can be recorded: no agent works any more, so nobody waits for what was asked for one, and an answer that comes
     /// late is ignored. What the operator alone waits for stands: asking records nothing, so the request was sent. Of a
-    /// connection that is not admitted any more nothing is expected.
+    /// connection that is not admitted any more nothing is expected, but a message of it may wait: the deadline stands.
     pub(crate) fn roll_back(&mut self, is_admitted: impl Fn(PeerId) -> bool) {
-        self.out
-            .retain(|_, request| !request.is_for_run() && is_admitted(request.peer));
+        self.out.retain(|_, request| {
+            request.is_for_message() || (!request.is_for_run() && is_admitted(request.peer))
+        });
     }
 }
 

@@ -4,7 +4,10 @@
 use serde_json::Value;
 use wire::{Id, RpcError};
 
-use crate::io::PeerId;
+use crate::client_file::ClientFile;
+use crate::follow_up::FollowUp;
+use crate::io::{PeerId, Ticket};
+use crate::pause::WorkDone;
 use crate::render;
 use crate::rendered::RequestEnd;
 use crate::requests::{Purpose, Request};
@@ -51,5 +54,18 @@ fn end(step: &mut Step, request: u64, reply: RequestEnd) {
     let ms = u64::try_from(step.now().ms_since(sent)).unwrap_or(0);
     match purpose {
         Purpose::Render(rendering) => render::finish_transform(step, *rendering, reply, ms),
+        Purpose::ReadFile { ticket, uri } => finish_file(step, ticket, uri, reply),
+    }
+}
+
+/// A file that a message waits for was read, or was not: the message goes on.
+fn finish_file(step: &mut Step, ticket: Ticket, uri: String, reply: RequestEnd) {
+    let bytes_max = step.limits().client_file_bytes_max;
+    let file = ClientFile::of_reply(uri, reply, bytes_max);
+    // Nobody waits for it if its peer is gone.
+    if let Some(peer) = step.end_work(ticket) {
+        let done = WorkDone::ClientFileRead(file);
+        step.peers_mut().answer_work(peer, ticket, done);
+        step.follow_up(FollowUp::ResumePeer(peer));
     }
 }

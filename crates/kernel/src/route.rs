@@ -6,7 +6,7 @@ use crate::frame::Frame;
 use crate::io::{Effect, Input, Timer};
 use crate::pause::{HandlerAnswers, WorkDone};
 use crate::state::Step;
-use crate::tool_call::agent::time_out_client_tool;
+use crate::tool_call::client_tool::time_out_client_tool;
 use crate::turn::agent::start_agent;
 use crate::turn::end::{STOPPED, end_without_agent};
 use crate::turn::size::bound_turn;
@@ -61,7 +61,7 @@ pub(crate) fn follow_up(step: &mut Step, follow_up: FollowUp) {
     match follow_up {
         FollowUp::StartAgent { chat, resume } => start_agent(step, &chat, resume),
         FollowUp::BoundTurn(chat) => bound_turn(step, &chat),
-        FollowUp::StartQueue(chat) => pending::start_queued(step, &chat),
+        FollowUp::StartQueue(chat) => pending::start_next(step, &chat),
         FollowUp::CancelWorkers(workers) => worker::cancel(step, workers),
         FollowUp::ReportWorker(chat) => worker::report(step, &chat),
         FollowUp::FailWorkerCall { chat, why } => worker::fail_call_of(step, &chat, why),

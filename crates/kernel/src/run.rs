@@ -15,6 +15,8 @@ pub struct TurnRun {
     /// Names the conversation to the agent; opaque to it.
     pub session: ChannelUri,
     pub chat: ChannelUri,
+    /// The session's number, which no other session ever has.
+    pub session_id: ChannelId,
     pub message: Value,
     /// The session's configuration values.
     pub config: wire::Object,
@@ -27,6 +29,8 @@ pub struct TurnRun {
     pub history: HistoryAt,
     /// What a resumed turn has said so far: its response parts.
     pub said: Vec<Value>,
+    /// What a resumed turn said last of what it used.
+    pub usage: Option<Value>,
     /// The session has no title but the one it began with.
     pub untitled: bool,
     /// What the agent last noted about the session.

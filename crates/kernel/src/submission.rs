@@ -3,9 +3,10 @@
 //! A plain text means itself. Everything else is composed by the host first, which knows files and catalogues; then the
 //! message is handled again and its rows are written in the transaction of the action that brings it.
 
+use bytes::Bytes;
 use compositor::Part;
 use serde::{Deserialize, Serialize};
-use wire::Object;
+use wire::{Digest, Object};
 
 /// A command that the host carries out itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,16 @@ pub struct HostAction {
     pub argv: Vec<String>,
 }
 
+/// What a reference of a message turned out to be before it was recorded: its file was read from the client (C-021).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrozenPart {
+    /// The index of the part.
+    pub part: usize,
+    /// Opaque, like that of a [`crate::FrozenRecord`].
+    pub json: Bytes,
+    pub digest: Option<Digest>,
+}
+
 /// A message and what it means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
@@ -24,6 +35,7 @@ pub struct Submission {
     pub message: Object,
     pub metadata: Object,
     pub parts: Vec<Part>,
+    pub frozen: Vec<FrozenPart>,
     pub actions: Vec<HostAction>,
     /// Whether anything but host actions is in it.
     pub reaches_model: bool,
@@ -45,6 +57,7 @@ impl Submission {
             message,
             metadata,
             parts,
+            frozen: Vec::new(),
             actions: Vec::new(),
             reaches_model: true,
             diagnostics: Vec::new(),

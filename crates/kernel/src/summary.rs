@@ -1,4 +1,5 @@
-//! The session list: summaries kept true, and sent to everyone who watches the root (H-098 to H-102, H-123).
+//! The session list: summaries kept true, and sent to everyone who watches the root (H-098 to H-102, H-123), from the first
+//! turn, draft or queued message of a session on (G-28).
 
 use serde_json::{Value, json};
 use wire::state::{ChatSummary, SessionState, status};
@@ -6,11 +7,15 @@ use wire::{ChannelUri, Object, compat, rpc};
 
 use crate::channels::Session;
 use crate::record::{Record, SummaryRecord};
+use crate::sessions::count_sessions;
 use crate::state::Step;
 
 /// Records the session's summary if it changed, and sends what changed.
 pub(crate) fn publish(step: &mut Step, uri: &ChannelUri) {
     let session = step.session(uri);
+    if !session.is_announced() && session.is_empty() {
+        return record(step, uri); // in no list yet; its row is what the sweep finds it by (G-28)
+    }
     let summary = summary_of(uri, session);
     if *session.published() == summary {
         return; // nothing that the list shows changed
@@ -19,6 +24,7 @@ pub(crate) fn publish(step: &mut Step, uri: &ChannelUri) {
     record(step, uri);
     let root = ChannelUri::root();
     if before.is_empty() {
+        count_sessions(step, 1);
         let params = |summary: &Object| json!({"channel": root.as_str(), "summary": summary});
         let (now, older) = (params(&summary), params(&for_older(summary)));
         step.notify_root("root/sessionAdded", &now, Some(&older));
@@ -38,6 +44,10 @@ pub(crate) fn publish(step: &mut Step, uri: &ChannelUri) {
 /// Records the session's row in the list.
 pub(crate) fn record(step: &mut Step, uri: &ChannelUri) {
     let (id, session) = (step.id_of(uri), step.session(uri));
+    let json = match session.is_announced() {
+        true => rpc::to_json(session.published()),
+        false => Vec::new(),
+    };
     let record = SummaryRecord {
         session: id,
         uri: uri.clone(),
@@ -45,7 +55,7 @@ pub(crate) fn record(step: &mut Step, uri: &ChannelUri) {
         created: session.created(),
         empty: session.is_empty(),
         creator: session.creator().map(str::to_owned),
-        json: rpc::to_json(session.published()).into(),
+        json: json.into(),
     };
     step.record(Record::Summary(record));
     step.mark_head(uri);

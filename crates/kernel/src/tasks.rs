@@ -97,7 +97,7 @@ fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
         BackgroundTask::FinishSessionStart(_, result) => sessions::finish_start(step, uri, result),
         BackgroundTask::EndGrace { client_id, .. } => sessions::end_grace(step, uri, &client_id),
         BackgroundTask::DisposeIfEmpty(_) => sessions::dispose_if_empty(step, uri),
-        BackgroundTask::StartQueue(_) => pending::start_queued(step, uri),
+        BackgroundTask::StartQueue(_) => pending::start_next(step, uri),
         BackgroundTask::RemoveActiveClient { client_id, .. } => {
             sessions::remove_active_client(step, uri, &client_id);
         }

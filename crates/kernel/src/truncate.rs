@@ -10,6 +10,7 @@ use crate::pause::{HandlerAnswers, Load};
 use crate::record::{Answer, Query, Record, TurnPage};
 use crate::refusal::Refusal;
 use crate::state::{Kernel, Sender, Step};
+use crate::steering::queue_leftover;
 use crate::turn::end::stop_run;
 use crate::turn_pages::send_page;
 
@@ -106,6 +107,7 @@ pub(crate) fn cut_back(
     let cut = step.chat_mut(uri).truncate(at, kept_n, active);
     if let Some((n, turn)) = cut.active {
         step.record(Record::Turn { chat: id, n, turn });
+        queue_leftover(step, uri); // it was meant for the turn that is gone
     }
     if cut.hides {
         let from_n = kept_n.map_or(0, |n| n + 1);

@@ -3,9 +3,9 @@
 
 use agent_api::{ToolStart, Worker};
 use serde_json::{Value, json};
-use wire::ActionKind;
-use wire::ChannelUri;
+use wire::meta::TOOL_KIND;
 use wire::state::Outcome;
+use wire::{ActionKind, ChannelUri, Object};
 
 use crate::agent_action::record_agent_action;
 use crate::background_task::BackgroundTask;
@@ -19,7 +19,7 @@ use crate::tool_call::reply::{call_of, fail_call, report_if_over};
 use crate::turn::end::{end_turn, stop_run};
 use crate::turn::start::begin_turn;
 
-/// The tool that starts workers, as clients see it.
+/// The tool that starts workers and its kind, as clients see them.
 const TOOL_NAME: &str = "subagent";
 
 /// How much of a worker's last words goes into the result of its call; the rest is in its chat.
@@ -70,18 +70,24 @@ fn announce(
     executor: Executor,
     worker: &Worker,
 ) -> Option<String> {
+    let meta = Object::from_iter([(TOOL_KIND.to_owned(), json!(TOOL_NAME))]);
     let start = ToolStart {
         name: TOOL_NAME.to_owned(),
         display_name: worker.title.clone(),
+        meta: Some(meta.clone()),
         ..ToolStart::default()
     };
     let id = start_call(step, parent, turn_id, call, executor, start)?;
+    if let Some(run) = step.run_mut(parent) {
+        run.await_call(call);
+    }
     let fields = json!({
         "turnId": turn_id,
         "toolCallId": id,
         "invocationMessage": worker.title,
         "toolInput": worker.task,
         "confirmed": "not-needed",
+        "_meta": meta,
     });
     record_agent_action(step, parent, ActionKind::ChatToolCallReady, fields).then_some(id)
 }

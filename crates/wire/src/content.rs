@@ -1,6 +1,7 @@
-//! Content that is stored outside of state and named by its digest: `ahp-content:/sha256/<hex>` (G-32).
+//! Content that is stored outside of state and named by its digest: `ahp-content:/sha256/<hex>` (G-32), and for people also
+//! `ahp-content:/sha256/<hex>/<file name>` (G-48).
 //!
-//! Promises: a digest has exactly one URI, and nothing else is accepted as one.
+//! Promises: a digest has one spelling, and only the digest says what is read; nothing else is accepted as such a URI.
 //! Must not know: how a digest is computed, where content is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,12 @@ pub const SCHEME: &str = "ahp-content";
 
 /// What every content URI begins with.
 const PREFIX: &str = "ahp-content:/sha256/";
+
+/// How much of a file name goes into a URI, in bytes: as much as file systems take.
+const NAME_BYTES_MAX: usize = 255;
+
+/// The longest name in a URI that is read: each byte of it may be escaped.
+const ESCAPED_NAME_BYTES_MAX: usize = 3 * NAME_BYTES_MAX;
 
 /// The SHA-256 of some content: its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,9 +56,38 @@ impl Digest {
         format!("{PREFIX}{self}")
     }
 
-    pub fn from_uri(uri: &str) -> Option<Self> {
-        Self::from_hex(uri.strip_prefix(PREFIX)?)
+    /// The URI with a file name for people, of which only the last segment counts.
+    pub fn uri_with_name(&self, name: &str) -> String {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let end = name.floor_char_boundary(NAME_BYTES_MAX);
+        match &name[..end] {
+            // A reader of URIs would take these for steps in a path.
+            "" | "." | ".." => self.uri(),
+            name => format!("{PREFIX}{self}/{}", percent_encoded(name)),
+        }
     }
+
+    /// The content that a URI names; a file name in it is ignored.
+    pub fn from_uri(uri: &str) -> Option<Self> {
+        let (hex, rest) = uri.strip_prefix(PREFIX)?.split_at_checked(Self::HEX_LEN)?;
+        let is_name =
+            |name: &str| !name.contains('/') && (1..=ESCAPED_NAME_BYTES_MAX).contains(&name.len());
+        let fits = rest.is_empty() || rest.strip_prefix('/').is_some_and(is_name);
+        Self::from_hex(hex).filter(|_| fits)
+    }
+}
+
+/// A segment of a path in a URI.
+fn percent_encoded(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
 }
 
 fn nibble(digit: u8) -> Option<u8> {
@@ -85,6 +121,14 @@ pub fn digests_in(json: &[u8]) -> BTreeSet<Digest> {
         Digest::from_hex(hex)
     };
     FINDER.find_iter(json).filter_map(after).collect()
+}
+
+/// How often a text names content, or seems to.
+pub(crate) fn count_in(text: &str) -> usize {
+    match text.len() < PREFIX.len() {
+        true => 0,
+        false => FINDER.find_iter(text.as_bytes()).count(),
+    }
 }
 
 /// The types that some JSON gives to content it refers to, found in one walk.
@@ -138,6 +182,39 @@ mod tests {
         }
     }
 
+    // G-48
+    #[test]
+    fn a_file_name_is_for_people() {
+        let digest = Digest::from_hex(HEX).unwrap();
+        let named = |name: &str| {
+            let uri = digest.uri_with_name(name);
+            assert_eq!(Digest::from_uri(&uri), Some(digest), "{uri}");
+            assert_eq!(
+                digests_in(format!("{{\"uri\": \"{uri}\"}}").as_bytes()),
+                BTreeSet::from([digest])
+            );
+            uri[digest.uri().len()..].to_owned()
+        };
+        assert_eq!(named("main.rs"), "/main.rs");
+        assert_eq!(named("src/a b.rs"), "/a%20b.rs");
+        assert_eq!(named("q\"#?%\\\n.ü"), "/q%22%23%3F%25%5C%0A.%C3%BC");
+        for none in ["", ".", "..", "src/", "a/.."] {
+            assert_eq!(named(none), "", "{none}");
+        }
+        assert_eq!(named(&"é".repeat(1_000)).len(), 1 + 6 * 127);
+        let uri = digest.uri();
+        for other in [
+            format!("{uri}/"),
+            format!("{uri}/a/b"),
+            format!("{uri}a"),
+            format!("{uri}?a"),
+            format!("{uri}/{}", "a".repeat(766)),
+            format!("ahp-content:/sha256/{}/a", &HEX[1..]),
+        ] {
+            assert_eq!(Digest::from_uri(&other), None, "{other}");
+        }
+    }
+
     #[test]
     fn every_mention_is_recognised_at_any_position() {
         let digest = Digest::from_hex(HEX).unwrap();
@@ -160,7 +237,7 @@ mod tests {
         let json = serde_json::json!({"parts": [
             {"contentType": "text/html", "uri": other.uri()},
             {"text": digest.uri(), "contentType": "text/css"},
-            {"deep": [{"uri": digest.uri(), "contentType": "image/png"}]},
+            {"deep": [{"uri": digest.uri_with_name("a.png"), "contentType": "image/png"}]},
         ]});
         let json = json.to_string();
         let types = types_in(json.as_bytes());

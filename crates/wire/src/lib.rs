@@ -4,6 +4,7 @@
 //! Must not know: I/O, async runtimes, the host.
 
 pub mod action;
+pub mod bounds;
 pub mod compat;
 pub mod content;
 pub mod ext;

@@ -22,9 +22,13 @@ pub enum Id {
     String(String),
 }
 
+/// Longest id of a request that is answered under it, in bytes.
+const ID_BYTES_MAX: usize = 1_024;
+
 impl Id {
     fn from_value(value: Value) -> Option<Self> {
         match value {
+            Value::String(text) if text.len() > ID_BYTES_MAX => None,
             Value::Null => Some(Self::Null),
             Value::Number(number) => Some(Self::Number(number)),
             Value::String(text) => Some(Self::String(text)),
@@ -94,7 +98,7 @@ pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
         id,
         error: RpcError::new(code, message),
     };
-    if depth_of(text) > depth_max {
+    if measure(text).depth > depth_max {
         let message = format!("JSON nested deeper than {depth_max} levels");
         return Err(malformed(Id::Null, code::INVALID_REQUEST, message));
     }
@@ -116,7 +120,8 @@ pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
         None => None,
         Some(Some(id)) => Some(id),
         Some(None) => {
-            let what = "an id is a string, a number or null".to_owned();
+            let what =
+                format!("an id is a number, null or a string of at most {ID_BYTES_MAX} bytes");
             return Err(malformed(Id::Null, code::INVALID_REQUEST, what));
         }
     };
@@ -160,24 +165,50 @@ pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
     }
 }
 
-/// How deep the brackets of a JSON text nest; strings do not count. One pass, nothing allocated, and no look at what is
-/// inside a string: an attachment is skipped at the speed of a memory scan.
-fn depth_of(text: &str) -> usize {
+/// What can be said of a JSON text before anything is built from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JsonMeasure {
+    /// How deep its brackets nest.
+    pub depth: usize,
+    /// How many values it holds; an array or object counts [`CONTAINER_VALUES`], for that is what it takes in memory.
+    pub values: usize,
+    /// Bytes of the texts in it that are longer than `LONG_TEXT_BYTES`.
+    pub long_text_bytes: usize,
+}
+
+/// How many values an array or object counts as, beside what is in it.
+pub const CONTAINER_VALUES: usize = 5;
+
+/// Texts above this are most likely bodies.
+const LONG_TEXT_BYTES: usize = 1_024 * 1_024;
+
+/// Measures a JSON text. One pass, nothing allocated, and no look at what is inside a string: an attachment is skipped at the
+/// speed of a memory scan.
+pub fn measure(text: &str) -> JsonMeasure {
     let bytes = text.as_bytes();
-    let (mut depth, mut deepest, mut position) = (0usize, 0usize, 0usize);
+    let mut measure = JsonMeasure::default();
+    let (mut depth, mut position) = (0usize, 0usize);
     while let Some(byte) = bytes.get(position) {
         position += 1;
         match byte {
-            b'"' => position = end_of_string(bytes, position),
+            b'"' => {
+                let end = end_of_string(bytes, position);
+                if end - position > LONG_TEXT_BYTES {
+                    measure.long_text_bytes += end - position;
+                }
+                position = end;
+            }
             b'{' | b'[' => {
                 depth += 1;
-                deepest = deepest.max(depth);
+                measure.depth = measure.depth.max(depth);
+                measure.values += CONTAINER_VALUES;
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => measure.values += 1,
             _ => {}
         }
     }
-    deepest
+    measure
 }
 
 /// The position after the quote that ends the string whose first byte is at `position`, or the end of the text.
@@ -360,6 +391,32 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_measured_without_a_look_into_its_strings() {
+        let measured = |text: &str| measure(text).values;
+        assert_eq!(measured("1"), 0);
+        assert_eq!(measured("[1,2,3]"), CONTAINER_VALUES + 2);
+        assert_eq!(measured(r#"{"a":",,,[[["}"#), CONTAINER_VALUES);
+        assert_eq!(measured("[[],[]]"), 3 * CONTAINER_VALUES + 1);
+        let long = "x".repeat(LONG_TEXT_BYTES);
+        assert_eq!(
+            measure(&format!(r#"["short","{long}","{long}y"]"#)).long_text_bytes,
+            2 * (LONG_TEXT_BYTES + 1) + 1
+        );
+    }
+
+    #[test]
+    fn an_id_is_answered_only_if_it_is_short() {
+        let request = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#);
+        assert!(decode(&request(&"i".repeat(ID_BYTES_MAX)), 8).is_ok());
+        let refused = decode(&request(&"i".repeat(ID_BYTES_MAX + 1)), 8).unwrap_err();
+        assert_eq!(
+            (refused.id, refused.error.code),
+            (Id::Null, code::INVALID_REQUEST)
+        );
+        assert!(refused.error.message.contains("1024"));
+    }
+
+    #[test]
     fn depth_is_bounded_before_anything_is_built() {
         let nested = |levels: usize| {
             let open = "[".repeat(levels - 1);
@@ -381,7 +438,7 @@ mod tests {
             (r#"["\\",["\"]"]]"#, 2),
             (r#"{"a":"\u005b","b":[[]]}"#, 3),
         ] {
-            assert_eq!(depth_of(text), depth, "{text}");
+            assert_eq!(measure(text).depth, depth, "{text}");
         }
     }
 }

@@ -102,6 +102,15 @@ impl Stat {
         rustix::fs::statx(file, c"", flags, StatxFlags::BASIC_STATS).map(Self::from)
     }
 
+    /// Whether two open files are one and the same.
+    pub(crate) fn is_same_file(one: &impl AsFd, other: &impl AsFd) -> bool {
+        let place = |stat: Self| (stat.identity.device, stat.identity.inode);
+        match (Self::of(one), Self::of(other)) {
+            (Ok(one), Ok(other)) => place(one) == place(other),
+            (Err(_), _) | (_, Err(_)) => false,
+        }
+    }
+
     /// Of an entry of a directory; of a link itself, not of its target.
     pub(crate) fn of_entry(directory: &impl AsFd, name: &std::ffi::OsStr) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
-use crate::confined::{self, Links, Stat};
+use crate::confined::{Links, Stat};
 use crate::error::errno_to_file_error;
 use crate::ignore_rules::IgnoreRules;
 use crate::{FileError, Workspace, WorkspacePath};
@@ -71,7 +71,7 @@ impl Workspace {
     ) -> Result<Directory, FileError> {
         let root = self.root(path);
         let failed = |errno| errno_to_file_error(errno, &self.display_path(path));
-        let opened = confined::open_directory(&root.directory, &path.relative, Links::Followed);
+        let opened = root.open_directory(&path.relative, Links::Followed);
         let real = root.real_path_inside(&opened.map_err(failed)?);
         let path = path.with_relative(real.ok_or_else(|| failed(Errno::AGAIN))?);
         let rules = match mode {
@@ -114,9 +114,9 @@ impl Workspace {
     pub(crate) fn list_directory(&self, directory: &Directory) -> Result<Listing, FileError> {
         let path = &directory.path;
         let failed = |errno| errno_to_file_error(errno, &self.display_path(path));
-        let root = &self.root(path).directory;
-        let open =
-            confined::open_directory(root, &path.relative, Links::Refused).map_err(failed)?;
+        let root = self.root(path);
+        let open = root.open_directory(&path.relative, Links::Refused);
+        let open = open.map_err(failed)?;
         let entries = Dir::read_from(&open).and_then(|entries| read_entries(entries, path));
         let (mut entries, is_cut) = entries.map_err(failed)?;
         for entry in &mut entries {
@@ -136,11 +136,13 @@ impl Workspace {
                 rules = IgnoreRules::read_in(self, path, rules);
             }
         }
+        let hidden = root.hidden_path();
         entries.retain(|entry| {
+            let is_hidden = hidden.as_ref() == Some(&entry.path.relative);
             let is_ignored = rules
                 .as_ref()
                 .is_some_and(|rules| rules.ignores(&self.absolute_path(&entry.path), entry.kind));
-            entry.name != OsStr::new(".git") && !is_ignored
+            entry.name != OsStr::new(".git") && !is_hidden && !is_ignored
         });
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Listing {
@@ -153,8 +155,8 @@ impl Workspace {
 
     /// What a link leads to, if that is inside and can be opened.
     pub(crate) fn link_target_kind(&self, path: &WorkspacePath) -> Option<EntryKind> {
-        let root = &self.root(path).directory;
-        let (_, stat) = confined::open_any(root, &path.relative, Links::Followed).ok()?;
+        let opened = self.root(path).open_any(&path.relative, Links::Followed);
+        let (_, stat) = opened.ok()?;
         match EntryKind::of(stat.kind) {
             kind @ (EntryKind::File | EntryKind::Directory) => Some(kind),
             EntryKind::Link | EntryKind::Other => None,

@@ -19,17 +19,30 @@ pub enum OpenError {
     #[error("the working directory {path} cannot be opened: {reason}")]
     Unopenable { path: String, reason: String },
     #[error(
+        "the working directory {path} does not lie in a directory this host may work in ({roots}), or is the host's own; \
+         add it to `workspaces` in the host's configuration, or start the host with `--workspace`"
+    )]
+    NotAllowed { path: String, roots: String },
+    #[error(
         "files can only be confined to the working directories with openat2: Linux 5.6 or later"
     )]
     Unconfined,
 }
 
 impl OpenError {
+    pub(crate) fn unopenable(path: &std::path::Path, errno: Errno) -> Self {
+        Self::Unopenable {
+            path: path.display().to_string(),
+            reason: std::io::Error::from(errno).to_string(),
+        }
+    }
+
     /// The reason alone, for logs: they must not hold a path of a user.
     pub fn reason(&self) -> &str {
         match self {
             Self::NotLocal(_) => "not a `file:` URI of this machine",
             Self::Unopenable { reason, .. } => reason,
+            Self::NotAllowed { .. } => "outside the roots",
             Self::Unconfined => "openat2 is not available",
         }
     }

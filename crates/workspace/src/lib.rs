@@ -5,6 +5,8 @@
 //! - Nothing outside a session's working directories is opened, whatever a path says and whatever is renamed or linked
 //!   meanwhile. Every open is resolved by the operating system beneath a directory that is already open (`openat2`),
 //!   symbolic links included, at the moment of use; a path that was checked before is never trusted later.
+//! - No working directory lies outside a [`Confinement`], whatever links lead to it; nothing in the directory that it hides
+//!   is opened.
 //! - A file is replaced whole or not at all, and never when its content is not what the session last read of it.
 //! - Everything that a file, a directory tree or a caller can make large has a bound. Nothing waits for a pipe or a
 //!   device.
@@ -18,6 +20,7 @@
 mod cancellation;
 pub mod completion;
 mod confined;
+mod confinement;
 mod diff;
 mod directory;
 pub mod discovery;
@@ -37,6 +40,7 @@ mod sources;
 mod write;
 
 pub use cancellation::Cancellation;
+pub use confinement::Confinement;
 pub use diff::DiffStats;
 pub use directory::IgnoreMode;
 pub use error::{FileError, OpenError};

@@ -132,11 +132,12 @@ impl WorkspacePath {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Confinement;
 
     fn open(roots: &[&Path]) -> Workspace {
         let uris = roots.iter().map(|root| root.as_os_str().as_bytes());
         let uris: Vec<String> = uris.map(file_uri::uri_of).collect();
-        Workspace::open(&uris).unwrap()
+        Workspace::open(&uris, &Confinement::none()).unwrap()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::{GitState, Workspace, WorkspacePath};
+use crate::{Confinement, GitState, Workspace, WorkspacePath};
 
 /// Files that projects keep for agents, in the order they count within a directory.
 const INSTRUCTION_FILES: &[&str] = &["AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"];
@@ -43,13 +43,13 @@ pub struct ProjectContext {
 /// Reads what concerns a session's working directories, and the directories above them as far as the roots allow.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectReader {
-    roots: Vec<PathBuf>,
+    confinement: Confinement,
 }
 
 impl ProjectReader {
-    /// One that goes no further up than these directories.
-    pub fn within(roots: Vec<PathBuf>) -> Self {
-        Self { roots }
+    /// One that reads no directory that may not be worked in, and goes no further up than the roots.
+    pub fn confined_to(confinement: Confinement) -> Self {
+        Self { confinement }
     }
 
     /// Working directories are `file:` URIs, the default one first.
@@ -63,7 +63,7 @@ impl ProjectReader {
         };
         let levels = paths.first().map(|first| self.levels(first));
         for level in levels.into_iter().flatten() {
-            let Ok(workspace) = Workspace::open(&[uri_of(&level)]) else {
+            let Ok(workspace) = Workspace::open(&[uri_of(&level)], &self.confinement) else {
                 // Not readable from here on up: what lies nearer was read.
                 break;
             };
@@ -82,20 +82,18 @@ impl ProjectReader {
         context
     }
 
-    /// The directory and those above it, up to the root it lies in; only itself if it lies in none.
+    /// The directory and those really above it, up to the root it lies in; only itself if it lies in none.
     fn levels(&self, directory: &Path) -> Vec<PathBuf> {
-        let roots = self.roots.iter();
-        let root = roots
-            .filter(|root| directory.starts_with(root))
-            .min_by_key(|root| root.as_os_str().len());
-        let levels = directory.ancestors().take(LEVELS_MAX);
-        match root {
-            Some(root) => levels
-                .take_while(|level| level.starts_with(root))
-                .map(Path::to_owned)
-                .collect(),
-            None => vec![directory.to_owned()],
+        let mut levels = vec![directory.to_owned()];
+        let Ok(real) = std::fs::canonicalize(directory) else {
+            return levels; // it is not there: nor is anything above it that would count
+        };
+        if let Some(root) = self.confinement.root_of(&real) {
+            let above = real.ancestors().take(LEVELS_MAX).skip(1);
+            let above = above.take_while(|level| level.starts_with(root));
+            levels.extend(above.map(Path::to_owned));
         }
+        levels
     }
 }
 
@@ -159,7 +157,8 @@ mod tests {
         fs::write(root.join("project/CLAUDE.md"), "near").unwrap();
         fs::write(work.join("AGENTS.md"), "here").unwrap();
         fs::write(work.join("CLAUDE.md"), "here").unwrap();
-        let context = ProjectReader::within(vec![root.clone()]).read(&[uri_of(&work)]);
+        let context = ProjectReader::confined_to(Confinement::within(&[root.clone()]).unwrap())
+            .read(&[uri_of(&work)]);
         let near = root.join("project/CLAUDE.md").display().to_string();
         let far = root.join("AGENTS.md").display().to_string();
         assert_eq!(
@@ -182,7 +181,8 @@ mod tests {
         fs::write(outside.path().join("secret"), "secret").unwrap();
         std::os::unix::fs::symlink("../secret", work.join("AGENTS.md")).unwrap();
         std::os::unix::fs::symlink(outside.path().join("secret"), work.join("CLAUDE.md")).unwrap();
-        let reader = ProjectReader::within(vec![outside.path().to_owned()]);
+        let reader =
+            ProjectReader::confined_to(Confinement::within(&[outside.path().to_owned()]).unwrap());
         let context = reader.read(&[uri_of(&work)]);
         assert!(instructions(&context).is_empty(), "{context:?}");
     }

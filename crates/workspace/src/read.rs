@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 use wire::Digest;
 
-use crate::confined::{self, Links, Stat};
+use crate::confined::{Links, Stat};
 use crate::error::{errno_to_file_error, io_to_file_error};
 use crate::{FileError, Workspace, WorkspacePath};
 
@@ -62,8 +62,7 @@ impl Workspace {
         path: &WorkspacePath,
         links: Links,
     ) -> Result<(File, Stat), FileError> {
-        let root = &self.root(path).directory;
-        let opened = confined::open_any(root, &path.relative, links);
+        let opened = self.root(path).open_any(&path.relative, links);
         let (file, stat) =
             opened.map_err(|errno| errno_to_file_error(errno, &self.display_path(path)))?;
         match stat.kind {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -15,11 +16,12 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use wire::file_uri;
 
-use crate::confined::{self, Links};
+use crate::confined::{self, Links, Stat};
+use crate::confinement::HiddenDirectory;
 use crate::discovery::SkillBody;
 use crate::error::io_to_file_error;
 use crate::write::FileHistory;
-use crate::{FileError, OpenError, WorkspacePath};
+use crate::{Confinement, FileError, OpenError, WorkspacePath};
 
 /// Skills that a session gets again as it got them first.
 const SKILL_BODIES_MAX: usize = 64;
@@ -28,7 +30,6 @@ const SKILL_BODIES_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     pub(crate) shared: Arc<RootsShared>,
-    hidden_variables: Arc<[String]>,
 }
 
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub(crate) struct Root {
     /// The same without links: whoever ran `pwd` knows it by that.
     pub(crate) real_path: PathBuf,
     pub(crate) access: Access,
+    /// What must not be opened beneath it.
+    hidden: Option<Arc<HiddenDirectory>>,
 }
 
 /// What may be done in a directory.
@@ -76,19 +79,26 @@ impl CommandDirectory {
 
 impl Workspace {
     /// Opens the directories that `file:` URIs name, the default one first.
-    pub fn open(working_directories: &[String]) -> Result<Self, OpenError> {
-        Self::open_with_readable(working_directories, None)
+    pub fn open(
+        working_directories: &[String],
+        confinement: &Confinement,
+    ) -> Result<Self, OpenError> {
+        Self::open_with_readable(working_directories, None, confinement)
     }
 
-    /// The same, with one more directory that may be read but not changed: copies of attachments (C-032).
+    /// The same, with one more directory that may be read but not changed, wherever it lies: copies of attachments (C-032).
     pub fn open_with_readable(
         working_directories: &[String],
         readable: Option<&Path>,
+        confinement: &Confinement,
     ) -> Result<Self, OpenError> {
-        let roots = working_directories.iter().map(|uri| Root::open(uri));
+        let roots = working_directories
+            .iter()
+            .map(|uri| Root::open(uri, confinement));
         let mut roots = roots.collect::<Result<Vec<Root>, _>>()?;
         if let Some(path) = readable.filter(|_| !roots.is_empty()) {
-            let mut root = Root::open(&file_uri::uri_of(path.as_os_str().as_bytes()))?;
+            let uri = file_uri::uri_of(path.as_os_str().as_bytes());
+            let mut root = Root::open(&uri, &Confinement::none())?;
             root.access = Access::ReadOnly;
             roots.push(root);
         }
@@ -96,11 +106,14 @@ impl Workspace {
     }
 
     /// Opens those directories that can be opened, and returns why the others cannot.
-    pub fn open_available(working_directories: &[String]) -> (Self, Vec<OpenError>) {
+    pub fn open_available(
+        working_directories: &[String],
+        confinement: &Confinement,
+    ) -> (Self, Vec<OpenError>) {
         let mut errors = Vec::new();
         let mut roots = Vec::new();
         for uri in working_directories {
-            match Root::open(uri) {
+            match Root::open(uri, confinement) {
                 Ok(root) => roots.push(root),
                 Err(error) => errors.push(error),
             }
@@ -116,19 +129,21 @@ impl Workspace {
                 skill_bodies: Mutex::default(),
                 writing: Mutex::default(),
             }),
-            hidden_variables: Arc::default(),
         }
     }
 
-    /// Environment variables that processes must not see, beside those whose names say that they hold a secret.
-    #[must_use]
-    pub fn without_variables(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.hidden_variables = names.into_iter().collect();
-        self
-    }
-
-    pub fn hidden_variables(&self) -> &[String] {
-        &self.hidden_variables
+    /// Whether its directories are still the ones that their names lead to, and may still be worked in.
+    pub fn is_current(&self, confinement: &Confinement) -> bool {
+        let is_current = |root: &Root| {
+            let uri = file_uri::uri_of(root.path.as_os_str().as_bytes());
+            let confinement = match root.access {
+                Access::ReadWrite => confinement,
+                Access::ReadOnly => &Confinement::none(),
+            };
+            let now = Root::open(&uri, confinement);
+            now.is_ok_and(|now| Stat::is_same_file(&now.directory, &root.directory))
+        };
+        self.shared.roots.iter().all(is_current)
     }
 
     /// Where processes start: the first directory, the one that was opened, not whatever has its name by now.
@@ -181,28 +196,88 @@ impl Workspace {
     }
 }
 
+/// Of a directory that cannot be opened: whether what is there on the way to it may be worked in. Nothing is disclosed about
+/// what lies elsewhere.
+fn check_nearest(path: &Path, confinement: &Confinement) -> Result<(), OpenError> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    for above in path.ancestors().skip(1) {
+        if let Ok(open) = rustix::fs::openat(CWD, above, flags, Mode::empty()) {
+            return confinement.admit(&open, path).map(drop);
+        }
+    }
+    Ok(())
+}
+
 impl Root {
-    fn open(uri: &str) -> Result<Self, OpenError> {
+    fn open(uri: &str, confinement: &Confinement) -> Result<Self, OpenError> {
         let path = file_uri::path_of(uri).ok_or_else(|| OpenError::NotLocal(uri.to_owned()))?;
         let path = PathBuf::from(OsString::from_vec(path));
-        let unopenable = |errno: Errno| OpenError::Unopenable {
-            path: path.display().to_string(),
-            reason: std::io::Error::from(errno).to_string(),
-        };
+        let unopenable = |errno: Errno| OpenError::unopenable(&path, errno);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(unopenable)?;
+        let directory = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
+            Ok(directory) => directory,
+            Err(errno) => {
+                check_nearest(&path, confinement)?;
+                return Err(unopenable(errno));
+            }
+        };
+        let real_path = confinement.admit(&directory, &path)?;
         match confined::open(&directory, Path::new("."), OFlags::PATH, Links::Refused) {
             Ok(_) => {}
             Err(Errno::NOSYS | Errno::PERM) => return Err(OpenError::Unconfined),
             Err(errno) => return Err(unopenable(errno)),
         }
-        let real_path = confined::real_path(&directory).unwrap_or_else(|_| path.clone());
         Ok(Self {
+            hidden: confinement.hidden_in(&real_path),
             directory,
             path,
             real_path,
             access: Access::ReadWrite,
         })
+    }
+
+    /// Opens a path beneath this directory.
+    pub(crate) fn open_path(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        links: Links,
+    ) -> Result<OwnedFd, Errno> {
+        let open = confined::open(&self.directory, path, flags, links)?;
+        self.check_visible(&open)?;
+        Ok(open)
+    }
+
+    /// Opens a directory beneath this one.
+    pub(crate) fn open_directory(&self, path: &Path, links: Links) -> Result<OwnedFd, Errno> {
+        let open = confined::open_directory(&self.directory, path, links)?;
+        self.check_visible(&open)?;
+        Ok(open)
+    }
+
+    /// Opens anything beneath this directory for reading, with its metadata at that moment.
+    pub(crate) fn open_any(&self, path: &Path, links: Links) -> Result<(File, Stat), Errno> {
+        let (file, stat) = confined::open_any(&self.directory, path, links)?;
+        self.check_visible(&file)?;
+        Ok((file, stat))
+    }
+
+    /// What is hidden cannot be used, by whatever name it was opened.
+    fn check_visible(&self, open: &impl AsFd) -> Result<(), Errno> {
+        let Some(hidden) = &self.hidden else {
+            return Ok(()); // nothing beneath this directory is hidden
+        };
+        match hidden.contains(&confined::real_path(open)?)? {
+            true => Err(Errno::ACCESS),
+            false => Ok(()),
+        }
+    }
+
+    /// The path of what must not be shown beneath this directory.
+    pub(crate) fn hidden_path(&self) -> Option<PathBuf> {
+        let hidden = self.hidden.as_ref()?.real_path().ok()?;
+        let root = confined::real_path(&self.directory).ok()?;
+        Some(hidden.strip_prefix(root).ok()?.to_owned())
     }
 
     /// The path of an open file beneath this directory, without links.

@@ -135,7 +135,7 @@ fn text_of(message: &Value) -> String {
 pub fn script_of(messages: &[Value]) -> String {
     let lines = messages.iter().map(|message| {
         let mut line = format!("{}: ", message["role"].as_str().unwrap_or("?"));
-        line.push_str(message["content"].as_str().unwrap_or("-"));
+        line.push_str(&read_content(&message["content"]));
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let function = &call["function"];
             let name = function["name"].as_str().unwrap_or("?");
@@ -145,6 +145,19 @@ pub fn script_of(messages: &[Value]) -> String {
         line + "\n"
     });
     lines.collect()
+}
+
+/// The text of a content; several texts are separated by bars.
+fn read_content(content: &Value) -> String {
+    if let Some(text) = content.as_str() {
+        return text.to_owned();
+    }
+    let blocks = content.as_array().map_or(&[][..], Vec::as_slice);
+    let texts: Option<Vec<&str>> = blocks.iter().map(|block| block["text"].as_str()).collect();
+    match texts {
+        Some(texts) if !texts.is_empty() => texts.join(" | "),
+        _ => "-".to_owned(),
+    }
 }
 
 fn work_of(directory: &Path) -> PathBuf {
@@ -273,6 +286,40 @@ impl ChatClient {
         }))
         .await;
         turn
+    }
+
+    /// Makes itself active in the session, with tools it can carry out.
+    pub async fn offers_tools(&mut self, tools: Value) {
+        let entry = json!({"clientId": self.name, "tools": tools});
+        let action = json!({"type": "session/activeClientSet", "activeClient": entry});
+        self.does_in(SESSION, action).await;
+        let name = self.name.clone();
+        self.until_session(SESSION, move |state| {
+            let clients = state["activeClients"].as_array().into_iter().flatten();
+            clients
+                .into_iter()
+                .any(|client| client["clientId"] == name.as_str() && client["tools"] == tools)
+        })
+        .await;
+    }
+
+    /// Carries out the call of its own that runs; it is awaited first.
+    pub async fn completes_tool(&mut self, result: Value) -> Value {
+        let runs =
+            |call: &Value| call["status"] == "running" && call["contributor"]["kind"] == "client";
+        let chat = self
+            .until("a call of a client runs", |chat| {
+                calls_of(&chat["activeTurn"]).iter().any(runs)
+            })
+            .await;
+        let call = calls_of(&chat["activeTurn"]).into_iter().find(runs);
+        let call = call.expect("one runs");
+        let turn = chat["activeTurn"]["id"].clone();
+        self.does(json!({
+            "type": "chat/toolCallComplete", "turnId": turn, "toolCallId": call["toolCallId"], "result": result,
+        }))
+        .await;
+        call
     }
 
     pub async fn leaves_word(&self, kind: &str, id: &str, text: &str) {

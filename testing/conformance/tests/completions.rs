@@ -49,7 +49,7 @@ impl Fixture {
             .await
             .unwrap();
         let triggers = ready.completion_trigger_characters.unwrap();
-        assert_eq!(triggers, ["@", "/"]);
+        assert_eq!(triggers, ["@", "#", "/"]);
         let uri = format!("file://{}", work.display());
         let params = json!({"channel": SESSION, "workingDirectories": [uri]});
         let _: Value = client.request("createSession", params).await.unwrap();
@@ -136,7 +136,12 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
     assert_eq!(attachment.label, "/review");
     assert_eq!(
         json!(attachment.meta),
-        json!({"compositor/part": {"type": "command", "id": "/review"}})
+        json!({
+            "compositor/part": {"type": "command", "id": "/review"},
+            "command": "review",
+            "description": "Reviews a file",
+            "argumentHint": "FILE",
+        })
     );
     fixture
         .until("👍 @main", |inserted| inserted == ["@file:src/main.rs "])

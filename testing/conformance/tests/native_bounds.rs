@@ -10,7 +10,7 @@ use testkit::{Answer, Call, Gate};
 
 #[tokio::test]
 async fn a_long_output_is_sent_in_part_and_stored_whole() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let answers = [Answer::calls([bash("seq 1 100000")]), ends()];
     let turn = harness.talk("count", answers).await;
     let output = harness.last_results().remove(0);
@@ -54,7 +54,7 @@ async fn a_model_that_goes_in_circles_is_stopped_and_may_go_on() {
 
 #[tokio::test]
 async fn edits_of_one_round_are_made_one_after_the_other() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "accept-edits"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "accept-edits"})).await;
     harness.write("a.txt", "one two three\n");
     let edit = |id: &str, old: &str, new: &str| {
         let edits = json!([{"old_text": old, "new_text": new}]);
@@ -120,7 +120,7 @@ async fn approvals_in_two_chats_at_once_count_in_both() {
 
 #[tokio::test]
 async fn a_stream_cut_in_the_middle_of_a_call_runs_nothing_of_it() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let begins = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
         "function": {"name": "bash", "arguments": "{\"command\": \"touch made"}}]});
     let turn = harness
@@ -209,7 +209,7 @@ async fn a_second_person_decides_for_the_first_and_both_see_the_same() {
 
 #[tokio::test]
 async fn tool_input_is_streamed_also_if_it_is_long_and_split_badly() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let content = "äöü€🦀\"\\\n".repeat(500);
     let gate = Gate::new();
     let write = Call::new(

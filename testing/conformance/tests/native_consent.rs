@@ -41,14 +41,14 @@ async fn approved(harness: &mut NativeHarness, call: Call, more: Value) -> Value
     harness.ann.turn_over().await
 }
 
-async fn sets_permissions(harness: &mut NativeHarness, mode: &str) {
-    let config = json!({"type": "session/configChanged", "config": {"permissions": mode}});
+async fn sets_approvals(harness: &mut NativeHarness, mode: &str) {
+    let config = json!({"type": "session/configChanged", "config": {"approvals": mode}});
     harness.ann.does_in(SESSION, config).await;
     let mode = mode.to_owned();
     harness
         .ann
         .until_session(SESSION, move |state| {
-            state["config"]["values"]["permissions"] == mode.as_str()
+            state["config"]["values"]["approvals"] == mode.as_str()
         })
         .await;
 }
@@ -263,7 +263,7 @@ async fn a_file_that_changed_while_its_edit_was_asked_about_is_not_overwritten()
 
 #[tokio::test]
 async fn accepting_edits_edits_but_asks_before_it_runs() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "accept-edits"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "accept-edits"})).await;
     let write = Call::new(
         "w",
         "write",
@@ -277,8 +277,8 @@ async fn accepting_edits_edits_but_asks_before_it_runs() {
 }
 
 #[tokio::test]
-async fn read_only_reads_and_refuses_the_rest_without_asking() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "read-only"})).await;
+async fn a_plan_reads_and_refuses_the_rest_without_asking() {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "plan"})).await;
     harness.write("a.txt", "one\n");
     let calls = [
         Call::new("r", "read", &json!({"path": "a.txt"})),
@@ -295,32 +295,67 @@ async fn read_only_reads_and_refuses_the_rest_without_asking() {
     assert_eq!(success, [true, false, false]);
     assert!(!harness.work().join("b.txt").exists() && !harness.work().join("c.txt").exists());
     let results = harness.last_results();
-    assert!(results[1].contains("read only") && results[2].contains("read only"));
+    assert!(results[1].contains("only reads") && results[2].contains("only reads"));
     let system = harness.model.requests()[0].json()["messages"][0].to_string();
-    assert!(system.contains("read only"), "{system}");
+    assert!(system.contains("only read"), "{system}");
 }
 
 #[tokio::test]
 async fn the_mode_can_be_changed_during_a_session_and_is_stored() {
     let mut harness = NativeHarness::start().await;
-    sets_permissions(&mut harness, "full-access").await;
+    sets_approvals(&mut harness, "full-access").await;
     let turn = unasked(&mut harness, bash("touch free.txt")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
     assert!(harness.work().join("free.txt").exists());
     harness.restart().await;
     let turn = unasked(&mut harness, bash("touch free2.txt")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
-    sets_permissions(&mut harness, "ask").await;
+    sets_approvals(&mut harness, "ask").await;
     let turn = approved(&mut harness, bash("echo x"), json!({})).await;
     assert_eq!(statuses(&turn), ["completed user-action true"]);
-    let nonsense = json!({"type": "session/configChanged", "config": {"permissions": "root"}});
+    let nonsense = json!({"type": "session/configChanged", "config": {"approvals": "root"}});
     harness.ann.does_in(SESSION, nonsense).await;
     harness.ann.refused().await;
 }
 
+// G-46
+#[tokio::test]
+async fn the_setting_is_read_by_its_old_name_and_written_by_its_new_one() {
+    let mut harness = NativeHarness::start_with(json!({"permissions": "read-only"})).await;
+    let state = harness.ann.sees_session(SESSION);
+    assert_eq!(state["config"]["values"], json!({"approvals": "plan"}));
+    let schema = &state["config"]["schema"]["properties"]["approvals"];
+    let modes = json!(["ask", "accept-edits", "plan", "full-access"]);
+    assert_eq!(schema["enum"], modes);
+    for texts in ["enumLabels", "enumDescriptions"] {
+        assert_eq!(schema[texts].as_array().map(Vec::len), Some(4), "{schema}");
+    }
+    let old = json!({"type": "session/configChanged", "config": {"permissions": "full-access"}});
+    harness.ann.does_in(SESSION, old).await;
+    let state = harness
+        .ann
+        .until_session(SESSION, |state| {
+            state["config"]["values"]["approvals"] == "full-access"
+        })
+        .await;
+    assert_eq!(
+        state["config"]["values"],
+        json!({"approvals": "full-access"})
+    );
+    let params = json!({"channel": "ahp-root://", "provider": "native", "config": {"permissions": "read-only"}});
+    let resolved = harness
+        .ann
+        .connection
+        .request("resolveSessionConfig", params);
+    assert_eq!(
+        resolved.await.unwrap()["values"],
+        json!({"approvals": "plan"})
+    );
+}
+
 #[tokio::test]
 async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let gates = [Gate::new(), Gate::new()];
     harness.model.answers([
         Answer::calls([bash("touch first")]),
@@ -330,12 +365,12 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
     ]);
     harness.ann.sends_message("all of them").await;
     gates[0].reached().await;
-    sets_permissions(&mut harness, "read-only").await;
+    sets_approvals(&mut harness, "plan").await;
     gates[0].open();
     gates[1].reached().await;
     let system = harness.model.requests()[2].json()["messages"][0].to_string();
-    assert!(system.contains("read only"), "the prompt says so: {system}");
-    sets_permissions(&mut harness, "ask").await;
+    assert!(system.contains("only read"), "the prompt says so: {system}");
+    sets_approvals(&mut harness, "ask").await;
     gates[1].open();
     harness.ann.decides(json!({})).await;
     let turn = harness.ann.turn_over().await;
@@ -355,24 +390,24 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
 }
 
 #[tokio::test]
-async fn a_call_asked_before_a_session_became_read_only_is_not_run() {
+async fn a_call_asked_before_a_session_began_to_plan_is_not_run() {
     let mut harness = NativeHarness::start().await;
     harness
         .model
         .answers([Answer::calls([bash("touch made")]), ends()]);
     harness.ann.sends_message("go").await;
     let asked = harness.ann.asked().await;
-    sets_permissions(&mut harness, "read-only").await;
+    sets_approvals(&mut harness, "plan").await;
     harness.ann.decides_about(&asked, json!({})).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(statuses(&turn), ["completed user-action false"]);
     assert!(!harness.work().join("made").exists());
-    assert!(harness.last_results()[0].contains("read only"));
+    assert!(harness.last_results()[0].contains("only reads"));
 }
 
 #[tokio::test]
 async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let calls = [
         Call::new(
             "x",
@@ -392,7 +427,7 @@ async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time(
                 .is_some_and(|call| call["content"].to_string().contains("begun"))
         })
         .await;
-    sets_permissions(&mut harness, "read-only").await;
+    sets_approvals(&mut harness, "plan").await;
     harness.write("go", "");
     let turn = harness.ann.turn_over().await;
     assert_eq!(

@@ -70,7 +70,11 @@ async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() 
         assert_eq!(call["status"], "completed", "{call:#}");
         assert_eq!(call["confirmed"], "not-needed");
     }
-    let usage = json!({"model": "echo", "inputTokens": 250, "outputTokens": 27});
+    // G-45: the last call, and the sums beside it.
+    let usage = json!({
+        "model": "echo", "inputTokens": 150, "outputTokens": 7,
+        "_meta": {"turn": {"inputTokens": 250, "outputTokens": 27}, "contextUsed": 157},
+    });
     assert_eq!(turn["usage"], usage);
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 2);

@@ -54,7 +54,7 @@ fn texts(chat: &Value) -> String {
 
 #[tokio::test]
 async fn a_cancel_ends_the_turn_at_once_and_every_process_of_its_command() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     harness.model.answers([Answer::calls([bash(TREE)])]);
     harness.ann.sends_message("run").await;
     let chat = harness
@@ -136,7 +136,7 @@ async fn a_cancel_while_a_call_asks_runs_nothing() {
 
 #[tokio::test]
 async fn a_truncate_of_a_running_turn_stops_it_like_a_cancel() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     harness.model.answers([Answer::calls([bash(TREE)])]);
     harness.ann.sends_message("run").await;
     let chat = harness
@@ -225,7 +225,7 @@ async fn a_stream_that_breaks_off_is_resumed_where_it_stopped() {
 
 #[tokio::test]
 async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     harness.write("a.txt", "one\n");
     harness.model.answers([
         Answer::streams(["First."]).then_calls([read("a.txt")]),

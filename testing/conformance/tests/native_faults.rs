@@ -21,7 +21,7 @@ fn results_of(turn: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn invalid_calls_fail_with_a_message_and_the_turn_continues() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let calls = [
         Call::new("1", "format_disk", &json!({"now": true})),
         Call::with_text("2", "read", "{\"path\": \"a.t"),
@@ -210,7 +210,7 @@ async fn nothing_outside_of_the_working_directory_is_read() {
 
 #[tokio::test]
 async fn nothing_outside_of_the_working_directory_is_written() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let outside = harness.work().parent().unwrap().join("outside.txt");
     std::fs::write(&outside, "mine\n").unwrap();
     std::os::unix::fs::symlink(&outside, harness.work().join("link.txt")).unwrap();

@@ -211,7 +211,8 @@ async fn compacting_asks_for_a_summary_and_sends_it_instead_of_the_turns() {
         user: What was said before, in short:
         We counted.
         assistant: I keep it in mind.
-        user: third
+        user: third | (The host showed this to the user before this message:
+        The 2 turns before are summarised for the model.)
         assistant: ok
         user: fourth
     "#]]
@@ -227,12 +228,16 @@ async fn host_commands_are_not_sent_to_the_model() {
     harness.talk("/help", []).await;
     assert_eq!(harness.model.requests().len(), 2, "no model is asked");
     harness.talk("third", [Answer::streams(["three"])]).await;
-    expect![[r#"
-        user: first
-        assistant: one
-        user: third
-    "#]]
-    .assert_eq(&script_of(&harness.last_messages()));
+    let sent = harness.last_messages();
+    assert_eq!(script_of(&sent[..2]), "user: first\nassistant: one\n");
+    // What the host said is known to the model, the commands are not (G-74).
+    let third = sent[2]["content"].as_array().unwrap();
+    assert_eq!((sent.len(), &third[0]["text"]), (3, &json!("third")));
+    let told = third[1]["text"].as_str().unwrap();
+    assert!(told.contains("One turn was taken back."), "{told}");
+    assert!(told.contains("What can be typed here:"), "{told}");
+    harness.talk("fourth", [Answer::streams(["four"])]).await;
+    assert_eq!(harness.last_messages()[..3], sent, "it stays what it was");
 }
 
 /// The path that a descriptor names.
@@ -244,7 +249,7 @@ fn path_in(text: &str) -> String {
 // C-032: what cannot be sent can be read where it lies, and is not changed there
 #[tokio::test]
 async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed() {
-    let mut harness = NativeHarness::start_with(json!({"permissions": "full-access"})).await;
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let long: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
     let attached = json!([{
         "type": "embeddedResource", "label": "long.log", "contentType": "text/plain",

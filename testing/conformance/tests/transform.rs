@@ -97,11 +97,15 @@ async fn the_published_client_answers_by_its_own_handler() {
         .expect("the turn ends");
     let sections: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(sections[1], json!({"id": "tone", "content": "Sing."}));
+    let safety = &sections[6];
+    assert_eq!(
+        (&safety["id"], &safety["restricted"]),
+        (&json!("safety"), &json!(true))
+    );
+    assert_eq!(safety["sha256"].as_str().unwrap().len(), 64);
     assert!(
-        sections[6]["content"]
-            .as_str()
-            .unwrap()
-            .contains("Stay inside")
+        safety.get("content").is_none() && !text.contains("Stay inside"),
+        "{text}"
     );
     let asked = asked.lock().unwrap().clone();
     let [(method, params)] = &asked[..] else {

@@ -206,10 +206,8 @@ fn a_disposed_chat_is_gone_for_everyone() {
     );
     assert_eq!(s.look().models.stopped.len(), 1);
     assert_eq!(bob.chats(), [ann.chat()]);
-    let before = bob.with(|client| client.frames.len());
-    bob.dispatches(B, bob.turn_started("t", "anyone?"));
-    s.settles();
-    assert_eq!(bob.with(|client| client.frames.len()), before, "H-068");
+    let refused = bob.tries(B, bob.turn_started("t", "anyone?"));
+    assert!(refused.is_err(), "H-068, G-23a");
     assert_eq!(bob.is_denied("subscribe", json!({"channel": B})), -32008);
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": B})), -32008);
     assert_eq!(ann.is_denied("fetchTurns", json!({"channel": B})), -32008);

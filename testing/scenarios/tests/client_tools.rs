@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+use agent_api::{AgentEvent, ToolExecutor, ToolReady, ToolResult, ToolStart};
 use serde_json::{Value, json};
 use testkit::pending_messages::message;
-use testkit::{Scenario, ScenarioClient};
+use testkit::script::Question;
+use testkit::{Scenario, ScenarioClient, Script};
 
 fn owner_of(client: &ScenarioClient) -> Value {
     client.calls().last().unwrap()["contributor"]["clientId"].clone()
@@ -478,5 +480,158 @@ fn one_that_comes_back_without_its_session_sees_its_calls_fail_in_the_chat() {
     bob.with(|client| client.mirrors.remove(&ann.session()));
     assert_eq!(bob.reconnects()["type"], "replay");
     assert!(ann.reads().starts_with("ended false"), "{}", ann.reads());
+    s.all_agree();
+}
+
+fn native_like() -> Script {
+    Script::new().asks_client_tool(1, "open")
+}
+
+// G-73: a call that somebody approves first
+#[test]
+fn a_client_begins_when_the_call_is_approved_and_may_be_quicker_than_the_agent() {
+    for quick in [false, true] {
+        let mut s = Scenario::new();
+        let ann = s.client("ann").opens_chat();
+        let bob = s.client("bob").joins(&ann);
+        bob.offers(&["open"]).unwrap();
+        s.model().plays(|_| {
+            let script = native_like();
+            let script = if quick {
+                script.asks_for_text("go on?")
+            } else {
+                script
+            };
+            script.awaits_client_tool(1, 60_000).repeats()
+        });
+        ann.sends_message("open it");
+        let call = ann.call_that_is("pending-confirmation");
+        assert_eq!(call["contributor"]["clientId"], "bob");
+        let early = json!({"success": true, "pastTenseMessage": "did"});
+        let early = ann.about(&call, "chat/toolCallComplete", json!({"result": early}));
+        assert!(
+            ann.tries(&ann.chat(), early).is_err(),
+            "only who carries it out"
+        );
+        let approval = json!({"approved": true, "confirmed": "user-action"});
+        let approval = ann.about(&call, "chat/toolCallConfirmed", approval);
+        ann.tries(&ann.chat(), approval).unwrap();
+        assert!(
+            bob.needed_kinds()
+                .contains(&"toolClientExecution".to_owned())
+        );
+        bob.completes_tool("opened").unwrap();
+        if quick {
+            assert!(s.tool_results().is_empty(), "the agent does not wait yet");
+            ann.answers_text("yes").unwrap();
+        }
+        assert_eq!(s.tool_results().len(), 1);
+        assert_eq!(ann.reads(), "ended true opened");
+        s.all_agree();
+    }
+}
+
+// G-07
+#[test]
+fn a_call_whose_client_left_before_the_agent_waited_fails() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    bob.offers(&["open"]).unwrap();
+    s.model().plays(|_| {
+        native_like()
+            .asks_for_text("go on?")
+            .awaits_client_tool(1, 60_000)
+            .repeats()
+    });
+    ann.sends_message("open it");
+    let call = ann.call_that_is("pending-confirmation");
+    let approval = json!({"approved": true, "confirmed": "user-action"});
+    let approval = ann.about(&call, "chat/toolCallConfirmed", approval);
+    ann.tries(&ann.chat(), approval).unwrap();
+    let removed = json!({"type": "session/activeClientRemoved", "clientId": "bob"});
+    bob.tries(&bob.session(), removed).unwrap();
+    assert_eq!(ann.call_that_is("completed")["success"], false);
+    assert!(s.tool_results().is_empty(), "nobody waits for it yet");
+    ann.answers_text("yes").unwrap();
+    assert_eq!(s.tool_results()[0]["success"], false);
+    s.all_agree();
+}
+
+// G-07: a silent client, and one that denies
+#[test]
+fn an_approved_call_has_a_deadline_and_a_denied_one_is_over() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    ann.offers(&["open"]).unwrap();
+    s.model()
+        .plays(|_| native_like().awaits_client_tool(1, 5_000).repeats());
+    ann.sends_message("open it");
+    let call = ann.call_that_is("pending-confirmation");
+    let approval = json!({"approved": true, "confirmed": "user-action"});
+    let approval = ann.about(&call, "chat/toolCallConfirmed", approval);
+    ann.tries(&ann.chat(), approval).unwrap();
+    s.advances_ms(5_100);
+    assert_eq!(s.tool_results()[0]["success"], false);
+    s.model().plays(|_| native_like().streams(["denied"]));
+    ann.sends_message("open it");
+    let call = ann.call_that_is("pending-confirmation");
+    let denial = json!({"approved": false, "reason": "denied"});
+    let denial = ann.about(&call, "chat/toolCallConfirmed", denial);
+    ann.tries(&ann.chat(), denial).unwrap();
+    assert_eq!(ann.reads(), "denied");
+    assert_eq!(ann.call_that_is("cancelled")["reason"], "denied");
+    s.all_agree();
+}
+
+#[test]
+fn a_refused_call_is_over_before_anybody_could_carry_it_out() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    ann.offers(&["open"]).unwrap();
+    let start = Box::new(ToolStart {
+        name: "open".to_owned(),
+        display_name: "open".to_owned(),
+        executor: ToolExecutor::Client,
+        ..ToolStart::default()
+    });
+    let refused = AgentEvent::ToolRefused {
+        call: 1,
+        ready: Box::new(ToolReady::unconfirmed("open", "{}".to_owned())),
+        result: ToolResult::failed("not now", "not now"),
+    };
+    s.model().plays(|script| {
+        script
+            .emits(AgentEvent::ToolStarted {
+                call: 1,
+                start: start.clone(),
+            })
+            .emits(refused.clone())
+            .streams(["well"])
+    });
+    ann.sends_message("open it");
+    let call = ann.call_that_is("completed");
+    assert_eq!(call["success"], false);
+    assert_eq!(ann.reads(), "well");
+    assert!(ann.needs().is_empty());
+    s.all_agree();
+}
+
+// H-127
+#[test]
+fn an_agent_hears_of_each_tool_once() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    ann.offers(&["open", "edit"]).unwrap();
+    bob.offers(&["open", "close"]).unwrap();
+    s.model().plays(|script| {
+        script
+            .emits(AgentEvent::ClientToolsRequested { ask: 1 })
+            .awaits(Question::ClientTools(1))
+            .repeats()
+    });
+    ann.sends_message("which?");
+    assert_eq!(ann.reads(), "tools close edit open");
     s.all_agree();
 }

@@ -72,19 +72,39 @@ fn an_action_that_changes_nothing_is_answered_to_its_sender_alone() {
     s.all_agree();
 }
 
-// H-068
+// H-068, G-23a
 #[test]
-fn an_action_for_a_channel_that_is_not_there_is_ignored() {
+fn an_action_for_a_channel_that_is_not_there_is_refused_to_its_sender_alone() {
     let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
-    let before = ann.with(|client| client.frames.len());
-    ann.dispatches(
-        "ahp-session:/none",
-        json!({"type": "session/titleChanged", "title": "x"}),
-    );
-    ann.dispatches("ahp-chat:/none", json!({"type": "chat/turnStarted"}));
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    let (session, chat) = (ann.session(), ann.chat());
+    ann.asks("disposeSession", json!({"channel": session}))
+        .unwrap();
     s.settles();
-    assert_eq!(ann.with(|client| client.frames.len()), before);
+    let seq = s.look().kernel().seq();
+    let before = bob.with(|client| client.frames.len());
+    let rename = json!({"type": "session/titleChanged", "title": "x"});
+    for (channel, action) in [
+        ("ahp-session:/none", rename.clone()),
+        ("ahp-chat:/none", ann.turn_started("t", "anyone?")),
+        ("ahp-chat:/none", json!({"type": "chat/turnStarted"})),
+        (session.as_str(), rename.clone()),
+        (chat.as_str(), ann.turn_started("t", "anyone?")),
+        ("x-nobody-knows:/this", rename),
+        (
+            "ahp-terminal:/1",
+            json!({"type": "terminal/input", "data": "x"}),
+        ),
+        ("ahp-changeset:/1", json!({"type": "x-mine/thing"})),
+    ] {
+        let reason = ann.tries(channel, action.clone()).unwrap_err();
+        assert!(reason.contains("there is no channel"), "{action}: {reason}");
+        assert!(reason.contains(channel), "{action}: {reason}");
+    }
+    assert_eq!(s.look().kernel().seq(), seq);
+    assert_eq!(bob.with(|client| client.frames.len()), before);
+    s.all_agree();
 }
 
 // H-069, H-070, H-078

@@ -11,6 +11,7 @@ fn actions_are_refused_requests_that_write_fail_and_reads_go_on() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
+    ann.sends_message("before");
     s.faults().break_disk();
     for _ in 0..2 {
         let title = json!({"type": "session/titleChanged", "title": "lost"});
@@ -135,6 +136,7 @@ fn a_dispose_that_failed_leaves_the_session_in_the_list() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
+    ann.sends_message("before");
     s.faults().then(Fault::Refuse);
     assert_eq!(
         ann.is_denied("disposeSession", json!({"channel": ann.session()})),

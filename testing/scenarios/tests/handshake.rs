@@ -217,7 +217,8 @@ fn a_client_of_0_9_receives_only_what_it_knows() {
         old.received_actions()
             .contains(&"chat/isReadChanged".to_owned())
     );
-    let third = s.client("third").arrives().creates("ahp-session:/third");
+    let third = s.client("third").opens_chat();
+    third.sends_message("first");
     let added = old.notifications("root/sessionAdded");
     let ours = added
         .iter()

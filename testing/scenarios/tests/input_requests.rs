@@ -169,7 +169,7 @@ fn answers_must_be_of_the_kind_that_was_asked_for() {
         with("t", json!({"state": "submitted"})),
         with("t", json!({"state": "submitted", "value": "bare"})),
         with("t", value("text", json!(7))),
-        with("n", value("text", json!("1.5"))),
+        with("n", value("text", json!("1,5"))),
         with("i", value("boolean", json!(true))),
         with("i", value("number", json!(1.5))),
         with("b", value("text", json!("yes"))),
@@ -456,5 +456,73 @@ fn a_resumed_turn_asks_anew() {
     let answer = json!({"type": "chat/inputCompleted", "requestId": new, "response": "accept", "answers": answers});
     ann.tries(&ann.chat(), answer).unwrap();
     assert_eq!(ann.reads(), "end");
+    s.all_agree();
+}
+
+// G-44: a client that has text fields only answers with texts; what is recorded is what was asked for
+#[test]
+fn a_text_is_taken_for_a_number_or_a_boolean_if_it_is_one() {
+    let cases = [
+        ("i", " 3 ", Ok(value("number", json!(3)))),
+        ("i", "-1", Err("out of range")),
+        ("i", "3.0", Err("a whole number")),
+        ("i", "3.5", Err("a whole number")),
+        ("i", "", Err("a whole number")),
+        ("i", "ten", Err("a whole number")),
+        ("i", "99", Err("out of range")),
+        ("n", "2.5", Ok(value("number", json!(2.5)))),
+        ("n", "1e3", Ok(value("number", json!(1000.0)))),
+        ("n", "7", Ok(value("number", json!(7)))),
+        ("n", "NaN", Err("a number")),
+        ("n", "inf", Err("a number")),
+        ("n", "1,5", Err("a number")),
+        ("b", "True", Ok(value("boolean", json!(true)))),
+        ("b", "false", Ok(value("boolean", json!(false)))),
+        ("b", "maybe", Err("`true` or `false`")),
+    ];
+    for (question, text, expected) in cases {
+        let mut s = Scenario::new();
+        let ann = s.client("ann").opens_chat();
+        let bob = s.client("bob").joins(&ann);
+        s.model().asks(every_kind());
+        ann.sends_message("go");
+        let mut answers = json!({"t": text_answer("submitted", "name")});
+        answers[question] = text_answer("submitted", text);
+        let outcome = ann.answers("accept", answers);
+        match expected {
+            Ok(expected) => {
+                outcome.unwrap();
+                assert_eq!(answered(&s)[0].1[question], expected, "{text}");
+                let recorded = part(&bob)["request"]["answers"][question].clone();
+                assert_eq!(recorded, expected, "{text}");
+            }
+            Err(why) => {
+                let refused = outcome.unwrap_err();
+                let named = refused.contains(&format!("`{question}`"));
+                assert!(named && refused.contains(why), "{text}: {refused}");
+                assert!(answered(&s).is_empty(), "the question stays open");
+            }
+        }
+        s.all_agree();
+    }
+}
+
+// G-44: drafts likewise, so that another client can go on with them
+#[test]
+fn a_synced_text_is_recorded_as_the_number_it_is() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    s.model().asks(every_kind());
+    ann.sends_message("go");
+    ann.drafts_answer("i", text_answer("draft", "4")).unwrap();
+    let draft = bob.question()["answers"]["i"].clone();
+    assert_eq!(
+        draft,
+        json!({"state": "draft", "value": {"kind": "number", "value": 4}})
+    );
+    let refused = ann.drafts_answer("i", text_answer("draft", "four"));
+    assert!(refused.unwrap_err().contains("`i`"));
+    assert_eq!(bob.question()["answers"]["i"], draft);
     s.all_agree();
 }

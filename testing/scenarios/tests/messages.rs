@@ -81,23 +81,18 @@ fn a_pending_message_is_stored_unchanged() {
     s.host_restarts();
     ann.reconnects();
     let state = s.state(&ann.chat());
-    assert_eq!(
-        state["queuedMessages"],
-        json!([{"id": "q", "message": rich("q")}])
-    );
-    assert_eq!(
-        state["steeringMessage"],
-        json!({"id": "s", "message": rich("s")})
-    );
+    // The interrupted turn left its steering to the queue (G-08).
+    let waiting = json!([{"id": "s", "message": rich("s")}, {"id": "q", "message": rich("q")}]);
+    assert_eq!(state["queuedMessages"], waiting);
     assert_eq!(state["draft"], rich("d"));
-    s.model().steers();
-    ann.resumes(&turn).unwrap();
-    let asked = s.look().models.asked.last().cloned().unwrap();
-    assert_eq!(
-        asked.message,
-        rich("q"),
-        "it was sent after the resumed turn"
-    );
+    s.model().waits_ms(100).steers();
+    let resume = json!({"type": "chat/turnResume", "turnId": turn});
+    ann.dispatches(&ann.chat(), resume);
+    ann.dispatches(&ann.chat(), set("steering", "again"));
+    s.settles();
+    let asked = s.look().models.asked.clone();
+    let sent: Vec<&Value> = asked.iter().rev().take(2).map(|run| &run.message).collect();
+    assert_eq!(sent, [&rich("q"), &rich("s")], "after the resumed turn");
     let reply = s.look().models.replies.first().cloned().unwrap().1;
     let agent_api::AgentReply::Steered {
         message: Some(steering),
@@ -106,7 +101,7 @@ fn a_pending_message_is_stored_unchanged() {
     else {
         panic!("{reply:?}")
     };
-    assert_eq!(steering, rich("s"));
+    assert_eq!(steering, rich("again"));
     s.all_agree();
 }
 
@@ -293,6 +288,7 @@ fn a_draft_survives_and_moves_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
+    ann.sends_message("before");
     let cem = s.client("cem").arrives();
     s.advances_ms(5_000);
     let before = (

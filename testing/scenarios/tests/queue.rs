@@ -162,15 +162,13 @@ fn reordering_and_removing_start_nothing() {
     s.all_agree();
 }
 
-// G-08: neither do drafts, steering, flags
+// G-08: neither do drafts and flags
 #[test]
 fn nothing_else_starts_a_held_queue() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     ann.cancels(&turn).unwrap();
-    ann.steers("s1", "left").unwrap();
-    ann.unsteers("s1").unwrap();
     let draft = json!({"type": "chat/draftChanged", "draft": message("dra")});
     ann.tries(&ann.chat(), draft).unwrap();
     let read = json!({"type": "chat/isReadChanged", "isRead": true});

@@ -345,7 +345,7 @@ fn notifications_and_refusals_are_not_replayed() {
         ann.tries(&ann.session(), json!({"type": "session/ready"}))
             .is_err()
     );
-    s.client("cem").arrives().creates("ahp-session:/cem");
+    s.client("cem").opens_chat().sends_message("first");
     let answer = bob.reconnects();
     let types: Vec<&str> = answer["actions"]
         .as_array()

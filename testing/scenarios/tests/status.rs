@@ -164,6 +164,7 @@ fn flags_of_a_chat_are_not_those_of_its_session_or_its_siblings() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
+    ann.sends_message("before");
     ann.creates_chat(B);
     flags(&ann, B, true, true);
     assert_eq!(listed_status(&bob, B), 1 | READ | ARCHIVED);

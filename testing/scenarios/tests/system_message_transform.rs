@@ -160,8 +160,15 @@ fn an_owner_that_wants_nothing_of_this_render_is_the_owner_all_the_same() {
     assert_eq!(bob.reads(), rendered_as(UNTOUCHED, "nothingToRewrite"));
 }
 
+// G-35, G-08: also if it was to steer the turn before
 #[test]
-fn a_turn_from_the_queue_belongs_to_whoever_set_the_message() {
+fn a_turn_from_a_message_that_waited_belongs_to_whoever_set_it() {
+    for kind in ["queued", "steering"] {
+        a_waiting_message_belongs_to_its_author(kind);
+    }
+}
+
+fn a_waiting_message_belongs_to_its_author(kind: &str) {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
@@ -172,7 +179,7 @@ fn a_turn_from_the_queue_belongs_to_whoever_set_the_message() {
     ann.starts("first");
     let message = json!({"text": "next", "origin": {"kind": "user"}});
     let waits =
-        json!({"type": "chat/pendingMessageSet", "kind": "queued", "id": "q", "message": message});
+        json!({"type": "chat/pendingMessageSet", "kind": kind, "id": "q", "message": message});
     bob.tries(&bob.chat(), waits).unwrap();
     assert!(ann.is_asked().is_empty());
     bob.rewrites([("tone", "bob's")]);

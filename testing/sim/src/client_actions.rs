@@ -275,6 +275,10 @@ impl Simulation {
     /// Bodies around the bound above which they are moved out, some of them the same.
     pub(crate) fn attachments(&mut self) -> Value {
         let one = |rng: &mut SeededRng| {
+            if rng.percent(15) {
+                let uri = format!("vscode-remote://h/{}", rng.below(3));
+                return json!({"type": "resource", "label": "l", "uri": uri});
+            }
             let data = "ABCD".repeat(rng.index(16));
             json!({"type": "embeddedResource", "label": "l", "contentType": "x/y", "data": data})
         };

@@ -63,6 +63,9 @@ impl Simulation {
             2 => answer["result"] = json!(null),
             3 => return true,                               // never
             4 => answer["id"] = json!(self.rng.below(100)), // somebody else's, or nobody's
+            _ if request["method"] == "resourceRead" => {
+                answer["result"] = json!({"data": "aGk=", "encoding": "base64"});
+            }
             _ => {
                 answer["result"] =
                     json!({"sections": {"tone": {"content": text}, "safety": {"content": "none"}}})

@@ -129,7 +129,7 @@ pub fn waits_for(chat: &Value, question: crate::script::Question) -> bool {
         Question::Answer(_) => part["kind"] == "inputRequest" && part.get("response").is_none(),
         // The deadline is the kernel's own: a client is asked, or the run has ended.
         Question::Render(_) => true,
-        Question::Steering(_) | Question::Settings(_) => false,
+        Question::Steering(_) | Question::Settings(_) | Question::ClientTools(_) => false,
     })
 }
 

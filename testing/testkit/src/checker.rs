@@ -142,6 +142,7 @@ fn read_all_channels(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>)
     let listed = listed["items"].as_array().cloned().unwrap_or_default();
     let of = |item: &Value| item["resource"].as_str().unwrap_or("").to_owned();
     let mut channels: BTreeSet<String> = listed.iter().map(of).collect();
+    channels.extend(world.unused_sessions());
     for client in &world.clients {
         channels.extend(client.mirrors.keys().cloned());
     }

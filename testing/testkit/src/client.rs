@@ -9,6 +9,7 @@ use kernel::PeerId;
 use serde_json::{Value, json};
 
 use crate::mirror::Mirror;
+use crate::sent_resources::SentResources;
 use crate::transform_opt_in::TransformOptIn;
 
 pub const ROOT: &str = "ahp-root://";
@@ -53,6 +54,8 @@ pub struct Client {
     pub asked: Vec<Value>,
     /// What it ever opted in to rewrite.
     pub opted: TransformOptIn,
+    /// What it ever attached.
+    pub resources: SentResources,
     /// Every frame of the present connection, in order.
     pub frames: Vec<Value>,
     /// The highest seq of an envelope on the present connection.
@@ -82,6 +85,7 @@ impl Client {
             notifications: Vec::new(),
             asked: Vec::new(),
             opted: TransformOptIn::default(),
+            resources: SentResources::default(),
             frames: Vec::new(),
             top_seq: 0,
             violations: Vec::new(),
@@ -97,6 +101,7 @@ impl Client {
     /// The text of a request, and its id.
     pub fn request(&mut self, method: &str, params: Value) -> (u64, String) {
         self.opted.request(method, &params);
+        self.resources.message(&params["initialMessage"]);
         self.next_id += 1;
         let id = self.next_id;
         let channel = params["channel"].as_str().unwrap_or("").to_owned();
@@ -116,6 +121,7 @@ impl Client {
     /// The text of a `dispatchAction`, and its `clientSeq`.
     pub fn dispatch(&mut self, channel: &str, action: Value) -> (i64, String) {
         self.opted.action(&action);
+        self.resources.message(&action["message"]);
         self.client_seq += 1;
         let seq = self.client_seq;
         // A rename sent to a chat is echoed on its session's channel, which the sender may not watch (G-13).
@@ -182,6 +188,7 @@ impl Client {
     /// The host asks: for something it may ask, and under a numeric id.
     fn is_asked(&mut self, frame: Value) {
         let wrong = match self.ready && frame["id"].is_u64() {
+            true if frame["method"] == "resourceRead" => self.resources.wrong(&frame),
             true => self.opted.wrong(&frame),
             false => Some("before anything was agreed, or under a strange id".to_owned()),
         };

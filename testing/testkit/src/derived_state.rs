@@ -41,11 +41,26 @@ pub fn errors(host: &States, listed: &[Value]) -> Vec<String> {
                         summary_is_wrong(state, summary).map(|why| format!("{uri}: {why}")),
                     );
                 }
-                None => wrong.push(format!("{uri} is not listed")),
+                None if is_used(host, state) => wrong.push(format!("{uri} is not listed")),
+                None => {} // G-28
             }
         }
     }
     wrong
+}
+
+/// Whether anything was said or typed in a session.
+fn is_used(host: &States, session: &Value) -> bool {
+    let has = |value: &Value, field: &str| items(value, field).next().is_some();
+    let chats = items(session, "chats").filter_map(|chat| host.get(chat["resource"].as_str()?));
+    let mut chats = chats.map(|chat| {
+        let draft = &chat["draft"];
+        let drafted = has(draft, "attachments")
+            || draft["text"].as_str().is_some_and(|text| !text.is_empty());
+        let waits = has(chat, "queuedMessages") || chat.get("steeringMessage").is_some();
+        drafted || waits || has(chat, "turns") || chat.get("activeTurn").is_some()
+    });
+    chats.any(|used| used)
 }
 
 /// H-174, H-178: the status says what the turns say, and nothing is open in a turn that is over.
@@ -64,6 +79,9 @@ fn chat_is_wrong(chat: &Value) -> Option<String> {
     };
     if !expected.contains(&activity(chat)) {
         return Some(format!("status {} means something else", chat["status"]));
+    }
+    if chat.get("steeringMessage").is_some() && chat.get("activeTurn").is_none() {
+        return Some("steering waits where no turn runs".to_owned()); // G-08
     }
     for turn in items(chat, "turns") {
         for part in items(turn, "responseParts").filter(|part| part["kind"] == "toolCall") {

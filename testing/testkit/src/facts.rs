@@ -61,6 +61,7 @@ pub fn host_facts() -> HostFacts {
             provider: provider.to_owned(),
             info: agent(provider, capabilities),
             config_schema: schema.clone(),
+            renamed_settings: Vec::new(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
             needs_history: false,
             sections: sections(),
@@ -68,7 +69,6 @@ pub fn host_facts() -> HostFacts {
     HostFacts {
         agents: agents.collect(),
         default_directory: Some(wire::file_uri::uri_of(WORKSPACE)),
-        roots: vec![WORKSPACE.to_owned()],
         version: "0.0.0".to_owned(),
         config_schema: json!({"type": "object", "properties": {
             "logLevel": {"type": "string", "title": "Log level", "enum": ["info", "debug"], "default": "info"},

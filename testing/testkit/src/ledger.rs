@@ -204,6 +204,7 @@ impl Ledger {
             AgentReply::Answered { .. } => Decision::Answered,
             AgentReply::Steered { message: None, .. }
             | AgentReply::Settings { .. }
+            | AgentReply::ClientTools { .. }
             | AgentReply::Rendered { .. } => return,
             AgentReply::Steered { .. } => Decision::Steered,
         };

@@ -33,6 +33,7 @@ mod rollback_check;
 pub mod scenario;
 pub mod scenario_client;
 pub mod script;
+pub mod sent_resources;
 pub mod tool;
 pub mod transform_opt_in;
 pub mod world;

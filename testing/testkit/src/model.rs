@@ -121,6 +121,7 @@ impl Models {
             reply,
             AgentReply::Steered { message: None, .. }
                 | AgentReply::Settings { .. }
+                | AgentReply::ClientTools { .. }
                 | AgentReply::Rendered { .. }
         );
         if self.halted.contains(&run) && !empty {
@@ -322,6 +323,10 @@ fn words(reply: &AgentReply, render: Option<&Rendered>) -> String {
             None => "not steered".to_owned(),
         },
         AgentReply::Settings { values, .. } => format!("settings {}", json!(values)),
+        AgentReply::ClientTools { tools, .. } => {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            format!("tools {}", names.join(" "))
+        }
         AgentReply::Rendered { sections, .. } => {
             let sections = sections.iter();
             let sections = sections.map(|section| format!("{}={}", section.id, section.content));

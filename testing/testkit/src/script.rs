@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use agent_api::{
-    AgentError, AgentEvent, AgentReply, InputRequest, Section, TextKind, ToolReady, ToolResult,
-    ToolStart, Unreadable, Worker,
+    AgentError, AgentEvent, AgentReply, InputRequest, Section, TextKind, ToolExecutor, ToolReady,
+    ToolResult, ToolStart, Unreadable, Worker,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ pub enum Question {
     Answer(u64),
     Steering(u64),
     Settings(u64),
+    /// Which tools do clients offer?
+    ClientTools(u64),
     /// What became of the sections?
     Render(u64),
 }
@@ -37,6 +39,7 @@ impl Question {
             AgentReply::Answered { ask, .. } => Self::Answer(*ask),
             AgentReply::Steered { steer, .. } => Self::Steering(*steer),
             AgentReply::Settings { ask, .. } => Self::Settings(*ask),
+            AgentReply::ClientTools { ask, .. } => Self::ClientTools(*ask),
             AgentReply::Rendered { render, .. } => Self::Render(*render),
         }
     }
@@ -48,12 +51,13 @@ impl Question {
                 ready.confirmed.is_none().then_some(Self::Decision(*call))
             }
             AgentEvent::ToolCompleted { call, review, .. } => review.then_some(Self::Review(*call)),
-            AgentEvent::ClientTool { call, .. } | AgentEvent::Spawned { call, .. } => {
-                Some(Self::End(*call))
-            }
+            AgentEvent::ClientTool { call, .. }
+            | AgentEvent::ClientToolAwaited { call, .. }
+            | AgentEvent::Spawned { call, .. } => Some(Self::End(*call)),
             AgentEvent::InputRequested { ask, .. } => Some(Self::Answer(*ask)),
             AgentEvent::SteerPoint { steer } => Some(Self::Steering(*steer)),
             AgentEvent::SettingsRequested { ask } => Some(Self::Settings(*ask)),
+            AgentEvent::ClientToolsRequested { ask } => Some(Self::ClientTools(*ask)),
             AgentEvent::Render { render, .. } => Some(Self::Render(*render)),
             _ => None,
         }
@@ -69,7 +73,9 @@ pub fn is_yes(reply: &AgentReply) -> bool {
         AgentReply::ToolEnded { result, .. } => result.success(),
         AgentReply::Answered { response, .. } => *response == ChatInputResponseKind::Accept,
         AgentReply::Steered { message, .. } => message.is_some(),
-        AgentReply::Settings { .. } | AgentReply::Rendered { .. } => true,
+        AgentReply::Settings { .. }
+        | AgentReply::ClientTools { .. }
+        | AgentReply::Rendered { .. } => true,
     }
 }
 
@@ -270,6 +276,26 @@ impl Script {
     }
 
     /// Asks the user something, and waits.
+    /// Starts a call that a client is to carry out once somebody approves it.
+    pub fn asks_client_tool(self, call: u64, name: &str) -> Self {
+        let start = Box::new(ToolStart {
+            name: name.to_owned(),
+            display_name: name.to_owned(),
+            executor: ToolExecutor::Client,
+            ..ToolStart::default()
+        });
+        let ready = Box::new(ToolReady::unconfirmed(name, "{}".to_owned()));
+        self.emits(AgentEvent::ToolStarted { call, start })
+            .emits(AgentEvent::ToolReady { call, ready })
+            .awaits(Question::Decision(call))
+    }
+
+    /// Waits for the end of a call that a client carries out.
+    pub fn awaits_client_tool(self, call: u64, timeout_ms: u64) -> Self {
+        self.emits(AgentEvent::ClientToolAwaited { call, timeout_ms })
+            .awaits(Question::End(call))
+    }
+
     pub fn asks(mut self, request: Value) -> Self {
         let ask = self.number();
         let event = match InputRequest::from_object(object(request)) {

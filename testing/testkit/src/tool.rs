@@ -105,9 +105,8 @@ impl Tool {
         let start = ToolStart {
             name: self.name.clone(),
             display_name: self.name.to_uppercase(),
-            intention: None,
             contributor: self.contributor.clone(),
-            meta: None,
+            ..ToolStart::default()
         };
         script = script.emits(AgentEvent::ToolStarted {
             call,

@@ -340,6 +340,19 @@ impl World {
         self.connections = connections;
     }
 
+    /// The sessions that the journal holds and nobody used: the list may lack them (G-28).
+    pub(crate) fn unused_sessions(&self) -> Vec<String> {
+        let query = Query::EmptySessions {
+            created_before: Timestamp(i64::MAX),
+            limit: u32::MAX,
+        };
+        let answer = self.memory.clone().read(&query).expect("memory reads");
+        match answer {
+            Answer::EmptySessions(sessions) => sessions.iter().map(ToString::to_string).collect(),
+            other => panic!("sessions were asked for: {other:?}"),
+        }
+    }
+
     /// What the journal holds of a client.
     pub(crate) fn stored_client(&self, client_id: &str) -> StoredClient {
         let client_id = client_id.to_owned();

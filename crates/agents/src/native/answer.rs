@@ -16,6 +16,8 @@ pub(super) struct ModelAnswer {
 pub(super) struct RequestedCall {
     pub number: u64,
     pub tool_use: ToolUse,
+    /// What it was announced with; said again whenever something is said of it.
+    pub meta: wire::Object,
 }
 
 /// Numbers of parts and calls: each occurs once in a run.

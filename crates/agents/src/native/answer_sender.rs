@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use agent_api::{AgentEvent, EventSink, TextKind, ToolStart, TurnOver};
+use agent_api::{AgentEvent, EventSink, TextKind, TurnOver};
 use serde_json::json;
 
 use super::answer::{ModelAnswer, Numbers, ROUND, RequestedCall};
+use super::offered_tools::OfferedTools;
 use crate::provider::{AnswerUnwanted, ModelEvent, ModelEventSink, ToolUse};
-use crate::tool::Tool;
 
 /// Takes the events of one answer.
 pub(super) struct AnswerSender<'a> {
-    tools: &'a [Box<dyn Tool>],
+    offered: &'a OfferedTools<'a>,
     round: usize,
     events: &'a dyn EventSink,
     numbers: &'a mut Numbers,
@@ -32,13 +32,13 @@ impl ModelEventSink for &mut AnswerSender<'_> {
 
 impl<'a> AnswerSender<'a> {
     pub(super) fn new(
-        tools: &'a [Box<dyn Tool>],
+        offered: &'a OfferedTools<'a>,
         round: usize,
         events: &'a dyn EventSink,
         numbers: &'a mut Numbers,
     ) -> Self {
         Self {
-            tools,
+            offered,
             round,
             events,
             numbers,
@@ -95,17 +95,18 @@ impl<'a> AnswerSender<'a> {
     async fn start_call(&mut self, index: usize, id: String, name: String) -> Result<(), TurnOver> {
         self.part = None;
         let number = self.numbers.next();
-        let known = self.tools.iter().find(|tool| tool.name() == name);
-        let display_name = known.map_or(name.as_str(), |tool| tool.display_name());
-        let start = ToolStart {
-            name: name.clone(),
-            display_name: display_name.to_owned(),
-            meta: json!({ROUND: self.round}).as_object().cloned(),
-            ..ToolStart::default()
-        };
+        let mut start = self.offered.announce(&name);
+        let mut meta = start.meta.take().unwrap_or_default();
+        meta.insert(ROUND.to_owned(), json!(self.round));
+        start.meta = Some(meta.clone());
         let input = String::new();
         let tool_use = ToolUse { id, name, input };
-        self.calls.insert(index, RequestedCall { number, tool_use });
+        let requested = RequestedCall {
+            number,
+            tool_use,
+            meta,
+        };
+        self.calls.insert(index, requested);
         let call = number;
         self.events
             .send(AgentEvent::ToolStarted {
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
     use crate::sink::PendingReplies;
     use crate::sink::testing::channel_sink;
-    use crate::tool;
+    use crate::tool::{self, Tool};
 
     fn text(text: &str) -> ModelEvent {
         ModelEvent::Text(text.to_owned())
@@ -171,9 +172,11 @@ mod tests {
     async fn everything_is_sent_as_it_comes_and_text_goes_on_in_its_part() {
         let (sender, mut received) = mpsc::channel(64);
         let events = channel_sink(sender, PendingReplies::default());
-        let tools = tool::all();
+        let tools = tool::all(&[]);
+        let own: Vec<&dyn Tool> = tools.iter().map(|tool| &**tool).collect();
+        let offered = OfferedTools::new(&own, Vec::new());
         let mut numbers = Numbers::default();
-        let mut answer = AnswerSender::new(&tools, 0, &events, &mut numbers);
+        let mut answer = AnswerSender::new(&offered, 0, &events, &mut numbers);
         let mut sink = &mut answer;
         for piece in ["a", "", "b"] {
             sink.accept(text(piece)).await.unwrap();

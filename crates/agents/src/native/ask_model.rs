@@ -5,9 +5,9 @@
 
 use agent_api::{EventSink, TurnOver};
 
-use super::NativeContext;
 use super::answer::{ModelAnswer, Numbers};
 use super::answer_sender::AnswerSender;
+use super::offered_tools::OfferedTools;
 use crate::provider::{self, ModelEndpoint, ModelRequest, ProviderError};
 
 pub(super) enum AskError {
@@ -23,13 +23,13 @@ impl From<TurnOver> for AskError {
 
 /// Asks the model and sends its answer on as it comes.
 pub(super) async fn ask_model(
-    shared: &NativeContext,
+    offered: &OfferedTools<'_>,
     endpoint: &ModelEndpoint,
     (round, request): (usize, &ModelRequest),
     numbers: &mut Numbers,
     events: &dyn EventSink,
 ) -> Result<ModelAnswer, AskError> {
-    let mut sender = AnswerSender::new(&shared.tools, round, events, numbers);
+    let mut sender = AnswerSender::new(offered, round, events, numbers);
     let asked = provider::ask(endpoint, request, &mut sender).await;
     asked.map_err(AskError::Provider)?;
     Ok(sender.into_answer())

@@ -11,28 +11,36 @@ use super::call_events::{
     ApprovalScope, CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call,
     run_tool, send_ready,
 };
+use super::client_call::run_client_call;
 use super::consent::{self, PermissionMode, Verdict};
+use super::offered_tools::{OfferedTool, OfferedTools};
 use crate::tool::{Nature, Plan, Tool, ToolError};
 
 /// Carries out all calls of a round; the text that the model gets of each, in their order.
 pub(super) async fn run_calls(
     context: &ToolContext<'_>,
+    offered: &OfferedTools<'_>,
     calls: &[RequestedCall],
 ) -> Result<Vec<String>, TurnOver> {
-    let outcomes = calls.iter().map(|call| run_call(context, call));
+    let outcomes = calls.iter().map(|call| run_call(context, offered, call));
     join_all(outcomes).await.into_iter().collect()
 }
 
-async fn run_call(context: &ToolContext<'_>, call: &RequestedCall) -> Result<String, TurnOver> {
+async fn run_call(
+    context: &ToolContext<'_>,
+    offered: &OfferedTools<'_>,
+    call: &RequestedCall,
+) -> Result<String, TurnOver> {
     let name = call.tool_use.name.as_str();
-    let tool = context.tools.iter().find(|tool| tool.name() == name);
-    let Some(tool) = tool else {
-        let known: Vec<&str> = context.tools.iter().map(|tool| tool.name()).collect();
-        let text = format!(
-            "There is no tool `{name}`. There are: {}.",
-            known.join(", ")
-        );
-        return refuse_call(context, call, name, text).await;
+    let tool = match offered.find(name) {
+        Some(OfferedTool::Own(tool)) => tool,
+        Some(OfferedTool::Client(tool)) => return run_client_call(context, call, tool).await,
+        None => {
+            let known: Vec<&str> = offered.names().collect();
+            let known = known.join(", ");
+            let text = format!("There is no tool `{name}`. There are: {known}.");
+            return refuse_call(context, call, name, text).await;
+        }
     };
     let input = match parse(&call.tool_use.input) {
         Ok(input) => input,
@@ -42,12 +50,11 @@ async fn run_call(context: &ToolContext<'_>, call: &RequestedCall) -> Result<Str
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
-    let tool = *tool;
     let key = consent_key(tool, &plan);
     loop {
         match context.verdict(tool.nature(), &key).await? {
             Verdict::Refuse => {
-                return refuse_call(context, call, tool.display_name(), READ_ONLY.to_owned()).await;
+                return refuse_call(context, call, tool.display_name(), PLAN_MODE.to_owned()).await;
             }
             Verdict::Run => {
                 match run_without_consent(context, call, (tool, &input), &plan).await? {
@@ -60,8 +67,9 @@ async fn run_call(context: &ToolContext<'_>, call: &RequestedCall) -> Result<Str
     }
 }
 
-/// The text for a model whose call is refused because the session is read only.
-const READ_ONLY: &str = "This session is read only: the call was refused.";
+/// The text for a model whose call is refused because the session's mode is to plan.
+pub(super) const PLAN_MODE: &str = "The user wants a plan, and nothing changed yet: this session only reads, and the call \
+     was refused. Say what you would do instead.";
 
 impl ToolContext<'_> {
     /// What may be done without asking, as the session's settings are now.
@@ -71,7 +79,7 @@ impl ToolContext<'_> {
 
     /// What is to be done about a call, as things are now: settings may change in mid-turn, and another chat may have
     /// been given an approval for the whole session.
-    async fn verdict(&self, nature: Nature, key: &str) -> Result<Verdict, TurnOver> {
+    pub(super) async fn verdict(&self, nature: Nature, key: &str) -> Result<Verdict, TurnOver> {
         if nature == Nature::Reads {
             return Ok(Verdict::Run);
         }
@@ -121,7 +129,7 @@ async fn run_with_consent(
 ) -> Result<String, TurnOver> {
     let (edited, scope) = match ask_for_consent(context, call, &plan).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
-        CallDecision::Denied { text } => return Ok(text),
+        CallDecision::Over { text } => return Ok(text),
     };
     let mut key = consent_key(tool, &plan);
     let mut remark = None;
@@ -139,9 +147,9 @@ async fn run_with_consent(
         remember_approval(context, &key).await?;
     }
     let _exclusive = lock_exclusive(context, tool).await;
-    // A session that was made read only since the question is read only.
+    // A session that only reads since the question was asked only reads.
     let mut outcome = match context.mode().await? {
-        PermissionMode::ReadOnly => CallOutcome::failed(tool.display_name(), READ_ONLY.to_owned()),
+        PermissionMode::Plan => CallOutcome::failed(tool.display_name(), PLAN_MODE.to_owned()),
         PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::FullAccess => {
             run_tool(context, call, tool, &input).await?
         }
@@ -183,7 +191,10 @@ async fn replan(
     Ok((input, consent_key(tool, &plan)))
 }
 
-async fn remember_approval(context: &ToolContext<'_>, key: &str) -> Result<(), TurnOver> {
+pub(super) async fn remember_approval(
+    context: &ToolContext<'_>,
+    key: &str,
+) -> Result<(), TurnOver> {
     let mut known = context.approved.lock().await;
     if known.add(key) {
         context
@@ -195,7 +206,7 @@ async fn remember_approval(context: &ToolContext<'_>, key: &str) -> Result<(), T
 }
 
 /// A model's input is JSON text; some models write nothing where they mean an empty object.
-fn parse(text: &str) -> Result<Value, String> {
+pub(super) fn parse(text: &str) -> Result<Value, String> {
     let text = text.trim();
     let text = if text.is_empty() { "{}" } else { text };
     match serde_json::from_str(text) {

@@ -11,14 +11,13 @@ use workspace::Workspace;
 
 use super::answer::RequestedCall;
 use super::consent;
+use super::history::text_of_result;
 use super::{Approvals, NativeContext};
 use crate::tool::{Plan, Tool, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
 pub(super) struct ToolContext<'a> {
     pub shared: &'a NativeContext,
-    /// What the model was offered.
-    pub tools: &'a [&'a dyn Tool],
     pub workspace: &'a Workspace,
     pub events: &'a dyn EventSink,
     pub approved: &'a Approvals,
@@ -50,8 +49,11 @@ impl CallOutcome {
     }
 }
 
-fn plan_to_ready(call: &RequestedCall, plan: &Plan) -> ToolReady {
-    ToolReady::unconfirmed(plan.summary.clone(), call.tool_use.input.clone())
+pub(super) fn plan_to_ready(call: &RequestedCall, plan: &Plan) -> ToolReady {
+    let mut ready = ToolReady::unconfirmed(plan.summary.clone(), call.tool_use.input.clone());
+    let meta = Value::Object(call.meta.clone());
+    ready.extra.insert("_meta".to_owned(), meta);
+    ready
 }
 
 pub(super) async fn send_ready(
@@ -77,9 +79,8 @@ pub(super) enum CallDecision {
         edited: Option<String>,
         scope: ApprovalScope,
     },
-    Denied {
-        text: String,
-    },
+    /// Nothing is left to do: it was denied, or who was to carry it out gave it up.
+    Over { text: String },
 }
 
 /// How far an approval goes.
@@ -106,22 +107,26 @@ pub(super) async fn ask_for_consent(
         call: call.number,
         ready: Box::new(ready),
     };
-    let AgentReply::ToolDecided {
-        approved,
-        input,
-        selected_option,
-        suggestion,
-        ..
-    } = context.events.ask(question).await?
-    else {
-        return Err(TurnOver);
+    let (approved, input, selected_option, suggestion) = match context.events.ask(question).await? {
+        AgentReply::ToolDecided {
+            approved,
+            input,
+            selected_option,
+            suggestion,
+            ..
+        } => (approved, input, selected_option, suggestion),
+        AgentReply::ToolEnded { result, .. } => {
+            let text = text_of_result(&Value::Object(result.into_object()));
+            return Ok(CallDecision::Over { text });
+        }
+        _ => return Err(TurnOver), // replies are routed by what they answer
     };
     if !approved {
         let suggestion = suggestion
             .as_ref()
             .and_then(|message| message["text"].as_str());
         let text = consent::denied_text(suggestion);
-        return Ok(CallDecision::Denied { text });
+        return Ok(CallDecision::Over { text });
     }
     let option = selected_option
         .as_ref()

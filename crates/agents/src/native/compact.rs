@@ -4,10 +4,12 @@ use agent_api::{AgentEvent, Section, TurnInput};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::history::Recalled;
 use super::model_view::{HistoryEntry, ModelView};
 use super::stop::TurnStop;
+use super::usage::TurnUsage;
 use super::{Model, history};
-use crate::provider::{self, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest};
+use crate::provider::{self, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, Usage};
 
 const SYSTEM: &str = "You shorten conversations between a user and a coding agent.";
 
@@ -27,13 +29,14 @@ pub(super) async fn summarise(
     endpoint: &ModelEndpoint,
     input: &TurnInput,
     view: &mut ModelView<'_>,
+    usage: &mut TurnUsage,
 ) -> Result<Option<String>, TurnStop> {
     if input.history.is_empty() {
         let text = "There is nothing to shorten yet.".to_owned();
         view.events.send(AgentEvent::Notice { text }).await?;
         return Ok(input.summary.clone());
     }
-    let mut entries = recall(model, input);
+    let mut entries = recall(model, input).entries;
     let hint = input.compact.as_deref().unwrap_or("").trim();
     entries.push(HistoryEntry::user(&match hint {
         "" => REQUEST.to_owned(),
@@ -54,20 +57,23 @@ pub(super) async fn summarise(
     let asking = async move { provider::ask(endpoint, &request, &sender).await };
     let collecting = async {
         let mut summary = String::new();
+        let mut used = Usage::default();
         while let Some(event) = received.recv().await {
             match event {
                 ModelEvent::Text(text) => summary.push_str(&text),
+                ModelEvent::Usage(usage) => used = usage,
                 ModelEvent::Waiting(text) => {
                     view.events.send(AgentEvent::Notice { text }).await?;
                 }
                 _ => {}
             }
         }
-        Ok::<String, TurnStop>(summary)
+        Ok::<(String, Usage), TurnStop>((summary, used))
     };
     let (asked, summary) = tokio::join!(asking, collecting);
     asked?;
-    let summary = summary?;
+    let (summary, used) = summary?;
+    usage.add(used, model, view.events).await?;
     view.events.send(AgentEvent::Activity(None)).await?;
     let compacted = AgentEvent::Compacted {
         keep_turns: 0,
@@ -84,10 +90,14 @@ pub(super) async fn summarise(
 }
 
 /// Earlier turns, and the summary of those before them. Half of what fits is left for this turn.
-pub(super) fn recall(model: &Model, input: &TurnInput) -> Vec<HistoryEntry> {
+pub(super) fn recall(model: &Model, input: &TurnInput) -> Recalled {
     let summary = input.summary.as_deref().map(summary_entries);
-    let turns = history::entries_of_turns(&input.history, model.context() / 2);
-    summary.into_iter().flatten().chain(turns).collect()
+    let turns = history::recall_turns(&input.history, model.context() / 2);
+    let entries = summary.into_iter().flatten().chain(turns.entries);
+    Recalled {
+        entries: entries.collect(),
+        notices: turns.notices,
+    }
 }
 
 /// A summary as entries of the conversation.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use agent_api::RenamedSetting;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::Object;
@@ -11,9 +12,13 @@ use wire::Object;
 use crate::locale::Locale;
 use crate::tool::Nature;
 
-/// The session setting that holds the mode. Not `mode`, `autoApprove` or `isolation`: clients fill those with values of
-/// their own.
-pub(super) const SETTING: &str = "permissions";
+/// The session setting that holds the mode (G-46). Not `mode`, `autoApprove`, `isolation` or `permissions`: editors have
+/// values of their own for those, or draw nothing for them.
+pub(super) const SETTING: &str = "approvals";
+
+/// What the setting and a value of it were called in sessions and scripts of before.
+const OLD_SETTING: &str = "permissions";
+const OLD_PLAN: &str = "read-only";
 
 /// What may happen without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,7 +29,7 @@ pub(super) enum PermissionMode {
     /// Reads and edits.
     AcceptEdits,
     /// Reads; anything else is refused without asking.
-    ReadOnly,
+    Plan,
     FullAccess,
 }
 
@@ -32,7 +37,7 @@ impl PermissionMode {
     pub(super) fn of(config: &Object) -> Self {
         match config.get(SETTING).and_then(Value::as_str) {
             Some("accept-edits") => Self::AcceptEdits,
-            Some("read-only") => Self::ReadOnly,
+            Some("plan") => Self::Plan,
             Some("full-access") => Self::FullAccess,
             _ => Self::Ask,
         }
@@ -43,19 +48,28 @@ impl PermissionMode {
 pub(super) fn schema() -> Value {
     json!({
         "type": "string",
-        "title": "Permissions",
+        "title": "Approvals",
         "description": "What the agent may do without asking.",
-        "enum": ["ask", "accept-edits", "read-only", "full-access"],
-        "enumLabels": ["Ask", "Accept edits", "Read only", "Full access"],
+        "enum": ["ask", "accept-edits", "plan", "full-access"],
+        "enumLabels": ["Ask", "Accept edits", "Plan", "Full access"],
         "enumDescriptions": [
             "Reads freely; asks before it edits a file or runs a command.",
             "Edits files without asking; asks before it runs a command.",
-            "Reads only; edits and commands are refused.",
+            "Reads only and says what it would do; edits and commands are refused.",
             "Edits and runs without asking.",
         ],
         "default": "ask",
         "sessionMutable": true,
     })
+}
+
+/// The names of before, which are still read.
+pub(super) fn renamed_setting() -> RenamedSetting {
+    RenamedSetting {
+        old_name: OLD_SETTING.to_owned(),
+        name: SETTING.to_owned(),
+        values: vec![(json!(OLD_PLAN), json!("plan"))],
+    }
 }
 
 /// What is to be done about one call.
@@ -110,7 +124,7 @@ pub(super) fn verdict(
 ) -> Verdict {
     match (nature, mode) {
         (Nature::Reads, _) | (_, PermissionMode::FullAccess) => Verdict::Run,
-        (_, PermissionMode::ReadOnly) => Verdict::Refuse,
+        (_, PermissionMode::Plan) => Verdict::Refuse,
         (Nature::Edits, PermissionMode::AcceptEdits) => Verdict::Run,
         (Nature::Edits | Nature::Runs, PermissionMode::Ask | PermissionMode::AcceptEdits) => {
             match approved.0.contains(key) {
@@ -152,7 +166,7 @@ mod tests {
         let mut approved = Approved::default();
         let at = |mode, nature, approved: &Approved| verdict(mode, nature, "k", approved);
         assert_eq!(
-            at(PermissionMode::ReadOnly, Nature::Reads, &approved),
+            at(PermissionMode::Plan, Nature::Reads, &approved),
             Verdict::Run
         );
         assert_eq!(
@@ -178,7 +192,7 @@ mod tests {
         );
         // A mode that forbids is stronger than a memory.
         assert_eq!(
-            at(PermissionMode::ReadOnly, Nature::Runs, &approved),
+            at(PermissionMode::Plan, Nature::Runs, &approved),
             Verdict::Refuse
         );
         assert_eq!(Approved::read(Some(&approved.notes())), approved);

@@ -5,18 +5,23 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, UserMessage};
-use wire::published::state::UsageInfo;
+use agent_api::{AgentError, AgentEvent, AgentReply, EventSink, TurnOver, UserMessage};
 
 use super::answer::{ModelAnswer, Numbers};
 use super::ask_model::{AskError, ask_model};
 use super::call;
 use super::call_events::ToolContext;
 use super::model_view::{HistoryEntry, ModelView};
+use super::offered_tools::OfferedTools;
 use super::stop::TurnStop;
+use super::usage::TurnUsage;
 use super::{Model, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse, Usage};
+use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
+use crate::tool::Tool;
+
+/// Tools of clients that are named when they cannot be offered.
+const LEFT_OUT_NAMED_MAX: usize = 5;
 
 /// Rounds of one turn: a model that goes in circles stops here.
 const ROUNDS_MAX: usize = 100;
@@ -26,6 +31,10 @@ pub(super) struct Conversation<'a> {
     pub model: &'a Model,
     pub endpoint: &'a ModelEndpoint,
     pub tool_context: ToolContext<'a>,
+    /// The agent's own tools, as far as the model may call them.
+    pub tools: &'a [&'a dyn Tool],
+    /// Tools of clients that were last said not to be offered.
+    pub left_out: Vec<String>,
     pub view: ModelView<'a>,
     pub prompt: Prompt,
     /// The entries that the turn began with; the request begins with them.
@@ -34,27 +43,29 @@ pub(super) struct Conversation<'a> {
     pub newest: usize,
     pub request: ModelRequest,
     pub numbers: Numbers,
-    pub usage: Usage,
+    pub usage: TurnUsage,
 }
 
-impl Conversation<'_> {
+impl<'a> Conversation<'a> {
     /// Asks the model, carries out its calls and asks again, until it makes no more calls.
     pub(super) async fn run_rounds(mut self, rounds_before: usize) -> Result<(), TurnStop> {
         let events = self.tool_context.events;
         for round in 0..ROUNDS_MAX {
             if round > 0 {
                 self.take_steering().await?;
-                // It may have changed in the middle of the turn, and the model should know.
-                let mode = self.tool_context.mode().await?;
-                prompt::apply_mode(&mut self.prompt, self.tool_context.tools, mode);
             }
+            // Both may have changed since the model was last asked, and it should know.
+            let mode = self.tool_context.mode().await?;
+            let offered = self.offer_tools().await?;
+            prompt::apply_tools(&mut self.prompt, &offered, mode);
+            self.request.tools = offered.specs();
             self.request.system = events.render(self.prompt.render()).await?;
-            let answer = self.ask(rounds_before + round).await?;
-            self.usage = report_usage(self.usage, answer.usage, self.model, events).await?;
+            let answer = self.ask(rounds_before + round, &offered).await?;
+            self.usage.add(answer.usage, self.model, events).await?;
             if answer.calls.is_empty() {
                 return report_stop(&answer, events).await;
             }
-            let results = call::run_calls(&self.tool_context, &answer.calls).await?;
+            let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
             self.add_round(answer, results);
         }
         Err(TurnStop::Failed(AgentError {
@@ -66,12 +77,34 @@ impl Conversation<'_> {
         }))
     }
 
+    /// The tools that the model may call now. What cannot be offered is said, once a turn.
+    async fn offer_tools(&mut self) -> Result<OfferedTools<'a>, TurnOver> {
+        let events = self.tool_context.events;
+        let offers = match self.tools.is_empty() {
+            true => Vec::new(), // the model calls none
+            false => events.client_tools().await?,
+        };
+        let offered = OfferedTools::new(self.tools, offers);
+        if offered.left_out != self.left_out {
+            self.left_out.clone_from(&offered.left_out);
+            if !offered.left_out.is_empty() {
+                let text = describe_left_out(&offered.left_out);
+                events.send(AgentEvent::Notice { text }).await?;
+            }
+        }
+        Ok(offered)
+    }
+
     /// Asks the model; again without attachments if its server rejects them.
-    async fn ask(&mut self, round: usize) -> Result<ModelAnswer, TurnStop> {
+    async fn ask(
+        &mut self,
+        round: usize,
+        offered: &OfferedTools<'_>,
+    ) -> Result<ModelAnswer, TurnStop> {
         loop {
-            let ToolContext { shared, events, .. } = self.tool_context;
+            let events = self.tool_context.events;
             let request = (round, &self.request);
-            let asked = ask_model(shared, self.endpoint, request, &mut self.numbers, events);
+            let asked = ask_model(offered, self.endpoint, request, &mut self.numbers, events);
             match asked.await {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
@@ -125,34 +158,18 @@ impl Conversation<'_> {
     }
 }
 
-/// Reports the usage of the turn so far: each round adds to it.
-async fn report_usage(
-    before: Usage,
-    round: Usage,
-    model: &Model,
-    events: &dyn EventSink,
-) -> Result<Usage, TurnStop> {
-    let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
-        (None, None) => None,
-        (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
-    };
-    let total = Usage {
-        input_tokens: sum(before.input_tokens, round.input_tokens),
-        output_tokens: sum(before.output_tokens, round.output_tokens),
-        cache_read_tokens: sum(before.cache_read_tokens, round.cache_read_tokens),
-    };
-    if round != Usage::default() {
-        let count = |tokens: Option<u64>| tokens.and_then(|tokens| i64::try_from(tokens).ok());
-        let usage = UsageInfo {
-            input_tokens: count(total.input_tokens),
-            output_tokens: count(total.output_tokens),
-            model: Some(model.id.clone()),
-            cache_read_tokens: count(total.cache_read_tokens),
-            meta: None,
-        };
-        events.send(AgentEvent::Usage(usage)).await?;
+/// What the user reads of tools that the model is not offered.
+fn describe_left_out(left_out: &[String]) -> String {
+    let mut text = "Some tools of clients are not offered to the model:\n".to_owned();
+    for reason in left_out.iter().take(LEFT_OUT_NAMED_MAX) {
+        text.push_str("\n- ");
+        text.push_str(reason);
     }
-    Ok(total)
+    let more = left_out.len().saturating_sub(LEFT_OUT_NAMED_MAX);
+    if more > 0 {
+        text.push_str(&format!("\n- and {more} more"));
+    }
+    text
 }
 
 /// The model has nothing more to do; if it was stopped, the user is told.

@@ -6,11 +6,14 @@
 use std::sync::Arc;
 
 use agent_api::{PastTurn, UserMessage};
+use compositor::Part;
 use compositor::part::View;
 use compositor::resolve::Resolved;
 use serde_json::Value;
 
 use super::model_view::HistoryEntry;
+use super::notices::{notices_in, with_notices};
+use super::offered_tools::model_name;
 use crate::provider::{ModelMessage, ToolUse};
 
 /// Rough size of a token, in bytes of text: good enough to decide what to leave out.
@@ -22,35 +25,72 @@ const PICTURE_BYTES: usize = 1_500 * TOKEN_BYTES;
 /// The result of a call whose end is unknown.
 const INTERRUPTED: &str = "The call was interrupted; what it did until then is not known.";
 
-/// The entries of the turns, oldest first, as many of the newest turns as fit.
-pub(super) fn entries_of_turns(turns: &[PastTurn], tokens_max: u64) -> Vec<HistoryEntry> {
+/// Earlier turns as the model gets them.
+#[derive(Debug, PartialEq, Default)]
+pub(super) struct Recalled {
+    pub entries: Vec<HistoryEntry>,
+    /// What the host told the user in the last of them: it stands in the message that comes next.
+    pub notices: Vec<String>,
+}
+
+/// The turns, oldest first, as many of the newest as fit.
+pub(super) fn recall_turns(turns: &[PastTurn], tokens_max: u64) -> Recalled {
     let space = usize::try_from(tokens_max)
         .unwrap_or(usize::MAX)
         .saturating_mul(TOKEN_BYTES);
     let mut used = 0;
-    let mut fitting = Vec::new();
-    for turn in turns.iter().rev() {
-        let messages = entries_of_turn(turn);
+    let mut first = turns.len();
+    for (index, turn) in turns.iter().enumerate().rev() {
+        let messages = entries_of_turn(turn, &[]);
         used += messages.iter().map(estimate_bytes).sum::<usize>();
-        if used > space && !fitting.is_empty() {
+        if used > space && first < turns.len() {
             break;
         }
-        fitting.push(messages);
+        first = index;
     }
-    fitting.into_iter().rev().flatten().collect()
+    let mut recalled = Recalled::default();
+    for turn in turns.iter().skip(first) {
+        let entries = entries_of_turn(turn, &recalled.notices);
+        if !entries.is_empty() {
+            recalled.notices.clear();
+        }
+        recalled.entries.extend(entries);
+        let notices = notices_in(parts_of(turn)).map(str::to_owned);
+        recalled.notices.extend(notices);
+    }
+    recalled
 }
 
-fn entries_of_turn(past: &PastTurn) -> Vec<HistoryEntry> {
+fn parts_of(past: &PastTurn) -> &[Value] {
+    let parts = past.turn["responseParts"].as_array();
+    parts.map_or(&[][..], Vec::as_slice)
+}
+
+/// The entries of a turn; none if it was between the user and the host alone.
+fn entries_of_turn(past: &PastTurn, notices: &[String]) -> Vec<HistoryEntry> {
     let mut users = past.messages.iter().cloned();
     let text = past.turn["message"]["text"].as_str().unwrap_or("");
-    let mut messages = vec![match users.next() {
-        Some(message) => HistoryEntry::User(message),
-        None => HistoryEntry::user(text),
-    }];
-    let parts = past.turn["responseParts"].as_array();
-    let parts = parts.map_or(&[][..], Vec::as_slice);
-    messages.extend(entries_of_parts(parts, &mut users));
+    let message = users.next();
+    let message = message.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
+    let reaches_model = reaches_model(&message);
+    let response = entries_of_parts(parts_of(past), &mut users);
+    if !reaches_model && response.is_empty() {
+        return Vec::new();
+    }
+    let mut messages = vec![HistoryEntry::User(with_notices(message, notices))];
+    messages.extend(response);
     messages
+}
+
+/// Whether a message says anything but commands of the host.
+fn reaches_model(message: &UserMessage) -> bool {
+    let is_command = |part: &Part| matches!(part.view(), View::Command(_));
+    let is_for_model = |part: &Part| match part.view() {
+        View::Command(_) | View::EditorContext(_) => false,
+        View::Text(text) => !text.text.trim().is_empty(),
+        _ => true,
+    };
+    message.parts.iter().any(is_for_model) || !message.parts.iter().any(is_command)
 }
 
 /// The entries of a response, by rounds: text and the calls after it make one assistant message, then come the results.
@@ -117,7 +157,11 @@ impl Round {
         }
         self.number = number;
         let id = call["toolCallId"].as_str().unwrap_or("").to_owned();
-        let name = call["toolName"].as_str().unwrap_or("").to_owned();
+        let name = call["toolName"].as_str().unwrap_or("");
+        let name = match call["contributor"]["kind"] == "client" {
+            true => model_name(name).into_owned(),
+            false => name.to_owned(),
+        };
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
         let tool_use = ToolUse { id, name, input };
         self.calls.push((tool_use, result_text(call)));
@@ -142,24 +186,33 @@ impl Round {
 /// The result of a call as the model got it: its text content, or why there is none.
 fn result_text(call: &Value) -> String {
     match call["status"].as_str().unwrap_or("") {
-        "completed" => {
-            let content = call["content"].as_array();
-            let texts: Vec<&str> = content
-                .into_iter()
-                .flatten()
-                .filter(|block| block["type"] == "text")
-                .filter_map(|block| block["text"].as_str())
-                .collect();
-            match texts.is_empty() {
-                true => plain_text(&call["pastTenseMessage"]),
-                false => texts.join("\n"),
-            }
-        }
+        "completed" => text_of_result(call),
         "cancelled" if call["reason"] != "skipped" => {
             let suggestion = call["userSuggestion"]["text"].as_str();
             super::consent::denied_text(suggestion)
         }
         _ => INTERRUPTED.to_owned(),
+    }
+}
+
+/// The text of a `ToolCallResult` for the model.
+pub(super) fn text_of_result(result: &Value) -> String {
+    let content = result["content"].as_array();
+    let texts: Vec<&str> = content
+        .into_iter()
+        .flatten()
+        .filter(|block| block["type"] == "text")
+        .filter_map(|block| block["text"].as_str())
+        .collect();
+    if !texts.is_empty() {
+        return texts.join("\n");
+    }
+    let structured = &result["structuredContent"];
+    let error = result["error"]["message"].as_str();
+    match (result["success"] == false, error) {
+        (true, Some(error)) => error.to_owned(),
+        _ if structured.is_object() => structured.to_string(),
+        _ => plain_text(&result["pastTenseMessage"]),
     }
 }
 
@@ -232,7 +285,7 @@ mod tests {
             {"kind": "toolCall", "toolCall": {"status": "cancelled", "reason": "skipped", "toolCallId": "c",
                 "toolName": "bash", "toolInput": "{}"}},
         ]);
-        let messages = entries_of_turns(&[turn("hi", parts)], 1_000);
+        let messages = recall_turns(&[turn("hi", parts)], 1_000).entries;
         let calls = |id: &str, name: &str, input: &str| ToolUse {
             id: id.to_owned(),
             name: name.to_owned(),
@@ -315,6 +368,32 @@ mod tests {
     }
 
     #[test]
+    fn notices_stand_in_the_message_that_comes_next() {
+        let notice = |text: &str| json!({"kind": "systemNotification", "content": text});
+        let markdown = json!({"kind": "markdown", "content": "yes"});
+        let turns = [
+            turn("one", json!([notice("busy"), markdown, notice("cut off")])),
+            turn(
+                "two",
+                json!([{"kind": "systemNotification", "content": {"markdown": "*help*"}}]),
+            ),
+        ];
+        let recalled = recall_turns(&turns, 1_000);
+        assert_eq!(recalled.notices, ["*help*"]);
+        let HistoryEntry::User(second) = &recalled.entries[2] else {
+            panic!("{recalled:?}")
+        };
+        let texts: Vec<&str> = second
+            .parts
+            .iter()
+            .filter_map(|part| part.object()["text"].as_str())
+            .collect();
+        assert_eq!(texts[0], "two");
+        assert!(texts[1].contains("busy\n\ncut off"), "{texts:?}");
+        assert_eq!(recalled.entries[0], HistoryEntry::user("one"));
+    }
+
+    #[test]
     fn the_oldest_turns_go_first_but_the_newest_stays() {
         let turns: Vec<PastTurn> = (0..4)
             .map(|n| {
@@ -324,10 +403,10 @@ mod tests {
                 )
             })
             .collect();
-        let messages = entries_of_turns(&turns, 255);
+        let messages = recall_turns(&turns, 255).entries;
         assert_eq!(messages.len(), 4);
         assert_eq!(messages[0], HistoryEntry::user("question 2"));
         assert_eq!(messages[3], user_text(&"x".repeat(400)));
-        assert_eq!(entries_of_turns(&turns, 0).len(), 2);
+        assert_eq!(recall_turns(&turns, 0).entries.len(), 2);
     }
 }

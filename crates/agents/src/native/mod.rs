@@ -9,18 +9,21 @@ mod answer_sender;
 mod ask_model;
 mod call;
 mod call_events;
+mod client_call;
 mod compact;
 mod consent;
 mod conversation;
 mod history;
 mod model_view;
 mod models;
+mod notices;
+mod offered_tools;
 mod prompt;
 mod stop;
 mod turn;
+mod usage;
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use agent_api::{
@@ -29,12 +32,13 @@ use agent_api::{
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
 use serde_json::{Value, json};
-use workspace::Workspace;
+use workspace::{Confinement, Workspace};
 
 use crate::locale::Locale;
 use crate::prompt::{self as sections, Gatherer};
 use crate::provider::ModelEndpoint;
 use crate::tool::{self, Tool};
+use offered_tools::OfferedTools;
 
 pub use models::{Model, ModelError, Prices};
 
@@ -62,8 +66,7 @@ pub(crate) struct NativeContext {
     locale: Locale,
     gatherer: Gatherer,
     capabilities: CapabilityMap,
-    /// A directory that tools may read beside the working directories.
-    readable: Option<PathBuf>,
+    confinement: Confinement,
 }
 
 impl NativeAgent {
@@ -78,31 +81,33 @@ impl NativeAgent {
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models,
-                tools: tool::all(),
+                tools: tool::all(&[]),
                 locale: Locale::of_environment(),
                 gatherer: Gatherer::default(),
                 capabilities: CapabilityMap::built_in(),
-                readable: None,
+                confinement: Confinement::none(),
             }),
             workspaces: Mutex::default(),
             approvals: Mutex::default(),
         })
     }
 
-    /// Looks for instructions of the project above working directories too, up to these roots.
+    /// Works in no directory that this does not allow, and looks for instructions of the project above working directories
+    /// too, as far as it does.
     #[must_use]
-    pub fn with_roots(mut self, roots: Vec<PathBuf>) -> Self {
+    pub fn confined_to(mut self, confinement: Confinement) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.gatherer = Gatherer::within(roots);
+            shared.gatherer = Gatherer::confined_to(confinement.clone());
+            shared.confinement = confinement;
         }
         self
     }
 
-    /// Lets tools read one more directory: copies of attachments lie there (C-032).
+    /// Passes these variables of the host's environment on to commands, beside the usual ones (G-51).
     #[must_use]
-    pub fn with_readable_directory(mut self, directory: PathBuf) -> Self {
+    pub fn with_command_variables(mut self, names: &[String]) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.readable = Some(directory);
+            shared.tools = tool::all(names);
         }
         self
     }
@@ -135,20 +140,20 @@ impl NativeAgent {
             .workspaces
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        let confinement = &self.shared.confinement;
+        // A name may lead elsewhere by now: then what is remembered of the files is about others.
+        open.retain(|(known, workspace)| known != facts || workspace.is_current(confinement));
         if let Some((_, workspace)) = open.iter().find(|(known, _)| known == facts) {
             return Ok(Arc::clone(workspace));
         }
-        let readable = self.shared.readable.as_deref();
-        let opened = Workspace::open_with_readable(&facts.working_directories, readable);
+        let (directories, copies) = (&facts.working_directories, facts.attachments.as_deref());
+        let opened = Workspace::open_with_readable(directories, copies, confinement);
         let opened = opened.map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),
             resumable: true,
         })?;
-        // Commands must not find the keys of models in their environment.
-        let models = self.shared.models.iter();
-        let secrets = models.filter_map(|(model, _)| model.key_env.clone());
-        let opened = Arc::new(opened.without_variables(secrets));
+        let opened = Arc::new(opened);
         if open.len() >= WORKSPACES_MAX {
             open.pop_front();
         }
@@ -174,6 +179,7 @@ impl Agent for NativeAgent {
                 .collect(),
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}),
             config_schema: config_schema(),
+            renamed_settings: vec![consent::renamed_setting()],
             default_model: self
                 .shared
                 .models
@@ -208,7 +214,8 @@ impl Agent for NativeAgent {
         let facts = gatherer.gather(&facts.working_directories).await;
         let tools: Vec<&dyn Tool> = self.shared.tools.iter().map(|tool| &**tool).collect();
         let mode = consent::PermissionMode::of(&config);
-        Some(prompt::build(facts, &tools, mode).render())
+        let offered = OfferedTools::new(&tools, Vec::new());
+        Some(prompt::build(facts, &offered, mode).render())
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

@@ -122,7 +122,8 @@ impl<'a> ModelView<'a> {
     /// Tells the user what did not go as meant, and records the blocks for inspectors.
     async fn report(&self, lowered: Lowered) -> Result<(), TurnOver> {
         if !lowered.diagnostics.is_empty() {
-            let text = lowered.diagnostics.join("\n");
+            // As paragraphs: notices are Markdown, in which single newlines are none.
+            let text = lowered.diagnostics.join("\n\n");
             self.events.send(AgentEvent::Notice { text }).await?;
         }
         let lowering = Lowering {

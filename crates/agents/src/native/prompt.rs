@@ -3,25 +3,20 @@
 use workspace::discovery;
 
 use super::consent::PermissionMode;
-use crate::prompt::{CustomInstructions, Facts, OfferedSkill, Prompt, ToolInstructions};
-use crate::tool::{Nature, Tool};
+use super::offered_tools::OfferedTools;
+use crate::prompt::{CustomInstructions, Facts, OfferedSkill, Prompt};
 
 /// Builds the prompt of a turn from gathered facts.
-pub(super) fn build(facts: Facts, tools: &[&dyn Tool], mode: PermissionMode) -> Prompt {
+pub(super) fn build(facts: Facts, tools: &OfferedTools<'_>, mode: PermissionMode) -> Prompt {
     let mut prompt = Prompt {
         agent_name: "Greenroom".to_owned(),
-        has_tools: !tools.is_empty(),
         environment_context: facts.environment,
-        tool_instructions: ToolInstructions {
-            tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
-            skills: Vec::new(),
-        },
         custom_instructions: CustomInstructions {
             files: facts.instructions,
         },
         ..Prompt::default()
     };
-    apply_mode(&mut prompt, tools, mode);
+    apply_tools(&mut prompt, tools, mode);
     prompt
 }
 
@@ -36,15 +31,17 @@ pub(super) fn list_skills(skills: &[discovery::Skill]) -> Vec<OfferedSkill> {
     listed.collect()
 }
 
-/// Fills in what the session's mode means; it may change in the middle of a turn.
-pub(super) fn apply_mode(prompt: &mut Prompt, tools: &[&dyn Tool], mode: PermissionMode) {
-    let changes = tools.iter().any(|tool| tool.nature() != Nature::Reads);
-    prompt.may_change_files = changes && mode != PermissionMode::ReadOnly;
+/// Fills in which tools there are and what the session's mode means; both may change in the middle of a turn.
+pub(super) fn apply_tools(prompt: &mut Prompt, tools: &OfferedTools<'_>, mode: PermissionMode) {
+    prompt.has_tools = !tools.is_empty();
+    prompt.tool_instructions.tools = tools.names().map(str::to_owned).collect();
+    let changes = tools.names_of_acting().next().is_some();
+    prompt.may_change_files = changes && mode != PermissionMode::Plan;
     prompt.runtime_instructions.mode = describe_mode(mode, tools);
 }
 
 /// What the mode means for the model.
-fn describe_mode(mode: PermissionMode, tools: &[&dyn Tool]) -> Option<String> {
+fn describe_mode(mode: PermissionMode, tools: &OfferedTools<'_>) -> Option<String> {
     if tools.is_empty() {
         return None;
     }
@@ -59,11 +56,10 @@ fn describe_mode(mode: PermissionMode, tools: &[&dyn Tool]) -> Option<String> {
         PermissionMode::FullAccess => {
             "Files may be edited and commands run without asking.".to_owned()
         }
-        PermissionMode::ReadOnly => {
-            let acts = tools.iter().filter(|tool| tool.nature() != Nature::Reads);
-            let forbidden: Vec<&str> = acts.map(|tool| tool.name()).collect();
+        PermissionMode::Plan => {
+            let forbidden: Vec<&str> = tools.names_of_acting().collect();
             format!(
-                "This session is read only: {} are refused. Say what you would change instead.",
+                "The user wants a plan: only read, and say what you would change. These are refused: {}.",
                 forbidden.join(", ")
             )
         }

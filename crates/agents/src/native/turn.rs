@@ -16,11 +16,15 @@ use super::answer::Numbers;
 use super::call_events::ToolContext;
 use super::consent::{Approved, PermissionMode};
 use super::conversation::Conversation;
+use super::history::Recalled;
 use super::model_view::{HistoryEntry, ModelView};
+use super::notices::with_notices;
+use super::offered_tools::OfferedTools;
 use super::stop::TurnStop;
+use super::usage::TurnUsage;
 use super::{Approvals, Model, NativeContext, compact, history, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest, ToolSpec, Usage};
+use crate::provider::{ModelEndpoint, ModelMessage, ModelRequest};
 use crate::tool::{self, Tool};
 
 /// Longest title made of a message.
@@ -60,11 +64,15 @@ async fn converse(
     let tools = offered_tools(shared, model, &skills);
     let prompt = build_prompt(shared, context, input, &tools, &skills).await;
     let mut view = ModelView::new(shared, model, input, events);
+    let mut usage = TurnUsage::resume(input.usage.as_ref());
     let earlier = match input.compact {
         Some(_) => {
-            let summary = compact::summarise(model, endpoint, input, &mut view).await?;
+            let summary = compact::summarise(model, endpoint, input, &mut view, &mut usage).await?;
             let summary = summary.as_deref().map(compact::summary_entries);
-            summary.into_iter().flatten().collect()
+            Recalled {
+                entries: summary.into_iter().flatten().collect(),
+                notices: Vec::new(),
+            }
         }
         None => compact::recall(model, input),
     };
@@ -73,13 +81,13 @@ async fn converse(
     }
     let response = history::entries_of_parts(&input.response_parts, &mut std::iter::empty());
     let rounds_before = count_rounds(&response);
-    let newest = earlier.len();
+    let newest = earlier.entries.len();
     let entries = build_conversation(earlier, input, response);
     let request = ModelRequest {
         model: model.server_name().to_owned(),
         system: Vec::new(),
         messages: view.lower_conversation(&entries, newest).await?,
-        tools: tools.iter().map(|tool| tool_spec(*tool)).collect(),
+        tools: Vec::new(), // each round offers what there is then
         max_output_tokens: model.output_tokens,
         settings: select_settings(model, &input.message),
     };
@@ -93,9 +101,10 @@ async fn converse(
     let conversation = Conversation {
         model,
         endpoint,
+        tools: &tools,
+        left_out: Vec::new(),
         tool_context: ToolContext {
             shared,
-            tools: &tools,
             workspace: context.workspace,
             events,
             approved: context.approvals,
@@ -107,7 +116,7 @@ async fn converse(
         newest,
         request,
         numbers: Numbers::default(),
-        usage: Usage::default(),
+        usage,
     };
     conversation.run_rounds(rounds_before).await
 }
@@ -120,7 +129,8 @@ async fn build_prompt(
     skills: &[Skill],
 ) -> Prompt {
     let facts = shared.gatherer.gather(context.directories).await;
-    let mut prompt = prompt::build(facts, tools, PermissionMode::of(&input.config));
+    let offered = OfferedTools::new(tools, Vec::new());
+    let mut prompt = prompt::build(facts, &offered, PermissionMode::of(&input.config));
     prompt.tool_instructions.skills = prompt::list_skills(skills);
     let mentioned = input.user.skills().into_iter().map(str::to_owned);
     prompt.runtime_instructions.skills = mentioned.collect();
@@ -182,22 +192,15 @@ fn select_settings(model: &Model, message: &Value) -> Object {
     settings
 }
 
-fn tool_spec(tool: &dyn Tool) -> ToolSpec {
-    ToolSpec {
-        name: tool.name().to_owned(),
-        description: tool.description().to_owned(),
-        parameters: tool.parameters(),
-    }
-}
-
 /// Earlier turns, the user's message, and the response of a resumed turn so far.
 fn build_conversation(
-    earlier: Vec<HistoryEntry>,
+    earlier: Recalled,
     input: &TurnInput,
     response: Vec<HistoryEntry>,
 ) -> Vec<HistoryEntry> {
-    let mut entries = earlier;
-    entries.push(HistoryEntry::User(Arc::clone(&input.user)));
+    let mut entries = earlier.entries;
+    let user = with_notices(Arc::clone(&input.user), &earlier.notices);
+    entries.push(HistoryEntry::User(user));
     if input.resume.is_some() {
         entries.extend(response);
         if let Some(HistoryEntry::Model(ModelMessage::Assistant { .. })) = entries.last() {

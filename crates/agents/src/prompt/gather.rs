@@ -2,9 +2,7 @@
 //!
 //! Promises: those of [`ProjectReader`]: nothing outside the host's roots is read, every file is bounded, nothing is run.
 
-use std::path::PathBuf;
-
-use workspace::{InstructionFile, ProjectReader};
+use workspace::{Confinement, InstructionFile, ProjectReader};
 
 use super::EnvironmentContext;
 
@@ -20,9 +18,9 @@ pub struct Facts {
 pub struct Gatherer(ProjectReader);
 
 impl Gatherer {
-    /// One that reads no further up than these directories.
-    pub fn within(roots: Vec<PathBuf>) -> Self {
-        Self(ProjectReader::within(roots))
+    /// One that reads no directory that may not be worked in, and no further up than the roots.
+    pub fn confined_to(confinement: Confinement) -> Self {
+        Self(ProjectReader::confined_to(confinement))
     }
 
     /// Gathers on a thread that may wait for the disk.

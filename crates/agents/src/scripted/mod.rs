@@ -11,12 +11,12 @@ mod shape;
 mod step;
 mod substitute;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_api::{Agent, AgentError, AgentInfo, AgentSession, ModelInfo, SessionFacts};
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use workspace::Confinement;
 
 use crate::prompt::{self, Gatherer};
 
@@ -48,10 +48,10 @@ impl ScriptedAgent {
         }
     }
 
-    /// Looks for instructions of the project above working directories too, up to these roots.
+    /// Looks for instructions of the project above working directories too, as far as this allows, and nowhere else.
     #[must_use]
-    pub fn with_roots(self, roots: Vec<PathBuf>) -> Self {
-        let gatherer = Gatherer::within(roots);
+    pub fn confined_to(self, confinement: Confinement) -> Self {
+        let gatherer = Gatherer::confined_to(confinement);
         Self { gatherer, ..self }
     }
 
@@ -73,6 +73,7 @@ impl Agent for ScriptedAgent {
             models: vec![ModelInfo { id: model.clone(), name: model.clone(), details: wire::Object::new() }],
             capabilities: json!({"multipleChats": {"fork": true, "sideChat": true}}), // G-01
             config_schema: config_schema(),
+            renamed_settings: Vec::new(),
             default_model: Some(model),
             sections: prompt::catalogue(),
         }

@@ -8,10 +8,11 @@ use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Work
 
 use super::file_edit;
 use super::format::count;
+use super::input::{ToolInput, parse_and_run};
 use super::{Plan, ToolError, ToolOutcome};
 
 /// What a tool makes of a file. Computed from the content of the moment, both for the preview and when it is applied.
-pub(super) trait Change {
+pub(super) trait Change: ToolInput {
     /// As the model named it.
     fn path(&self) -> &str;
 
@@ -28,13 +29,39 @@ pub(super) struct NewContent {
     pub(super) note: String,
 }
 
+/// What a change would do.
+pub(super) async fn plan_change<C: Change>(
+    tool: &str,
+    input: &Value,
+    workspace: &Workspace,
+) -> Result<Plan, ToolError> {
+    let id = change_id(tool, input);
+    let propose = move |change: &C, workspace: &Workspace, _: &Cancellation| {
+        propose_change(change, id, workspace)
+    };
+    parse_and_run(input, workspace, propose).await
+}
+
+/// Makes a change.
+pub(super) async fn run_change<C: Change>(
+    tool: &str,
+    input: &Value,
+    workspace: &Workspace,
+) -> Result<ToolOutcome, ToolError> {
+    let id = change_id(tool, input);
+    let apply = move |change: &C, workspace: &Workspace, cancellation: &Cancellation| {
+        apply_change(change, id, workspace, cancellation)
+    };
+    parse_and_run(input, workspace, apply).await
+}
+
 /// Names a change: the tool and its input.
-pub(super) fn change_id(tool: &str, input: &Value) -> Digest {
+fn change_id(tool: &str, input: &Value) -> Digest {
     digest_of(format!("{tool} {input}").as_bytes())
 }
 
-pub(super) fn plan_change(
-    change: &dyn Change,
+fn propose_change(
+    change: &impl Change,
     id: Digest,
     workspace: &Workspace,
 ) -> Result<Plan, ToolError> {
@@ -55,8 +82,8 @@ pub(super) fn plan_change(
     })
 }
 
-pub(super) fn run_change(
-    change: &dyn Change,
+fn apply_change(
+    change: &impl Change,
     id: Digest,
     workspace: &Workspace,
     cancellation: &Cancellation,
@@ -81,7 +108,7 @@ pub(super) fn run_change(
     })
 }
 
-fn request(change: &dyn Change, id: Digest) -> ChangeRequest<'_> {
+fn request(change: &impl Change, id: Digest) -> ChangeRequest<'_> {
     ChangeRequest {
         id,
         path: change.path(),

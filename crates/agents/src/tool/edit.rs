@@ -8,10 +8,10 @@ use workspace::{
     Extent, FileError, LineEndings, NearMiss, Replacement, ReplacementError, Workspace, is_binary,
 };
 
-use super::blocking::run_blocking;
-use super::change::{Change, NewContent, change_id, plan_change, run_change};
+use super::change::{Change, NewContent, plan_change, run_change};
 use super::format::{count, group_digits, list_some};
-use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
+use super::input::ToolInput;
+use super::{Nature, Plan, Tool, ToolError, ToolOutcome};
 
 /// Line numbers in an error.
 const LINES_LISTED_MAX: usize = 10;
@@ -19,19 +19,23 @@ const LINES_LISTED_MAX: usize = 10;
 pub(super) struct EditTool;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct EditInput {
     path: String,
     edits: Vec<ReplacementInput>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ReplacementInput {
     old_text: String,
     new_text: String,
     #[serde(default)]
     all: bool,
+}
+
+impl ToolInput for EditInput {
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        vec![("path", &self.path)]
+    }
 }
 
 #[async_trait]
@@ -83,9 +87,7 @@ impl Tool for EditTool {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let id = change_id(self.name(), input);
-        let (input, workspace) = (input::parse::<EditInput>(input)?, workspace.clone());
-        run_blocking(move |_| plan_change(&input, id, &workspace)).await
+        plan_change::<EditInput>(self.name(), input, workspace).await
     }
 
     async fn run(
@@ -94,9 +96,7 @@ impl Tool for EditTool {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
-        let id = change_id(self.name(), input);
-        let (input, workspace) = (input::parse::<EditInput>(input)?, workspace.clone());
-        run_blocking(move |cancellation| run_change(&input, id, &workspace, cancellation)).await
+        run_change::<EditInput>(self.name(), input, workspace).await
     }
 }
 

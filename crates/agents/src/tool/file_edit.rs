@@ -28,7 +28,7 @@ fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<Vec<u8>>) {
         ("after", Some(&change.after[..])),
     ] {
         if let Some(body) = body {
-            fields.insert(name.to_owned(), side(&change.uri, body));
+            fields.insert(name.to_owned(), side(change, body));
             bodies.push(body.to_vec());
         }
     }
@@ -38,7 +38,7 @@ fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<Vec<u8>>) {
 }
 
 /// `FileEditSide`
-fn side(uri: &str, body: &[u8]) -> Value {
+fn side(change: &FileChange, body: &[u8]) -> Value {
     let is_text = !is_binary(body) && std::str::from_utf8(body).is_ok();
     let content_type = if is_text {
         "text/plain; charset=utf-8"
@@ -46,9 +46,9 @@ fn side(uri: &str, body: &[u8]) -> Value {
         "application/octet-stream"
     };
     json!({
-        "uri": uri,
+        "uri": change.uri,
         "content": {
-            "uri": digest_of(body).uri(),
+            "uri": digest_of(body).uri_with_name(&change.display_path),
             "sizeHint": body.len(),
             "contentType": content_type,
         },
@@ -63,7 +63,7 @@ mod tests {
 
     fn change(before: Option<&[u8]>, after: &[u8]) -> FileChange {
         FileChange {
-            display_path: "a".to_owned(),
+            display_path: "src/a.rs".to_owned(),
             uri: "file:///a".to_owned(),
             before: before.map(<[u8]>::to_vec),
             after: after.to_vec(),
@@ -81,6 +81,7 @@ mod tests {
         assert_eq!(before.uri, "file:///a");
         let digest = wire::Digest::from_uri(&before.content.uri).unwrap();
         assert_eq!(digest, digest_of(b"a\n"));
+        assert!(before.content.uri.ends_with("/a.rs"), "named for people");
         let after = read.after.unwrap().content;
         assert_eq!(
             after.content_type.as_deref(),

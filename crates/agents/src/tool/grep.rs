@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use workspace::{Cancellation, SearchMatches, SearchOptions, SearchPattern, Workspace};
 
-use super::blocking::run_blocking;
 use super::format::{count, shorten};
-use super::input::Texts;
+use super::input::{Texts, ToolInput, parse_and_run};
 use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Matching lines of one call.
@@ -28,7 +27,6 @@ const PATTERN_CHARS_MAX: usize = 60;
 pub(super) struct GrepTool;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct GrepInput {
     pattern: String,
     path: Option<String>,
@@ -39,6 +37,14 @@ struct GrepInput {
     context: Option<usize>,
     files_only: Option<bool>,
     include_ignored: Option<bool>,
+}
+
+impl ToolInput for GrepInput {
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        let globs = self.globs.0.iter().map(|glob| ("globs", glob.as_str()));
+        let path = self.path.iter().map(|path| ("path", path.as_str()));
+        path.chain(globs).collect()
+    }
 }
 
 #[async_trait]
@@ -92,6 +98,10 @@ impl Tool for GrepTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("search")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: GrepInput = input::parse(input)?;
         compile(&input)?;
@@ -110,8 +120,7 @@ impl Tool for GrepTool {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
-        let (input, workspace) = (input::parse::<GrepInput>(input)?, workspace.clone());
-        run_blocking(move |cancellation| grep(&input, &workspace, cancellation)).await
+        parse_and_run(input, workspace, grep).await
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use workspace::{Cancellation, TreeLimits, Workspace};
 
-use super::blocking::run_blocking;
 use super::format::count;
+use super::input::{ToolInput, parse_and_run};
 use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Entries of one call.
@@ -18,11 +18,19 @@ const DEPTH_MAX: usize = 16;
 pub(super) struct ListTool;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ListInput {
     path: Option<String>,
     depth: Option<usize>,
     include_ignored: Option<bool>,
+}
+
+impl ToolInput for ListInput {
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        self.path
+            .iter()
+            .map(|path| ("path", path.as_str()))
+            .collect()
+    }
 }
 
 #[async_trait]
@@ -65,6 +73,10 @@ impl Tool for ListTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("read")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: ListInput = input::parse(input)?;
         let path = workspace.resolve(input.path.as_deref().unwrap_or("."))?;
@@ -81,8 +93,7 @@ impl Tool for ListTool {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
-        let (input, workspace) = (input::parse::<ListInput>(input)?, workspace.clone());
-        run_blocking(move |cancellation| list(&input, &workspace, cancellation)).await
+        parse_and_run(input, workspace, list).await
     }
 }
 

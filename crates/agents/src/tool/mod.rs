@@ -53,6 +53,11 @@ pub trait Tool: Send + Sync {
 
     fn nature(&self) -> Nature;
 
+    /// How clients may draw its calls ([`wire::meta::TOOL_KIND`]).
+    fn kind(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Checks an input without changing anything: is it possible, and what would it do? A change that is run afterwards
     /// with the same input only applies to what is there now.
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError>;
@@ -95,15 +100,17 @@ pub struct ToolOutcome {
     pub success: bool,
 }
 
-/// All tools, in the order a model sees them.
-pub fn all() -> Vec<Box<dyn Tool>> {
+/// All tools, in the order a model sees them. Commands get these variables of the host's environment beside the usual ones.
+pub fn all(command_variables: &[String]) -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(read::ReadTool),
         Box::new(list::ListTool),
         Box::new(grep::GrepTool),
         Box::new(write::WriteTool),
         Box::new(edit::EditTool),
-        Box::new(bash::BashTool),
+        Box::new(bash::BashTool {
+            variables: command_variables.to_vec(),
+        }),
         Box::new(skill::SkillTool),
     ]
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use workspace::{Cancellation, TextLine, Workspace};
 
-use super::blocking::run_blocking;
 use super::format::{count, group_digits};
+use super::input::{ToolInput, parse_and_run};
 use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 /// Lines of one call.
@@ -18,11 +18,16 @@ const LINES_MAX: usize = 2_000;
 pub(super) struct ReadTool;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ReadInput {
     path: String,
     offset: Option<usize>,
     limit: Option<usize>,
+}
+
+impl ToolInput for ReadInput {
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        vec![("path", &self.path)]
+    }
 }
 
 #[async_trait]
@@ -60,6 +65,10 @@ impl Tool for ReadTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("read")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: ReadInput = input::parse(input)?;
         let path = workspace.display_path(&workspace.resolve(&input.path)?);
@@ -85,8 +94,7 @@ impl Tool for ReadTool {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
-        let (input, workspace) = (input::parse::<ReadInput>(input)?, workspace.clone());
-        run_blocking(move |cancellation| read(&input, &workspace, cancellation)).await
+        parse_and_run(input, workspace, read).await
     }
 }
 
@@ -204,7 +212,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("a"), bytes).unwrap();
         let uri = format!("file://{}", directory.path().display());
-        let workspace = Workspace::open(&[uri]).unwrap();
+        let workspace = Workspace::open(&[uri], &workspace::Confinement::none()).unwrap();
         let input = ReadInput {
             path: "a".to_owned(),
             offset,

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use workspace::Workspace;
 use workspace::discovery::is_skill_name;
 
-use super::blocking::run_blocking;
+use super::input::{ToolInput, parse_and_run};
 use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
 
 pub(crate) const NAME: &str = "skill";
@@ -15,9 +15,15 @@ pub(crate) const NAME: &str = "skill";
 pub(super) struct SkillTool;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct SkillInput {
     name: String,
+}
+
+impl ToolInput for SkillInput {
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        // Only a name that is known names a file.
+        Vec::new()
+    }
 }
 
 #[async_trait]
@@ -47,6 +53,10 @@ impl Tool for SkillTool {
         Nature::Reads
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("read")
+    }
+
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let SkillInput { name } = input::parse(input)?;
         let summary = match is_skill_name(&name) {
@@ -66,8 +76,10 @@ impl Tool for SkillTool {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
-        let (SkillInput { name }, workspace) = (input::parse(input)?, workspace.clone());
-        run_blocking(move |_| read(&name, &workspace)).await
+        parse_and_run(input, workspace, |input: &SkillInput, workspace, _| {
+            read(&input.name, workspace)
+        })
+        .await
     }
 }
 
@@ -104,7 +116,7 @@ mod tests {
 
     fn open(root: &Path) -> Workspace {
         let uri = wire::file_uri::uri_of(root.as_os_str().as_bytes());
-        Workspace::open(&[uri]).unwrap()
+        Workspace::open(&[uri], &workspace::Confinement::none()).unwrap()
     }
 
     async fn call(workspace: &Workspace, name: &str) -> Result<String, String> {

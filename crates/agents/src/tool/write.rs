@@ -6,17 +6,22 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use workspace::{Extent, Workspace};
 
-use super::blocking::run_blocking;
-use super::change::{Change, NewContent, change_id, plan_change, run_change};
-use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
+use super::change::{Change, NewContent, plan_change, run_change};
+use super::input::ToolInput;
+use super::{Nature, Plan, Tool, ToolError, ToolOutcome};
 
 pub(super) struct WriteTool;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct WriteInput {
     path: String,
     content: String,
+}
+
+impl ToolInput for WriteInput {
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        vec![("path", &self.path)]
+    }
 }
 
 #[async_trait]
@@ -54,9 +59,7 @@ impl Tool for WriteTool {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let id = change_id(self.name(), input);
-        let (input, workspace) = (input::parse::<WriteInput>(input)?, workspace.clone());
-        run_blocking(move |_| plan_change(&input, id, &workspace)).await
+        plan_change::<WriteInput>(self.name(), input, workspace).await
     }
 
     async fn run(
@@ -65,9 +68,7 @@ impl Tool for WriteTool {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
-        let id = change_id(self.name(), input);
-        let (input, workspace) = (input::parse::<WriteInput>(input)?, workspace.clone());
-        run_blocking(move |cancellation| run_change(&input, id, &workspace, cancellation)).await
+        run_change::<WriteInput>(self.name(), input, workspace).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agents::tool;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -94,23 +95,19 @@ async fn a_command_begins_in_the_directory_that_was_opened() {
 }
 
 #[tokio::test]
-async fn variables_that_hold_secrets_are_not_passed_on() {
+async fn only_allowed_variables_are_passed_on() {
     let session = Session::new();
     // Cargo sets this one for every test.
-    let show = command("echo ${CARGO_PKG_NAME-hidden} $PAGER");
+    let show = command("echo ${CARGO_PKG_NAME-hidden} $PAGER ${PATH:+path}");
     assert_eq!(
         session.text_of("bash", show.clone()).await,
-        "agents cat\n[exit code 0]"
+        "hidden cat path\n[exit code 0]"
     );
-    let workspace = session.workspace.clone();
-    let session = Session {
-        workspace: workspace.without_variables(["CARGO_PKG_NAME".to_owned()]),
-        ..session
-    };
-    assert_eq!(
-        session.text_of("bash", show).await,
-        "hidden cat\n[exit code 0]"
-    );
+    let (output, _updates) = mpsc::channel(1);
+    let mut tools = tool::all(&["CARGO_PKG_NAME".to_owned()]).into_iter();
+    let bash = tools.find(|tool| tool.name() == "bash").unwrap();
+    let shown = bash.run(&show, &session.workspace, &output).await.unwrap();
+    assert_eq!(shown.text, "agents cat path\n[exit code 0]");
 }
 
 #[tokio::test]

@@ -279,7 +279,7 @@ async fn a_second_directory_is_named_in_full() {
     let uris =
         [&first, &second].map(|session| format!("file://{}", session.directory.path().display()));
     let session = Session {
-        workspace: workspace::Workspace::open(&uris).unwrap(),
+        workspace: workspace::Workspace::open(&uris, &workspace::Confinement::none()).unwrap(),
         ..first
     };
     let path = second.path("b").display().to_string();

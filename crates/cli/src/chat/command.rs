@@ -4,7 +4,7 @@ use client::SessionSummary;
 use wire::{ChannelUri, Timestamp};
 
 use crate::format::{format_age, format_status};
-use crate::terminal::clean_line;
+use crate::terminal::escape_line;
 
 /// Sessions that are listed.
 const LISTED_MAX: usize = 20;
@@ -85,14 +85,14 @@ pub(crate) fn session_lines(
             } else {
                 ""
             };
-            let title = clean_line(session.title());
+            let title = escape_line(session.title());
             let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
             format!(
                 "{:>2} {title}, {}, {}{here}  {}",
                 index + 1,
                 format_status(session.status()),
                 format_age(session.modified_at(), now),
-                clean_line(session.resource()),
+                escape_line(session.resource()),
             )
         })
         .collect();
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(
             session_lines(&sessions, &here, now),
             [
-                " 1 First, idle, 1 hour ago  s:/1",
+                " 1 First\\x1b[2J, idle, 1 hour ago  s:/1",
                 " 2 Second, idle, 1 hour ago (here)  s:/2",
             ]
         );

@@ -5,7 +5,7 @@
 
 use client::chat::{Completion, OpenChat};
 
-use crate::terminal::clean_line;
+use crate::terminal::{escape_line, is_unsafe};
 
 /// The suggestions for the word at the cursor, and which of them is shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +72,7 @@ impl CompletionCycle {
 pub(crate) async fn host_commands(chat: &OpenChat) -> Vec<(String, String)> {
     let commands = chat.commands().await.unwrap_or_default();
     let described = commands.iter().map(|command| {
-        let name = clean_line(command.insert_text.trim());
+        let name = escape_line(command.insert_text.trim());
         (name, about(command))
     });
     described.collect()
@@ -80,13 +80,13 @@ pub(crate) async fn host_commands(chat: &OpenChat) -> Vec<(String, String)> {
 
 fn is_printable(completion: &Completion) -> bool {
     let mut chars = completion.insert_text.chars();
-    chars.all(|c| !c.is_control() || c == '\n')
+    chars.all(|c| !is_unsafe(c) || c == '\n')
 }
 
 /// What a host says about a suggestion: `[file]  Reviews a file`.
 fn about(completion: &Completion) -> String {
     let about = format!("{}  {}", completion.argument_hint, completion.description);
-    clean_line(about.trim())
+    escape_line(about.trim())
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(cycle.text(), ("👍 @file:a !".to_owned(), 13));
         assert_eq!(
             cycle.describe(),
-            "1 of 2: @file:a  FILE  Does it · Tab: next"
+            "1 of 2: @file:a  FILE  Does\\x07 it · Tab: next"
         );
         cycle.advance();
         assert_eq!(cycle.text().0, "👍 @file:b !");

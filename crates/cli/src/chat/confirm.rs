@@ -6,9 +6,9 @@
 use client::chat::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};
 
 use super::line::{Line, Style};
-use super::tool::{body, input_text};
+use super::tool::{body, input_lines};
 use super::wrap::wrap;
-use crate::terminal::clean_line;
+use crate::terminal::escape_line;
 
 /// What the user chose to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +87,7 @@ fn menu(confirmation: &Confirmation) -> Vec<MenuItem<'_>> {
 
 fn label(option: &ConfirmOption, subject: Subject) -> String {
     match (&option.label, subject, option.decision) {
-        (Some(label), _, _) => clean_line(label),
+        (Some(label), _, _) => escape_line(label),
         (None, Subject::SignIn, _) => "Cancel this call".to_owned(),
         (None, Subject::Result, Decision::Approve) => "Yes, let the agent see it".to_owned(),
         (None, Subject::Call, Decision::Approve) => "Yes".to_owned(),
@@ -165,7 +165,7 @@ pub(crate) fn lines(confirmation: &Confirmation, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(edited) = confirmation.edited_input() {
         lines.extend(body("with this input instead:", Style::Warn, width));
-        lines.extend(body(&input_text(edited), Style::Plain, width));
+        lines.extend(input_lines(edited, Style::Plain, width));
     }
     let items = menu(confirmation);
     let items = items.iter().map(|item| {

@@ -1,9 +1,11 @@
 //! A line of styled text, and how it is cut to the width of a terminal.
 //!
-//! Promises: what a line says is plain text; how it looks is added only when it is written.
+//! Promises: what a line says is plain text, whatever it is made from; how it looks is added only when it is written.
 //! Must not know: terminals, chats.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::terminal::escape_line;
 
 /// How a stretch of text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,12 +44,12 @@ impl Style {
 pub(crate) struct Line(Vec<(Style, String)>);
 
 impl Line {
-    pub(crate) fn new(style: Style, text: impl Into<String>) -> Self {
+    pub(crate) fn new(style: Style, text: impl AsRef<str>) -> Self {
         Self::default().then(style, text)
     }
 
-    pub(crate) fn then(mut self, style: Style, text: impl Into<String>) -> Self {
-        let text = text.into();
+    pub(crate) fn then(mut self, style: Style, text: impl AsRef<str>) -> Self {
+        let text = escape_line(text.as_ref());
         if !text.is_empty() {
             self.0.push((style, text));
         }
@@ -114,6 +116,8 @@ mod tests {
         let line = Line::new(Style::Bold, "a").then(Style::Plain, "b");
         assert_eq!(line.encode(Colors::On), "\u{1b}[1ma\u{1b}[0mb");
         assert_eq!(line.encode(Colors::Off), "ab");
+        let line = Line::new(Style::Plain, "a\u{1b}[2J\n");
+        assert_eq!(line.encode(Colors::On), "a\\x1b[2J\\n");
     }
 
     #[test]

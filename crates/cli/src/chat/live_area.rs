@@ -3,14 +3,13 @@
 //! Promises: a pure function of what it is given. The line that is typed into is always there.
 //! Must not know: terminals, connections.
 
-use unicode_width::UnicodeWidthChar;
 use wire::state::ChatState;
 
 use super::editor::Editor;
 use super::line::{Line, Style, columns};
 use super::paint::LiveArea;
 use super::part::message_lines;
-use crate::terminal::clean_line;
+use crate::terminal::escape_line;
 
 /// Rows the editor may take before it shows only the part around the cursor.
 const EDITOR_ROWS_MAX: usize = 10;
@@ -35,6 +34,27 @@ pub(crate) struct LiveContent<'a> {
 
 /// Lays the live area out for a screen of this width and height.
 pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> LiveArea {
+    let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
+    let fixed = fixed_lines(&content, width);
+    // A blank line between the transcript and where one types.
+    let below = 1 + usize::from(content.note.is_some()) + typed.len();
+    let rows_left = rows.saturating_sub(fixed.len() + below + 1);
+    let hidden = content.moving.len().saturating_sub(rows_left);
+    let mut lines = content.moving[hidden..].to_vec();
+    lines.extend(fixed);
+    lines.push(Line::default());
+    lines.extend(content.note);
+    let cursor = (lines.len() + cursor.0, cursor.1);
+    lines.extend(typed);
+    LiveArea {
+        lines,
+        cursor,
+        hidden,
+    }
+}
+
+/// What stands between the transcript and the line that is typed into.
+fn fixed_lines(content: &LiveContent<'_>, width: usize) -> Vec<Line> {
     let mut fixed = Vec::new();
     if content.is_sending
         && let Some(turn) = content.chat.and_then(|chat| chat.active_turn.as_ref())
@@ -42,22 +62,9 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
         fixed.push(Line::default());
         fixed.extend(message_lines(&turn.message, Style::Dim, width));
     }
-    if !content.dialog.is_empty() {
-        fixed.extend(content.dialog);
-    }
+    fixed.extend(content.dialog.iter().cloned());
     fixed.extend(pending_lines(content.chat));
-    let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
-    // A blank line between the transcript and where one types.
-    let below = 1 + usize::from(content.note.is_some()) + typed.len();
-    let rows_left = rows.saturating_sub(fixed.len() + below + 1);
-    let from = content.moving.len().saturating_sub(rows_left);
-    let mut lines = content.moving[from..].to_vec();
-    lines.extend(fixed);
-    lines.push(Line::default());
-    lines.extend(content.note);
-    let cursor = (lines.len() + cursor.0, cursor.1);
-    lines.extend(typed);
-    LiveArea { lines, cursor }
+    fixed
 }
 
 /// Messages that wait for the agent.
@@ -67,7 +74,7 @@ fn pending_lines(chat: Option<&ChatState>) -> Vec<Line> {
     };
     let mut lines = Vec::new();
     let mut line = |what: &str, message: &serde_json::Value| {
-        let text = clean_line(message["text"].as_str().unwrap_or(""));
+        let text = escape_line(message["text"].as_str().unwrap_or(""));
         lines.push(Line::new(Style::Dim, format!("{what}: {text}")));
     };
     if let Some(steering) = &chat.steering_message {
@@ -99,11 +106,13 @@ fn typed_lines(
     let mut cursor = (0, indent);
     let text = editor.text();
     for (at, c) in text.char_indices() {
-        let wide = match c {
-            '\n' => 0,
-            '\t' => 1,
-            c => c.width().unwrap_or(0),
+        let shown = match c {
+            '\n' => String::new(),
+            // A tab would lead wherever the terminal wants it to.
+            '\t' => " ".to_owned(),
+            c => escape_line(c.encode_utf8(&mut [0; 4])),
         };
+        let wide = columns(&shown);
         // A character that does not fit, and the cursor behind the last one that does, go to the next row.
         if column + wide > width {
             rows.push(String::new());
@@ -116,8 +125,7 @@ fn typed_lines(
             rows.push(String::new());
             column = indent;
         } else if let Some(row) = rows.last_mut() {
-            // A tab would lead wherever the terminal wants it to.
-            row.push(if c == '\t' { ' ' } else { c });
+            row.push_str(&shown);
             column += wide;
         }
     }
@@ -155,7 +163,7 @@ mod tests {
     }
 
     fn check(content: LiveContent<'_>, rows: usize, expected: Expect) {
-        let LiveArea { lines, cursor } = layout(content, 24, rows);
+        let LiveArea { lines, cursor, .. } = layout(content, 24, rows);
         let mut visible: Vec<String> = lines.iter().map(Line::text).collect();
         let (row, column) = cursor;
         let at = visible[row].chars().count().min(column);
@@ -203,7 +211,7 @@ mod tests {
 
                 steering: left a bit
                 queued: a
-                queued: b c
+                queued: b\nc
                 queued: d
                 queued: e
                 … 1 more

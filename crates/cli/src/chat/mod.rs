@@ -37,7 +37,7 @@ use self::transcript::HISTORY_MAX;
 use self::tui::TerminalChat;
 use crate::exit::Exit;
 use crate::target::HostOptions;
-use crate::terminal::clean;
+use crate::terminal::escape;
 
 /// The agent that talks to models.
 const NATIVE: &str = "native";
@@ -126,7 +126,7 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
 }
 
 fn report(error: &anyhow::Error) -> Exit {
-    eprintln!("greenroom: {}", clean(&format!("{error:#}")));
+    eprintln!("greenroom: {}", escape(&format!("{error:#}")));
     Exit::NoHost
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct LiveArea {
     pub(crate) lines: Vec<Line>,
     /// Row in `lines` and column of the cursor.
     pub(crate) cursor: (usize, usize),
+    /// How many lines did not fit above.
+    pub(crate) hidden: usize,
 }
 
 impl LiveArea {
@@ -146,6 +148,7 @@ mod tests {
         LiveArea {
             lines: lines(texts),
             cursor,
+            hidden: 0,
         }
     }
 

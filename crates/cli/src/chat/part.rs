@@ -6,16 +6,16 @@ use serde_json::Value;
 use wire::Object;
 
 use super::line::{Line, Style};
-use super::tool::{body, reference_text, text_of, tool_lines};
+use super::tool::{Detail, body, reference_text, text_of, tool_lines};
 use super::wrap::wrap;
-use crate::terminal::{clean, clean_line};
+use crate::terminal::{escape, escape_line, json_line};
 
 /// What stands before a user's message.
 pub(crate) const PROMPT: &str = "› ";
 
 /// A user's message, with what is attached to it.
 pub(crate) fn message_lines(message: &Value, style: Style, width: usize) -> Vec<Line> {
-    let text = clean(message["text"].as_str().unwrap_or(""));
+    let text = escape(message["text"].as_str().unwrap_or(""));
     let mut texts = wrap(&text, width.saturating_sub(2).max(1));
     if texts.is_empty() {
         texts.push(String::new());
@@ -28,17 +28,17 @@ pub(crate) fn message_lines(message: &Value, style: Style, width: usize) -> Vec<
     for attachment in message["attachments"].as_array().into_iter().flatten() {
         let label = attachment["label"].as_str();
         let label = label.or(attachment["uri"].as_str());
-        let label = clean_line(label.unwrap_or("something"));
+        let label = escape_line(label.unwrap_or("something"));
         lines.extend(body(&format!("with {label}"), Style::Dim, width));
     }
     lines
 }
 
 /// Any part that is no text, finished or not.
-pub(crate) fn part_lines(part: &Object, width: usize) -> Vec<Line> {
+pub(crate) fn part_lines(part: &Object, width: usize, detail: Detail) -> Vec<Line> {
     match part["kind"].as_str() {
         Some("toolCall") => match &part["toolCall"] {
-            Value::Object(call) => tool_lines(call, width),
+            Value::Object(call) => tool_lines(call, width, detail),
             _ => Vec::new(),
         },
         Some("inputRequest") => request_lines(part, width),
@@ -48,7 +48,7 @@ pub(crate) fn part_lines(part: &Object, width: usize) -> Vec<Line> {
         }
         Some("error") => {
             let error = &part["error"];
-            let message = clean(error["message"].as_str().unwrap_or("for an unknown reason"));
+            let message = escape(error["message"].as_str().unwrap_or("for an unknown reason"));
             let mut lines = mark("✗ ", Style::Bad, &format!("failed: {message}"), width);
             if part.get("resumable") == Some(&Value::Bool(true)) {
                 lines.extend(body("/resume continues the turn", Style::Dim, width));
@@ -60,7 +60,7 @@ pub(crate) fn part_lines(part: &Object, width: usize) -> Vec<Line> {
             mark("· ", Style::Dim, &text, width)
         }
         other => {
-            let kind = clean_line(other.unwrap_or("unknown"));
+            let kind = escape_line(other.unwrap_or("unknown"));
             mark("· ", Style::Dim, &format!("[a part of kind {kind}]"), width)
         }
     }
@@ -74,7 +74,7 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
     let message = request["message"]
         .as_str()
         .or_else(|| first.and_then(|question| question["message"].as_str()));
-    let message = clean_line(message.unwrap_or("The agent asked something"));
+    let message = escape(message.unwrap_or("The agent asked something"));
     let (sign, style) = match part.get("response").and_then(Value::as_str) {
         Some("accept") => ("✓ ", Style::Good),
         Some(_) => ("⊘ ", Style::Warn),
@@ -89,7 +89,7 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
         let title = question["title"].as_str().or(question["message"].as_str());
         let text = format!(
             "{}: {}",
-            clean_line(title.unwrap_or(id)),
+            escape_line(title.unwrap_or(id)),
             answer_text(question, answer)
         );
         lines.extend(body(&text, Style::Dim, width));
@@ -111,20 +111,20 @@ pub(crate) fn answer_text(question: &Value, answer: &Value) -> String {
         let options = question["options"].as_array().into_iter().flatten();
         let mut labels = options.filter(|option| option["id"] == id);
         let label = labels.next().and_then(|option| option["label"].as_str());
-        clean_line(label.unwrap_or(id))
+        escape_line(label.unwrap_or(id))
     };
     let value = &answer["value"];
     let mut values = match &value["value"] {
         Value::String(id) if value["kind"] == "selected" => vec![label(id)],
-        Value::String(text) => vec![clean_line(text)],
+        Value::String(text) => vec![escape_line(text)],
         Value::Array(ids) => ids.iter().filter_map(Value::as_str).map(label).collect(),
         Value::Bool(true) => vec!["yes".to_owned()],
         Value::Bool(false) => vec!["no".to_owned()],
         Value::Null => Vec::new(),
-        other => vec![other.to_string()],
+        other => vec![json_line(other)],
     };
     let freeform = value["freeformValues"].as_array().into_iter().flatten();
-    values.extend(freeform.filter_map(Value::as_str).map(clean_line));
+    values.extend(freeform.filter_map(Value::as_str).map(escape_line));
     values.retain(|value| !value.is_empty());
     values.join(", ")
 }
@@ -155,7 +155,7 @@ mod tests {
         let Value::Object(part) = part else {
             panic!("an object")
         };
-        let lines = part_lines(&part, 32);
+        let lines = part_lines(&part, 32, Detail::Brief);
         assert!(lines.iter().all(|line| line.width() <= 32), "{lines:?}");
         let text: String = lines.iter().map(|line| line.text() + "\n").collect();
         expected.assert_eq(&text);
@@ -241,7 +241,7 @@ mod tests {
             › one two three four
               five six seven
               
-              last
+              last\x1b[31m
               with a.rs
         "#]]
         .assert_eq(&text);

@@ -8,7 +8,7 @@ use super::line::{Line, Style};
 use super::part::answer_text;
 use super::tool::body;
 use super::wrap::wrap;
-use crate::terminal::{clean, clean_line};
+use crate::terminal::{escape, escape_line};
 
 /// How to get out of a question.
 const WAYS_OUT: &str = "/decline: refuse, /cancel: dismiss";
@@ -64,7 +64,7 @@ pub(crate) fn answer_line(form: &mut QuestionForm, line: &str) -> AnswerOutcome 
 pub(crate) fn lines(form: &QuestionForm, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(url) = form.url() {
-        let text = format!("open {}", clean_line(url));
+        let text = format!("open {}", escape_line(url));
         lines.extend(body(&text, Style::Warn, width));
     }
     let Some(question) = form.question() else {
@@ -75,12 +75,12 @@ pub(crate) fn lines(form: &QuestionForm, width: usize) -> Vec<Line> {
         1 => String::new(),
         count => format!("{} of {count}: ", form.position() + 1),
     };
-    let message = clean(question.message());
+    let message = escape(question.message());
     lines.extend(bold(&format!("{number}{message}"), width));
     for (index, option) in question.options().enumerate() {
-        let mut text = format!("{} {}", index + 1, clean_line(option.label));
+        let mut text = format!("{} {}", index + 1, escape_line(option.label));
         if !option.description.is_empty() {
-            text.push_str(&format!(": {}", clean_line(option.description)));
+            text.push_str(&format!(": {}", escape_line(option.description)));
         }
         if option.is_recommended {
             text.push_str(" (recommended)");
@@ -165,7 +165,7 @@ mod tests {
             AnswerOutcome::Wrong(_)
         ));
         expect![[r#"
-              open https://example.org/
+              open https://example.org/\x1b[2J
             [Enter] continue   /decline: refuse, /cancel: dismiss
         "#]]
         .assert_eq(&draw(&form, 60));

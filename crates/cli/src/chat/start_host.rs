@@ -1,18 +1,18 @@
 //! Starts a host in the background when none is running, and waits until it is there.
 //!
 //! Promises: the host outlives whoever started it; its log is in the data directory. If it does not start, the end of its
-//! log is shown. Two who start one at once end up with the same.
+//! log is shown. Two who start one at once end up with the same. Only a host that proves what it is counts as started.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use client::{ClientError, Endpoint, EndpointError};
+use client::{ClientError, Connection, Endpoint, EndpointError, endpoint};
 use host::Model;
 
 const LOG: &str = "host.log";
@@ -27,22 +27,30 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Whether the reason for a failure is that no host runs here.
 pub(crate) fn is_host_missing(error: &anyhow::Error) -> bool {
-    let endpoint = |error: &EndpointError| matches!(error, EndpointError::NoHost { .. });
     match error.downcast_ref::<ClientError>() {
-        Some(ClientError::NotFound(error)) => endpoint(error),
-        Some(ClientError::Unreachable { .. }) => true,
+        Some(ClientError::NotFound(error)) => is_absent(error),
+        // A host that holds the directory and does not answer is there all the same; a second one could not start.
         Some(_) => false,
-        None => error.downcast_ref::<EndpointError>().is_some_and(endpoint),
+        None => error.downcast_ref::<EndpointError>().is_some_and(is_absent),
     }
 }
 
-/// Starts a host for a data directory; returns a sentence about it for the user.
+/// One that starts or stops is waited for, and started if it was stopping.
+fn is_absent(error: &EndpointError) -> bool {
+    error.is_no_host() || matches!(error, EndpointError::NotListening { .. })
+}
+
+/// Starts a host for a data directory, unless another is just starting; returns a sentence about it for the user.
 pub(crate) async fn start_host(data: &Path, model: Option<&Model>) -> anyhow::Result<String> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(data)
         .with_context(|| format!("the data directory {} cannot be created", data.display()))?;
+    wait_for_another_host(data).await?;
+    if let Some(Endpoint { pid, .. }) = find_running_host(data).await {
+        return Ok(format!("a host was just started: `kill {pid}` stops it"));
+    }
     let path = data.join(LOG);
     let log =
         open_log(&path).with_context(|| format!("the log {} cannot be written", path.display()))?;
@@ -50,15 +58,17 @@ pub(crate) async fn start_host(data: &Path, model: Option<&Model>) -> anyhow::Re
     let mut child = spawn(data, model, log).context("no host runs, and none could be started")?;
     let deadline = Instant::now() + READY_TIMEOUT;
     loop {
-        if let Some(Endpoint { pid, .. }) = find_running_host(data) {
+        if let Some(Endpoint { pid, .. }) = find_running_host(data).await {
             return Ok(format!(
                 "started a host in the background: `kill {pid}` stops it, its log is {}",
                 path.display()
             ));
         }
-        // A host that ends because another was quicker leaves that one behind.
-        if let Some(status) = child.try_wait().context("the host cannot be watched")?
-            && find_running_host(data).is_none()
+        // A host that ends because another was quicker leaves that one behind, which may not be ready yet.
+        let ended = child.try_wait().context("the host cannot be watched")?;
+        if let Some(status) = ended
+            && (!endpoint::is_held(data).unwrap_or(false) || Instant::now() > deadline)
+            && find_running_host(data).await.is_none()
         {
             bail!(
                 "no host runs, and the one that was started ended at once ({status}): {}\nIts log is {}; \
@@ -79,11 +89,28 @@ pub(crate) async fn start_host(data: &Path, model: Option<&Model>) -> anyhow::Re
     }
 }
 
-/// The host that listens where the data directory says. A file that a killed host left behind names one, too.
-fn find_running_host(data: &Path) -> Option<Endpoint> {
+/// Waits while a host is starting or stopping.
+async fn wait_for_another_host(data: &Path) -> anyhow::Result<()> {
+    let deadline = Instant::now() + READY_TIMEOUT;
+    while let Err(EndpointError::NotListening { .. }) = Endpoint::find(data) {
+        if Instant::now() > deadline {
+            bail!(
+                "a host holds the data directory {} but does not say where it listens; `greenroom doctor` says more",
+                data.display()
+            );
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    Ok(())
+}
+
+/// The host that serves the data directory and answers.
+async fn find_running_host(data: &Path) -> Option<Endpoint> {
     let endpoint = Endpoint::find(data).ok()?;
-    let address = endpoint.url.trim_start_matches("ws://");
-    TcpStream::connect(address.trim_end_matches('/')).ok()?;
+    let (connection, _events) = Connection::connect_to(&endpoint.destination(None))
+        .await
+        .ok()?;
+    connection.close().await;
     Some(endpoint)
 }
 
@@ -153,9 +180,18 @@ mod tests {
         };
         assert!(is_host_missing(&no_host.clone().into()));
         assert!(is_host_missing(&ClientError::NotFound(no_host).into()));
+        let left = EndpointError::LeftBehind {
+            data: "d".to_owned(),
+            pid: "7".to_owned(),
+        };
         assert!(is_host_missing(
-            &anyhow::Error::new(unreachable).context("while connecting")
+            &anyhow::Error::new(left).context("while connecting")
         ));
+        assert!(!is_host_missing(&unreachable.into()));
+        let starting = EndpointError::NotListening {
+            data: "d".to_owned(),
+        };
+        assert!(is_host_missing(&ClientError::NotFound(starting).into()));
         assert!(!is_host_missing(&unauthorized.into()));
         assert!(!is_host_missing(&anyhow::anyhow!("else")));
     }

@@ -1,6 +1,7 @@
 //! A tool call in lines: what it does, how far it is, what came of it.
 //!
-//! Promises: every state of a call has a look of its own; long input and output are cut, and by how much is shown.
+//! Promises: every state of a call has a look of its own. Long input and output are cut, and by how much is shown; what
+//! is decided on can be had whole. No value of an input can pass for another field of it.
 //! Must not know: terminals, how a call is confirmed.
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use wire::Object;
 use super::line::{Line, Style};
 use super::wrap::wrap;
 use crate::format::format_bytes;
-use crate::terminal::{clean, clean_line};
+use crate::terminal::{escape, escape_line, json_line};
 
 /// Lines of input shown before a call is confirmed.
 const INPUT_LINES_MAX: usize = 12;
@@ -17,10 +18,30 @@ const INPUT_LINES_MAX: usize = 12;
 const RESULT_LINES_MAX: usize = 8;
 /// Lines shown of the output of a call that still runs.
 const RUNNING_LINES_MAX: usize = 4;
+/// Lines of a text that is shown whole: a file may be written by one call.
+const WHOLE_LINES_MAX: usize = 2_000;
 const INDENT: usize = 2;
 
+/// How much is shown of what a call waits to have decided on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Its first lines, where it is drawn again and again.
+    Brief,
+    /// All of it, where it is printed once.
+    Whole,
+}
+
+impl Detail {
+    fn lines_max(self, brief: usize) -> usize {
+        match self {
+            Self::Brief => brief,
+            Self::Whole => WHOLE_LINES_MAX,
+        }
+    }
+}
+
 /// The call as it stands.
-pub(crate) fn tool_lines(call: &Object, width: usize) -> Vec<Line> {
+pub(crate) fn tool_lines(call: &Object, width: usize, detail: Detail) -> Vec<Line> {
     let status = call.get("status").and_then(Value::as_str).unwrap_or("");
     let (sign, style) = match status {
         "completed" if call.get("success") == Some(&Value::Bool(true)) => ("✓", Style::Good),
@@ -38,13 +59,18 @@ pub(crate) fn tool_lines(call: &Object, width: usize) -> Vec<Line> {
             let so_far = text_of(call.get("partialInput"));
             lines.extend(last_lines(&so_far, RUNNING_LINES_MAX, width));
         }
-        "pending-confirmation" => lines.extend(question_lines(call, width)),
+        "pending-confirmation" => lines.extend(question_lines(call, width, detail)),
         "running" => lines.extend(last_lines(&content_text(call), RUNNING_LINES_MAX, width)),
         "completed" | "pending-result-confirmation" => {
-            lines.extend(first_lines(&content_text(call), RESULT_LINES_MAX, width));
+            let output = body(content_text(call).trim_end(), Style::Dim, width);
+            let lines_max = match status {
+                "completed" => RESULT_LINES_MAX,
+                _ => detail.lines_max(RESULT_LINES_MAX),
+            };
+            lines.extend(first_lines(output, lines_max));
             if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
                 let message = error["message"].as_str().or(error.as_str());
-                let message = message.map_or_else(|| error.to_string(), str::to_owned);
+                let message = message.map_or_else(|| json_line(error), escape);
                 lines.extend(body(&message, Style::Bad, width));
             }
         }
@@ -67,7 +93,7 @@ pub(crate) fn tool_lines(call: &Object, width: usize) -> Vec<Line> {
 }
 
 /// What a confirmation is about: risk, input, edits.
-fn question_lines(call: &Object, width: usize) -> Vec<Line> {
+fn question_lines(call: &Object, width: usize, detail: Detail) -> Vec<Line> {
     let mut lines = Vec::new();
     let message = text_of(call.get("invocationMessage"));
     if !message.is_empty() && message != title(call, "pending-confirmation") {
@@ -82,11 +108,11 @@ fn question_lines(call: &Object, width: usize) -> Vec<Line> {
         lines.extend(body(&risk_text, Style::Warn, width));
     }
     let input = match call.get("toolInput") {
-        Some(Value::String(input)) => input_text(input),
-        Some(reference @ Value::Object(_)) => reference_text(reference),
-        _ => String::new(),
+        Some(Value::String(input)) => input_lines(input, Style::Dim, width),
+        Some(reference @ Value::Object(_)) => body(&reference_text(reference), Style::Dim, width),
+        _ => Vec::new(),
     };
-    lines.extend(first_lines(&input, INPUT_LINES_MAX, width));
+    lines.extend(first_lines(input, detail.lines_max(INPUT_LINES_MAX)));
     let edits = call
         .get("edits")
         .and_then(|edits| edits["items"].as_array());
@@ -98,7 +124,7 @@ fn question_lines(call: &Object, width: usize) -> Vec<Line> {
 
 /// What the call is called in its state.
 fn title(call: &Object, status: &str) -> String {
-    let text = |field: &str| clean_line(&text_of(call.get(field)));
+    let text = |field: &str| escape_line(&text_of(call.get(field)));
     let name = || {
         let display_name = text("displayName");
         if display_name.is_empty() {
@@ -134,21 +160,32 @@ pub(crate) fn text_of(value: Option<&Value>) -> String {
         .as_str()
         .or_else(|| value["markdown"].as_str())
         .or_else(|| value["text"].as_str());
-    clean(text.unwrap_or(""))
+    escape(text.unwrap_or(""))
 }
 
 /// Input as people read it: an object's fields one by one, anything else as it is.
-pub(crate) fn input_text(input: &str) -> String {
-    match serde_json::from_str(input) {
-        Ok(Value::Object(fields)) => {
-            let lines = fields.iter().map(|(name, value)| match value {
-                Value::String(text) => format!("{name}: {text}"),
-                other => format!("{name}: {other}"),
-            });
-            clean(&lines.collect::<Vec<_>>().join("\n"))
-        }
-        _ => clean(input),
-    }
+pub(crate) fn input_lines(input: &str, style: Style, width: usize) -> Vec<Line> {
+    let Ok(Value::Object(fields)) = serde_json::from_str(input) else {
+        return body(escape(input).trim_end(), style, width);
+    };
+    let field = |(name, value): (&String, &Value)| {
+        let value = match value {
+            Value::String(text) => escape(text),
+            other => json_line(other),
+        };
+        let text = format!("{}: {}", escape_line(name), value.trim_end());
+        // Its further lines are indented: none of them looks like the next field.
+        let lines = wrap(&text, text_width(text_width(width)))
+            .into_iter()
+            .enumerate();
+        lines
+            .map(|(index, text)| {
+                let indent = INDENT * (1 + usize::from(index > 0));
+                Line::new(style, format!("{}{text}", " ".repeat(indent)))
+            })
+            .collect::<Vec<Line>>()
+    };
+    fields.iter().flat_map(field).collect()
 }
 
 /// What came out of the call so far.
@@ -162,16 +199,16 @@ fn content_text(call: &Object) -> String {
 }
 
 fn block_text(block: &Value) -> String {
-    let text = |field: &str| clean_line(block[field].as_str().unwrap_or(""));
+    let text = |field: &str| escape_line(block[field].as_str().unwrap_or(""));
     match block["type"].as_str() {
-        Some("text") => clean(block["text"].as_str().unwrap_or("")),
+        Some("text") => escape(block["text"].as_str().unwrap_or("")),
         Some("fileEdit") => edit_text(block),
         Some("subagent") => format!("→ {}: {}", text("title"), text("resource")),
         Some("terminal") => {
             let result = &block["result"];
             let code = result["exitCode"].as_i64();
             let ended = code.map_or(String::new(), |code| format!(" (exit code {code})"));
-            let preview = clean(result["preview"].as_str().unwrap_or(""));
+            let preview = escape(result["preview"].as_str().unwrap_or(""));
             format!("{}{ended}\n{preview}", text("title"))
                 .trim_end()
                 .to_owned()
@@ -183,7 +220,7 @@ fn block_text(block: &Value) -> String {
                 .map_or(0, |data| data.len() as u64 / 4 * 3);
             format!("[{}, {}]", text("contentType"), format_bytes(bytes))
         }
-        other => format!("[{}]", clean_line(other.unwrap_or("something unknown"))),
+        other => format!("[{}]", escape_line(other.unwrap_or("something unknown"))),
     }
 }
 
@@ -193,7 +230,7 @@ pub(crate) fn reference_text(reference: &Value) -> String {
     let size = reference["sizeHint"].as_u64();
     let size = size.map_or(String::new(), |bytes| format!(", {}", format_bytes(bytes)));
     let uri = reference["uri"].as_str().unwrap_or("");
-    format!("[{}{size}: {}]", clean_line(kind), clean_line(uri))
+    format!("[{}{size}: {}]", escape_line(kind), escape_line(uri))
 }
 
 fn edit_text(edit: &Value) -> String {
@@ -213,7 +250,7 @@ fn edit_text(edit: &Value) -> String {
 }
 
 fn file_name(uri: &str) -> String {
-    clean_line(uri.strip_prefix("file://").unwrap_or(uri))
+    escape_line(uri.strip_prefix("file://").unwrap_or(uri))
 }
 
 fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
@@ -241,8 +278,7 @@ fn text_width(width: usize) -> usize {
     width.saturating_sub(INDENT).max(1)
 }
 
-fn first_lines(text: &str, max: usize, width: usize) -> Vec<Line> {
-    let mut lines = body(text.trim_end(), Style::Dim, width);
+fn first_lines(mut lines: Vec<Line>, max: usize) -> Vec<Line> {
     if lines.len() > max {
         let more = lines.len() - (max - 1);
         lines.truncate(max - 1);
@@ -268,7 +304,7 @@ mod tests {
         let Value::Object(call) = call else {
             panic!("an object")
         };
-        let lines = tool_lines(&call, 40);
+        let lines = tool_lines(&call, 40, Detail::Brief);
         assert!(lines.iter().all(|line| line.width() <= 40), "{lines:?}");
         let text: String = lines.iter().map(|line| line.text() + "\n").collect();
         expected.assert_eq(&text);
@@ -379,13 +415,53 @@ mod tests {
     }
 
     #[test]
+    fn every_character_of_a_question_is_shown() {
+        let command = "echo hi \u{1b}] x; touch PWNED\u{202e}\ncommand: ls";
+        let input = json!({"command": command, "name\u{7}": [1, "\u{9b}"]}).to_string();
+        check(
+            json!({"status": "pending-confirmation", "displayName": "Run", "invocationMessage": "Run it",
+                "toolInput": input,
+                "edits": {"items": [{"after": {"uri": "file:///a\u{1b}[2K"}}]}}),
+            expect![[r#"
+                ? Run it
+                  command: echo hi \x1b] x; touch
+                    PWNED\u{202e}
+                    command: ls
+                  name\x07: [1,"\u009b"]
+                  writes /a\x1b[2K
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_long_question_is_cut_only_where_it_is_drawn_again() {
+        let command = "x\n".repeat(40) + "touch PWNED";
+        let call = json!({"status": "pending-confirmation", "displayName": "Run",
+            "toolInput": json!({"command": command}).to_string()});
+        let lines = |detail| tool_lines(call.as_object().unwrap(), 40, detail);
+        let (brief, whole) = (lines(Detail::Brief), lines(Detail::Whole));
+        assert_eq!(brief.len(), 1 + INPUT_LINES_MAX);
+        assert_eq!(brief.last().unwrap().text(), "  … 30 more lines");
+        assert_eq!(whole.len(), 1 + 41);
+        assert_eq!(whole.last().unwrap().text(), "    touch PWNED");
+    }
+
+    #[test]
     fn nothing_in_a_call_can_control_the_terminal() {
+        check(
+            json!({"status": "completed", "success": false, "pastTenseMessage": "Tried",
+                "error": {"message": "no\u{1b}[2J"}}),
+            expect![[r#"
+                ✗ Tried
+                  no\x1b[2J
+            "#]],
+        );
         check(
             json!({"status": "completed", "success": true, "pastTenseMessage": "a\u{1b}[2Jb\nc",
                 "content": [{"type": "text", "text": "x\u{1b}]0;t\u{7}y\rz"}]}),
             expect![[r#"
-                ✓ ab c
-                  xyz
+                ✓ a\x1b[2Jb\nc
+                  x\x1b]0;t\x07y\rz
             "#]],
         );
     }

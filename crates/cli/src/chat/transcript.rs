@@ -10,8 +10,9 @@ use wire::state::{ChatState, Outcome};
 
 use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines};
+use super::tool::{Detail, tool_lines};
 use super::wrap::{UnfinishedText, wrap};
-use crate::terminal::{Cleaner, clean};
+use crate::terminal::escape;
 
 /// Turns of the history that are shown when a chat is opened.
 pub(crate) const HISTORY_MAX: usize = 20;
@@ -31,11 +32,18 @@ pub(crate) struct Transcript {
 #[derive(Debug)]
 struct IncomingText {
     kind: TextKind,
-    cleaner: Cleaner,
     tail: UnfinishedText,
     /// Blank lines that are printed only if something follows.
     blank: usize,
     has_begun: bool,
+}
+
+/// All that there is to see of a call.
+#[derive(Debug, Default)]
+pub(crate) struct WholeCall {
+    pub(crate) lines: Vec<Line>,
+    /// Whether less of it is drawn in the live area.
+    pub(crate) is_cut: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +104,7 @@ impl Transcript {
         for part in open {
             let (block, part) = match text_of(part) {
                 Some((kind, text)) => (Block::Text, waiting_text(kind, text, width)),
-                None => (Block::Part, part_lines(part, width)),
+                None => (Block::Part, part_lines(part, width, Detail::Brief)),
             };
             if !part.is_empty() {
                 gap(&mut last, block, &mut lines);
@@ -104,6 +112,21 @@ impl Transcript {
             }
         }
         lines
+    }
+
+    /// A call that is not over, whole where it waits for a decision, if that is more than `moving` shows of it.
+    pub(crate) fn whole_call(&self, chat: &ChatState, call_id: &str, width: usize) -> WholeCall {
+        let parts = self.follower.open_parts(chat).into_iter();
+        let mut calls = parts.filter_map(|part| part["toolCall"].as_object());
+        let Some(call) = calls.find(|call| call["toolCallId"] == call_id) else {
+            // It was decided meanwhile.
+            return WholeCall::default();
+        };
+        let lines = tool_lines(call, width, Detail::Whole);
+        WholeCall {
+            is_cut: lines != tool_lines(call, width, Detail::Brief),
+            lines,
+        }
     }
 
     fn take(&mut self, event: TurnEvent, width: usize, lines: &mut Vec<Line>) {
@@ -133,7 +156,6 @@ impl Transcript {
                 if position == TextPosition::Start {
                     self.text = Some(IncomingText {
                         kind,
-                        cleaner: Cleaner::default(),
                         tail: UnfinishedText::default(),
                         blank: 0,
                         has_begun: false,
@@ -149,7 +171,9 @@ impl Transcript {
                     }
                 }
             }
-            TurnEvent::Part(part) => self.block(Block::Part, part_lines(&part, width), lines),
+            TurnEvent::Part(part) => {
+                self.block(Block::Part, part_lines(&part, width, Detail::Brief), lines)
+            }
             TurnEvent::Ended {
                 outcome: Outcome::Cancelled,
                 ..
@@ -174,8 +198,7 @@ impl Transcript {
         let Some(text) = &mut self.text else {
             return; // without a start there is nothing to continue
         };
-        let cleaned = text.cleaner.clean(more);
-        text.tail.push(&cleaned);
+        text.tail.push(&escape(more));
         for line in text.tail.take_settled(width) {
             text.line(line, &mut self.last, lines);
         }
@@ -238,7 +261,7 @@ fn waiting_text(kind: TextKind, text: &str, width: usize) -> Vec<Line> {
     let from = (text.len().saturating_sub(bytes)..text.len())
         .find(|at| text.is_char_boundary(*at))
         .unwrap_or(0);
-    let lines = wrap(clean(&text[from..]).trim(), width);
+    let lines = wrap(escape(&text[from..]).trim(), width);
     let from = lines.len().saturating_sub(WAITING_LINES_MAX);
     let style = style_of(kind);
     lines[from..]
@@ -338,11 +361,11 @@ mod tests {
         page.delta("\n\n\u{1b}[2Jlast").check(expect![[r#"
             and more
             |
-            | last
+            | \x1b[2Jlast
         "#]]);
         page.delta("\n\n").end().check(expect![[r#"
 
-            last
+            \x1b[2Jlast
         "#]]);
         page.check(expect![""]);
     }

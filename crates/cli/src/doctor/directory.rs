@@ -2,11 +2,12 @@
 //!
 //! Must not know: hosts that run elsewhere.
 
-use std::fs::{self, File, Metadata, TryLockError};
+use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use client::endpoint;
 use host::journal::SqliteReader;
 
 use super::Finding;
@@ -36,7 +37,7 @@ pub(super) fn check(data: &Path) -> Vec<Finding> {
     };
     vec![
         check_directory(data, &metadata),
-        check_lock(&data.join("lock")),
+        check_lock(data),
         check_journal(data),
         check_private_file(
             "token file",
@@ -74,34 +75,29 @@ fn check_directory(data: &Path, metadata: &Metadata) -> Finding {
     }
 }
 
-fn check_lock(path: &Path) -> Finding {
+/// Which host has the directory.
+fn check_lock(data: &Path) -> Finding {
     const WHAT: &str = "lock";
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Finding::ok(WHAT, "free: no host has served this directory yet");
-        }
-        Err(error) => {
-            let message = format!(
-                "{} cannot be read: {error}; check who owns it",
-                path.display()
-            );
-            return Finding::fail(WHAT, message);
-        }
-    };
-    // Shared, and given back at once when the file is closed.
-    match file.try_lock_shared() {
-        Ok(()) => Finding::ok(WHAT, "free: no host serves this directory"),
-        Err(TryLockError::WouldBlock) => {
-            let pid = fs::read_to_string(path).unwrap_or_default();
-            let pid = Some(pid.trim())
-                .filter(|pid| !pid.is_empty())
-                .unwrap_or("unknown");
-            Finding::ok(WHAT, format!("held by the host with pid {pid}"))
-        }
-        Err(TryLockError::Error(error)) => Finding::warn(
+    match endpoint::is_held(data) {
+        Ok(false) => Finding::ok(WHAT, "free: no host serves this directory"),
+        Ok(true) => match fs::read_to_string(data.join("lock")) {
+            Ok(pid) if !pid.trim().is_empty() => {
+                Finding::ok(WHAT, format!("held by the host with pid {}", pid.trim()))
+            }
+            Ok(_) => Finding::ok(WHAT, "held by a host that is starting"),
+            Err(error) => Finding::warn(
+                WHAT,
+                format!(
+                    "held by a host, but the file `lock` does not name it: {error}. No second host can start; restart \
+                     the host to have the file again"
+                ),
+            ),
+        },
+        Err(error) => Finding::fail(
             WHAT,
-            format!("cannot be tried: {error}; does the file system know locks?"),
+            format!(
+                "cannot be tried: {error}; choose a directory on another file system with --data"
+            ),
         ),
     }
 }
@@ -210,12 +206,16 @@ mod tests {
     #[test]
     fn a_held_lock_names_its_holder() {
         let data = tempfile::tempdir().unwrap();
-        let path = data.path().join("lock");
-        fs::write(&path, "77\n").unwrap();
-        assert!(check_lock(&path).message.contains("free"));
-        let held = File::open(&path).unwrap();
+        let file = data.path().join("lock");
+        fs::write(&file, "77\n").unwrap();
+        assert!(check_lock(data.path()).message.contains("free"));
+        let held = fs::File::open(data.path()).unwrap();
         held.lock().unwrap();
-        assert!(check_lock(&path).message.contains("pid 77"));
+        assert!(check_lock(data.path()).message.contains("pid 77"));
+        fs::remove_file(&file).unwrap();
+        let finding = check_lock(data.path());
+        assert_eq!(finding.level, Level::Warn);
+        assert!(finding.message.contains("restart the host"));
     }
 
     #[test]

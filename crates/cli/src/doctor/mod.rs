@@ -8,7 +8,7 @@ mod network;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::target::HostOptions;
 
 /// Check the data directory, the journal and the host, and say what to do about what is wrong
@@ -72,7 +72,7 @@ impl Finding {
             "{:4}  {:15} {}\n",
             self.level.name(),
             self.what,
-            crate::terminal::clean_line(&self.message)
+            crate::terminal::escape_line(&self.message)
         )
     }
 
@@ -101,7 +101,7 @@ pub(crate) async fn run(options: DoctorOptions) -> anyhow::Result<Exit> {
     findings.extend(network::check(&options.host, &data).await);
     if options.json {
         let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
-        print(&format!("{}\n", Value::Array(findings)))?;
+        print_json(&Value::Array(findings))?;
     } else {
         print(&findings.iter().map(Finding::line).collect::<String>())?;
     }
@@ -136,7 +136,7 @@ mod tests {
     fn a_line_begins_with_its_level() {
         assert_eq!(
             Finding::warn("token", "x\ny").line(),
-            "warn  token           x y\n"
+            "warn  token           x\\ny\n"
         );
         assert_eq!(
             Finding::ok("token", "x").json(),

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
-use client::{Connection, Endpoint, EndpointError};
+use client::{ClientError, Connection, Endpoint, EndpointError};
 
 use super::Finding;
 use super::directory::check_private_file;
@@ -11,62 +11,96 @@ use crate::target::HostOptions;
 
 pub(super) async fn check(options: &HostOptions, data: &Path) -> Vec<Finding> {
     if options.named_host().is_some() {
-        return vec![check_host(options).await];
+        return check_host(options).await;
     }
     let port = SocketAddr::from((Ipv4Addr::LOCALHOST, host::DEFAULT_PORT));
+    let file = data.join(client::endpoint::FILE_NAME);
     let endpoint = match Endpoint::find(data) {
         Ok(endpoint) => endpoint,
-        Err(EndpointError::NoHost { .. }) => {
-            let none = Finding::warn("host", "none is running; start one with `greenroom serve`");
-            return vec![none, check_port(port, None)];
-        }
         Err(error) => {
-            return vec![
-                Finding::fail("host", error.to_string()),
-                check_port(port, None),
-            ];
+            let mut findings = explain_missing(&error, &file);
+            findings.push(check_port(port, None));
+            return findings;
         }
     };
-    let file = check_private_file(
-        "endpoint file",
-        &data.join(client::endpoint::FILE_NAME),
-        "no host runs",
-    );
-    vec![
-        file,
-        check_host(options).await,
-        check_port(port, Some(&endpoint.url)),
-    ]
+    let mut findings = vec![check_private_file(ENDPOINT, &file, "no host runs")];
+    findings.extend(check_host(options).await);
+    findings.push(check_port(port, Some(&endpoint.url)));
+    findings
 }
 
-/// Does the host answer, and what is it?
-async fn check_host(options: &HostOptions) -> Finding {
-    const WHAT: &str = "host";
+const ENDPOINT: &str = "endpoint file";
+const HOST: &str = "host";
+
+/// Why no host was found, and what to do about it.
+fn explain_missing(error: &EndpointError, file: &Path) -> Vec<Finding> {
+    let none = Finding::warn(HOST, "none is running; start one with `greenroom serve`");
+    match error {
+        EndpointError::NoHost { .. } => vec![none],
+        EndpointError::LeftBehind { pid, .. } => {
+            let message = format!(
+                "{} was left by a host that was killed (pid {pid}); clients ignore it, and the next start replaces it",
+                file.display()
+            );
+            vec![Finding::warn(ENDPOINT, message), none]
+        }
+        EndpointError::NotListening { .. } => vec![Finding::warn(
+            HOST,
+            "one holds the data directory but does not say where it listens: it is starting or stopping, or serves \
+             standard input and output; try again in a moment",
+        )],
+        EndpointError::Unreadable { .. }
+        | EndpointError::Malformed { .. }
+        | EndpointError::NoHome => vec![Finding::fail(ENDPOINT, error.to_string())],
+    }
+}
+
+/// Does the host answer, what is it, and does it prove that it knows the token?
+async fn check_host(options: &HostOptions) -> Vec<Finding> {
+    let destination = match options.destination() {
+        Ok(destination) => destination,
+        Err(error) => return vec![Finding::fail(HOST, format!("{error:#}"))],
+    };
+    // The address may carry a token; what follows the `?` must not be printed.
+    let url = destination
+        .target()
+        .url
+        .split('?')
+        .next()
+        .unwrap_or_default();
     let asked = async {
-        let target = options.target()?;
-        let (connection, _events) = Connection::connect(&target).await?;
+        let (connection, _events) = Connection::connect_to(&destination).await?;
         let client_id = format!("greenroom-doctor-{}", uuid::Uuid::now_v7());
         let initialized = connection.initialize(&client_id, &[]).await?;
         connection.ping().await?;
         connection.close().await;
-        anyhow::Ok((target.url, initialized))
+        Ok(initialized)
     };
-    match asked.await {
-        Ok((url, initialized)) => {
-            let server = initialized
-                .server_info
-                .unwrap_or_else(|| "a host".to_owned());
-            let protocol = initialized.protocol_version;
-            // The address may carry a token; what follows the `?` must not be printed.
-            let url = url.split('?').next().unwrap_or_default();
-            Finding::ok(
-                WHAT,
-                format!("{server} answers at {url}, protocol {protocol}"),
-            )
+    let initialized = match asked.await {
+        Ok(initialized) => initialized,
+        Err(ClientError::NotProven { why, .. }) => {
+            let message = format!(
+                "what listens at {url} does not know the token of this data directory: {why}. No token was sent. If a host of \
+                 an earlier version runs, restart it; else stop what listens there, then the host, and start it again"
+            );
+            return vec![Finding::fail(PROOF, message)];
         }
-        Err(error) => Finding::fail(WHAT, format!("{error:#}")),
+        Err(error) => return vec![Finding::fail(HOST, error.to_string())],
+    };
+    let server = initialized
+        .server_info
+        .unwrap_or_else(|| "a host".to_owned());
+    let protocol = initialized.protocol_version;
+    let answers = format!("{server} answers at {url}, protocol {protocol}");
+    let mut findings = vec![Finding::ok(HOST, answers)];
+    if destination.must_prove() {
+        let message = "the host proved that it knows the token before it was sent";
+        findings.insert(0, Finding::ok(PROOF, message));
     }
+    findings
 }
+
+const PROOF: &str = "proof";
 
 /// Is the port that `greenroom serve` uses by default free, or taken by our host?
 fn check_port(address: SocketAddr, ours: Option<&str>) -> Finding {

@@ -13,6 +13,7 @@ use wire::ChannelUri;
 
 use crate::archive::find_session;
 use crate::exit::Exit;
+use crate::output::{print, print_json};
 
 /// Show the messages of a chat and what the model was sent of them
 #[derive(Debug, clap::Args)]
@@ -51,15 +52,15 @@ pub(crate) fn run(options: &InspectOptions) -> anyhow::Result<Exit> {
     if !options.prompt {
         let turns = turns::turns_of(&archive, &session, options.turn.as_deref())?;
         match options.json {
-            true => crate::output::print(&format!("{}\n", turns::to_json(&turns)))?,
-            false => crate::output::print(&turns::to_text(&turns))?,
+            true => print_json(&turns::to_json(&turns))?,
+            false => print(&turns::to_text(&turns))?,
         }
         return Ok(Exit::Complete);
     }
     let renders = prompt::renders_of(&archive, &session, options.last)?;
     match options.json {
-        true => crate::output::print(&format!("{}\n", prompt::to_json(&renders)))?,
-        false => crate::output::print(&prompt::to_text(&renders))?,
+        true => print_json(&prompt::to_json(&renders))?,
+        false => print(&prompt::to_text(&renders))?,
     }
     Ok(Exit::Complete)
 }

@@ -7,7 +7,7 @@ use host::journal::{Archive, ArchivedRender, ArchivedSession, JournalError};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
-use crate::terminal::{clean, clean_line};
+use crate::terminal::{escape, escape_line};
 
 /// A render, and the chat it was made in.
 pub(crate) struct ChatRender {
@@ -77,16 +77,16 @@ pub(crate) fn to_text(renders: &[ChatRender]) -> String {
     for ChatRender { chat, render } in renders {
         let at = Timestamp(render.at).to_rfc3339();
         let turn = match &render.turn_id {
-            Some(turn) => format!("turn {}", clean_line(turn)),
+            Some(turn) => format!("turn {}", escape_line(turn)),
             None => "at the start of the session".to_owned(),
         };
         // Writing into a string does not fail.
-        let _ = writeln!(text, "{at}  {}  {turn}", clean_line(chat));
+        let _ = writeln!(text, "{at}  {}  {turn}", escape_line(chat));
         let _ = writeln!(text, "{}\n", outcome_text(render));
         for (id, before) in &render.before {
             write_section(
                 &mut text,
-                &clean_line(id),
+                &escape_line(id),
                 before,
                 find_rewritten(render, id),
             );
@@ -103,18 +103,18 @@ fn outcome_text(render: &ArchivedRender) -> String {
             "nothingToRewrite" => {
                 "Nobody was asked: nothing its owner opted in to may leave the host.".to_owned()
             }
-            other => format!("Nobody was asked: {}.", clean_line(other)),
+            other => format!("Nobody was asked: {}.", escape_line(other)),
         };
     };
-    let (client, ms) = (clean_line(&asked.client_id), asked.ms);
-    let sections = clean_line(&asked.sections.join(", "));
+    let (client, ms) = (escape_line(&asked.client_id), asked.ms);
+    let sections = escape_line(&asked.sections.join(", "));
     let why = match (render.outcome.as_str(), asked.error) {
         ("rewritten", _) if render.rewritten.is_empty() => {
             return format!("{client} was asked for {sections} and changed nothing, in {ms} ms.");
         }
         ("rewritten", _) => {
             let changed: Vec<&str> = render.rewritten.iter().map(|(id, _)| id.as_str()).collect();
-            let changed = clean_line(&changed.join(", "));
+            let changed = escape_line(&changed.join(", "));
             return format!("{client} was asked for {sections} and rewrote {changed}, in {ms} ms.");
         }
         ("timeout", _) => "it did not answer in time".to_owned(),
@@ -123,7 +123,7 @@ fn outcome_text(render: &ArchivedRender) -> String {
         ("malformed", _) => "its answer had another shape".to_owned(),
         ("tooLarge", _) => "its answer was too large".to_owned(),
         ("busy", _) => "too much was asked of it already".to_owned(),
-        (other, _) => clean_line(other),
+        (other, _) => escape_line(other),
     };
     format!("{client} was asked for {sections}; all passed through after {ms} ms: {why}.")
 }
@@ -135,7 +135,7 @@ fn write_section(text: &mut String, id: &str, before: &str, after: Option<&str>)
             let _ = writeln!(text, "== {id}: empty\n");
         }
         None => {
-            let _ = writeln!(text, "== {id}\n{}\n", clean(before).trim_end());
+            let _ = writeln!(text, "== {id}\n{}\n", escape(before).trim_end());
         }
         Some(after) => {
             let _ = writeln!(text, "== {id}, rewritten\n{}", diff(before, after));
@@ -145,7 +145,7 @@ fn write_section(text: &mut String, id: &str, before: &str, after: Option<&str>)
 
 /// Lines that went and lines that came, the rest between them.
 pub(crate) fn diff(before: &str, after: &str) -> String {
-    let (before, after) = (clean(before), clean(after));
+    let (before, after) = (escape(before), escape(after));
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = |pair: &(&&str, &&str)| pair.0 == pair.1;
     let head = old.iter().zip(&new).take_while(same).count();

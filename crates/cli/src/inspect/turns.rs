@@ -9,7 +9,7 @@ use host::journal::{Archive, ArchivedLowering, ArchivedSession, JournalError};
 use serde_json::{Value, json};
 use wire::Timestamp;
 
-use crate::terminal::{clean, clean_line};
+use crate::terminal::{escape, escape_line, json_line};
 
 /// A turn of a chat.
 pub(crate) struct InspectedTurn {
@@ -51,7 +51,7 @@ pub(crate) fn turns_of(
         }
     }
     if let Some(only) = only.filter(|_| turns.is_empty()) {
-        bail!("No turn `{}` in this chat", clean_line(only));
+        bail!("No turn `{}` in this chat", escape_line(only));
     }
     Ok(turns)
 }
@@ -86,24 +86,24 @@ pub(crate) fn to_text(turns: &[InspectedTurn]) -> String {
         let _ = writeln!(
             text,
             "{} turn {}",
-            clean_line(&turn.chat),
-            clean_line(&turn.turn_id)
+            escape_line(&turn.chat),
+            escape_line(&turn.turn_id)
         );
         for message in &turn.messages {
             let parts = message["parts"].as_array().into_iter().flatten();
             for part in parts {
-                let _ = writeln!(text, "  stored  {}", clean_line(&part.to_string()));
+                let _ = writeln!(text, "  stored  {}", json_line(part));
             }
         }
         for call in &turn.calls {
             let at = Timestamp(call.at).to_rfc3339();
-            let (target, model) = (clean_line(&call.target), clean_line(&call.model));
+            let (target, model) = (escape_line(&call.target), escape_line(&call.model));
             let _ = writeln!(text, "  sent to {target} {model} at {at}");
             for block in call.blocks.as_array().into_iter().flatten() {
-                let _ = writeln!(text, "    {}", clean_line(&block.to_string()));
+                let _ = writeln!(text, "    {}", json_line(block));
             }
             for diagnostic in call.diagnostics.as_array().into_iter().flatten() {
-                let _ = writeln!(text, "    ! {}", clean(diagnostic.as_str().unwrap_or("")));
+                let _ = writeln!(text, "    ! {}", escape(diagnostic.as_str().unwrap_or("")));
             }
         }
         text.push('\n');

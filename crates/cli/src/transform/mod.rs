@@ -1,7 +1,7 @@
 //! `greenroom transform`: serves a transform pack by joining a session as an active client.
 //!
-//! Promises: it is active until it is stopped or the session is gone, over losses of the connection too; what the host
-//! restricts or does not know is reported.
+//! Promises: it is active until it is stopped or the session is gone, over losses of the connection too. It never opts in to
+//! what the host restricts; that, and what the host does not know, is reported.
 
 mod pack;
 
@@ -20,7 +20,7 @@ use self::pack::Pack;
 use crate::exit::Exit;
 use crate::output::print;
 use crate::target::HostOptions;
-use crate::terminal::clean_line;
+use crate::terminal::escape_line;
 use crate::{archive, inspect};
 
 /// Renders that a dry run shows of each chat.
@@ -61,16 +61,9 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
     if options.dry_run {
         return dry_run(&options, &pack);
     }
-    let pack = Arc::new(pack);
     let locator = options.host.locator()?;
     let client_id = crate::target::client_id();
-    let settings = Options {
-        handler: Some(transform::handler(
-            Arc::clone(&pack) as Arc<dyn TransformHandler>
-        )),
-        ..Options::default()
-    };
-    let (live, updates) = Live::connect(locator, &client_id, settings).await?;
+    let (live, updates) = Live::connect(locator, &client_id, Options::default()).await?;
     let session = match options.session {
         Some(session) => session,
         None => newest(&live).await?,
@@ -95,33 +88,25 @@ async fn newest(live: &Live) -> anyhow::Result<ChannelUri> {
 struct TransformServer {
     live: Live,
     session: ChannelUri,
-    pack: Arc<Pack>,
+    pack: Pack,
 }
 
 impl TransformServer {
     async fn serve(&self, mut updates: Updates) -> anyhow::Result<Exit> {
         let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
         let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
-        let state = self.live.session(&self.session);
-        let provider = state
-            .map(|state| state.provider.clone())
-            .unwrap_or_default();
-        let root = self.live.root();
-        let root = root.map_or(Value::Null, |root| wire::action::to_value(&*root));
-        let catalogue = catalogue_of(&root, &provider);
+        let catalogue = self.catalogue();
         for line in warnings(&self.pack, &catalogue) {
             eprintln!("{line}");
         }
         self.activate()?;
-        let session = clean_line(self.session.as_str());
-        let is_open = |id: &String| {
+        let session = escape_line(self.session.as_str());
+        let is_known = |id: &String| {
             let mut entries = catalogue.iter();
-            let open =
-                entries.any(|entry| entry["id"] == id.as_str() && entry["restricted"] != true);
-            open || catalogue.is_empty()
+            catalogue.is_empty() || entries.any(|entry| entry["id"] == id.as_str())
         };
-        let sections = self.pack.sections();
-        let sections: Vec<String> = sections.into_iter().filter(is_open).collect();
+        let mut sections = self.pack.without(&restricted(&catalogue)).sections();
+        sections.retain(is_known);
         let sections = match sections.is_empty() {
             true => "nothing".to_owned(),
             false => sections.join(", "),
@@ -142,7 +127,7 @@ impl TransformServer {
                     return Ok(Exit::Complete);
                 }
                 Some(Update::Refused { reason, .. }) => {
-                    return Err(anyhow!("the host refused it: {}", clean_line(&reason)));
+                    return Err(anyhow!("the host refused it: {}", escape_line(&reason)));
                 }
                 Some(Update::Connection(client::ConnectionEvent::Closed { why })) => {
                     return Err(why.into());
@@ -156,10 +141,30 @@ impl TransformServer {
         Ok(Exit::Complete)
     }
 
+    fn catalogue(&self) -> Vec<Value> {
+        let state = self.live.session(&self.session);
+        let provider = state
+            .map(|state| state.provider.clone())
+            .unwrap_or_default();
+        let root = self.live.root();
+        let root = root.map_or(Value::Null, |root| wire::action::to_value(&*root));
+        catalogue_of(&root, &provider)
+    }
+
+    /// Opts in to what the host lets anybody rewrite; it may restrict other sections than before when it was restarted.
     fn activate(&self) -> anyhow::Result<()> {
-        transform::activate(&self.live, &self.session, "Transform pack", &*self.pack)?;
+        let permitted = Arc::new(self.pack.without(&restricted(&self.catalogue())));
+        let handler = Arc::clone(&permitted) as Arc<dyn TransformHandler>;
+        self.live.answer_with(transform::handler(handler));
+        transform::activate(&self.live, &self.session, "Transform pack", &*permitted)?;
         Ok(())
     }
+}
+
+/// The sections that nobody may rewrite.
+fn restricted(catalogue: &[Value]) -> Vec<&str> {
+    let entries = catalogue.iter().filter(|entry| entry["restricted"] == true);
+    entries.filter_map(|entry| entry["id"].as_str()).collect()
 }
 
 /// The sections an agent lists in the root state.
@@ -180,7 +185,7 @@ fn warnings(pack: &Pack, catalogue: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     for rule in &pack.rules {
         for id in &rule.sections {
-            let (file, inspected) = (clean_line(&rule.file), clean_line(id));
+            let (file, inspected) = (escape_line(&rule.file), escape_line(id));
             match catalogue.iter().find(|entry| entry["id"] == id.as_str()) {
                 Some(entry) if entry["restricted"] == true => lines.push(format!(
                     "{file}: the section `{inspected}` is restricted by this host: nobody may rewrite it, so this file does \
@@ -205,6 +210,7 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
     for line in warnings(pack, &catalogue) {
         eprintln!("{line}");
     }
+    let pack = pack.without(&restricted(&catalogue));
     let renders = inspect::prompt::renders_of(&archive, &session, DRY_RENDERS)?;
     if renders.is_empty() {
         print(&inspect::prompt::to_text(&renders))?;
@@ -213,16 +219,11 @@ fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
     let mut text = String::new();
     for inspected in &renders {
         let at = wire::Timestamp(inspected.render.at).to_rfc3339();
-        text.push_str(&format!("{at}  {}\n\n", clean_line(&inspected.chat)));
+        text.push_str(&format!("{at}  {}\n\n", escape_line(&inspected.chat)));
         for (id, before) in &inspected.render.before {
-            let restricted =
-                |entry: &Value| entry["id"] == id.as_str() && entry["restricted"] == true;
-            if catalogue.iter().any(restricted) {
-                continue;
-            }
             if let Some(after) = pack.apply(id, before) {
                 let diff = inspect::prompt::diff(before, &after);
-                text.push_str(&format!("== {}\n{diff}\n", clean_line(id)));
+                text.push_str(&format!("== {}\n{diff}\n", escape_line(id)));
             }
         }
     }

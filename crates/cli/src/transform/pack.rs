@@ -78,6 +78,15 @@ impl Pack {
         })
     }
 
+    /// The pack without what it says about these sections.
+    pub(crate) fn without(&self, ids: &[&str]) -> Self {
+        let mut rules = self.rules.clone();
+        for rule in &mut rules {
+            rule.sections.retain(|id| !ids.contains(&id.as_str()));
+        }
+        Self { rules }
+    }
+
     /// What the files make of a section; nothing if they leave it alone.
     pub(crate) fn apply(&self, id: &str, content: &str) -> Option<String> {
         let mut text: Option<String> = None;

@@ -44,9 +44,10 @@ pub fn is_completable(text: &str, cursor: usize) -> bool {
     let line = before.rsplit('\n').next().unwrap_or(before);
     let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
     let is_quoted = line.rsplit_once('"').is_some_and(|(prose, _)| {
-        prose.ends_with("@file:") || prose.ends_with("@skill:") || prose.ends_with('@')
+        let begins = ["@file:", "@skill:", "@", "#file:", "#"];
+        begins.iter().any(|begin| prose.ends_with(begin))
     });
-    is_command || word.contains('@') || is_quoted
+    is_command || word.contains(['@', '#']) || is_quoted
 }
 
 impl OpenChat {
@@ -206,6 +207,8 @@ mod tests {
             "(@x",
             "@file:\"my fi",
             "a\n@x",
+            "see #src",
+            "#file:\"my fi",
         ] {
             assert!(is_completable(text, text.len()), "{text:?}");
         }

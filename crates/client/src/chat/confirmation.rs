@@ -15,8 +15,18 @@ pub struct Confirmation {
     options: Vec<ConfirmOption>,
     /// The input as it is, if it may be changed.
     input: Option<String>,
+    /// What the decision is about, as it is shown.
+    about: Vec<Value>,
     edited: Option<String>,
 }
+
+/// The fields of a call that say what is decided on.
+const ABOUT: [&str; 4] = [
+    "toolInput",
+    "invocationMessage",
+    "confirmationTitle",
+    "edits",
+];
 
 /// What is to be decided about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,17 +99,26 @@ impl Confirmation {
             subject,
             options,
             input,
+            about: ABOUT
+                .iter()
+                .filter_map(|field| call.get(*field).cloned())
+                .collect(),
             edited: None,
         })
     }
 
-    /// The same decision, whatever was edited meanwhile?
+    /// The same decision about the same thing, whatever was edited meanwhile?
     pub fn is_same(&self, other: &Self) -> bool {
         let unedited = |confirmation: &Self| Self {
             edited: None,
             ..confirmation.clone()
         };
         unedited(self) == unedited(other)
+    }
+
+    /// The call that waits.
+    pub fn call_id(&self) -> &str {
+        &self.call_id
     }
 
     pub fn subject(&self) -> Subject {
@@ -280,6 +299,16 @@ mod tests {
         let mut denied = decided(false);
         denied["userSuggestion"] = json!({"text": "use cp", "origin": {"kind": "user"}});
         assert_eq!(plain.deny("use cp").action(), denied);
+    }
+
+    #[test]
+    fn another_input_is_another_decision() {
+        let one = confirmation(json!({"toolInput": "{\"command\":\"ls\"}"}));
+        let mut edited = one.clone();
+        edited.edit_input("{}".to_owned());
+        assert!(one.is_same(&edited));
+        let other = confirmation(json!({"toolInput": "{\"command\":\"rm\"}"}));
+        assert!(!one.is_same(&other));
     }
 
     #[test]

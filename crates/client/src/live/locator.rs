@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{ClientError, Endpoint, Target};
+use crate::{ClientError, Destination, Endpoint, Target};
 
-type Locate = dyn Fn() -> Result<Target, ClientError> + Send + Sync;
+type Locate = dyn Fn() -> Result<Destination, ClientError> + Send + Sync;
 
 /// Finds the address of a host, now and after it was restarted.
 #[derive(Clone)]
@@ -14,25 +14,31 @@ pub struct HostLocator(Arc<Locate>);
 
 impl HostLocator {
     /// Called before each attempt, so that a host which came back on another port or with another token is found.
-    pub fn from_fn(
-        locate: impl Fn() -> Result<Target, ClientError> + Send + Sync + 'static,
+    pub fn from_fn<D: Into<Destination>>(
+        locate: impl Fn() -> Result<D, ClientError> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(locate))
+        Self(Arc::new(move || locate().map(Into::into)))
     }
 
     /// Wherever the endpoint file of this data directory says.
     pub fn in_data_directory(data: PathBuf) -> Self {
-        Self::from_fn(move || Ok(Endpoint::find(&data)?.target()))
+        Self::from_fn(move || Ok(Endpoint::find(&data)?.destination(None)))
     }
 
-    pub(super) fn locate(&self) -> Result<Target, ClientError> {
+    pub(super) fn locate(&self) -> Result<Destination, ClientError> {
         (self.0)()
     }
 }
 
 impl From<Target> for HostLocator {
     fn from(target: Target) -> Self {
-        Self::from_fn(move || Ok(target.clone()))
+        Destination::from(target).into()
+    }
+}
+
+impl From<Destination> for HostLocator {
+    fn from(destination: Destination) -> Self {
+        Self::from_fn(move || Ok(destination.clone()))
     }
 }
 

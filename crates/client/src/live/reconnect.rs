@@ -176,8 +176,8 @@ async fn open(
     shared: &LiveShared,
     locator: &HostLocator,
 ) -> Result<(Connection, Events), ClientError> {
-    let target = locator.locate()?;
-    let (connection, events) = Connection::connect(&target).await?;
+    let destination = locator.locate()?;
+    let (connection, events) = Connection::connect_to(&destination).await?;
     if let Some(handler) = shared.lock().handler.clone() {
         connection.answer_with(handler);
     }

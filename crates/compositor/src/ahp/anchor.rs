@@ -78,18 +78,24 @@ fn locate(text: &str, part: &Object, budget: &mut usize) -> Option<Range<usize>>
         return None;
     }
     *budget -= text.len();
+    // An editor may have typed it with its own sigil.
+    let other = token
+        .strip_prefix("@file:")
+        .map(|path| format!("#file:{path}"));
     let ends = |end: usize| {
         let beyond = text[end..].trim_start_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}']);
         beyond.chars().next().is_none_or(char::is_whitespace)
     };
     let begins = |at: usize| {
         let before = text[..at].chars().next_back();
-        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '@' || c == '/')
+        !before.is_some_and(|c| c.is_alphanumeric() || "_@#/".contains(c))
     };
-    let mut matches = text
-        .match_indices(token)
-        .map(|(at, _)| at..at + token.len())
-        .filter(|range| begins(range.start) && ends(range.end));
+    let tokens = [Some(token), other.as_deref()];
+    let mut matches = tokens.into_iter().flatten().flat_map(|token| {
+        text.match_indices(token)
+            .map(|(at, found)| at..at + found.len())
+            .filter(|range| begins(range.start) && ends(range.end))
+    });
     let only = matches.next()?;
     matches.next().is_none().then_some(only)
 }

@@ -5,6 +5,8 @@
 
 mod anchor;
 mod attachment;
+mod client_resource;
+mod context;
 mod form;
 mod read;
 mod record;
@@ -16,10 +18,14 @@ pub(crate) use read::{read_message, read_text};
 pub(crate) use record::{metadata, record};
 
 pub use attachment::insert_text;
+pub use client_resource::{client_resource, client_resources};
+pub use context::{context_names, contexts_in, names_in};
 pub use read::from_ahp;
 pub use write::to_ahp;
 
 /// Where a message carries its skeleton, in `_meta`.
 pub const MESSAGE_KEY: &str = "compositor/message";
+/// Where a message brings editor context along, and a request for completions names it, in `_meta`.
+pub const CONTEXTS_KEY: &str = "compositor/contexts";
 /// Where an attachment carries its part, in `_meta`.
 pub const PART_KEY: &str = "compositor/part";

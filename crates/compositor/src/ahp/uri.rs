@@ -130,10 +130,13 @@ mod tests {
             check(uri, url(uri));
         }
         let hex = "0123456789abcdef".repeat(4);
-        check(
-            &format!("ahp-content:/sha256/{hex}"),
-            json!({"kind": "content-id", "content_id": format!("sha256:{hex}")}),
-        );
+        // A name is for people (G-48).
+        for name in ["", "/main.rs", "/a%20b.png"] {
+            check(
+                &format!("ahp-content:/sha256/{hex}{name}"),
+                json!({"kind": "content-id", "content_id": format!("sha256:{hex}")}),
+            );
+        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub struct Lowered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoweringDecision {
     pub part: usize,
-    /// `text`, `file`, `image`, `document`, `audio`, `video`, `binary`, `link`, `reference`, `descriptor`,
+    /// `text`, `file`, `image`, `document`, `audio`, `video`, `binary`, `link`, `reference`, `descriptor`, `chat`,
     /// `editor_context`, `placeholder` or `nothing`.
     pub became: String,
     pub why: Option<String>,

@@ -10,6 +10,8 @@ use super::media::NotSent;
 use super::texts::{self, Descriptor};
 use super::{Capabilities, Lowered, LoweringDecision, RequestBudget, Target};
 use crate::Part;
+use crate::chat_reference::ChatReference;
+use crate::compose::reaches_model;
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::media_type::{self, Class};
 use crate::part::{self, Attachment, Body, Mention, Range, Unit, View};
@@ -32,6 +34,9 @@ pub(super) struct MessageLowering<'a> {
 
 impl MessageLowering<'_> {
     pub(super) fn lower_parts(&mut self, parts: &[Part]) {
+        if !reaches_model(parts) {
+            return (0..parts.len()).for_each(|at| self.omit(at, "the message is for the host"));
+        }
         let images = count_images(parts, self.resolved);
         self.budget.images_expected = self.budget.images_expected.max(images);
         for (at, part) in parts.iter().enumerate() {
@@ -86,6 +91,9 @@ impl MessageLowering<'_> {
             && let Some(path) = directory_of(part)
         {
             return self.push_text_part(at, "reference", texts::directory(path), None);
+        }
+        if let Some(chat) = ChatReference::of(part) {
+            return self.lower_chat(at, &chat);
         }
         match text.filter(|text| !text.trim().is_empty()) {
             Some(text) => {

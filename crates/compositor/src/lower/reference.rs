@@ -3,11 +3,12 @@
 use super::Target;
 use super::acp;
 use super::part::{MessageLowering, OVER_BUDGET};
-use super::texts::{self, NotInlined};
+use super::texts::{self, ChatWords, NotInlined};
+use crate::chat_reference::ChatReference;
 use crate::diagnostics::quoted;
 use crate::media_type::{Class, MediaType};
 use crate::part::{Location, Range, Unit};
-use crate::resolve::{self, Reference, Resolved, WhyOmitted};
+use crate::resolve::{self, Reference, Resolved, WhyOmitted, WhyUnavailable};
 
 impl MessageLowering<'_> {
     pub(super) fn lower_reference(&mut self, at: usize, reference: &Reference<'_>) {
@@ -77,6 +78,33 @@ impl MessageLowering<'_> {
                 );
             }
         }
+    }
+
+    /// The words of another chat, as far as they were found and fit.
+    pub(super) fn lower_chat(&mut self, at: usize, chat: &ChatReference<'_>) {
+        let (words, why) = match self.resolved.get(&at) {
+            Some(Resolved::Text { text, .. }) if self.fits(text.len() as u64) => {
+                (ChatWords::Said(text), None)
+            }
+            Some(Resolved::Text { size, .. }) => {
+                let size = *size;
+                let why = WhyOmitted::TooLarge;
+                let words = ChatWords::NotShown(NotInlined::Omitted { why, size });
+                (words, Some(OVER_BUDGET))
+            }
+            _ => {
+                let why = WhyUnavailable::NotFound;
+                let lines = None;
+                let words = ChatWords::NotShown(NotInlined::Unavailable { why, lines });
+                (words, Some("it is not there"))
+            }
+        };
+        if let Some(why) = why {
+            let name = quoted(chat.label);
+            self.diagnostics.report(|| format!("chat: {name}: {why}"));
+        }
+        let text = texts::chat(chat, &words);
+        self.push_text_part(at, "chat", text, why);
     }
 
     fn describe_reference(

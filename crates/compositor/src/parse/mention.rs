@@ -1,4 +1,4 @@
-//! Mention tokens in prose (C-066): `@skill:name`, `@file:path`, `@selection`.
+//! Mention tokens in prose (C-066): `@skill:name`, `@file:path` or `#file:path`, `@selection`.
 //!
 //! A token is recognised only if its kind is known: an address or a decorator is prose.
 
@@ -50,7 +50,7 @@ pub(crate) fn spans(
     let mut tokens = 0;
     let mut prose = within.start;
     let mut from = within.start;
-    while let Some(offset) = text[from..within.end].find('@')
+    while let Some(offset) = text[from..within.end].find(['@', '#'])
         && tokens < tokens_max
     {
         let at = from + offset;
@@ -77,12 +77,14 @@ pub(crate) fn spans(
 
 fn may_begin(before: &str) -> bool {
     let last = before.chars().next_back();
-    !last.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '@')
+    !last.is_some_and(|c| c.is_alphanumeric() || "_@#".contains(c))
 }
 
 /// The target of the token that a text begins with, and its length.
 fn token(text: &str, kinds: &Kinds<'_>) -> Option<(Object, usize)> {
-    let after = text.strip_prefix('@')?;
+    let Some(after) = text.strip_prefix('@') else {
+        return file_token(text, kinds);
+    };
     let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name_end = after.find(|c| !belongs(c)).unwrap_or(after.len());
     let (name, beyond) = after.split_at(name_end);
@@ -103,6 +105,14 @@ fn token(text: &str, kinds: &Kinds<'_>) -> Option<(Object, usize)> {
     let known = CONTEXTS.contains(&name) || contexts(name);
     let target = json!({"kind": "context", "name": name});
     (known && ends).then(|| (object(target), 1 + name.len()))
+}
+
+/// `#file:path`, as editors type it. Nothing else begins with `#`: headings and numbers of issues are prose.
+fn file_token(text: &str, kinds: &Kinds<'_>) -> Option<(Object, usize)> {
+    const PREFIX: &str = "#file:";
+    let value = text.strip_prefix(PREFIX)?;
+    let (target, len) = with_value("file", value, kinds)?;
+    Some((target, PREFIX.len() + len))
 }
 
 fn with_value(kind: &str, text: &str, kinds: &Kinds<'_>) -> Option<(Object, usize)> {
@@ -236,6 +246,12 @@ mod tests {
         check("use @skill:x here", "use <skill|x> here");
         check("@file:src/a.ts", "<file|src/a.ts>");
         check("@file:a@skill:b", "<file|a@skill:b>");
+        check("see #file:a.ts:1-2, ok", "see <file|a.ts|1-2>, ok");
+        check("#file:\"a b\" (#file:c)", "<file|a b> (<file|c>)");
+        check(
+            "# file #12 #skill:x ##file:a a#file:b #selection",
+            "# file #12 #skill:x ##file:a a#file:b #selection",
+        );
     }
 
     #[test]
@@ -291,6 +307,7 @@ mod tests {
         check("move @node:n42 to @edge:e1", "move <node|n42> to @edge:e1");
         let text = "@file:a @skill:b @selection";
         assert_eq!(render(text, &Kinds::Skills), "@file:a <skill|b> @selection");
+        assert_eq!(render("#file:a", &Kinds::Skills), "#file:a");
     }
 
     #[test]

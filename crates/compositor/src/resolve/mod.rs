@@ -137,6 +137,14 @@ pub fn resolve(part: &Part, sources: &mut dyn Sources, limits: &InlineLimits) ->
     resolve_reference(&reference, sources, limits)
 }
 
+/// Resolves the reference in a part to a body that somebody else has read; `None` if there is no reference.
+pub fn resolve_to_body(part: &Part, body: Vec<u8>, limits: &InlineLimits) -> Option<Resolved> {
+    match part.view() {
+        View::FileRef(of) => Some(of_body(&Reference::of_file_ref(&of), body, limits)),
+        _ => None,
+    }
+}
+
 /// Resolves every reference of a message, by the number of its part. What a message may refer to in all is bounded.
 pub fn resolve_all(
     parts: &[Part],

@@ -226,6 +226,28 @@ fn c_053_only_host_actions_call_no_model() {
 }
 
 #[test]
+fn c_053_what_an_editor_attaches_beside_a_host_action_calls_no_model() {
+    let world = World::new();
+    let message = |text: &str, attachments: Value| {
+        world.message(json!({"text": text, "origin": {"kind": "user"}, "attachments": attachments}))
+    };
+    let open = json!({"type": "resource", "uri": "vscode-remote://h/a", "label": "file:a", "displayKind": "document"});
+    let picture = json!({"type": "embeddedResource", "label": "p", "contentType": "image/png", "data": "iVBORw0KGgo="});
+    let simple = json!({"type": "simple", "label": "s", "modelRepresentation": "problems"});
+    let composed = message("/compact", json!([open, picture, simple]));
+    assert!(!composed.reaches_model);
+    assert_eq!(composed.actions.len(), 1);
+    assert_eq!(composed.parts.len(), 4, "all of it is stored");
+    // What has a place in the text is meant, and so is everything beside a command for the model.
+    let mut placed = open.clone();
+    placed["range"] =
+        json!({"start": {"line": 0, "character": 9}, "end": {"line": 0, "character": 11}});
+    assert!(message("/compact @a", json!([placed])).reaches_model);
+    assert!(message("/plain", json!([open])).reaches_model);
+    assert!(message("", json!([open])).reaches_model);
+}
+
+#[test]
 fn skill_bound_commands_suggest_their_skill() {
     let mut world = World::new();
     world.skills.clear();

@@ -183,3 +183,50 @@ proptest! {
         prop_assert_eq!(&values(&composed)[1]["target"], &target, "{}", typed);
     }
 }
+
+#[test]
+fn c_065_files_that_an_editor_attaches_are_the_open_file_and_the_selection() {
+    let mut world = World::new();
+    world.contexts.clear();
+    let selection = json!({"range": {"start": {"line": 0, "character": 0}, "end": {"line": 2, "character": 0}}});
+    let open =
+        json!({"type": "resource", "uri": "file:///ws/a", "label": "a", "displayKind": "document"});
+    let lines = json!({"type": "resource", "uri": "file:///ws/a", "label": "a", "displayKind": "selection",
+        "selection": selection});
+    let diagnostics = |text: &str, attachments: Value| {
+        let message = json!({"text": text, "origin": {"kind": "user"}, "attachments": attachments});
+        world.message(message).diagnostics
+    };
+    assert!(diagnostics("see @open", json!([open])).is_empty());
+    assert!(diagnostics("see @selection", json!([lines])).is_empty());
+    let missing = |name: &str| {
+        [format!(
+            "mention: context '{name}' does not resolve (dropped)"
+        )]
+    };
+    assert_eq!(diagnostics("see @open", json!([lines])), missing("open"));
+    assert_eq!(diagnostics("see @cursor", json!([open])), missing("cursor"));
+}
+
+#[test]
+fn c_066_an_attachment_is_found_by_either_sigil() {
+    let world = World::new();
+    let open = json!({"type": "resource", "uri": "file:///ws/a.ts", "label": "a.ts"});
+    for sigil in ["@", "#"] {
+        let text = format!("see {sigil}file:a.ts.");
+        let message = json!({"text": text, "origin": {"kind": "user"}, "attachments": [open]});
+        let composed = world.message(message);
+        let anchor = format!("{sigil}file:a.ts");
+        assert_eq!(
+            values(&composed),
+            json!([
+                {"type": "text", "text": "see "},
+                {"type": "file-ref", "ref": {"kind": "path", "path": "a.ts", "name": "a.ts"}, "anchor": anchor},
+                {"type": "text", "text": "."},
+            ])
+        );
+    }
+    assert!(!compositor::is_plain(
+        json!({"text": "see #file:a"}).as_object().unwrap()
+    ));
+}

@@ -10,7 +10,7 @@ use workspace::discovery::Skill;
 /// The key of an attachment's part; a client sends it back unchanged (H-241).
 const PART: &str = "compositor/part";
 
-/// The key of an item's description. Not in the attachment: it need not come back.
+/// The key of an item's description. VS Code reads the same from plain keys of the attachment.
 const ABOUT: &str = "compositor/about";
 
 /// Endings of pictures' names; their real type is determined when they are opened.
@@ -31,6 +31,7 @@ pub(super) fn completion_item(suggestion: Suggestion<'_>, span: Span) -> Option<
 fn command(id: &str, entry: &Entry, span: Span) -> Value {
     let part = json!({"type": "command", "id": id});
     let mut about = json!({});
+    let command = json!(id.trim_start_matches('/'));
     if let Some(description) = &entry.description {
         about["description"] = json!(description);
     }
@@ -38,6 +39,13 @@ fn command(id: &str, entry: &Entry, span: Span) -> Value {
         about["argumentHint"] = json!(hint);
     }
     let mut item = simple("command", id, part, span);
+    let meta = &mut item["attachment"]["_meta"];
+    meta["command"] = command;
+    for key in ["description", "argumentHint"] {
+        if let Some(text) = about.get(key) {
+            meta[key] = text.clone();
+        }
+    }
     item["_meta"] = json!({ABOUT: about});
     item
 }
@@ -51,6 +59,9 @@ fn skill(skill: &Skill, span: Span) -> Value {
     let name = &skill.name;
     let part = json!({"type": "mention", "target": {"kind": "skill", "name": name}});
     let mut item = simple("skill", &format!("@skill:{name}"), part, span);
+    let meta = &mut item["attachment"]["_meta"];
+    meta["uri"] = json!(skill.uri);
+    meta["description"] = json!(skill.description);
     item["_meta"] = json!({ABOUT: {"description": skill.description}});
     item
 }
@@ -67,7 +78,11 @@ fn file(path: IndexedPath<'_>, span: Span) -> Option<Value> {
         PathKind::File => "file-ref",
     };
     let part = json!({"type": kind, "ref": {"kind": "path", "path": name}});
-    let typed = insert_text(&Part::from_value(part).ok()?)?;
+    let mut typed = insert_text(&Part::from_value(part).ok()?)?;
+    if span.sigil == '#' {
+        // What replaces a token begins as it does, or clients would not find it among what matches.
+        typed = typed.replacen('@', "#", 1);
+    }
     let label = path.relative.rsplit('/').next().unwrap_or(path.relative);
     let attachment = json!({
         "type": "resource",

@@ -14,6 +14,7 @@ pub fn completions(completer: &Completer, complete: Complete) -> Completed {
         working_directories: complete.working_directories,
         text: complete.text,
         offset: complete.offset,
+        contexts: complete.contexts,
     };
     match completer.complete(&request, item::completion_item) {
         Ok(items) => Completed::Items(items),

@@ -16,6 +16,7 @@ fn request(roots: &[&Path], text: &str) -> Complete {
         working_directories: roots.iter().map(uri).collect(),
         text: text.to_owned(),
         offset: text.encode_utf16().count() as u64,
+        contexts: Vec::new(),
     }
 }
 
@@ -25,7 +26,7 @@ fn write(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-fn items(completer: &Completer, request: Complete) -> Vec<Value> {
+fn items_of(completer: &Completer, request: Complete) -> Vec<Value> {
     match completions(completer, request) {
         Completed::Items(items) => items,
         other => panic!("{other:?}"),
@@ -35,13 +36,13 @@ fn items(completer: &Completer, request: Complete) -> Vec<Value> {
 /// Waits until files are indexed.
 fn complete(completer: &Completer, roots: &[&Path], text: &str) -> Vec<Value> {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while items(completer, request(roots, "@file:")).is_empty() {
+    while items_of(completer, request(roots, "@file:")).is_empty() {
         assert!(
             std::time::Instant::now() < deadline,
             "no file was ever found"
         );
     }
-    items(completer, request(roots, text))
+    items_of(completer, request(roots, text))
 }
 
 fn inserted(items: &[Value]) -> Vec<&str> {
@@ -100,7 +101,12 @@ fn g_040_every_built_in_command_is_proposed_and_those_of_the_project() {
                 "type": "simple",
                 "label": "/review",
                 "displayKind": "command",
-                "_meta": {"compositor/part": {"type": "command", "id": "/review"}},
+                "_meta": {
+                    "compositor/part": {"type": "command", "id": "/review"},
+                    "command": "review",
+                    "description": "Reviews",
+                    "argumentHint": "FILE",
+                },
             },
             "_meta": {"compositor/about": {"description": "Reviews", "argumentHint": "FILE"}},
         }])
@@ -153,6 +159,24 @@ fn files_are_resources_by_their_uris() {
 }
 
 #[test]
+fn a_number_sign_completes_files_alone() {
+    let (root, completer) = (project(), Completer::default());
+    for text in ["see #main", "see #file:main"] {
+        let items = complete(&completer, &[root.path()], text);
+        assert_eq!(inserted(&items), ["#file:src/main.rs "], "{text}");
+        assert_eq!(items[0]["rangeStart"], 4);
+        assert_eq!(items[0]["attachment"]["label"], "main.rs");
+    }
+    let items = complete(&completer, &[root.path()], "#");
+    assert!(!items.is_empty());
+    assert!(
+        inserted(&items)
+            .iter()
+            .all(|text| text.starts_with("#file:"))
+    );
+}
+
+#[test]
 fn files_of_other_directories_are_named_in_full() {
     let (root, other) = (project(), tempfile::tempdir().unwrap());
     write(other.path(), "elsewhere.rs", "");
@@ -169,6 +193,9 @@ fn files_of_other_directories_are_named_in_full() {
 #[test]
 fn skills_and_contexts_are_mentions_that_come_back() {
     let (root, completer) = (project(), Completer::default());
+    let uri = root.path().canonicalize().unwrap();
+    let uri = uri.join(".agents/skills/tables/SKILL.md");
+    let uri = wire::file_uri::uri_of(uri.as_os_str().as_bytes());
     let items = complete(&completer, &[root.path()], "@skill:");
     assert_eq!(
         json!(items),
@@ -180,14 +207,20 @@ fn skills_and_contexts_are_mentions_that_come_back() {
                 "type": "simple",
                 "label": "@skill:tables",
                 "displayKind": "skill",
-                "_meta": {"compositor/part": {"type": "mention", "target": {"kind": "skill", "name": "tables"}}},
+                "_meta": {
+                    "compositor/part": {"type": "mention", "target": {"kind": "skill", "name": "tables"}},
+                    "uri": uri,
+                    "description": "Makes tables",
+                },
             },
             "_meta": {"compositor/about": {"description": "Makes tables"}},
         }])
     );
-    let items = complete(&completer, &[root.path()], "@sel");
+    let mut sent = request(&[root.path()], "@sel");
+    sent.contexts = vec!["open".to_owned(), "selection".to_owned()];
+    let offered = items_of(&completer, sent.clone());
     assert_eq!(
-        items[0]["attachment"],
+        offered[0]["attachment"],
         json!({
             "type": "simple",
             "label": "@selection",
@@ -195,16 +228,18 @@ fn skills_and_contexts_are_mentions_that_come_back() {
             "_meta": {"compositor/part": {"type": "mention", "target": {"kind": "context", "name": "selection"}}},
         })
     );
+    sent.text = "@".to_owned();
+    sent.offset = 1;
+    let offered = items_of(&completer, sent);
+    let first = ["@open ", "@selection ", "@skill:tables "];
+    assert_eq!(inserted(&offered)[..3], first);
+    assert!(inserted(&offered).contains(&"@file:src/main.rs "));
+    // What no client sends would never resolve.
     let items = complete(&completer, &[root.path()], "@");
-    let first = [
-        "@selection ",
-        "@open ",
-        "@cursor ",
-        "@last ",
-        "@skill:tables ",
-    ];
-    assert_eq!(inserted(&items)[..5], first);
-    assert!(inserted(&items).contains(&"@file:src/main.rs "));
+    assert_eq!(inserted(&items)[0], "@skill:tables ");
+    for context in ["@selection ", "@open ", "@cursor ", "@last "] {
+        assert!(!inserted(&items).contains(&context), "{context}");
+    }
 }
 
 #[test]
@@ -220,7 +255,7 @@ fn text_without_a_token_has_no_completions() {
     let mut beyond = request(&[root.path()], "@x");
     beyond.offset = 3;
     assert_eq!(completions(&completer, beyond), Completed::OutsideText);
-    let nowhere = items(&completer, request(&[], "/comp"));
+    let nowhere = items_of(&completer, request(&[], "/comp"));
     assert_eq!(inserted(&nowhere), ["/compact "]);
 }
 
@@ -228,7 +263,10 @@ fn text_without_a_token_has_no_completions() {
 fn an_accepted_item_is_understood_when_it_is_submitted() {
     use std::collections::{BTreeMap, BTreeSet};
     let (root, completer) = (project(), Completer::default());
-    let catalogue = discover(&request(&[root.path()], "").working_directories);
+    let catalogue = discover(
+        &request(&[root.path()], "").working_directories,
+        &workspace::Confinement::none(),
+    );
     let kinds = |text: &str| {
         let items = complete(&completer, &[root.path()], text);
         let item = &items[0];
@@ -264,4 +302,5 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
     assert_eq!(kinds("@main")[0], "file-ref");
     assert_eq!(kinds("@src")[0], "directory-ref");
     assert_eq!(kinds("@skill:ta")[0], "mention");
+    assert_eq!(kinds("#main")[0], "file-ref");
 }

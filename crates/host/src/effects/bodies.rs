@@ -4,6 +4,7 @@
 //! Promises: a body is on disk before its name is given out.
 //! Must not know: why a body is large.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use kernel::{Answer, Body, Compose, Fetch, Fetched, Limits, Query, Submission, W
 use tokio::sync::Semaphore;
 use wire::published::state::ContentRef;
 use wire::{Digest, Timestamp};
+use workspace::Confinement;
 use workspace::discovery::DiscoveryCache;
 
 use crate::blobs::{self, BlobError, Blobs};
@@ -34,6 +36,7 @@ pub(crate) struct Bodies {
     result_bytes_max: usize,
     permits: Arc<Semaphore>,
     discovery: DiscoveryCache,
+    confinement: Confinement,
 }
 
 impl Bodies {
@@ -51,7 +54,21 @@ impl Bodies {
                     "commands or skills of a project are skipped; `greenroom compose` shows which"
                 );
             }),
+            confinement: Confinement::none(),
         }
+    }
+
+    /// Reads no file of a directory that sessions may not work in.
+    #[must_use]
+    pub(crate) fn confined_to(mut self, confinement: Confinement) -> Self {
+        self.discovery = self.discovery.confined_to(confinement.clone());
+        self.confinement = confinement;
+        self
+    }
+
+    /// Where sessions may work.
+    pub(crate) fn confinement(&self) -> &Confinement {
+        &self.confinement
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Blobs> {
@@ -97,6 +114,7 @@ impl Bodies {
     pub(crate) async fn compose_message(
         &self,
         compose: Compose,
+        entity_kinds: BTreeSet<String>,
     ) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.clock;
         let discovery = self.discovery.clone();
@@ -106,6 +124,7 @@ impl Bodies {
             let known = KnownNames {
                 catalogue: found.catalogue.clone(),
                 skills: skills.map(|skill| skill.name.clone()).collect(),
+                entity_kinds,
             };
             compose::compose_message(store, &known, compose, clock.now())
         })

@@ -14,12 +14,14 @@ use kernel::{ChannelId, LoweredRecord, Record, RunId, TurnRun};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 use wire::published::state::ContentRef;
 use wire::rpc;
 
 use super::services::TurnServices;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::{Pacer, SlowReaders};
+use crate::stream_batcher::StreamBatcher;
 
 /// Events of one agent between two checks whether its watchers can follow.
 const EVENTS_PER_CHECK: u32 = 64;
@@ -34,6 +36,7 @@ pub(super) struct KernelSink {
     run: RunId,
     turn: TurnRef,
     pace: Arc<Pacer>,
+    streams: Arc<StreamBatcher>,
     /// Whether texts that go together may become one.
     may_join: bool,
     /// Held while an event is handed over: that keeps them in order.
@@ -58,7 +61,7 @@ impl KernelSink {
         turn: &TurnRun,
         arrivals: KernelQueue,
         services: TurnServices,
-        pace: Arc<Pacer>,
+        (pace, streams): (Arc<Pacer>, Arc<StreamBatcher>),
         may_join: bool,
     ) -> Self {
         Self {
@@ -71,6 +74,7 @@ impl KernelSink {
                 working_directories: turn.working_directories.clone(),
             },
             pace,
+            streams,
             may_join,
             throttle: Mutex::default(),
         }
@@ -88,8 +92,11 @@ impl EventReceiver for KernelSink {
         }
         throttle.events = throttle.events.wrapping_add(1);
         let event = self.services.bodies.detach_bodies(event).await;
-        let run = self.run;
-        let may_join = self.may_join;
+        let (run, may_join) = (self.run, self.may_join);
+        let held = self.streams.hold(run, event, may_join, Instant::now());
+        let Some(event) = held else {
+            return Ok(()); // it waits for the pieces after it
+        };
         let input = QueuedInput::Agent {
             run,
             event,

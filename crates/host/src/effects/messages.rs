@@ -7,19 +7,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_api::{AgentError, UserMessage};
-use bytes::Bytes;
-use compositor::resolve::{InlineLimits, Resolved, Sources, StoredResolution, resolve};
+use compositor::chat_reference::ChatReference;
+use compositor::resolve::{InlineLimits, Resolved, Sources, resolve};
 use compositor::{Part, version};
 use kernel::{Answer, Batch, ChannelId, FrozenRecord, Query, Record, Seq, StoredMessage};
-use serde_json::{Value, json};
-use wire::{Digest, Object, Timestamp, rpc};
+use serde_json::Value;
+use wire::Timestamp;
 
 use super::sources::HostSources;
-use crate::blobs::{Blobs, Found};
+use super::transcript;
+use crate::blobs::Blobs;
+use crate::frozen::{self, Frozen};
 use crate::journal::JournalThread;
 
-/// The largest body that a reference was ever resolved to.
-const RESOLVED_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
+/// Attachments without a part type of their own, chats among them.
+const CHAT_KIND: &str = "ahp-attachment";
 
 /// Reads messages for the agents of one turn.
 pub(crate) struct Messages {
@@ -76,6 +78,7 @@ impl Messages {
         if stored.is_empty() {
             return Vec::new();
         }
+        let transcripts = self.read_transcripts(&stored).await;
         let (sources, blobs) = (Arc::clone(&self.sources), Arc::clone(&self.blobs));
         let now = self.now;
         let work = tokio::task::spawn_blocking(move || {
@@ -83,6 +86,7 @@ impl Messages {
             let mut resolver = ReferenceResolver {
                 sources: &mut *sources,
                 blobs: &*blobs,
+                transcripts,
                 now,
                 records: Vec::new(),
             };
@@ -108,10 +112,36 @@ impl Messages {
     }
 }
 
+impl Messages {
+    /// What was said in chats that messages refer to and that were not read before, by part.
+    async fn read_transcripts(&self, stored: &[StoredMessage]) -> BTreeMap<String, Resolved> {
+        let mut transcripts = BTreeMap::new();
+        let parts = stored.iter().flat_map(|message| &message.parts);
+        for (row, _) in parts.filter(|(row, frozen)| row.kind == CHAT_KIND && frozen.is_none()) {
+            let part = serde_json::from_slice(&row.json).ok();
+            let part = part.and_then(|value| Part::from_value(value).ok());
+            let Some(reference) = part.as_ref().and_then(ChatReference::of) else {
+                continue; // another attachment that nobody knows
+            };
+            match transcript::read(&self.journal, &reference).await {
+                Ok(transcript) => {
+                    transcripts.insert(row.id.clone(), transcript);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a chat that a message refers to cannot be read; the next turn reads it again");
+                }
+            }
+        }
+        transcripts
+    }
+}
+
 /// Turns rows into messages, and resolves references that were never resolved.
 struct ReferenceResolver<'a> {
     sources: &'a mut dyn Sources,
     blobs: &'a dyn Blobs,
+    /// Chats that were read for this, by part.
+    transcripts: BTreeMap<String, Resolved>,
     now: Timestamp,
     records: Vec<FrozenRecord>,
 }
@@ -129,7 +159,7 @@ impl ReferenceResolver<'_> {
         let mut resolved = BTreeMap::new();
         for (index, part) in parts.iter().enumerate() {
             let before = recorded.get(index);
-            let before = before.and_then(|json| self.load(json.as_deref()?));
+            let before = before.and_then(|json| frozen::load(json.as_deref()?, self.blobs));
             let reference = before.or_else(|| self.resolve(ids.get(index)?, part));
             if let Some(reference) = reference {
                 resolved.insert(index, reference);
@@ -138,41 +168,21 @@ impl ReferenceResolver<'_> {
         UserMessage { parts, resolved }
     }
 
-    /// What a reference was resolved to before; none if that cannot be read any more, and it is resolved again.
-    fn load(&self, json: &[u8]) -> Option<Resolved> {
-        let mut about: Object = serde_json::from_slice(json).ok()?;
-        let body = match about.shift_remove("body") {
-            None => None,
-            Some(uri) => {
-                let digest = Digest::from_uri(uri.as_str()?)?;
-                match self.blobs.read(&digest, RESOLVED_BYTES_MAX) {
-                    Ok(Found::Body(body)) => Some(body),
-                    Ok(Found::Missing | Found::TooLarge { .. }) | Err(_) => return None,
-                }
-            }
-        };
-        Resolved::from_stored(StoredResolution { about, body })
-    }
-
     fn resolve(&mut self, part_id: &str, part: &Part) -> Option<Resolved> {
-        let resolved = resolve(part, self.sources, &InlineLimits::default())?;
-        let StoredResolution { mut about, body } = resolved.to_stored();
-        let digest = match body.map(|body| self.blobs.put(&body, self.now)) {
-            None => None,
-            Some(Ok(digest)) => Some(digest),
-            Some(Err(error)) => {
-                tracing::warn!(%error, "the body of a resolved reference is not stored; the next turn resolves it again");
-                return Some(resolved);
-            }
+        let resolved = match self.transcripts.remove(part_id) {
+            Some(transcript) => transcript,
+            None => resolve(part, self.sources, &InlineLimits::default())?,
         };
-        if let Some(digest) = &digest {
-            about.insert("body".to_owned(), json!(digest.uri()));
+        match frozen::store(&resolved, self.blobs, self.now) {
+            Ok(Frozen { json, digest }) => self.records.push(FrozenRecord {
+                part_id: part_id.to_owned(),
+                json,
+                digest,
+            }),
+            Err(error) => {
+                tracing::warn!(%error, "the body of a resolved reference is not stored; the next turn resolves it again");
+            }
         }
-        self.records.push(FrozenRecord {
-            part_id: part_id.to_owned(),
-            json: Bytes::from(rpc::to_json(&about)),
-            digest,
-        });
         Some(resolved)
     }
 }

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use bytes::Bytes;
 use kernel::{Limits, MessageRecord, PartRecord};
+use serde_json::json;
 use tempfile::tempdir;
-use wire::file_uri;
+use wire::{file_uri, rpc};
 
 use super::*;
 use crate::blobs::MemoryBlobs;

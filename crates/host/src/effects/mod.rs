@@ -12,6 +12,7 @@ mod run_turn;
 mod services;
 mod sources;
 mod staging;
+mod transcript;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -33,6 +34,7 @@ use crate::complete::Completer;
 use crate::journal::JournalThread;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::Pacer;
+use crate::stream_batcher::StreamBatcher;
 
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
@@ -42,6 +44,8 @@ pub(crate) struct Effects {
     pub agents: Vec<Arc<dyn Agent>>,
     completions: Completions,
     pub pace: Arc<Pacer>,
+    /// Where pieces of streams wait.
+    pub streams: Arc<StreamBatcher>,
     pub services: TurnServices,
     runs: HashMap<RunId, Running>,
 }
@@ -58,6 +62,7 @@ impl Effects {
         journal: JournalThread,
         bodies: Bodies,
         agents: Vec<Arc<dyn Agent>>,
+        streams: StreamBatcher,
     ) -> Self {
         let completions = Completions::new(Completer::new(bodies.discovery()));
         let services = TurnServices::new(journal.clone(), bodies.clone());
@@ -69,6 +74,7 @@ impl Effects {
             agents,
             completions,
             pace: Arc::default(),
+            streams: Arc::new(streams),
             runs: HashMap::new(),
         }
     }
@@ -112,8 +118,9 @@ impl Effects {
 
     pub(crate) fn compose(&self, ticket: Ticket, compose: Compose) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
+        let entity_kinds = self.services.entities.kinds();
         tokio::spawn(async move {
-            let composed = store.compose_message(compose).await;
+            let composed = store.compose_message(compose, entity_kinds).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
         });
     }
@@ -158,6 +165,7 @@ impl Effects {
             let facts = SessionFacts {
                 conversation: session.to_string(),
                 working_directories,
+                attachments: None,
             };
             if let Some(agent) = agent
                 && let Some(sections) = agent.opening_prompt(facts, config).await
@@ -196,6 +204,7 @@ impl Effects {
             self.arrivals.clone(),
             self.services.clone(),
             Arc::clone(&self.pace),
+            Arc::clone(&self.streams),
         ));
         let task = task.abort_handle();
         self.runs.insert(run, Running { task, replies });

@@ -21,6 +21,7 @@ use super::services::TurnServices;
 use super::{history, send};
 use crate::kernel_queue::KernelQueue;
 use crate::pacer::Pacer;
+use crate::stream_batcher::StreamBatcher;
 
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
 pub(super) async fn run(
@@ -30,6 +31,7 @@ pub(super) async fn run(
     arrivals: KernelQueue,
     mut services: TurnServices,
     pace: Arc<Pacer>,
+    streams: Arc<StreamBatcher>,
 ) {
     let run = turn.run;
     let Some(agent) = agent else {
@@ -40,12 +42,15 @@ pub(super) async fn run(
         });
         return send(&arrivals, Input::Agent { run, event }).await;
     };
-    services.staging = services.staging.filter(|_| agent.needs_attachment_files());
+    if let Err(error) = prepare_directories(&*agent, &turn, &mut services).await {
+        let event = AgentEvent::Failed(error);
+        return send(&arrivals, Input::Agent { run, event }).await;
+    }
     let sink = KernelSink::new(
         &turn,
         arrivals.clone(),
         services.clone(),
-        Arc::clone(&pace),
+        (Arc::clone(&pace), streams),
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
@@ -63,6 +68,40 @@ pub(super) async fn run(
     };
     send(&arrivals, Input::Agent { run, event }).await;
     pace.end_run(run);
+}
+
+/// Checks that the session may work in its directories, by what they are now (G-23), and makes room for copies of its
+/// attachments if the agent's tools open them.
+async fn prepare_directories(
+    agent: &dyn Agent,
+    turn: &TurnRun,
+    services: &mut TurnServices,
+) -> Result<(), AgentError> {
+    let staging = services.staging.take();
+    let staging = staging.filter(|_| agent.needs_attachment_files());
+    let own = staging.map(|staging| staging.join(turn.session_id.0.to_string()));
+    services.staging = own.clone();
+    let confinement = services.bodies.confinement().clone();
+    let directories = turn.working_directories.clone();
+    let work = tokio::task::spawn_blocking(move || {
+        confinement
+            .check(&directories)
+            .map_err(|error| AgentError {
+                error_type: "workingDirectoryNotAllowed".to_owned(),
+                message: error.to_string(),
+                resumable: false,
+            })?;
+        let made = own.map_or(Ok(()), std::fs::create_dir_all);
+        made.map_err(|error| AgentError {
+            error_type: "workspace".to_owned(),
+            message: format!("no directory for copies of attachments can be made: {error}"),
+            resumable: true,
+        })
+    });
+    match work.await {
+        Ok(prepared) => prepared,
+        Err(died) => std::panic::resume_unwind(died.into_panic()),
+    }
 }
 
 async fn play(
@@ -85,6 +124,7 @@ async fn play(
     let facts = SessionFacts {
         conversation: turn.session.to_string(),
         working_directories: turn.working_directories,
+        attachments: services.staging,
     };
     let mut session = agent.open(facts).await?;
     let compacted = turn.history.compacted;
@@ -101,6 +141,7 @@ async fn play(
         brief: turn.brief,
         history,
         response_parts: turn.said,
+        usage: turn.usage,
         untitled: turn.untitled,
         notes: turn.notes,
     };

@@ -38,6 +38,7 @@ impl TurnServices {
         let blobs = self.bodies.store();
         let sources = sources::open(
             working_directories,
+            self.bodies.confinement(),
             Arc::clone(&blobs),
             self.staging.clone(),
             Arc::clone(&self.entities),

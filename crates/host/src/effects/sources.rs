@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use compositor::Part;
 use wire::{Digest, Object};
-use workspace::{ContentStore, Workspace, WorkspaceSources};
+use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
 use super::staging::Staging;
 use crate::blobs::{Blobs, Found};
@@ -29,11 +29,12 @@ pub(crate) struct HostStore {
 
 pub(crate) fn open(
     working_directories: &[String],
+    confinement: &Confinement,
     blobs: Arc<dyn Blobs>,
     staging: Option<PathBuf>,
     entities: Arc<dyn Entities>,
 ) -> HostSources {
-    let workspace = Workspace::open(working_directories);
+    let workspace = Workspace::open(working_directories, confinement);
     if let Err(error) = &workspace {
         let reason = error.reason();
         tracing::debug!(

@@ -1,6 +1,7 @@
 //! Copies of attachments under names that tools can open (C-032): in the data directory, never in the user's folders.
 //!
-//! Promises: a name cannot lead out of the directory; all copies together are bounded, the oldest go first.
+//! Promises: a name cannot lead out of the session's directory; all copies of all sessions together are bounded, the oldest go
+//! first.
 //! Must not know: who reads them.
 
 use std::fs;
@@ -22,10 +23,11 @@ const STAGED_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
 /// Longest name of a copy, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
+/// The copies of one session. Its directory lies among those of the other sessions.
 pub(crate) struct Staging(Option<PathBuf>);
 
 impl Staging {
-    /// Copies go into this directory, if there is one.
+    /// Copies go into this directory of the session, if there is one.
     pub(super) fn at(directory: Option<PathBuf>) -> Self {
         Self(directory)
     }
@@ -62,7 +64,7 @@ fn put(directory: &Path, name: &str, body: &[u8]) -> io::Result<PathBuf> {
     if fs::metadata(&path).is_ok_and(|there| there.len() == body.len() as u64) {
         return Ok(path);
     }
-    make_room(directory, body.len() as u64)?;
+    make_room(directory.parent().unwrap_or(directory), body.len() as u64)?;
     fs::create_dir_all(&folder)?;
     let half = folder.join(".half");
     fs::write(&half, body)?;
@@ -85,21 +87,18 @@ fn file_name(name: &str) -> String {
     }
 }
 
-fn make_room(directory: &Path, bytes: u64) -> io::Result<()> {
-    let folders = match fs::read_dir(directory) {
-        Ok(folders) => folders,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
+/// Removes the oldest copies, whosever they are, until there is room.
+fn make_room(sessions: &Path, bytes: u64) -> io::Result<()> {
     let mut copies: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
-    for folder in folders.flatten() {
-        let path = folder.path();
-        let files = fs::read_dir(&path).into_iter().flatten().flatten();
-        let size = files
-            .filter_map(|file| Some(file.metadata().ok()?.len()))
-            .sum();
-        let at = folder.metadata().and_then(|about| about.modified());
-        copies.push((at.unwrap_or(SystemTime::UNIX_EPOCH), size, path));
+    for session in directories_in(sessions)? {
+        for copy in directories_in(&session)? {
+            let files = fs::read_dir(&copy).into_iter().flatten().flatten();
+            let size = files
+                .filter_map(|file| Some(file.metadata().ok()?.len()))
+                .sum();
+            let at = fs::metadata(&copy).and_then(|about| about.modified());
+            copies.push((at.unwrap_or(SystemTime::UNIX_EPOCH), size, copy));
+        }
     }
     copies.sort();
     let mut taken: u64 = copies.iter().map(|(_, size, _)| size).sum();
@@ -107,10 +106,27 @@ fn make_room(directory: &Path, bytes: u64) -> io::Result<()> {
         if taken + bytes <= STAGED_BYTES_MAX {
             break;
         }
-        fs::remove_dir_all(&path)?;
+        match fs::remove_dir_all(&path) {
+            Ok(()) => {}
+            // Another turn made room at the same time.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
         taken -= size;
     }
     Ok(())
+}
+
+/// None if the directory itself is not there.
+fn directories_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let entries = entries.flatten();
+    let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    Ok(entries.map(|entry| entry.path()).collect())
 }
 
 #[cfg(test)]
@@ -133,11 +149,24 @@ mod tests {
     }
 
     #[test]
+    fn the_copies_of_all_sessions_share_one_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = put(&dir.path().join("1"), "a.txt", b"body").unwrap();
+        let second = put(&dir.path().join("2"), "a.txt", b"body").unwrap();
+        assert_ne!(first, second, "each session has its own");
+        make_room(dir.path(), STAGED_BYTES_MAX - 8).unwrap();
+        assert!(first.exists() && second.exists());
+        make_room(dir.path(), STAGED_BYTES_MAX).unwrap();
+        assert!(!first.exists() && !second.exists());
+    }
+
+    #[test]
     fn a_copy_is_made_once() {
         let dir = tempfile::tempdir().unwrap();
-        let first = put(dir.path(), "a.txt", b"body").unwrap();
+        let own = dir.path().join("1");
+        let first = put(&own, "a.txt", b"body").unwrap();
         assert_eq!(fs::read(&first).unwrap(), b"body");
-        assert_eq!(put(dir.path(), "a.txt", b"body").unwrap(), first);
-        assert_ne!(put(dir.path(), "a.txt", b"other").unwrap(), first);
+        assert_eq!(put(&own, "a.txt", b"body").unwrap(), first);
+        assert_ne!(put(&own, "a.txt", b"other").unwrap(), first);
     }
 }

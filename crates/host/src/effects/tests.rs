@@ -1,5 +1,7 @@
 //! Turns that wait in the middle, driven by a script; the test is the kernel.
 
+use std::time::Duration;
+
 use agent_api::{AgentEvent, ToolResult};
 use agents::scripted::Locale;
 use agents::{Script, ScriptedAgent};
@@ -24,11 +26,12 @@ impl TestHost {
         let agent = ScriptedAgent::with_locale(Script::parse(&script).unwrap(), Locale::English);
         let (sender, arrivals) = mpsc::channel(64);
         let (journal, _) = JournalThread::start(Box::new(Memory::new())).unwrap();
+        let streams = StreamBatcher::new(Duration::ZERO);
         let blobs = MemoryBlobs::new();
         let store = Arc::new(blobs.clone());
         let bodies = Bodies::new(store, Clock::start(), &kernel::Limits::default());
         Self {
-            effects: Effects::new(sender, journal, bodies, vec![Arc::new(agent)]),
+            effects: Effects::new(sender, journal, bodies, vec![Arc::new(agent)], streams),
             blobs,
             arrivals,
         }
@@ -43,6 +46,7 @@ impl TestHost {
             provider: "scripted".to_owned(),
             session: ChannelUri::parse("ahp-session:/s").unwrap(),
             chat: ChannelUri::parse("ahp-chat:/c").unwrap(),
+            session_id: kernel::ChannelId(1),
             message: json!({"text": "go"}),
             config: wire::Object::new(),
             working_directories: Vec::new(),
@@ -50,6 +54,7 @@ impl TestHost {
             brief: None,
             history: kernel::HistoryAt::default(),
             said: Vec::new(),
+            usage: None,
             untitled: false,
             notes: None,
         });
@@ -149,7 +154,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
     );
     log.push_str(&format!("{:?}\n", host.next_event().await.1));
     expect_test::expect![[r#"
-        ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, contributor: None, meta: None } }
+        ToolStarted { call: 0, start: ToolStart { name: "read", display_name: "Read", intention: None, executor: Agent, contributor: None, meta: None } }
         ToolReady { call: 0, ready: ToolReady { invocation_message: Plain("Read"), tool_input: Some(Inline("{}")), confirmed: Some(NotNeeded), confirmation_title: None, edits: [], editable: false, options: [], extra: {} } }
         ToolContent { call: 0, content: [] }
         ToolCompleted { call: 0, result: ToolResult({"success": Bool(true), "pastTenseMessage": String("Read: done"), "content": Array [Object {"type": String("text"), "text": String("{}")}]}), review: false }

@@ -74,7 +74,7 @@ contract! {
             actions_of_all_sizes_are_replayed_and_loaded_in_order;
         clients: clients_and_floors_round_trip, a_client_that_is_gone_takes_its_floors_along,
             clients_are_evicted_by_age, clients_over_the_maximum_go_oldest_first;
-        list: the_list_pages_through_equal_times, a_summary_is_replaced_and_removed,
+        list: the_list_pages_through_equal_times, a_summary_is_replaced_and_removed, what_is_not_listed_is_only_swept,
             empty_sessions_wait_for_their_creators;
     }
 }

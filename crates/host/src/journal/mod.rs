@@ -7,6 +7,7 @@
 #[cfg(test)]
 pub(crate) mod contract;
 pub mod faulty;
+mod lock;
 pub mod memory;
 mod page;
 mod queue;
@@ -14,6 +15,7 @@ pub mod sqlite;
 pub mod thread;
 
 pub use faulty::{Fault, Faults, Faulty};
+pub(crate) use lock::DirectoryLock;
 pub use memory::Memory;
 pub use sqlite::{
     Archive, ArchivedAsk, ArchivedChat, ArchivedLowering, ArchivedRender, ArchivedSession, Sqlite,

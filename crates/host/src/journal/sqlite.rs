@@ -6,7 +6,6 @@
 
 mod actions;
 mod archive;
-mod lock;
 mod messages;
 mod migrations;
 mod read;
@@ -29,10 +28,9 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use wire::Digest;
 
 pub use self::archive::{Archive, ArchivedChat, ArchivedSession};
-use self::lock::DirectoryLock;
 pub use self::messages::ArchivedLowering;
 pub use self::renders::{ArchivedAsk, ArchivedRender};
-use super::{Journal, JournalError, JournalReader};
+use super::{DirectoryLock, Journal, JournalError, JournalReader};
 
 /// The file in the data directory.
 const FILE: &str = "journal.sqlite";

@@ -1,7 +1,7 @@
-//! From an accepted socket to a WebSocket: reads the request's head, answers it.
+//! From an accepted socket to a WebSocket: reads the heads of requests, answers them.
 //!
-//! Promises: at most `HEAD_BYTES_MAX` are read and `handshake_timeout_ms` waited; a refused socket is answered and
-//! closed; nothing of the head is stored.
+//! Promises: at most `HEAD_BYTES_MAX` are read of each and `handshake_timeout_ms` waited for all; a refused socket is
+//! answered and closed, after a proof the next request may follow; nothing of a head is stored.
 //! Must not know: tokens (`http` decides), frames.
 
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::admission::{Admission, ConnectionSlot};
 use super::connection::drain_until_closed;
@@ -23,41 +23,53 @@ pub(crate) struct Upgraded {
     pub early: Vec<u8>,
 }
 
-/// Answers the request. `None`: it was refused, or the other side left.
+/// Answers requests until one opens a WebSocket. `None`: it was refused, or the other side left.
 pub(crate) async fn perform(
     socket: &mut TcpStream,
     admission: &Arc<Admission>,
 ) -> Option<Upgraded> {
     let time_limit = Duration::from_millis(admission.limits.handshake_timeout_ms);
+    // One deadline for all requests of a socket: asking for proofs does not extend it.
+    let deadline = Instant::now() + time_limit;
     let mut read = Vec::new();
-    let verdict = match timeout(time_limit, read_head(socket, &mut read, admission)).await {
-        Ok(Ok(verdict)) => verdict,
-        Ok(Err(_)) => return None,
-        Err(_) => HttpVerdict::Answer(HttpResponse::TOO_SLOW),
-    };
-    let admitted = match verdict {
-        HttpVerdict::Upgrade { accept } => admission
-            .try_admit()
-            .ok_or(HttpResponse::FULL)
-            .map(|slot| (slot, accept)),
-        HttpVerdict::Answer(answer) => Err(answer),
-    };
-    match admitted {
-        Ok((slot, accept)) => {
-            socket
-                .write_all(&http::switching_protocols(&accept))
-                .await
-                .ok()?;
-            read.shrink_to_fit();
-            Some(Upgraded { slot, early: read })
-        }
-        Err(answer) => {
-            tracing::debug!(status = answer.status, "refused a connection");
-            // Small enough for the empty send buffer of a new socket, so it cannot block for long.
-            if let Ok(Ok(())) = timeout(time_limit, socket.write_all(&answer.to_bytes())).await {
-                drain_until_closed(socket).await;
+    loop {
+        let verdict = match timeout_at(deadline, read_head(socket, &mut read, admission)).await {
+            Ok(Ok(verdict)) => verdict,
+            Ok(Err(_)) => return None,
+            Err(_) => HttpVerdict::Answer(HttpResponse::TOO_SLOW),
+        };
+        let admitted = match verdict {
+            HttpVerdict::Upgrade(upgrade) => admission
+                .try_admit()
+                .ok_or(HttpResponse::FULL)
+                .map(|slot| (slot, upgrade)),
+            HttpVerdict::Answer(answer) => Err(answer),
+        };
+        match admitted {
+            Ok((slot, upgrade)) => {
+                socket
+                    .write_all(&http::switching_protocols(&upgrade))
+                    .await
+                    .ok()?;
+                read.shrink_to_fit();
+                return Some(Upgraded { slot, early: read });
             }
-            None
+            Err(answer) => {
+                // Small enough for the empty send buffer of a new socket, so it cannot block for long.
+                let written = timeout(time_limit, socket.write_all(&answer.to_bytes())).await;
+                let written = matches!(written, Ok(Ok(())));
+                if written && answer.stays_open {
+                    continue;
+                }
+                tracing::debug!(
+                    status = answer.status,
+                    "answered a request without a WebSocket"
+                );
+                if written {
+                    drain_until_closed(socket).await;
+                }
+                return None;
+            }
         }
     }
 }
@@ -69,15 +81,16 @@ async fn read_head(
     admission: &Admission,
 ) -> io::Result<HttpVerdict> {
     loop {
+        // A second request may have come with the first.
+        if let Some((len, verdict)) = http::decide(read, admission) {
+            read.drain(..len.min(read.len()));
+            return Ok(verdict);
+        }
         if read.capacity() == read.len() {
             read.reserve(1_024);
         }
         if socket.read_buf(read).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        if let Some((len, verdict)) = http::decide(read, admission) {
-            read.drain(..len.min(read.len()));
-            return Ok(verdict);
         }
     }
 }

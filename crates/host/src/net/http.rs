@@ -1,18 +1,19 @@
 //! The HTTP request that opens a connection: who is admitted, and what the others are answered.
 //!
-//! Promises: checks run in the order Host, Origin, token; tokens are compared in constant time and never repeated;
-//! no head panics, whatever its headers hold.
+//! Promises: checks run in the order Host, Origin, token; no head panics, whatever its headers hold. Without a token only
+//! `/healthz`, `/readyz` and `/proof` are answered.
 //! Must not know: sockets, WebSocket frames.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use httparse::Header;
 use sha1::{Digest, Sha1};
-use subtle::ConstantTimeEq;
 
 use super::admission::Admission;
+use super::token;
 
 /// The longest request head that is read.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
@@ -22,18 +23,26 @@ const ACCEPT_SALT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// What is to be done with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpVerdict {
-    /// Answer 101 with this `Sec-WebSocket-Accept`.
-    Upgrade {
-        accept: String,
-    },
+    Upgrade(Upgrade),
     Answer(HttpResponse),
 }
 
-/// A plain answer after which the connection is closed.
+/// What the answer 101 says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upgrade {
+    /// `Sec-WebSocket-Accept`.
+    pub accept: String,
+    /// The subprotocol, if one of those that were offered is ours.
+    pub protocol: Option<&'static str>,
+}
+
+/// A plain answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpResponse {
     pub status: u16,
-    pub text: &'static str,
+    pub text: Cow<'static, str>,
+    /// The next request may come over the same connection: a client sends its token over the very one that was proven.
+    pub stays_open: bool,
 }
 
 impl HttpResponse {
@@ -42,19 +51,33 @@ impl HttpResponse {
     pub const HEAD_TOO_LARGE: Self = Self::new(431, "the request head is too large\n");
     pub const NOT_READY: Self = Self::new(503, "the host is not ready\n");
     pub const FULL: Self = Self::new(503, "the host has too many connections\n");
+    pub const CROWDED: Self = Self::new(
+        503,
+        "too many connections wait to be admitted, and this was the oldest; try again\n",
+    );
     const OK: Self = Self::new(200, "ok\n");
 
-    const fn new(status: u16, text: &'static str) -> Self {
-        Self { status, text }
+    pub(super) const fn new(status: u16, text: &'static str) -> Self {
+        Self {
+            status,
+            text: Cow::Borrowed(text),
+            stays_open: false,
+        }
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { status, text } = self;
+        let Self { status, text, .. } = self;
+        let connection = if self.stays_open {
+            "keep-alive"
+        } else {
+            "close"
+        };
         let (reason, extra) = match status {
             200 => ("OK", ""),
             400 => ("Bad Request", ""),
             401 => ("Unauthorized", "WWW-Authenticate: Bearer\r\n"),
             403 => ("Forbidden", ""),
+            404 => ("Not Found", ""),
             405 => ("Method Not Allowed", "Allow: GET\r\n"),
             408 => ("Request Timeout", ""),
             426 => (
@@ -62,11 +85,12 @@ impl HttpResponse {
                 "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
             ),
             431 => ("Request Header Fields Too Large", ""),
+            500 => ("Internal Server Error", ""),
             _ => ("Service Unavailable", "Retry-After: 1\r\n"),
         };
         format!(
             "HTTP/1.1 {status} {reason}\r\n{extra}Content-Type: text/plain; charset=utf-8\r\n\
-             Content-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n{text}",
+             Content-Length: {}\r\nCache-Control: no-store\r\nConnection: {connection}\r\n\r\n{text}",
             text.len()
         )
         .into_bytes()
@@ -74,10 +98,13 @@ impl HttpResponse {
 }
 
 /// The answer that opens the WebSocket. No extension is ever agreed on: permessage-deflate is declined (G-25).
-pub fn switching_protocols(accept: &str) -> Vec<u8> {
+pub fn switching_protocols(upgrade: &Upgrade) -> Vec<u8> {
+    let Upgrade { accept, protocol } = upgrade;
+    let protocol = protocol.map(|protocol| format!("Sec-WebSocket-Protocol: {protocol}\r\n"));
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Accept: {accept}\r\n\r\n"
+         Sec-WebSocket-Accept: {accept}\r\n{}\r\n",
+        protocol.unwrap_or_default()
     )
     .into_bytes()
 }
@@ -122,22 +149,44 @@ fn check_request(
             (true, false) => Err(HttpResponse::NOT_READY),
         };
     }
-    check_token(&headers, query, admission)?;
+    let token = admission.token.as_deref();
+    if path == "/proof" {
+        return match is_get {
+            true => answer_proof(&headers, query, token, request.version),
+            false => Err(method_not_allowed),
+        };
+    }
+    token::check(&headers, query, token)?;
     if !is_get {
         return Err(method_not_allowed);
     }
     let accept = check_upgrade(&headers, request.version)?;
     if admission.is_ready() {
-        Ok(HttpVerdict::Upgrade { accept })
+        let protocol = token::agreed_protocol(&headers);
+        Ok(HttpVerdict::Upgrade(Upgrade { accept, protocol }))
     } else {
         Err(HttpResponse::NOT_READY)
     }
 }
 
-struct Headers<'a>(&'a [Header<'a>]);
+fn answer_proof(
+    headers: &Headers<'_>,
+    query: &str,
+    token: Option<&str>,
+    http_minor: Option<u8>,
+) -> Result<HttpVerdict, HttpResponse> {
+    let proof = token::prove(query, token)?;
+    Ok(HttpVerdict::Answer(HttpResponse {
+        status: 200,
+        text: Cow::Owned(proof),
+        stays_open: http_minor == Some(1) && !headers.lists("Connection", "close"),
+    }))
+}
+
+pub(super) struct Headers<'a>(&'a [Header<'a>]);
 
 impl<'a> Headers<'a> {
-    fn all(&self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+    pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
         self.0
             .iter()
             .filter(move |header| header.name.eq_ignore_ascii_case(name))
@@ -154,11 +203,16 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Does a comma-separated list, perhaps over several headers, name the token?
-    fn lists(&self, name: &'static str, token: &str) -> bool {
+    /// The items of a comma-separated list, perhaps over several headers.
+    pub(super) fn items(&self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
         self.all(name)
             .flat_map(|value| value.split(|&byte| byte == b','))
-            .any(|item| item.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+            .map(<[u8]>::trim_ascii)
+    }
+
+    fn lists(&self, name: &'static str, item: &str) -> bool {
+        self.items(name)
+            .any(|listed| listed.eq_ignore_ascii_case(item.as_bytes()))
     }
 }
 
@@ -235,82 +289,43 @@ fn check_origin(
     else {
         return Ok(());
     };
-    let listed = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin);
+    let listed = |allowed: &String| is_equal_origin(allowed.trim_end_matches('/'), origin);
     if admission.allowed_origins.iter().any(listed) || is_same_origin(origin, host) {
         return Ok(());
     }
     Err(forbidden)
 }
 
-fn is_same_origin(origin: &str, host: Authority<'_>) -> bool {
-    let Some((scheme, authority)) = origin.split_once("://") else {
-        return false;
-    };
+/// Name and port of a page that was loaded over HTTP, and the port that goes without saying there.
+fn page_address(origin: &str) -> Option<(Authority<'_>, u16)> {
+    let (scheme, authority) = origin.split_once("://")?;
     let default_port = match scheme.to_ascii_lowercase().as_str() {
         "http" => 80,
         "https" => 443,
-        _ => return false,
+        _ => return None,
     };
-    let Some(page) = Authority::parse(authority) else {
-        return false;
-    };
-    page.name.eq_ignore_ascii_case(host.name)
-        && page.port.unwrap_or(default_port) == host.port.unwrap_or(default_port)
+    Some((Authority::parse(authority)?, default_port))
 }
 
-/// Every token in the request must be the right one, so that two that contradict each other are refused.
-fn check_token(
-    headers: &Headers<'_>,
-    query: &str,
-    admission: &Admission,
-) -> Result<(), HttpResponse> {
-    let Some(token) = &admission.token else {
-        return Ok(());
-    };
-    let in_query = query
-        .split('&')
-        .filter_map(|pair| match pair.split_once('=') {
-            Some(("tkn", value)) => Some(percent_decoded(value)),
-            None if pair == "tkn" => Some(Vec::new()),
-            _ => None,
-        });
-    let in_header = headers.all("Authorization").filter_map(|value| {
-        let (scheme, token) = value.split_at_checked("Bearer ".len())?;
-        scheme
-            .eq_ignore_ascii_case(b"Bearer ")
-            .then(|| token.trim_ascii().to_vec())
-    });
-    let mut any = false;
-    let mut all_right = true;
-    for presented in in_query.chain(in_header) {
-        any = true;
-        all_right &= bool::from(presented.as_slice().ct_eq(token.as_bytes()));
-    }
-    match (any, all_right) {
-        (true, true) => Ok(()),
-        (true, false) => Err(HttpResponse::new(401, "the token is not the right one\n")),
-        (false, _) => {
-            let text = "a token is needed: ?tkn=... or Authorization: Bearer ...\n";
-            Err(HttpResponse::new(401, text))
+/// A default port equals none, on either side.
+fn is_same_origin(origin: &str, host: Authority<'_>) -> bool {
+    page_address(origin).is_some_and(|(page, default_port)| {
+        page.name.eq_ignore_ascii_case(host.name)
+            && page.port.unwrap_or(default_port) == host.port.unwrap_or(default_port)
+    })
+}
+
+fn is_equal_origin(allowed: &str, origin: &str) -> bool {
+    let is_same_page = match (page_address(allowed), page_address(origin)) {
+        // The default port tells the schemes apart.
+        (Some((allowed, port)), Some((page, page_port))) => {
+            port == page_port
+                && allowed.name.eq_ignore_ascii_case(page.name)
+                && allowed.port.unwrap_or(port) == page.port.unwrap_or(page_port)
         }
-    }
-}
-
-/// `%XX` becomes its byte; whatever is not such an escape stays as it is.
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let escape = match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => u8::try_from(high << 4 | low).ok(),
-            _ => None,
-        };
-        out.push(escape.unwrap_or(byte));
-        at += if escape.is_some() { 3 } else { 1 };
-    }
-    out
+        _ => false,
+    };
+    is_same_page || allowed.eq_ignore_ascii_case(origin)
 }
 
 fn check_upgrade(headers: &Headers<'_>, http_minor: Option<u8>) -> Result<String, HttpResponse> {

@@ -24,7 +24,7 @@ fn admission(token: Option<&str>) -> Admission {
 
 fn status_of(head: &str, admission: &Admission) -> u16 {
     match decide(head.as_bytes(), admission) {
-        Some((len, HttpVerdict::Upgrade { .. })) => {
+        Some((len, HttpVerdict::Upgrade(_))) => {
             assert_eq!(len, head.len());
             101
         }
@@ -77,6 +77,39 @@ fn tokens_come_by_query_or_header_and_must_not_contradict() {
         ),
         ("/", "Authorization: s3cret\r\n", 401),
         ("/", "Authorization: Bearer\r\n", 401),
+        ("/", "Sec-WebSocket-Protocol: ahp, tkn.s3cret\r\n", 101),
+        ("/", "Sec-WebSocket-Protocol: ahp,tkn.s3cret,other\r\n", 101),
+        (
+            "/",
+            "Sec-WebSocket-Protocol: tkn.s3cret\r\nSec-WebSocket-Protocol: ahp\r\n",
+            101,
+        ),
+        (
+            "/?tkn=s3cret",
+            "Sec-WebSocket-Protocol: ahp, tkn.s3cret\r\n",
+            101,
+        ),
+        ("/?tkn=s3cret", "Sec-WebSocket-Protocol: other\r\n", 101),
+        ("/", "Sec-WebSocket-Protocol: ahp\r\n", 401),
+        ("/", "Sec-WebSocket-Protocol: ahp, tkn.\r\n", 401),
+        ("/", "Sec-WebSocket-Protocol: ahp, tkn.wrong\r\n", 401),
+        ("/", "Sec-WebSocket-Protocol: ahp, TKN.s3cret\r\n", 401),
+        ("/", "Sec-WebSocket-Protocol: s3cret\r\n", 401),
+        (
+            "/",
+            "Sec-WebSocket-Protocol: tkn.s3cret, tkn.wrong\r\n",
+            401,
+        ),
+        (
+            "/?tkn=s3cret",
+            "Sec-WebSocket-Protocol: ahp, tkn.wrong\r\n",
+            401,
+        ),
+        (
+            "/?tkn=wrong",
+            "Sec-WebSocket-Protocol: ahp, tkn.s3cret\r\n",
+            401,
+        ),
     ] {
         assert_eq!(
             upgrade(target, &format!("{host}{bearer}")),
@@ -141,7 +174,15 @@ fn origins_are_absent_ours_or_listed() {
         ("localhost", "http://localhost", 101),
         ("localhost:80", "http://localhost", 101),
         ("localhost", "https://localhost:443", 101),
+        ("localhost:443", "https://localhost", 101),
+        ("localhost:80", "http://localhost:80", 101),
+        ("localhost:443", "http://localhost", 403),
+        ("localhost:80", "https://localhost", 403),
+        ("localhost", "http://localhost:443", 403),
         ("localhost:4790", "https://app.example", 101),
+        ("localhost:4790", "https://app.example:443", 101),
+        ("localhost:4790", "http://app.example:443", 403),
+        ("localhost:4790", "http://app.example", 403),
         ("localhost:4790", "vscode-file://vscode-app", 101),
         ("localhost:4790", "http://localhost:4791", 403),
         ("localhost:4790", "http://127.0.0.1:4790", 403),
@@ -205,6 +246,52 @@ fn a_request_that_is_no_upgrade_is_refused() {
 }
 
 #[test]
+fn the_agreed_subprotocol_is_ours_and_never_the_token() {
+    let agreed = |line: &str| {
+        let head = format!("GET /?tkn=s3cret HTTP/1.1\r\nHost: localhost\r\n{line}{UPGRADE}\r\n");
+        match decide(head.as_bytes(), &admission(Some("s3cret"))) {
+            Some((_, HttpVerdict::Upgrade(upgrade))) => {
+                String::from_utf8(switching_protocols(&upgrade)).unwrap()
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let answer = agreed("Sec-WebSocket-Protocol: tkn.s3cret, ahp\r\n");
+    assert!(answer.contains("\r\nSec-WebSocket-Protocol: ahp\r\n"));
+    assert!(!answer.contains("s3cret") && answer.ends_with("\r\n\r\n"));
+    for line in ["", "Sec-WebSocket-Protocol: AHP, tkn.s3cret\r\n"] {
+        assert!(!agreed(line).contains("Sec-WebSocket-Protocol"));
+    }
+}
+
+#[test]
+fn a_proof_needs_no_token_but_the_right_host_and_origin() {
+    let admission = admission(Some("s3cret"));
+    let nonce = "0123456789abcdef0123456789ABCDEF";
+    let ask = |method: &str, version: &str, lines: &str| {
+        let head = format!("{method} /proof?nonce={nonce} HTTP/{version}\r\n{lines}\r\n");
+        match decide(head.as_bytes(), &admission) {
+            Some((_, HttpVerdict::Answer(answer))) => answer,
+            other => panic!("{other:?}"),
+        }
+    };
+    let host = "Host: localhost\r\n";
+    let answer = ask("GET", "1.1", host);
+    assert_eq!((answer.status, answer.text.len()), (200, 64));
+    assert!(answer.stays_open && !answer.text.contains("s3cret"));
+    let bytes = String::from_utf8(answer.to_bytes()).unwrap();
+    assert!(bytes.contains("Connection: keep-alive\r\n"));
+    assert!(!ask("GET", "1.0", host).stays_open);
+    assert!(!ask("GET", "1.1", &format!("{host}Connection: close\r\n")).stays_open);
+    assert_eq!(ask("POST", "1.1", host).status, 405);
+    assert_eq!(ask("GET", "1.1", "Host: evil.example\r\n").status, 403);
+    let from_page = format!("{host}Origin: https://evil.example\r\n");
+    assert_eq!(ask("GET", "1.1", &from_page).status, 403);
+    admission.set_ready(false);
+    assert_eq!(ask("GET", "1.1", host).status, 200, "before it is ready");
+}
+
+#[test]
 fn health_needs_no_token_and_readiness_is_reported() {
     let admission = admission(Some("s3cret"));
     let head = |target| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -253,11 +340,12 @@ fn an_answer_has_its_length_and_closes() {
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(text.contains("Content-Length: 3\r\n") && text.contains("Connection: close\r\n"));
     assert!(text.ends_with("\r\n\r\nok\n"));
-    assert!(
-        !String::from_utf8(switching_protocols("x"))
-            .unwrap()
-            .contains("Extensions")
-    );
+    let upgrade = Upgrade {
+        accept: "x".to_owned(),
+        protocol: None,
+    };
+    let text = String::from_utf8(switching_protocols(&upgrade)).unwrap();
+    assert!(!text.contains("Extensions"));
 }
 
 proptest! {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use kernel::Frame;
 
 use super::outbox::{Backlog, Outbox, Urgency};
+use super::text_run::LinkItem;
 use super::ws::frame::close;
 
 /// The way back to one peer.
@@ -31,12 +32,12 @@ impl Link {
     /// Hands over a frame that may be held back for `window_ms` to travel with others; 0 sends it, and all that was
     /// held before it, at once. Over `outbox_frames_max` or `outbox_bytes_max` the connection is cut with 1008.
     pub fn push(&self, frame: Frame, window_ms: u32) {
-        self.outbox.push([(frame, window_ms)]);
+        self.outbox.push([(LinkItem::Frame(frame), window_ms)]);
     }
 
-    /// The same for several frames in order, each with its window.
-    pub fn push_all(&self, frames: impl IntoIterator<Item = (Frame, u32)>) {
-        self.outbox.push(frames);
+    /// The same for several items in order, each with its window.
+    pub(crate) fn push_all(&self, items: impl IntoIterator<Item = (LinkItem, u32)>) {
+        self.outbox.push(items);
     }
 
     /// Closes the connection after everything pushed before is written.

@@ -1,6 +1,7 @@
 //! Accepts connections and owns their tasks.
 //!
-//! Promises: handshakes and connections are bounded; a failing `accept` is tried again with pauses and never spins;
+//! Promises: handshakes and connections are bounded; sockets that say nothing keep nobody else waiting; a failing
+//! `accept` is tried again with pauses and never spins;
 //! `serve` returns only when every connection it accepted has ended.
 //! Must not know: HTTP, frames, what messages mean.
 
@@ -9,18 +10,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
+use super::handshakes::{Handshake, Handshakes};
+use super::http::HttpResponse;
 use super::outbox::CLOSE_WAIT_MS;
 use super::{connection, handshake};
 use crate::kernel_queue::KernelQueue;
 
-/// Sockets whose request has not come yet; further ones wait in the system's backlog.
-const HANDSHAKES_MAX: usize = 512;
 const ACCEPT_PAUSE_MS: u64 = 10;
 const ACCEPT_PAUSE_MS_MAX: u64 = 1_000;
 /// A connection that misses its own deadlines while the host stops is aborted after this: one deadline for what is
@@ -37,24 +37,22 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let mut tasks = JoinSet::new();
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    let handshakes = Handshakes::new(admission.limits.handshakes_max);
     let mut pause_ms = ACCEPT_PAUSE_MS;
     loop {
-        let accept = async {
-            let permit = handshakes.clone().acquire_owned().await;
-            (permit, listener.accept().await)
-        };
         tokio::select! {
             () = stop.cancelled() => break,
             Some(_) = tasks.join_next() => {}
-            (permit, accepted) = accept => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((socket, _)) => {
                     pause_ms = ACCEPT_PAUSE_MS;
                     let (admission, queue, stop) = (admission.clone(), queue.clone(), stop.clone());
-                    tasks.spawn(serve_socket(socket, admission, queue, stop, permit.ok()));
+                    tasks.spawn(serve_socket(socket, admission, queue, stop, handshakes.begin()));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
+                    // What is short is most likely file descriptors, and the oldest silent socket has one to give.
+                    handshakes.evict_oldest();
                     tracing::warn!(%error, pause_ms, "cannot accept connections; trying again after a pause");
                     tokio::select! {
                         () = stop.cancelled() => break,
@@ -75,26 +73,40 @@ pub async fn serve(
     }
 }
 
-/// One socket from its handshake to its end. `permit` is held during the handshake.
-async fn serve_socket<P>(
+/// One socket from its handshake to its end.
+async fn serve_socket(
     mut socket: TcpStream,
     admission: Arc<Admission>,
     queue: KernelQueue,
     stop: CancellationToken,
-    permit: P,
+    handshake: Handshake,
 ) {
     // Frames leave in batches of our own making: nothing is gained by waiting for more.
     // Without the option it is only slower.
     let _ = socket.set_nodelay(true);
-    let upgraded = tokio::select! {
-        () = stop.cancelled() => None,
-        upgraded = handshake::perform(&mut socket, &admission) => upgraded,
+    let outcome = tokio::select! {
+        () = stop.cancelled() => HandshakeEnd::Stopped,
+        () = handshake.evicted() => HandshakeEnd::Evicted,
+        upgraded = handshake::perform(&mut socket, &admission) => HandshakeEnd::Performed(upgraded),
     };
-    drop(permit);
-    if let Some(handshake::Upgraded { slot, early }) = upgraded {
-        connection::run(socket, early, &admission, queue, &stop).await;
-        drop(slot);
+    drop(handshake);
+    match outcome {
+        HandshakeEnd::Performed(Some(handshake::Upgraded { slot, early })) => {
+            connection::run(socket, early, &admission, queue, &stop).await;
+            drop(slot);
+        }
+        HandshakeEnd::Evicted => {
+            // If it does not fit into the empty send buffer, nobody reads it anyway.
+            let _ = socket.try_write(&HttpResponse::CROWDED.to_bytes());
+        }
+        HandshakeEnd::Performed(None) | HandshakeEnd::Stopped => {}
     }
+}
+
+enum HandshakeEnd {
+    Performed(Option<handshake::Upgraded>),
+    Evicted,
+    Stopped,
 }
 
 /// The connection was gone before it was accepted: no reason to pause.

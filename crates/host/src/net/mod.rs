@@ -7,6 +7,7 @@
 mod admission;
 mod connection;
 mod handshake;
+mod handshakes;
 pub mod http;
 mod link;
 mod listen;
@@ -15,6 +16,8 @@ mod read_buffer;
 mod reader;
 mod registration;
 pub mod stdio;
+mod text_run;
+mod token;
 mod writer;
 pub mod ws;
 
@@ -22,3 +25,4 @@ pub use admission::Admission;
 pub use link::Link;
 pub use listen::serve;
 pub use outbox::Backlog;
+pub(crate) use text_run::{LinkItem, TextRun};

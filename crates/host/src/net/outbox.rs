@@ -1,7 +1,8 @@
-//! What waits for one peer: frames in order, control frames, and how the connection is to end.
+//! What waits for one peer: items in order, control frames, and how the connection is to end.
 //!
-//! Promises: first in, first out, always; what waits and what is being written together stay within the bounds; a
-//! push costs one short lock, and a wake only when the writer sleeps and has something new to do.
+//! Promises: first in, first out, always; what waits and what is left of what is being written together stay within the
+//! bounds, but for one message that is larger than half of them; a push costs one short lock, and a wake only when the
+//! writer sleeps and has something new to do.
 //! Must not know: sockets, encodings, what the frames mean.
 
 use std::borrow::Cow;
@@ -11,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use kernel::Frame;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::text_run::LinkItem;
 use super::ws::frame::close;
 
 /// Frames and bytes the writer takes at a time; what it took counts against the bounds until it asks again.
@@ -54,7 +55,8 @@ pub(crate) enum MayRead {
 }
 
 struct Held {
-    frame: Frame,
+    item: LinkItem,
+    frames: usize,
     bytes: usize,
 }
 
@@ -86,11 +88,12 @@ enum WriterWaits {
 
 struct OutboxState {
     held: VecDeque<Held>,
+    held_frames: usize,
     held_bytes: usize,
-    /// Taken by the writer and perhaps not written yet.
+    /// Taken by the writer and perhaps not written yet; the bytes are what is left of them.
     in_flight_frames: usize,
     in_flight_bytes: usize,
-    /// How often the writer came back for more.
+    /// How often the writer came back for more, or got a part of a batch written.
     takes: u64,
     due: Due,
     ping: bool,
@@ -112,6 +115,7 @@ impl Outbox {
     pub(crate) fn new(frames_max: usize, bytes_max: usize) -> Self {
         let state = OutboxState {
             held: VecDeque::new(),
+            held_frames: 0,
             held_bytes: 0,
             in_flight_frames: 0,
             in_flight_bytes: 0,
@@ -136,28 +140,33 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Frames in order, under one lock and with at most one wake.
-    pub(crate) fn push(&self, frames: impl IntoIterator<Item = (Frame, u32)>) {
+    /// Items in order, under one lock and with at most one wake.
+    pub(crate) fn push(&self, items: impl IntoIterator<Item = (LinkItem, u32)>) {
         let mut state = self.lock();
         if state.ending.is_some() {
             return; // nothing is sent after the close frame
         }
-        for (frame, window_ms) in frames {
-            let bytes = frame.size_hint();
-            let waiting = state.held.len() + state.in_flight_frames;
-            let waiting_bytes = state.held_bytes + state.in_flight_bytes;
+        for (item, window_ms) in items {
+            let (frames, bytes) = (item.frames(), item.bytes());
+            let waiting = state.held_frames + state.in_flight_frames;
+            let waiting_bytes = state.counted_bytes(self.bytes_max);
             // A single frame that nothing waits in front of is no sign of a slow reader, however large.
-            let over = waiting >= self.frames_max
+            let over = waiting + frames > self.frames_max
                 || (waiting > 0 && waiting_bytes.saturating_add(bytes) > self.bytes_max);
             if over {
                 drop(state);
                 let reason = "reading too slowly; reconnect";
                 return self.end(close::POLICY, reason, Urgency::AtOnce);
             }
-            state.held.push_back(Held { frame, bytes });
+            state.held.push_back(Held {
+                item,
+                frames,
+                bytes,
+            });
+            state.held_frames += frames;
             state.held_bytes += bytes;
             // A full write is worth sending, whatever the window: it is the longest wait, not the shortest (H-047).
-            let full = state.held.len() >= TAKE_FRAMES_MAX || state.held_bytes >= TAKE_BYTES;
+            let full = state.held_frames >= TAKE_FRAMES_MAX || state.held_bytes >= TAKE_BYTES;
             let window_ms = if full { 0 } else { window_ms };
             state.due = match (state.due, window_ms) {
                 (_, 0) | (Due::Now, _) => Due::Now,
@@ -189,6 +198,7 @@ impl Outbox {
         }
         if urgency == Urgency::AtOnce {
             state.held = VecDeque::new();
+            state.held_frames = 0;
             state.held_bytes = 0;
         }
         let writer = match std::mem::replace(&mut state.writer, WriterWaits::Busy) {
@@ -204,7 +214,7 @@ impl Outbox {
     /// Whether a quarter of the queue is used, and how far the writer has come.
     pub(crate) fn backlog(&self) -> Option<Backlog> {
         let state = self.lock();
-        let frames = state.held.len() + state.in_flight_frames;
+        let frames = state.held_frames + state.in_flight_frames;
         let bytes = state.held_bytes + state.in_flight_bytes;
         let is_large = frames > self.frames_max / 4 || bytes > self.bytes_max / 4;
         let blocked = matches!(state.writer, WriterWaits::ForEnding(_));
@@ -212,6 +222,13 @@ impl Outbox {
             blocked,
             takes: state.takes,
         })
+    }
+
+    /// The socket took a part of what the writer has, and so many bytes are left of it.
+    pub(crate) fn record_progress(&self, left: usize) {
+        let mut state = self.lock();
+        state.in_flight_bytes = left;
+        state.takes += 1;
     }
 
     pub(crate) fn set_paused(&self, paused: bool) {
@@ -268,12 +285,12 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Waits until something is due and takes it: frames go to the end of `frames`. Asking again means that what was
+    /// Waits until something is due and takes it: they go to the end of `items`. Asking again means that what was
     /// taken before is written. `timer` is the writer's, so that an idle connection holds none.
     pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
-        frames: &mut Vec<Frame>,
+        items: &mut Vec<LinkItem>,
         timer: &mut Option<Pin<Box<Sleep>>>,
     ) -> Poll<Taken> {
         let mut state = self.lock();
@@ -303,7 +320,7 @@ impl Outbox {
             ending: None,
         };
         if state.due == Due::Now || state.ending.is_some() {
-            state.take_frames(frames);
+            state.take_items(items);
         }
         if state.held.is_empty() {
             taken.ending = state.ending.clone();
@@ -317,16 +334,27 @@ impl OutboxState {
         self.due == Due::Now || self.ending.is_some() || self.ping || self.pong.is_some()
     }
 
-    fn take_frames(&mut self, frames: &mut Vec<Frame>) {
-        frames.reserve_exact(self.held.len().min(TAKE_FRAMES_MAX));
+    /// What waits, as it counts against the bound. What is first counts for half of the bound at most: a message that was
+    /// let in although it is larger must not be the reason that the next one is too much.
+    fn counted_bytes(&self, bytes_max: usize) -> usize {
+        let first = match self.in_flight_frames {
+            0 => self.held.front().map_or(0, |held| held.bytes),
+            _ => self.in_flight_bytes,
+        };
+        self.held_bytes + self.in_flight_bytes - first.saturating_sub(bytes_max / 2)
+    }
+
+    fn take_items(&mut self, items: &mut Vec<LinkItem>) {
+        items.reserve_exact(self.held.len().min(TAKE_FRAMES_MAX));
         while self.in_flight_frames < TAKE_FRAMES_MAX && self.in_flight_bytes < TAKE_BYTES {
             let Some(held) = self.held.pop_front() else {
                 break; // all of it is taken
             };
+            self.held_frames -= held.frames;
             self.held_bytes -= held.bytes;
-            self.in_flight_frames += 1;
+            self.in_flight_frames += held.frames;
             self.in_flight_bytes += held.bytes;
-            frames.push(held.frame);
+            items.push(held.item);
         }
         if self.held.is_empty() {
             self.due = Due::Never;

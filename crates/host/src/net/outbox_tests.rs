@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use bytes::Bytes;
+use kernel::Frame;
 use tokio::time::{advance, timeout};
 
 use super::*;
@@ -16,10 +17,14 @@ fn text(text: &str) -> Frame {
 }
 
 async fn take(outbox: &Outbox) -> (Vec<String>, Taken) {
-    let (mut frames, mut timer) = (Vec::new(), None);
-    let taken = poll_fn(|context| outbox.poll_take(context, &mut frames, &mut timer)).await;
-    let read = |frame: &Frame| String::from_utf8(frame.to_bytes().to_vec()).unwrap();
-    (frames.iter().map(read).collect(), taken)
+    let (mut items, mut timer) = (Vec::new(), None);
+    let taken = poll_fn(|context| outbox.poll_take(context, &mut items, &mut timer)).await;
+    let read = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let read = |item: &LinkItem| match item {
+        LinkItem::Frame(frame) => vec![read(&frame.to_bytes())],
+        LinkItem::Run(run) => run.texts().iter().map(|text| read(text)).collect(),
+    };
+    (items.iter().flat_map(read).collect(), taken)
 }
 
 async fn is_empty_for(outbox: &Outbox, ms: u64) -> bool {
@@ -127,6 +132,41 @@ async fn one_large_frame_alone_is_no_sign_of_a_slow_reader() {
     let (link, outbox) = Link::detached(10, 4);
     link.push(text("larger than four"), 0);
     assert_eq!(take(&outbox).await.0, ["larger than four"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_a_message_larger_than_the_bound_there_is_space_for_half_of_it() {
+    let (link, outbox) = Link::detached(100, 10);
+    let large = "x".repeat(1_000);
+    link.push(text(&large), 0);
+    for in_flight in [false, true] {
+        link.push(text("12345"), 0);
+        assert!(outbox.lock().ending.is_none(), "in flight: {in_flight}");
+        if !in_flight {
+            let (frames, _) = take(&outbox).await;
+            assert_eq!(frames, [large.as_str(), "12345"]);
+        }
+    }
+    link.push(text("1"), 0);
+    let cut = outbox.lock().ending.clone().unwrap();
+    assert_eq!(cut.code, 1008, "it takes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_flight_counts_by_what_is_left_of_it() {
+    let (link, outbox) = Link::detached(100, 1_000);
+    link.push(text(&"x".repeat(900)), 0);
+    take(&outbox).await;
+    let backlog = outbox.backlog().unwrap();
+    // Half of the bound, and the other half for these.
+    link.push(text(&"y".repeat(450)), 0);
+    outbox.record_progress(100);
+    assert_ne!(outbox.backlog().unwrap().takes, backlog.takes, "it reads");
+    link.push(text(&"z".repeat(450)), 0);
+    assert!(outbox.lock().ending.is_none());
+    outbox.record_progress(0);
+    link.push(text(&"z".repeat(101)), 0);
+    assert!(outbox.lock().ending.is_some(), "all of these wait");
 }
 
 #[tokio::test(start_paused = true)]

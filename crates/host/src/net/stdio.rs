@@ -10,7 +10,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Frame, Input, PeerId};
+use bytes::Bytes;
+use kernel::{Input, PeerId};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -22,8 +23,12 @@ use super::outbox::{MayRead, Outbox, Urgency};
 use super::read_buffer::READ_BUFFER_BYTES;
 use super::reader::decode_input;
 use super::registration::{KernelGone, PeerRegistration};
+use super::text_run::LinkItem;
 use super::ws::frame::close;
 use crate::kernel_queue::KernelQueue;
+
+/// What is written at a time, so that the progress of a large message shows.
+const WRITE_BYTES: usize = 64 * 1_024;
 
 /// Serves the one client until its input ends, the host closes it or `stop`; then what was pushed to it is written,
 /// for at most `shutdown_ms`.
@@ -68,19 +73,49 @@ pub async fn serve<R, W>(
 async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Result<()> {
     let mut timer = None;
     loop {
-        let mut frames: Vec<Frame> = Vec::new();
-        let taken = poll_fn(|context| outbox.poll_take(context, &mut frames, &mut timer)).await;
-        for frame in frames {
-            for piece in frame.pieces() {
-                output.write_all(&piece).await?;
+        let mut items: Vec<LinkItem> = Vec::new();
+        let taken = poll_fn(|context| outbox.poll_take(context, &mut items, &mut timer)).await;
+        let mut progress = Progress {
+            outbox,
+            left: items.iter().map(LinkItem::bytes).sum(),
+        };
+        for item in items {
+            match item {
+                LinkItem::Frame(frame) => {
+                    write_line(&mut output, &frame.pieces(), &mut progress).await?;
+                }
+                LinkItem::Run(run) => {
+                    for text in run.texts() {
+                        let pieces = std::slice::from_ref(text);
+                        write_line(&mut output, pieces, &mut progress).await?;
+                    }
+                }
             }
-            output.write_all(b"\n").await?;
         }
         output.flush().await?;
         if taken.ending.is_some() {
             return Ok(());
         }
     }
+}
+
+/// What is left of what the writer took.
+struct Progress<'a> {
+    outbox: &'a Outbox,
+    left: usize,
+}
+
+async fn write_line<W: AsyncWrite + Unpin>(
+    output: &mut W,
+    pieces: &[Bytes],
+    progress: &mut Progress<'_>,
+) -> io::Result<()> {
+    for chunk in pieces.iter().flat_map(|piece| piece.chunks(WRITE_BYTES)) {
+        output.write_all(chunk).await?;
+        progress.left = progress.left.saturating_sub(chunk.len());
+        progress.outbox.record_progress(progress.left);
+    }
+    output.write_all(b"\n").await
 }
 
 async fn read<R: AsyncRead + Unpin>(

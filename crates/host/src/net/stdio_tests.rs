@@ -8,6 +8,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use kernel::Frame;
+
 use super::*;
 use crate::kernel_queue::QueuedInput;
 use crate::net::Link;

@@ -16,6 +16,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::outbox::{Ending, Outbox, Urgency};
 use super::reader::Liveness;
+use super::text_run::LinkItem;
 use super::ws::batch::FrameBatch;
 
 /// Slices in one system call; the kernel takes up to 1,024, and this many cost little stack.
@@ -51,9 +52,9 @@ impl SocketWriter<'_> {
     pub(super) async fn run(self) -> io::Result<()> {
         let mut timer = None;
         loop {
-            let mut frames: Vec<Frame> = Vec::new();
+            let mut items: Vec<LinkItem> = Vec::new();
             let taken =
-                poll_fn(|context| self.outbox.poll_take(context, &mut frames, &mut timer)).await;
+                poll_fn(|context| self.outbox.poll_take(context, &mut items, &mut timer)).await;
             let mut batch = FrameBatch::default();
             if let Some(payload) = taken.pong {
                 batch.put_pong(&payload);
@@ -61,10 +62,13 @@ impl SocketWriter<'_> {
             if taken.ping {
                 batch.put_ping();
             }
-            for frame in frames {
-                match frame {
-                    Frame::Text(text) if text.len() <= self.fragment_bytes => batch.put_text(text),
-                    frame => {
+            for item in items {
+                match item {
+                    LinkItem::Run(run) => batch.put_framed(run.framed()),
+                    LinkItem::Frame(Frame::Text(text)) if text.len() <= self.fragment_bytes => {
+                        batch.put_text(text);
+                    }
+                    LinkItem::Frame(frame) => {
                         let pieces = encode(frame).await?;
                         batch.put_message(pieces, self.fragment_bytes);
                     }
@@ -96,6 +100,9 @@ impl SocketWriter<'_> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     batch.advance(count);
+                    if !batch.is_empty() {
+                        self.outbox.record_progress(batch.left());
+                    }
                     if count > LARGE_BYTES {
                         // A reader that takes megabytes as fast as they come must not keep others from this worker.
                         tokio::task::yield_now().await;

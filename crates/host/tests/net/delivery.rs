@@ -52,6 +52,33 @@ async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
 }
 
 #[tokio::test]
+async fn a_slow_reader_of_one_large_message_is_not_cut_while_it_takes_some_of_it() {
+    let limits = ServerLimits {
+        outbox_bytes_max: 1 << 20,
+        ..ServerLimits::default()
+    };
+    let mut host = Host::start(limits).await;
+    let (mut client, _, link) = host.client().await;
+    let large = 16 << 20;
+    link.push(text("x".repeat(large)), 0);
+    let small = "y".repeat(1_000);
+    // Each time it took a fragment, more is there for it.
+    let mut taken = 0;
+    let mut pushed = 0;
+    while taken < large {
+        link.push(text(&small), 0);
+        pushed += 1;
+        let (first, payload) = client.read().await;
+        assert_ne!(first, 0x88, "cut after {taken} bytes");
+        taken += payload.len();
+    }
+    assert!(pushed > 8, "in several pieces");
+    for _ in 0..pushed {
+        assert_eq!(client.read_text().await, small);
+    }
+}
+
+#[tokio::test]
 async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
     let mut host = Host::start(ServerLimits::default()).await;
     let (mut client, _, link) = host.client().await;

@@ -129,3 +129,115 @@ async fn a_stop_ends_unfinished_handshakes_at_once() {
     let ended = tokio::time::timeout(Duration::from_secs(5), host.task).await;
     assert!(ended.is_ok());
 }
+
+const PROOF: &str = "/proof?nonce=0123456789abcdef0123456789abcdef";
+
+/// Asks on a connection that stays open; the body of the answer.
+async fn prove(socket: &mut TcpStream, host: &str) -> String {
+    let head = format!("GET {PROOF} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    while !answer.contains("\r\n\r\n") || answer.split("\r\n\r\n").nth(1).unwrap().len() < 64 {
+        let mut chunk = [0; 256];
+        let count = socket.read(&mut chunk).await.unwrap();
+        assert!(count > 0, "{answer}");
+        answer.push_str(std::str::from_utf8(&chunk[..count]).unwrap());
+    }
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\r\nConnection: keep-alive\r\n"));
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[tokio::test]
+async fn a_proof_is_given_and_the_token_follows_on_the_same_connection() {
+    let mut host = Host::start(ServerLimits::default()).await;
+    let addr = host.addr;
+    let mut socket = TcpStream::connect(addr).await.unwrap();
+    // HMAC-SHA256 under `s3cret`, by another implementation.
+    let expected = "ac02fa7014f8161980d54650dc3313c6bd70fe641205991e2519e1dc6609190a";
+    for _ in 0..2 {
+        assert_eq!(prove(&mut socket, &addr.to_string()).await, expected);
+    }
+    let head = format!(
+        "GET / HTTP/1.1\r\nHost: {addr}\r\nSec-WebSocket-Protocol: ahp, tkn.{TOKEN}\r\n{UPGRADE}\r\n"
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    socket.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 101");
+    let (_, _first) = host.joined().await;
+
+    // Both requests in one piece.
+    let mut second = TcpStream::connect(addr).await.unwrap();
+    let proof = format!("GET {PROOF} HTTP/1.1\r\nHost: {addr}\r\n\r\n");
+    second
+        .write_all(format!("{proof}{head}").as_bytes())
+        .await
+        .unwrap();
+    let (_, _second) = host.joined().await;
+
+    for (target, status) in [
+        ("/proof", 400),
+        ("/proof?nonce=0123", 400),
+        (PROOF, 200),
+        ("/proof/", 401),
+    ] {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
+        let (got, answer) = ask(addr, &head).await;
+        assert_eq!(got, status, "{target}");
+        assert!(answer.contains("\r\nConnection: close\r\n"));
+        assert!(status != 400 || answer.ends_with("/proof?nonce=...\n"));
+    }
+}
+
+#[tokio::test]
+async fn asking_for_proofs_does_not_extend_the_time_of_a_handshake() {
+    let limits = ServerLimits {
+        handshake_timeout_ms: 50,
+        ..ServerLimits::default()
+    };
+    let host = Host::start(limits).await;
+    let mut socket = TcpStream::connect(host.addr).await.unwrap();
+    let head = format!("GET {PROOF} HTTP/1.1\r\nHost: {}\r\n\r\n", host.addr);
+    let mut answers = String::new();
+    let asking = async {
+        loop {
+            // Fails once the host has closed the connection.
+            if socket.write_all(head.as_bytes()).await.is_err() {
+                return;
+            }
+            let mut chunk = [0; 4_096];
+            match socket.read(&mut chunk).await {
+                Ok(0) | Err(_) => return,
+                Ok(count) => answers.push_str(std::str::from_utf8(&chunk[..count]).unwrap()),
+            }
+        }
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(30), asking).await;
+    assert!(ended.is_ok(), "it is closed however often it asks");
+    assert!(answers.contains("HTTP/1.1 408"), "{answers}");
+}
+
+#[tokio::test]
+async fn a_new_socket_takes_the_place_of_the_oldest_silent_one() {
+    let limits = ServerLimits {
+        handshakes_max: 2,
+        handshake_timeout_ms: 600_000,
+        ..ServerLimits::default()
+    };
+    let mut host = Host::start(limits).await;
+    let mut silent = Vec::new();
+    for _ in 0..5 {
+        silent.push(TcpStream::connect(host.addr).await.unwrap());
+    }
+    let (_client, _, _link) = host.client().await;
+    let mut answer = String::new();
+    silent[0].read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    // Connections that were admitted are not among them.
+    for _ in 0..5 {
+        silent.push(TcpStream::connect(host.addr).await.unwrap());
+    }
+    let (_second, _, _link) = host.client().await;
+    assert_eq!(host.admission.connections(), 2);
+}

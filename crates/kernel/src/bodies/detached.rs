@@ -90,6 +90,13 @@ impl SentAction {
         }
     }
 
+    /// What is left of an action that is too large to be kept.
+    pub(crate) fn abridged(action: &Object) -> Self {
+        let abridged = wire::bounds::abridge(action);
+        let bytes = wire::rpc::to_json(&abridged).len();
+        Self::new(abridged, DetachedBodies::default(), bytes)
+    }
+
     /// What the message that brought it took on the wire.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

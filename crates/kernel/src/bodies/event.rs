@@ -13,7 +13,9 @@ pub fn detach_from_event(event: &mut AgentEvent, bytes_max: usize) -> Vec<Body> 
             clip_content(content, bytes_max);
             Vec::new()
         }
-        AgentEvent::ToolCompleted { result, .. } => detach_result(result.object_mut(), bytes_max),
+        AgentEvent::ToolCompleted { result, .. } | AgentEvent::ToolRefused { result, .. } => {
+            detach_result(result.object_mut(), bytes_max)
+        }
         _ => Vec::new(),
     }
 }
@@ -25,7 +27,8 @@ pub fn fill_event(
     kept: Result<Vec<(String, Digest)>, String>,
 ) {
     // Nothing was detached from any other event.
-    let AgentEvent::ToolCompleted { result, .. } = event else {
+    let (AgentEvent::ToolCompleted { result, .. } | AgentEvent::ToolRefused { result, .. }) = event
+    else {
         return;
     };
     let object = result.object_mut();

@@ -1,5 +1,6 @@
 //! `completions`: what may be meant by what somebody is typing (H-241). The host looks; a step must not.
 
+use compositor::ahp::{CONTEXTS_KEY, context_names, names_in};
 use serde_json::{Value, json};
 use wire::published::commands::{CompletionItemKind, CompletionsParams};
 use wire::rpc::code;
@@ -13,7 +14,7 @@ use crate::state::Kernel;
 use crate::turn::agent::directories_of;
 
 /// What may begin something that can be completed.
-pub(super) const TRIGGER_CHARACTERS: [&str; 2] = ["@", "/"];
+pub(super) const TRIGGER_CHARACTERS: [&str; 3] = ["@", "#", "/"];
 
 /// The `CompletionsResult`.
 pub(super) fn gather(
@@ -33,12 +34,25 @@ pub(super) fn gather(
             working_directories,
             text: params.text.clone(),
             offset,
+            contexts: contexts_at(kernel, &uri, params),
         })))
         .into()),
         Some(Ok(Completed::Items(items))) => Ok(json!({"items": items})),
         Some(Ok(Completed::OutsideText)) => Err(outside_text().into()),
         Some(Err(failed)) => Err(RpcError::new(code::INTERNAL_ERROR, failed.to_string()).into()),
     }
+}
+
+/// The contexts that clients send (C-065): those that this one names with its request, and those of the chat's draft.
+fn contexts_at(kernel: &Kernel, uri: &ChannelUri, params: &CompletionsParams) -> Vec<String> {
+    let named = params.meta.as_ref().and_then(|meta| meta.get(CONTEXTS_KEY));
+    let mut names = named.map(names_in).unwrap_or_default();
+    let chat = kernel.find_chat(uri);
+    let draft = chat.and_then(|chat| chat.state().draft.as_ref()?.as_object());
+    if let Some(draft) = draft {
+        names.extend(context_names(draft));
+    }
+    names.into_iter().collect()
 }
 
 /// The working directories of a chat or a session that somebody types into.

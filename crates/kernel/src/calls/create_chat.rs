@@ -146,6 +146,7 @@ fn compose_message(
         StopAction::Refuse(refusal) => Stop::Fail(bad_message(&refusal)),
     })?;
     check_message(kernel, session, &mut submission.message, answers)?;
+    message::pin_parts(kernel, &mut submission.parts);
     Ok(submission)
 }
 

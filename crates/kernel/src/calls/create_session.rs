@@ -7,13 +7,13 @@ use wire::state::ConfigState;
 use wire::{Id, Object, RpcError};
 
 use super::uri;
+use crate::config;
 use crate::io::{AgentFacts, PeerId};
 use crate::load::need_channels;
 use crate::pause::{HandlerAnswers, Stop};
 use crate::refusal::{CONTENT_DEPTH_MAX, depth_of};
 use crate::sessions::{self, NewSession, default_chat_of};
 use crate::state::{Kernel, Step};
-use crate::{config, directory};
 
 /// The session that is to be made: everything that can be wrong with the request is checked.
 pub(super) fn gather(
@@ -24,10 +24,7 @@ pub(super) fn gather(
     answers: &HandlerAnswers,
 ) -> Result<NewSession, Stop> {
     let uri = uri::parse("channel", &params.channel)?;
-    if uri.is_root() {
-        let message = "`channel` is the root; choose a URI for the session";
-        return Err(uri::bad(message).into());
-    }
+    uri::check_names_session(&uri)?;
     let chat = uri::parse("channel", &default_chat_of(&uri))?;
     let wanted = [(uri.clone(), 1), (chat.clone(), 1)];
     let exist = need_channels(kernel, &wanted, answers)?;
@@ -62,7 +59,8 @@ pub(super) fn gather(
 fn config_of(agent: &AgentFacts, params: &CreateSessionParams) -> Result<ConfigState, RpcError> {
     let empty = Object::new();
     let wanted = params.config.as_ref().unwrap_or(&empty);
-    let values = config::with_defaults(&agent.config_schema, wanted)
+    let wanted = config::rename(&agent.renamed_settings, wanted);
+    let values = config::with_defaults(&agent.config_schema, &wanted)
         .map_err(|bad| uri::bad(format!("config: {bad}")))?;
     Ok(ConfigState {
         schema: agent.config_schema.clone(),
@@ -71,21 +69,18 @@ fn config_of(agent: &AgentFacts, params: &CreateSessionParams) -> Result<ConfigS
     })
 }
 
-/// Without the capability only the first directory counts (H-114).
+/// Without the capability only the first directory counts (H-114); the first root, if the client names none (G-23a). Whether
+/// a session may work there is found out whenever the directory is opened: what a name leads to changes (G-23).
 fn directories_of(kernel: &Kernel, params: &CreateSessionParams) -> Result<Vec<String>, RpcError> {
-    let facts = kernel.facts();
     let wanted = params.working_directories.as_ref();
     let Some(wanted) = wanted.and_then(|all| all.first()) else {
-        return Ok(facts.default_directory.clone().into_iter().collect());
+        let default = kernel.facts().default_directory.clone();
+        return Ok(default.into_iter().collect());
     };
-    let path = directory::path_of(wanted)
-        .ok_or_else(|| uri::bad("a working directory is an absolute `file:` URI"))?;
-    if !directory::is_inside(&path, &facts.roots) {
-        let roots = facts.roots.join(", ");
-        let message = format!("a working directory must lie inside one of: {roots}");
-        return Err(RpcError::new(code::PERMISSION_DENIED, message)); // G-23
+    match wire::file_uri::path_of(wanted) {
+        Some(_) => Ok(vec![wanted.clone()]),
+        None => Err(uri::bad("a working directory is an absolute `file:` URI")),
     }
-    Ok(vec![wanted.clone()])
 }
 
 /// The agent a provider id names; the first if none is named (H-111).

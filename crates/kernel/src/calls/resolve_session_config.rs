@@ -17,7 +17,8 @@ pub(super) fn resolve(
     let agent = agent_of(kernel, params.provider.as_deref())?;
     let empty = Object::new();
     let wanted = params.config.as_ref().unwrap_or(&empty);
-    let values = config::with_defaults(&agent.config_schema, wanted)
+    let wanted = config::rename(&agent.renamed_settings, wanted);
+    let values = config::with_defaults(&agent.config_schema, &wanted)
         .map_err(|bad| uri::bad(format!("config: {bad}")))?;
     Ok(json!({"schema": agent.config_schema, "values": values}))
 }

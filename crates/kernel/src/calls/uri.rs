@@ -22,6 +22,34 @@ pub(super) fn parse(field: &str, text: &str) -> Result<ChannelUri, RpcError> {
     ChannelUri::parse(text).map_err(|error| bad(format!("`{field}`: {error}")))
 }
 
+/// Schemes of channels that are no sessions: what is found under one must be of its kind.
+const SCHEMES_OF_OTHER_KINDS: [&str; 12] = [
+    "ahp-root",
+    "ahp-chat",
+    "ahp-terminal",
+    "ahp-changeset",
+    "ahp-resource-watch",
+    "ahp-canvas",
+    "ahp-automations",
+    "ahp-automation",
+    "ahp-automation-run",
+    "ahp-otlp",
+    "ahp-content",
+    "mcp",
+];
+
+/// The error for a new session under a URI that means something else (G-23a).
+pub(super) fn check_names_session(uri: &ChannelUri) -> Result<(), RpcError> {
+    let scheme = uri.scheme();
+    let mut others = SCHEMES_OF_OTHER_KINDS.iter();
+    match others.find(|other| scheme.eq_ignore_ascii_case(other)) {
+        Some(other) => Err(bad(format!(
+            "`channel`: `{other}:` names no session; choose `ahp-session:/<id>` or `<provider>:/<id>`"
+        ))),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn bad(message: impl Into<String>) -> RpcError {
     RpcError::new(code::INVALID_PARAMS, message.into())
 }

@@ -464,9 +464,9 @@ impl Chat {
         let state = &self.state;
         let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
         let steering = state.steering_message.as_ref().map(|other| &other.id);
-        let private = &mut self.private;
-        private.queue_authors.retain(|id, _| is_queued(id));
         let gone = |id: &String| steering != Some(id) && !is_queued(id);
+        let private = &mut self.private;
+        private.message_authors.retain(|id, _| !gone(id));
         let ids: Vec<String> = private
             .messages
             .keys()
@@ -482,10 +482,9 @@ impl Chat {
         let state = &self.state;
         let is_queued = |id: &str| state.queued_messages.iter().any(|other| other.id == id);
         let steering = state.steering_message.as_ref().map(|other| &other.id);
-        let mut authors = self.private.queue_authors.keys();
-        let mut messages = self.private.messages.keys();
-        authors.any(|id| !is_queued(id))
-            || messages.any(|id| steering != Some(id) && !is_queued(id))
+        let authors = self.private.message_authors.keys();
+        let mut known = authors.chain(self.private.messages.keys());
+        known.any(|id| steering != Some(id) && !is_queued(id))
     }
 
     /// Whether a draft or a message waits here: its session is not empty then (G-28).

@@ -28,9 +28,9 @@ pub(crate) struct ChatPrivate {
     /// Of a side chat: the number of the last turn, shown nowhere, that is its context (H-144).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_n: Option<u64>,
-    /// Who put which message into the queue.
+    /// Who put which message to wait.
     #[serde(rename = "authors", skip_serializing_if = "BTreeMap::is_empty")]
-    pub queue_authors: BTreeMap<String, String>,
+    pub message_authors: BTreeMap<String, String>,
     /// Turn ids of clients that look like ones the host will make (G-26).
     #[serde(rename = "foreseen", skip_serializing_if = "BTreeSet::is_empty")]
     pub host_like_turn_ids: BTreeSet<String>,

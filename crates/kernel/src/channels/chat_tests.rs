@@ -99,7 +99,7 @@ fn what_is_known_of_messages_goes_with_them() {
     let private = chat.private_mut();
     private.messages.insert("m".to_owned(), submitted);
     private
-        .queue_authors
+        .message_authors
         .insert("m".to_owned(), "ann".to_owned());
     assert!(chat.holds_input() && !chat.knows_gone_messages());
     let fields = json!({"kind": "queued", "id": "m"});
@@ -107,5 +107,5 @@ fn what_is_known_of_messages_goes_with_them() {
     assert!(chat.knows_gone_messages());
     assert_eq!(chat.forget_gone_messages(), ["row"]);
     assert!(!chat.knows_gone_messages() && !chat.holds_input());
-    assert!(chat.private().queue_authors.is_empty());
+    assert!(chat.private().message_authors.is_empty());
 }

@@ -7,6 +7,8 @@ use wire::{ChannelUri, Timestamp, action};
 use super::chat::StoredChat;
 use super::chat_private::ChatPrivate;
 use super::{Channel, ChannelBody, Channels, Chat, Session};
+use crate::config;
+use crate::io::AgentFacts;
 use crate::record::{ChannelId, Kind, StoredChannel, TurnPage};
 
 /// What lies in the journal but cannot be understood: a failed load, not a channel that is missing.
@@ -23,16 +25,18 @@ impl Channels {
     pub(crate) fn install(
         &mut self,
         stored: StoredChannel,
+        agents: &[AgentFacts],
         now: Timestamp,
     ) -> Result<Vec<ChannelUri>, DamagedChannel> {
         let mut installed = Vec::new();
-        self.install_one(stored, now, &mut installed)?;
+        self.install_one(stored, agents, now, &mut installed)?;
         Ok(installed)
     }
 
     fn install_one(
         &mut self,
         stored: StoredChannel,
+        agents: &[AgentFacts],
         now: Timestamp,
         installed: &mut Vec<ChannelUri>,
     ) -> Result<(), DamagedChannel> {
@@ -50,13 +54,13 @@ impl Channels {
             .as_ref()
             .map(|parent| (parent.uri.clone(), parent.id));
         if let Some(parent) = parent {
-            self.install_one(*parent, now, installed)?;
+            self.install_one(*parent, agents, now, installed)?;
         }
         let id = stored.id;
         let body = match stored.kind {
             Kind::Root => return Err(damaged("the root is not loaded like this".to_owned())),
             Kind::Session => {
-                ChannelBody::Session(Box::new(load_session(&stored).map_err(damaged)?))
+                ChannelBody::Session(Box::new(load_session(&stored, agents).map_err(damaged)?))
             }
             Kind::Chat => {
                 let session = session.ok_or_else(|| damaged("it has no session".to_owned()))?;
@@ -116,9 +120,67 @@ impl Channels {
     }
 }
 
-fn load_session(stored: &StoredChannel) -> Result<Session, String> {
+fn load_session(stored: &StoredChannel, agents: &[AgentFacts]) -> Result<Session, String> {
     let head = serde_json::from_slice(&stored.head).map_err(|error| error.to_string())?;
-    let state = SessionState::from_value(head).map_err(|error| error.to_string())?;
+    let mut state = SessionState::from_value(head).map_err(|error| error.to_string())?;
+    let agent = agents.iter().find(|agent| agent.provider == state.provider);
+    if let (Some(agent), Some(config)) = (agent, &mut state.config) {
+        config::renew(&agent.config_schema, &agent.renamed_settings, config);
+    }
     Session::from_stored(state, &stored.private)
         .map_err(|error| format!("its private record: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_api::RenamedSetting;
+    use bytes::Bytes;
+    use serde_json::{Value, json};
+    use wire::state::RootState;
+
+    use super::*;
+    use crate::record::Seq;
+
+    #[test]
+    fn a_stored_session_with_settings_of_before_has_those_of_today() {
+        let uri = ChannelUri::parse("native:/s").unwrap();
+        let property = json!({"type": "string", "enum": ["ask", "plan"], "default": "ask"});
+        let agent = AgentFacts {
+            provider: "native".to_owned(),
+            config_schema: json!({"type": "object", "properties": {"approvals": property}}),
+            renamed_settings: vec![RenamedSetting {
+                old_name: "permissions".to_owned(),
+                name: "approvals".to_owned(),
+                values: vec![(json!("read-only"), json!("plan"))],
+            }],
+            ..AgentFacts::default()
+        };
+        let old = json!({"type": "object", "properties": {"permissions": {"type": "string"}}});
+        let head = json!({
+            "provider": "native", "title": "t", "status": 1, "lifecycle": "ready", "activeClients": [], "chats": [],
+            "config": {"schema": old, "values": {"permissions": "read-only"}},
+        });
+        let stored = StoredChannel {
+            id: ChannelId(1),
+            uri: uri.clone(),
+            kind: Kind::Session,
+            head: Bytes::from(head.to_string()),
+            head_seq: Seq(1),
+            private: Bytes::from_static(b"{}"),
+            later: Vec::new(),
+            turns: TurnPage::default(),
+            next_n: 0,
+            checkpoint: None,
+            parent: None,
+        };
+        let root = RootState::from_value(json!({"agents": []})).unwrap();
+        let mut channels = Channels::new(root);
+        channels
+            .install(stored, std::slice::from_ref(&agent), Timestamp(0))
+            .unwrap();
+        let session = channels.find_session(&uri).unwrap();
+        let config = session.state().config.clone().unwrap();
+        assert_eq!(Value::Object(config.values), json!({"approvals": "plan"}));
+        assert_eq!(config.schema, agent.config_schema);
+    }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Run {
 struct RunCall {
     id: String,
     executor: Executor,
+    /// Whether the agent waits to hear of it.
+    awaited: bool,
 }
 
 /// Who carries out a tool call.
@@ -63,20 +65,31 @@ impl Run {
             self.calls.values().all(|call| call.id != id),
             "the id of a tool call comes from a seq and is used once"
         );
-        self.calls.insert(number, RunCall { id, executor });
+        let call = RunCall {
+            id,
+            executor,
+            awaited: false,
+        };
+        self.calls.insert(number, call);
+    }
+
+    /// The agent waits to hear of a call from now on.
+    pub(crate) fn await_call(&mut self, number: u64) {
+        if let Some(call) = self.calls.get_mut(&number) {
+            call.awaited = true;
+        }
+    }
+
+    /// The agent is about to hear of a call: its number and who carries it out, if it waits for that.
+    pub(crate) fn take_awaited(&mut self, id: &str) -> Option<(u64, Executor)> {
+        let mut calls = self.calls.iter_mut();
+        let (number, call) = calls.find(|(_, call)| call.id == id)?;
+        std::mem::take(&mut call.awaited).then(|| (*number, call.executor.clone()))
     }
 
     /// The id of the call that the agent knows by this number.
     pub(crate) fn call_id(&self, number: u64) -> Option<&str> {
         self.calls.get(&number).map(|call| call.id.as_str())
-    }
-
-    /// The agent's number of a call, and who carries it out.
-    pub(crate) fn find_call(&self, id: &str) -> Option<(u64, &Executor)> {
-        let mut calls = self.calls.iter();
-        calls
-            .find(|(_, call)| call.id == id)
-            .map(|(number, call)| (*number, &call.executor))
     }
 
     /// The call that waits for a worker.
@@ -126,11 +139,14 @@ mod tests {
         run.add_call(7, "c1".to_owned(), Executor::Agent);
         run.add_call(8, "c2".to_owned(), Executor::Worker(worker.clone()));
         assert_eq!(run.call_id(7), Some("c1"));
-        assert_eq!(run.find_call("c1"), Some((7, &Executor::Agent)));
+        assert_eq!(run.take_awaited("c1"), None);
+        run.await_call(7);
+        assert_eq!(run.take_awaited("c1"), Some((7, Executor::Agent)));
+        assert_eq!(run.take_awaited("c1"), None, "it is told once");
         assert_eq!(run.call_of_worker(&worker), Some("c2"));
         assert_eq!(run.workers(), std::slice::from_ref(&worker));
         run.remove_call("c2");
         assert_eq!(run.call_of_worker(&worker), None);
-        assert_eq!(run.find_call("c2"), None);
+        assert_eq!(run.call_id(8), None);
     }
 }

@@ -137,6 +137,11 @@ impl Session {
         self.private.embedded = self.private.embedded.saturating_add(bytes);
     }
 
+    /// Whether the list shows it. It stays there, whatever becomes of what was typed.
+    pub(crate) fn is_announced(&self) -> bool {
+        !self.private.published.is_empty()
+    }
+
     /// The summary as it was last published; empty if it never was.
     pub(crate) fn published(&self) -> &Object {
         &self.private.published

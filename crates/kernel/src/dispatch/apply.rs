@@ -37,7 +37,6 @@ pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
             }
             apply_to_chat(step, &target, verb, *prepared, kept, sender);
         }
-        Permitted::Nothing => {}
     }
 }
 

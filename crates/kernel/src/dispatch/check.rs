@@ -1,15 +1,16 @@
 //! May a client do this to this root, session or chat? What a decision says to fill in or to strip is done to the action (H-075).
 
+use agent_api::RenamedSetting;
 use serde_json::Value;
 use wire::action::{ChatAction, RootAction, SessionAction};
 use wire::state::SessionState;
 use wire::{Action, Object};
 
 use crate::channels::Chat;
+use crate::limits::Limits;
 use crate::message::{is_longer_than, not_a_user_message, size_of, too_large};
 use crate::pause::HandlerAnswers;
 use crate::refusal::Refusal;
-use crate::sessions::TITLE_BYTES_MAX;
 use crate::state::Kernel;
 use crate::tool_call::check as tool_call;
 use crate::turn::check as turn;
@@ -46,22 +47,22 @@ fn bad_value(bad: config::BadValue) -> Refusal {
 
 pub(super) fn session(
     session: &SessionState,
+    renamed: &[RenamedSetting],
     client_id: &str,
     verb: SessionAction,
     action: Action,
+    limits: &Limits,
 ) -> Result<Action, Refusal> {
     match verb {
-        SessionAction::TitleChanged => match action.text("title") {
-            Some(title) if title.len() > TITLE_BYTES_MAX => Err(Refusal(format!(
-                "a title has at most {TITLE_BYTES_MAX} bytes"
-            ))),
-            _ => Ok(action),
-        },
-        SessionAction::IsReadChanged | SessionAction::IsArchivedChanged => Ok(action),
+        SessionAction::TitleChanged
+        | SessionAction::IsReadChanged
+        | SessionAction::IsArchivedChanged => Ok(action),
         // A client may only set and remove itself (H-125).
         SessionAction::ActiveClientSet => {
             match action.get("activeClient").map(|client| &client["clientId"]) {
-                Some(id) if *id == client_id => Ok(action),
+                Some(id) if *id == client_id => {
+                    check_room_for_client(session, client_id, &action, limits).map(|()| action)
+                }
                 _ => Err(Refusal::because(
                     "a client may only make itself active: `clientId` must be its own",
                 )),
@@ -73,7 +74,7 @@ pub(super) fn session(
                 "a client may only remove itself: `clientId` must be its own",
             )),
         },
-        SessionAction::ConfigChanged => session_config(session, action),
+        SessionAction::ConfigChanged => session_config(session, renamed, action),
         SessionAction::SystemMessageTransformSet => {
             render::check_opt_in(session, client_id, &action).map(|()| action)
         }
@@ -100,12 +101,41 @@ pub(super) fn session(
     }
 }
 
+/// Active clients travel in every snapshot of their session: neither they nor what they say may be without end.
+fn check_room_for_client(
+    session: &SessionState,
+    client_id: &str,
+    action: &Action,
+    limits: &Limits,
+) -> Result<(), Refusal> {
+    let others = session.active_clients.iter();
+    let others = others.filter(|entry| entry["clientId"] != client_id);
+    let most = limits.active_clients_max;
+    if others.clone().count() >= most {
+        return Err(Refusal(format!(
+            "a session has at most {most} active clients (active_clients_max)"
+        )));
+    }
+    let most = limits.active_clients_bytes_max;
+    let entries = others.chain(action.get("activeClient"));
+    if entries.map(wire::bounds::bytes_of).sum::<usize>() > most {
+        return Err(Refusal(format!(
+            "the active clients of a session have at most {most} bytes together (active_clients_bytes_max)"
+        )));
+    }
+    Ok(())
+}
+
 /// Only values that may change while a session lives (H-117); with `replace` the others stay what they are.
-fn session_config(session: &SessionState, mut action: Action) -> Result<Action, Refusal> {
+fn session_config(
+    session: &SessionState,
+    renamed: &[RenamedSetting],
+    mut action: Action,
+) -> Result<Action, Refusal> {
     let Some(current) = &session.config else {
         return Err(Refusal::because("this session has no configuration"));
     };
-    let wanted = config_of(&action);
+    let wanted = config::rename(renamed, &config_of(&action));
     let is_mutable = |key: &str| config::is_mutable(&current.schema, key);
     if let Some(key) = wanted.keys().find(|key| !is_mutable(key)) {
         return Err(Refusal(format!(

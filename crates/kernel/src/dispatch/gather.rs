@@ -7,7 +7,6 @@ use wire::{Action, ChannelUri};
 
 use super::check;
 use crate::client_dispatch::ClientDispatch;
-use crate::io::PeerId;
 use crate::load::need_channel;
 use crate::message::need_attached_chats;
 use crate::pause::{HandlerAnswers, StopAction};
@@ -32,23 +31,19 @@ pub(crate) enum Permitted {
         /// Of a truncate: the turn that stays last.
         kept: Option<KeptTurn>,
     },
-    /// No such channel: nobody hears of it (H-068).
-    Nothing,
 }
 
 /// Checks an action, and reads what that takes.
 pub(crate) fn gather(
     kernel: &Kernel,
-    peer: PeerId,
+    client_id: &str,
     dispatch: &ClientDispatch,
     answers: &HandlerAnswers,
 ) -> Result<Permitted, StopAction> {
-    let Some(ready) = kernel.ready(peer) else {
-        return Ok(Permitted::Nothing); // nothing counts before `initialize` (H-020)
-    };
     let uri = &dispatch.channel;
     if !need_channel(kernel, uri, answers)? {
-        return Ok(Permitted::Nothing);
+        // Whoever sent it waits for an answer: silence would leave its view waiting (G-23a).
+        return Err(Refusal(format!("there is no channel {uri}")).into());
     }
     if let Some(reason) = kernel.unwritable() {
         return Err(Refusal(reason).into());
@@ -66,7 +61,9 @@ pub(crate) fn gather(
         }
         ClientAction::Session(verb) => {
             let state = kernel.session(&target).state();
-            let action = check::session(state, &ready.client_id, verb, action)?;
+            let agent = kernel.find_agent(&state.provider);
+            let renamed = agent.map_or(&[][..], |agent| &agent.renamed_settings);
+            let action = check::session(state, renamed, client_id, verb, action, kernel.limits())?;
             Ok(Permitted::Session {
                 target,
                 verb,
@@ -74,10 +71,13 @@ pub(crate) fn gather(
             })
         }
         ClientAction::Chat(verb) => {
-            let client_id = &ready.client_id;
             gather_chat(kernel, target, verb, action, client_id, dispatch, answers)
         }
-        ClientAction::OtherChannel(_) => Ok(Permitted::Nothing), // no channel of such a kind is a target
+        ClientAction::OtherChannel(_) => {
+            debug_assert!(false, "no channel of such a kind is a target");
+            let name = action.name();
+            Err(Refusal(format!("no channel here takes `{name}`")).into())
+        }
     }
 }
 

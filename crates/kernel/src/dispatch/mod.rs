@@ -6,4 +6,4 @@ mod check;
 mod gather;
 
 pub(crate) use apply::apply;
-pub(crate) use gather::{Permitted, gather};
+pub(crate) use gather::gather;

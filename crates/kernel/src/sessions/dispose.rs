@@ -1,18 +1,23 @@
 //! A session ends: its turns, its subscriptions, its place in the list. Its rows stay for a while (G-28).
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
-use wire::ChannelUri;
+use wire::{ChannelUri, rpc};
 
 use super::create::count_sessions;
-use crate::io::Effect;
+use crate::frame::Frame;
+use crate::io::{Effect, PeerId};
 use crate::record::Record;
-use crate::state::Step;
+use crate::state::{Kernel, Step};
 
 /// Ends a session that is in memory, and its chats, in memory or not.
 pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
     let id = step.id_of(uri);
     let session = step.session(uri);
     let (chats, clients) = (session.chat_uris(), session.active_client_ids());
+    let is_announced = session.is_announced();
+    let watching = watchers_of(step, uri, &chats);
     for client_id in clients {
         step.remove_active_client(uri, &client_id);
     }
@@ -25,9 +30,27 @@ pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
     let at = step.now();
     step.record(Record::Dispose { channel: id, at });
     step.record(Record::SummaryGone { session: id });
-    count_sessions(step, -1);
     let params = json!({"channel": ChannelUri::root().as_str(), "session": uri.as_str()});
-    step.notify_root("root/sessionRemoved", &params, Some(&params));
+    if is_announced {
+        count_sessions(step, -1);
+        return step.notify_root("root/sessionRemoved", &params, Some(&params));
+    }
+    // Nobody was told of it but whoever watches it (G-28).
+    let text = rpc::notification("root/sessionRemoved", &params);
+    for peer in watching {
+        step.send(peer, Frame::Text(text.clone()));
+    }
+}
+
+/// Who watches the root and a session or one of its chats.
+fn watchers_of(kernel: &Kernel, session: &ChannelUri, chats: &[ChannelUri]) -> BTreeSet<PeerId> {
+    let (peers, root) = (kernel.peers(), ChannelUri::root());
+    let watched = chats.iter().chain([session]);
+    let watchers = watched.flat_map(|uri| peers.watchers(uri));
+    let peer_ids = watchers.map(|watcher| watcher.peer);
+    peer_ids
+        .filter(|peer| peers.subscription(*peer, &root).is_some())
+        .collect()
 }
 
 /// Ends a session if nobody said anything in it, nobody is there, and whoever made it is gone.

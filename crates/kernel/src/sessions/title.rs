@@ -6,9 +6,6 @@ use wire::ChannelUri;
 
 use crate::state::Step;
 
-/// Longest title, in bytes: it travels in every summary.
-pub(crate) const TITLE_BYTES_MAX: usize = 4_096;
-
 /// The session's title changed: the catalogue says the same of the default chat, and so does that chat's own state, without an
 /// action, for there is none (H-150).
 pub(crate) fn follow_title(step: &mut Step, session: &ChannelUri) {
@@ -30,7 +27,7 @@ pub(crate) fn follow_title(step: &mut Step, session: &ChannelUri) {
 /// An agent names the session of a chat.
 pub(crate) fn set_title_by_agent(step: &mut Step, chat: &ChannelUri, title: &str) {
     let session = step.chat(chat).session().clone();
-    let end = title.floor_char_boundary(TITLE_BYTES_MAX);
+    let end = title.floor_char_boundary(step.limits().title_bytes_max);
     let fields = json!({"title": &title[..end]});
     if step.act_as_host(&session, ActionKind::SessionTitleChanged, fields) {
         follow_title(step, &session);

@@ -27,12 +27,9 @@ impl Kernel {
             "while nothing can be recorded nothing is tried to be"
         );
         self.uncommitted = 0;
-        let first_failure = self.recovery.roll_back(why);
+        self.recovery.roll_back(why);
         // While nothing can be recorded no agent works, not even one that is silent.
-        let working = match first_failure {
-            true => self.runs.chats().cloned().collect(),
-            false => Vec::new(),
-        };
+        let working = self.runs.chats().cloned().collect();
         let mut stopped = Vec::new();
         for (uri, run) in self.channels.roll_back(working) {
             if let Some(run) = run {
@@ -53,10 +50,8 @@ impl Kernel {
         let mut step = Step::new(self);
         step.out.effects = stopped;
         step.speak_instead(outputs, why);
-        if first_failure {
-            let retry_ms = step.limits().journal_retry_ms;
-            step.wake_in(Timer::Probe, retry_ms);
-        }
+        let retry_ms = step.limits().journal_retry_ms;
+        step.wake_in(Timer::Probe, retry_ms);
         let mut out = step.out;
         out.seq = self.log.seq();
         out

@@ -85,7 +85,8 @@ impl Step<'_> {
         stored: StoredChannel,
     ) -> Result<Vec<ChannelUri>, DamagedChannel> {
         let now = self.now();
-        let installed = self.kernel.channels.install(stored, now)?;
+        let kernel = &mut *self.kernel;
+        let installed = kernel.channels.install(stored, &kernel.facts.agents, now)?;
         for uri in &installed {
             if let Some(session) = self.kernel.channels.find_session(uri) {
                 let clients = session.active_client_ids();

@@ -23,20 +23,13 @@ pub(crate) fn confirm_call(step: &mut Step, uri: &ChannelUri, action: Action, se
     let input = call.and_then(|call| call.get("toolInput")?.as_str());
     let input = input.map(str::to_owned);
     let selected_option = call.and_then(|call| call.get("selectedOption")).cloned();
-    reply_to_call(step, uri, &id, |number, executor| match executor {
-        Executor::Client | Executor::Worker(_) if !approved => Some(AgentReply::ToolEnded {
-            call: number,
-            result: denied(),
-        }),
-        Executor::Client | Executor::Worker(_) => None,
-        Executor::Agent => Some(AgentReply::ToolDecided {
-            call: number,
-            approved,
-            input,
-            selected_option,
-            suggestion,
-            reason,
-        }),
+    reply_to_call(step, uri, &id, |call, _| AgentReply::ToolDecided {
+        call,
+        approved,
+        input,
+        selected_option,
+        suggestion,
+        reason,
     });
 }
 
@@ -52,8 +45,8 @@ pub(crate) fn confirm_result(step: &mut Step, uri: &ChannelUri, action: Action, 
         false => denied(),
     };
     reply_to_call(step, uri, &id, |call, executor| match executor {
-        Executor::Client | Executor::Worker(_) => Some(AgentReply::ToolEnded { call, result }),
-        Executor::Agent => Some(AgentReply::ResultDecided { call, approved }),
+        Executor::Client | Executor::Worker(_) => AgentReply::ToolEnded { call, result },
+        Executor::Agent => AgentReply::ResultDecided { call, approved },
     });
 }
 
@@ -65,6 +58,6 @@ pub(crate) fn complete_call(step: &mut Step, uri: &ChannelUri, action: Action, s
     }
 }
 
-fn denied() -> ToolResult {
+pub(super) fn denied() -> ToolResult {
     ToolResult::failed("Denied by the user", "denied by the user")
 }

@@ -3,4 +3,6 @@
 pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod client;
+pub(crate) mod client_tool;
+pub(crate) mod offer;
 pub(crate) mod reply;

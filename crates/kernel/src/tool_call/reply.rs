@@ -36,33 +36,37 @@ pub(super) fn result_of(kernel: &Kernel, uri: &ChannelUri, id: &str) -> Option<T
     ToolResult::from_object(result.collect()).ok()
 }
 
-/// Sends a reply to the run that made a call. A run that is gone, or that the call does not belong to, hears nothing.
+/// Sends a reply to the run that made a call, and waits to hear of it. A run that is gone, or that the call does not belong
+/// to, hears nothing; one that does not wait yet is answered when it does. Whether it was answered.
 pub(super) fn reply_to_call(
     step: &mut Step,
     uri: &ChannelUri,
     id: &str,
-    reply: impl FnOnce(u64, &Executor) -> Option<AgentReply>,
-) {
-    let run = step.chat(uri).run();
-    let reply = run.and_then(|run| {
-        let (number, executor) = run.find_call(id)?;
-        Some((run.id(), reply(number, executor)?))
-    });
-    if let Some((run, reply)) = reply {
-        step.effect(Effect::Reply { run, reply });
-    }
+    reply: impl FnOnce(u64, &Executor) -> AgentReply,
+) -> bool {
+    let Some(run) = step.run_mut(uri) else {
+        return false; // the turn is over
+    };
+    let Some((number, executor)) = run.take_awaited(id) else {
+        return false;
+    };
+    let (run, reply) = (run.id(), reply(number, &executor));
+    step.effect(Effect::Reply { run, reply });
+    true
 }
 
 /// Reports to the agent how a call ended that somebody else carried out, unless its result is still to be reviewed.
 pub(crate) fn report_if_over(step: &mut Step, uri: &ChannelUri, id: &str) {
-    if let Some(result) = result_of(step, uri, id) {
-        reply_to_call(step, uri, id, |call, _| {
-            Some(AgentReply::ToolEnded { call, result })
-        });
-        // Whoever carried it out has nothing to do with this turn any more.
-        if let Some(run) = step.run_mut(uri) {
-            run.remove_call(id);
-        }
+    let Some(result) = result_of(step, uri, id) else {
+        return; // it goes on
+    };
+    let answered = reply_to_call(step, uri, id, |call, _| AgentReply::ToolEnded {
+        call,
+        result,
+    });
+    // Whoever carried it out has nothing to do with this turn any more.
+    if answered && let Some(run) = step.run_mut(uri) {
+        run.remove_call(id);
     }
 }
 

@@ -39,21 +39,29 @@ fn turn_for_agent(
 ) -> TurnRun {
     let (chat, session) = (kernel.chat(uri), kernel.session_of(uri));
     let (state, private) = (chat.state(), chat.private());
-    let (message, turn_id, parts) = match &state.active_turn {
-        Some(turn) => (turn.message.clone(), turn.id.clone(), Some(&turn.parts)),
+    let (message, turn_id, parts, usage) = match &state.active_turn {
+        Some(turn) => (
+            turn.message.clone(),
+            turn.id.clone(),
+            Some(&turn.parts),
+            turn.usage.clone(),
+        ),
         None => unreachable!("an agent works on an active turn"),
     };
+    let usage = usage.filter(|_| resume.is_some());
     let said = parts.filter(|_| resume.is_some()).into_iter();
     let said = said.flat_map(|parts| parts.iter());
     TurnRun {
         run,
         provider: session.state().provider.clone(),
         session: chat.session().clone(),
+        session_id: kernel.id_of(chat.session()),
         chat: uri.clone(),
         message,
         config: settings_of(kernel, uri),
         working_directories: directories_of(kernel, uri),
         said: said.map(|part| Value::Object(part.0.clone())).collect(),
+        usage,
         resume,
         brief: private.brief.clone(),
         history: HistoryAt {

@@ -1,4 +1,5 @@
-//! The end of a turn: complete, cancelled, or in an error. It gets its row, its run is over, and its workers stop.
+//! The end of a turn: complete, cancelled, or in an error. It gets its row, its run is over, and its workers stop. Unless it
+//! completed, what waits is held (G-08).
 
 use agent_api::AgentError;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use crate::follow_up::FollowUp;
 use crate::io::Effect;
 use crate::record::Record;
 use crate::state::{Sender, Step};
+use crate::steering::queue_leftover;
 
 /// The message of a turn that the host's end interrupted.
 pub(crate) const STOPPED: &str = "the host was stopped; resume the turn to go on";
@@ -28,6 +30,7 @@ pub(crate) fn cancel_turn(step: &mut Step, uri: &ChannelUri, action: Action, sen
         step.session_mut(&session).set_start_when_ready(uri, false);
         stop_run(step, uri);
         record_ended_turn(step, uri);
+        queue_leftover(step, uri);
     }
 }
 
@@ -65,7 +68,8 @@ pub(crate) fn end_turn_in_error(step: &mut Step, uri: &ChannelUri, failure: Agen
     );
 }
 
-/// Ends the active turn. An end that the calendar has no room for takes no time: a turn must end (H-174).
+/// Ends the active turn. An end that the calendar has no room for takes no time: a turn must end (H-174). After one that
+/// completed what waits goes on, after any other it is held (G-08).
 pub(crate) fn end_turn(step: &mut Step, uri: &ChannelUri, kind: ActionKind, mut fields: Value) {
     for duration in [step.chat(uri).turn_duration(step.now()), 0] {
         fields["duration"] = json!(duration);
@@ -74,6 +78,10 @@ pub(crate) fn end_turn(step: &mut Step, uri: &ChannelUri, kind: ActionKind, mut 
         }
     }
     record_ended_turn(step, uri);
+    match kind {
+        ActionKind::ChatTurnComplete => step.follow_up(FollowUp::StartQueue(uri.clone())),
+        _ => queue_leftover(step, uri),
+    }
 }
 
 /// The active turn became a completed one: it gets its row.

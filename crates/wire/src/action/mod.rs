@@ -18,7 +18,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::long_texts::LongTexts;
+use crate::bounds::OverBound;
 use crate::{ChannelUri, Object};
+
+/// The field that names an action's kind.
+pub(crate) const TYPE_FIELD: &str = "type";
 
 /// One action: its kind and its whole JSON object (the `type` field included).
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +46,8 @@ pub enum ActionError {
     NotAnAction,
     #[error("`{0}` does not have the fields this action needs")]
     BadPayload(String),
+    #[error(transparent)]
+    OverBound(#[from] OverBound),
 }
 
 impl Action {

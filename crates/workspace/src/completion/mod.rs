@@ -1,4 +1,4 @@
-//! Completions for what a user is typing: commands after a `/`, files, skills and contexts after an `@`.
+//! Completions for what a user is typing: commands after a `/`, files, skills and contexts after an `@`, files after a `#`.
 //!
 //! Promises: an answer never waits for a walk over all files; that is done in the background and is bounded, and so is
 //! the answer.
@@ -25,9 +25,6 @@ pub const SUGGESTIONS_MAX: usize = 50;
 /// Skills among files: there are not so many that one must scroll.
 const SKILLS_AMONG_FILES_MAX: usize = 10;
 
-/// Contexts every host knows (C-065).
-const CONTEXTS: [&str; 4] = ["selection", "open", "cursor", "last"];
-
 /// A text that is being typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletionRequest {
@@ -36,6 +33,8 @@ pub struct CompletionRequest {
     pub text: String,
     /// Where the cursor is, in UTF-16 units.
     pub offset: u64,
+    /// The contexts that a client sends (C-065): nothing else would resolve.
+    pub contexts: Vec<String>,
 }
 
 /// The cursor is not in the text.
@@ -48,6 +47,8 @@ pub struct OffsetOutsideText;
 pub struct Span {
     pub start: u64,
     pub end: u64,
+    /// What it begins with: `/`, `@` or `#`.
+    pub sigil: char,
 }
 
 /// Something that the text may be completed to.
@@ -93,10 +94,20 @@ impl Completer {
             TokenKind::File => None,
         };
         let paths = match token.kind {
-            TokenKind::File | TokenKind::Any => self.indexes.paths(directories),
+            TokenKind::File | TokenKind::Any => {
+                let confinement = self.discovery.confinement();
+                self.indexes.paths(directories, confinement)
+            }
             TokenKind::Command | TokenKind::Skill => Arc::default(),
         };
-        Ok(suggest_for(&token, discovered.as_deref(), &paths, make))
+        let contexts = &request.contexts;
+        Ok(suggest_for(
+            &token,
+            discovered.as_deref(),
+            contexts,
+            &paths,
+            make,
+        ))
     }
 }
 
@@ -110,19 +121,22 @@ pub fn suggest<T>(
 ) -> Result<Vec<T>, OffsetOutsideText> {
     let token = token::find(text, offset)?;
     Ok(token.map_or_else(Vec::new, |token| {
-        suggest_for(&token, Some(discovered), paths, make)
+        suggest_for(&token, Some(discovered), &[], paths, make)
     }))
 }
 
 fn suggest_for<T>(
     token: &Token<'_>,
     discovered: Option<&Discovered>,
+    contexts: &[String],
     paths: &Paths,
     mut make: impl FnMut(Suggestion<'_>, Span) -> Option<T>,
 ) -> Vec<T> {
     let mut suggestions = Vec::new();
     if token.kind == TokenKind::Any {
-        let contexts = CONTEXTS.iter().filter(|name| name.starts_with(token.query));
+        let contexts = contexts.iter();
+        let contexts = contexts.filter(|name| name.starts_with(token.query));
+        let contexts = contexts.take(SUGGESTIONS_MAX / 2);
         suggestions.extend(contexts.map(|name| Suggestion::Context(name)));
     }
     if let Some(discovered) = discovered {
@@ -141,6 +155,7 @@ fn suggest_for<T>(
     let span = Span {
         start: token.start,
         end: token.end,
+        sigil: token.sigil,
     };
     suggestions
         .into_iter()

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::paths::{PathKind, Paths};
 use crate::directory::{EntryKind, IgnoreMode, Listing};
-use crate::{Workspace, WorkspacePath};
+use crate::{Confinement, Workspace, WorkspacePath};
 
 /// When an index is built again, if it is asked for.
 const STALE: Duration = Duration::from_secs(10);
@@ -63,7 +63,11 @@ impl Drop for PathIndexes {
 
 impl PathIndexes {
     /// The paths in these directories, as far as they are indexed. Starts another walk if they are old.
-    pub(super) fn paths(&self, working_directories: &[String]) -> Arc<Paths> {
+    pub(super) fn paths(
+        &self,
+        working_directories: &[String],
+        confinement: &Confinement,
+    ) -> Arc<Paths> {
         let now = Instant::now();
         let index = self.index(working_directories, now);
         let mut state = lock(&index.state);
@@ -71,7 +75,8 @@ impl PathIndexes {
         let is_stale = state
             .built
             .is_none_or(|built| now.saturating_duration_since(built) >= STALE);
-        if is_stale && !state.is_walking && self.start_walk(&index, working_directories) {
+        let may_walk = is_stale && !state.is_walking;
+        if may_walk && self.start_walk(&index, working_directories, confinement) {
             state.is_walking = true;
         }
         if state.built.is_none() {
@@ -118,17 +123,25 @@ impl PathIndexes {
     }
 
     /// Starts a walk; `false` if that must wait for another time.
-    fn start_walk(&self, index: &Arc<PathIndex>, working_directories: &[String]) -> bool {
+    fn start_walk(
+        &self,
+        index: &Arc<PathIndex>,
+        working_directories: &[String],
+        confinement: &Confinement,
+    ) -> bool {
         let slot = WalkSlot(Arc::clone(&self.walks));
         if slot.0.fetch_add(1, Ordering::Relaxed) >= WALKS_MAX {
             return false;
         }
         let (index, directories) = (Arc::clone(index), working_directories.to_vec());
+        let confinement = confinement.clone();
         let thread = std::thread::Builder::new().name("path-index".to_owned());
         let started = thread.spawn(move || {
             let _slot = slot;
             let _finished = FinishOnDrop(&index);
-            let paths = walk(&directories, Instant::now() + WALK_MAX, &index.is_dropped);
+            // What cannot be opened, or must not be, has no paths to suggest.
+            let (workspace, _) = Workspace::open_available(&directories, &confinement);
+            let paths = walk(&workspace, Instant::now() + WALK_MAX, &index.is_dropped);
             let mut state = lock(&index.state);
             state.paths = Arc::new(paths);
             state.built = Some(Instant::now());
@@ -161,9 +174,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// All paths that are not ignored, those near the top first.
-fn walk(working_directories: &[String], deadline: Instant, is_dropped: &AtomicBool) -> Paths {
-    // What cannot be opened has no paths to suggest.
-    let (workspace, _) = Workspace::open_available(working_directories);
+fn walk(workspace: &Workspace, deadline: Instant, is_dropped: &AtomicBool) -> Paths {
     let roots: Vec<WorkspacePath> = workspace.root_paths().collect();
     let names = roots.iter().map(|root| workspace.absolute_path(root));
     let names = names.map(|name| name.to_string_lossy().into_owned());
@@ -181,7 +192,7 @@ fn walk(working_directories: &[String], deadline: Instant, is_dropped: &AtomicBo
             // It may be gone by now, or not be readable.
             continue;
         };
-        if !add_entries(&workspace, root, &listing, &mut paths) {
+        if !add_entries(workspace, root, &listing, &mut paths) {
             break;
         }
         let below = listing

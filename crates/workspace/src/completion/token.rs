@@ -21,6 +21,7 @@ pub(super) enum TokenKind {
 pub(super) struct Token<'a> {
     pub(super) kind: TokenKind,
     pub(super) query: &'a str,
+    pub(super) sigil: char,
     /// Where its sigil is, in UTF-16 units.
     pub(super) start: u64,
     /// Where the cursor is.
@@ -41,9 +42,11 @@ pub(super) fn find(text: &str, offset: u64) -> Result<Option<Token<'_>>, OffsetO
     let token = units(&before[start..]);
     // A cursor between the halves of a pair stands before it.
     let end = units(&before[..start]) + token;
+    let sigil = before[start..].chars().next().unwrap_or('@');
     Ok(Some(Token {
         kind,
         query,
+        sigil,
         start: end - token,
         end,
     }))
@@ -75,14 +78,22 @@ fn mention(before: &str) -> Option<(TokenKind, usize, &str)> {
     quoted(before).or_else(|| unquoted(before))
 }
 
-/// `@file:src/ma`
+/// `@file:src/ma`, or `#ma`: after a `#` there are only files.
 fn unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
     let word = before.rfind(char::is_whitespace).map_or(0, |at| {
         at + before[at..].chars().next().map_or(1, char::len_utf8)
     });
-    let mut sigils = before[word..].match_indices('@').map(|(at, _)| word + at);
-    let start = sigils.find(|at| may_begin(&before[..*at]))?;
-    let (kind, query) = split_kind(&before[start + 1..]);
+    let sigils = before[word..].match_indices(['@', '#']);
+    let mut sigils = sigils.map(|(at, sigil)| (word + at, sigil));
+    let (start, sigil) = sigils.find(|(at, _)| may_begin(&before[..*at]))?;
+    let value = &before[start + 1..];
+    let (kind, query) = match sigil {
+        "#" => (
+            TokenKind::File,
+            value.strip_prefix("file:").unwrap_or(value),
+        ),
+        _ => split_kind(value),
+    };
     Some((kind, start, query))
 }
 
@@ -95,6 +106,8 @@ fn quoted(before: &str) -> Option<(TokenKind, usize, &str)> {
         ("@file:", TokenKind::File),
         ("@skill:", TokenKind::Skill),
         ("@", TokenKind::Any),
+        ("#file:", TokenKind::File),
+        ("#", TokenKind::File),
     ] {
         if let Some(prose) = before[..quote].strip_suffix(prefix) {
             return may_begin(prose).then_some((kind, prose.len(), query));
@@ -116,7 +129,7 @@ fn split_kind(value: &str) -> (TokenKind, &str) {
 /// C-066: the `@` of an address begins nothing.
 fn may_begin(before: &str) -> bool {
     let last = before.chars().next_back();
-    !last.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '@')
+    !last.is_some_and(|c| c.is_alphanumeric() || "_@#".contains(c))
 }
 
 #[cfg(test)]
@@ -163,6 +176,20 @@ mod tests {
     }
 
     #[test]
+    fn a_number_sign_begins_a_file() {
+        check("#", Some((TokenKind::File, "", 0, 1)));
+        check("see #src/m", Some((TokenKind::File, "src/m", 4, 10)));
+        check("see #file:src/m", Some((TokenKind::File, "src/m", 4, 15)));
+        check("#file:\"my fi", Some((TokenKind::File, "my fi", 0, 12)));
+        check("#skill:x", Some((TokenKind::File, "skill:x", 0, 8)));
+        check("@file:a#L1", Some((TokenKind::File, "a#L1", 0, 10)));
+        check("# heading", None);
+        check("a#b", None);
+        assert_eq!(find("x #b", 4).unwrap().unwrap().sigil, '#');
+        assert_eq!(find("/b", 2).unwrap().unwrap().sigil, '/');
+    }
+
+    #[test]
     fn open_quotes_take_blanks_in() {
         check("@file:\"my fi", Some((TokenKind::File, "my fi", 0, 12)));
         check("see @\"my fi", Some((TokenKind::Any, "my fi", 4, 11)));
@@ -193,7 +220,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_and_offset_is_answered(text in "([/@\"a: \n👍é]|file:|skill:){0,12}", offset in 0u64..30) {
+        fn any_text_and_offset_is_answered(text in "([/@#\"a: \n👍é]|file:|skill:){0,12}", offset in 0u64..30) {
             let length = text.encode_utf16().count() as u64;
             match find(&text, offset) {
                 Ok(Some(token)) => {

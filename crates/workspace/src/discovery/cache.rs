@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Discovered, Warning, WarningKind, discover};
+use crate::Confinement;
 
 /// How long a result counts: an edit is noticed after this at the latest.
 const FRESH: Duration = Duration::from_millis(1_000);
@@ -20,6 +21,7 @@ type Report = fn(WarningKind, usize);
 pub struct DiscoveryCache {
     results: Arc<Mutex<HashMap<Vec<String>, CachedResult>>>,
     report: Option<Report>,
+    confinement: Confinement,
 }
 
 #[derive(Debug, Clone)]
@@ -37,6 +39,17 @@ impl DiscoveryCache {
         }
     }
 
+    /// Searches no directory that may not be worked in.
+    #[must_use]
+    pub fn confined_to(mut self, confinement: Confinement) -> Self {
+        self.confinement = confinement;
+        self
+    }
+
+    pub(crate) fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
     /// What is in these directories, at most a second old. Blocks.
     pub fn get(&self, working_directories: &[String]) -> Arc<Discovered> {
         self.get_at(working_directories, Instant::now())
@@ -50,7 +63,7 @@ impl DiscoveryCache {
             return Arc::clone(&cached.discovered);
         }
         // Not under the lock: others need not wait for this disk.
-        let discovered = discover(working_directories);
+        let discovered = discover(working_directories, &self.confinement);
         let known = cached
             .as_ref()
             .map_or(&[][..], |cached| &cached.discovered.warnings);

@@ -17,7 +17,7 @@ pub use cache::DiscoveryCache;
 pub use skill_file::{InvokedBy, Skill, SkillBody, SkillError, is_skill_name};
 pub use warning::{Warning, WarningKind};
 
-use crate::Workspace;
+use crate::{Confinement, Workspace};
 use scan::Scan;
 
 /// The commands and skills of a session's working directories.
@@ -32,8 +32,8 @@ pub struct Discovered {
 }
 
 /// Searches directories given as `file:` URIs, the default one first. Blocks.
-pub fn discover(working_directories: &[String]) -> Discovered {
-    let (workspace, errors) = Workspace::open_available(working_directories);
+pub fn discover(working_directories: &[String], confinement: &Confinement) -> Discovered {
+    let (workspace, errors) = Workspace::open_available(working_directories, confinement);
     let mut scan = Scan::new(&workspace);
     for error in errors {
         scan.warn(Warning::new(WarningKind::Unreadable, error.to_string()));

@@ -1,9 +1,11 @@
 //! Skills of a project: directories with a `SKILL.md`.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use compositor::Catalogue;
 use compositor::command::{CommandEffect, Entry, Source};
+use wire::file_uri;
 
 use super::command_file::describe;
 use super::front_matter::{self, Document};
@@ -28,6 +30,8 @@ pub struct Skill {
     pub name: String,
     pub description: String,
     pub invoked_by: InvokedBy,
+    /// The `file:` URI of its `SKILL.md`.
+    pub uri: String,
     /// The command it declares, without a slash.
     trigger: Option<String>,
     path: WorkspacePath,
@@ -115,7 +119,8 @@ fn find(scan: &mut Scan<'_>, path: &WorkspacePath, skills: &mut Vec<Skill>) {
             // It is not a skill, or a warning says what is wrong with it.
             continue;
         };
-        match parse_skill(&text, is_cut, directory, &path) {
+        let uri = file_uri::uri_of(scan.workspace.absolute_path(&path).as_os_str().as_bytes());
+        match parse_skill(&text, is_cut, directory, &path, uri) {
             Ok(skill) => match skills.iter().find(|known| known.name == skill.name) {
                 None => skills.push(skill),
                 Some(known) => {
@@ -134,6 +139,7 @@ fn parse_skill(
     is_cut: bool,
     directory: &str,
     path: &WorkspacePath,
+    uri: String,
 ) -> Result<Skill, String> {
     let document = front_matter::parse(text).map_err(|reason| match is_cut {
         true => format!("in its first {} KiB, {reason}", HEAD_BYTES_MAX / 1_024),
@@ -150,6 +156,7 @@ fn parse_skill(
         name: name.to_owned(),
         description: describe(document.field("description"), document.body).unwrap_or_default(),
         invoked_by: invoked_by(&document),
+        uri,
         trigger: trigger.map(|name| name.trim_start_matches('/').to_owned()),
         path: path.clone(),
     })

@@ -35,7 +35,7 @@ impl Project {
     }
 
     fn discover(&self) -> Discovered {
-        discover(&[self.uri()])
+        discover(&[self.uri()], &Confinement::none())
     }
 }
 
@@ -133,7 +133,7 @@ fn c_043_the_first_command_wins_and_the_other_is_a_warning() {
         (".greenroom/commands/x.md", "other"),
         (".claude/commands/y.md", "y"),
     ]);
-    let discovery = discover(&[project.uri(), other.uri()]);
+    let discovery = discover(&[project.uri(), other.uri()], &Confinement::none());
     assert_eq!(template(&discovery, "/x"), "ours");
     assert_eq!(template(&discovery, "/y"), "y");
     assert_eq!(template(&discovery, "/project:compact"), "theirs");
@@ -209,11 +209,14 @@ fn a_bad_file_affects_nothing_else_and_is_named() {
 #[test]
 fn directories_that_cannot_be_used_are_warnings() {
     let project = Project::new(&[(".greenroom/commands/x.md", "x"), (".claude", "a file")]);
-    let discovery = discover(&[
-        "file:///not/there".to_owned(),
-        "https://example.org/".to_owned(),
-        project.uri(),
-    ]);
+    let discovery = discover(
+        &[
+            "file:///not/there".to_owned(),
+            "https://example.org/".to_owned(),
+            project.uri(),
+        ],
+        &Confinement::none(),
+    );
     assert_eq!(template(&discovery, "/x"), "x");
     for (path, reason) in [
         ("/not/there", "cannot be opened"),
@@ -222,7 +225,10 @@ fn directories_that_cannot_be_used_are_warnings() {
     ] {
         assert_warned(&discovery, WarningKind::Unreadable, path, reason);
     }
-    assert_eq!(discover(&[]).catalogue, Catalogue::built_in());
+    assert_eq!(
+        discover(&[], &Confinement::none()).catalogue,
+        Catalogue::built_in()
+    );
 }
 
 #[test]

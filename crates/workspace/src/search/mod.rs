@@ -220,13 +220,14 @@ fn searcher(options: &SearchOptions) -> Searcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Confinement;
 
     #[test]
     fn a_cancelled_search_ends() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("a"), "word\n").unwrap();
         let uri = format!("file://{}", directory.path().display());
-        let workspace = Workspace::open(&[uri]).unwrap();
+        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
         let cancellation = Cancellation::default();
         let pattern = SearchPattern::compile("word", false, false).unwrap();
         let options = SearchOptions {

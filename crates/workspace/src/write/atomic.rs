@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use crate::Cancellation;
 use crate::confined::{self, Links, Stat};
+use crate::roots::Root;
 
 /// Why nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl From<Errno> for WriteError {
 /// Writes a file where there is none, and creates the directories it needs. The path has no links: what has become one
 /// since it was checked is not followed.
 pub(super) fn create(
-    root: &OwnedFd,
+    root: &Root,
     path: &Path,
     bytes: &[u8],
     cancellation: &Cancellation,
@@ -112,11 +113,11 @@ fn is_unchanged(parent: &OwnedFd, name: &OsStr, expected: &Stat) -> Result<bool,
 }
 
 /// Creates the directories of a path beneath a root, one by one from the first that is missing.
-fn create_directories(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+fn create_directories(root: &Root, path: &Path) -> Result<OwnedFd, Errno> {
     let mut missing: Vec<&OsStr> = Vec::new();
     let mut there = path;
     let mut directory = loop {
-        match confined::open_directory(root, there, Links::Refused) {
+        match root.open_directory(there, Links::Refused) {
             Ok(directory) => break directory,
             Err(Errno::NOENT) => match there.components().next_back() {
                 Some(Component::Normal(name)) => missing.push(name),
@@ -210,6 +211,7 @@ fn copy_ownership_and_mode(file: &impl AsFd, from: &Stat) -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Confinement, Workspace};
     use std::fs;
 
     fn open(directory: &Path) -> OwnedFd {
@@ -251,15 +253,17 @@ mod tests {
     #[test]
     fn nothing_is_created_over_a_file_or_after_a_cancellation() {
         let directory = tempfile::tempdir().unwrap();
-        let root = open(directory.path());
+        let uri = format!("file://{}", directory.path().display());
+        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
+        let root = workspace.root(&workspace.resolve(".").unwrap());
         fs::write(directory.path().join("a"), "there").unwrap();
         let cancellation = Cancellation::default();
-        let created = create(&root, Path::new("a"), b"new", &cancellation);
+        let created = create(root, Path::new("a"), b"new", &cancellation);
         assert_eq!(created, Err(WriteError::Changed));
         assert_eq!(fs::read(directory.path().join("a")).unwrap(), b"there");
 
         cancellation.cancel();
-        let created = create(&root, Path::new("b"), b"new", &cancellation);
+        let created = create(root, Path::new("b"), b"new", &cancellation);
         assert_eq!(created, Err(WriteError::Cancelled));
         assert_eq!(names(directory.path()), ["a"]);
     }

@@ -13,7 +13,7 @@ use wire::Digest;
 use super::ChangeRequest;
 use super::atomic::{self, WriteError};
 use super::history::{Extent, Freshness};
-use crate::confined::{self, Links, Stat};
+use crate::confined::{Links, Stat};
 use crate::error::errno_to_file_error;
 use crate::read::{self, FILE_BYTES_MAX};
 use crate::roots::Access;
@@ -76,8 +76,8 @@ impl Workspace {
     /// What is under a name; of a link itself.
     fn entry_type(&self, path: &WorkspacePath) -> Result<FileType, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let root = &self.root(path).directory;
-        let entry = confined::open(root, &path.relative, flags, Links::Followed)?;
+        let root = self.root(path);
+        let entry = root.open_path(&path.relative, flags, Links::Followed)?;
         Ok(Stat::of(&entry)?.kind)
     }
 
@@ -86,7 +86,7 @@ impl Workspace {
         let root = self.root(path);
         let failed = |errno| errno_to_file_error(errno, &self.display_path(path));
         for above in path.relative.ancestors().skip(1) {
-            match confined::open(&root.directory, above, OFlags::PATH, Links::Followed) {
+            match root.open_path(above, OFlags::PATH, Links::Followed) {
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(failed(errno)),
                 Ok(found)
@@ -121,7 +121,7 @@ impl Workspace {
         let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
             return Err(moving());
         };
-        let parent = confined::open_directory(&root.directory, above, Links::Refused);
+        let parent = root.open_directory(above, Links::Refused);
         let parent = parent.map_err(|_| moving())?;
         let stat = Stat::of_entry(&parent, name).map_err(|_| moving())?;
         if stat.identity != snapshot.stat.identity {
@@ -195,7 +195,7 @@ impl Workspace {
         extent: Extent,
         cancellation: &Cancellation,
     ) -> Result<(), FileError> {
-        let root = &self.root(&target.path).directory;
+        let root = self.root(&target.path);
         let written = match &target.existing {
             None => atomic::create(root, &target.path.relative, bytes, cancellation),
             Some(ExistingFile {

@@ -10,7 +10,7 @@ use compositor::Part;
 use compositor::lower::{Capabilities, Target, lower};
 use serde_json::Value;
 use wire::Object;
-use workspace::{ContentStore, Workspace, WorkspaceSources};
+use workspace::{Confinement, ContentStore, Workspace, WorkspaceSources};
 
 const VECTORS: &str = include_str!("../../../compositor/tests/vectors.json");
 
@@ -57,7 +57,7 @@ fn vectors_hold_in_a_real_workspace() {
         let root = tempfile::tempdir().unwrap();
         let at = root.path().to_str().unwrap();
         lay_out(root.path(), &vector["workspace"]);
-        let files = Workspace::open(&[format!("file://{at}")]).unwrap();
+        let files = Workspace::open(&[format!("file://{at}")], &Confinement::none()).unwrap();
         let parts = vector["persisted"].as_array().unwrap().iter();
         let parts: Vec<Part> = parts
             .map(|it| Part::from_value(it.clone()).unwrap())

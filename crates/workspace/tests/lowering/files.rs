@@ -13,7 +13,7 @@ use compositor::resolve::{
 };
 use rustix::fs::{CWD, Mode, RenameFlags};
 use serde_json::{Value, json};
-use workspace::{EmptyStore, Workspace, WorkspaceSources};
+use workspace::{Confinement, EmptyStore, Workspace, WorkspaceSources};
 
 const LIMIT: u64 = 1_000;
 
@@ -21,7 +21,7 @@ fn open(roots: &[&Path]) -> Workspace {
     let uris = roots
         .iter()
         .map(|root| format!("file://{}", root.display()));
-    Workspace::open(&uris.collect::<Vec<_>>()).unwrap()
+    Workspace::open(&uris.collect::<Vec<_>>(), &Confinement::none()).unwrap()
 }
 
 fn sources(files: &Workspace) -> WorkspaceSources<EmptyStore> {
@@ -119,7 +119,7 @@ fn files_outside_are_not_read_however_they_are_named() {
 
 #[test]
 fn nothing_is_read_without_a_root() {
-    let files = Workspace::open(&[]).unwrap();
+    let files = Workspace::open(&[], &Confinement::none()).unwrap();
     assert_eq!(unavailable(&files, "a"), WhyUnavailable::OutsideWorkspace);
     assert_eq!(
         unavailable(&files, "/etc/passwd"),

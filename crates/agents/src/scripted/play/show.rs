@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use agent_api::{AgentEvent, Lowering, TextKind};
+use agent_api::{AgentEvent, Lowering, Section, TextKind};
 use compositor::lower::{Capabilities, Target};
 use serde_json::{Value, json};
+use workspace::digest_of;
 
 use super::super::step::{ContentRef, unknown_target};
 use super::{ScenePlayer, SceneStop};
@@ -52,7 +53,8 @@ impl ScenePlayer<'_> {
         self.send(AgentEvent::Text { part, text }).await
     }
 
-    /// Sends one render as the JSON array of its sections.
+    /// Sends one render as the JSON array of its sections. Everybody who sees the chat sees it, so of what is restricted only
+    /// the digest is in it.
     pub(super) async fn show_prompt(&self) -> Result<(), SceneStop> {
         let facts = self
             .session
@@ -68,13 +70,25 @@ impl ScenePlayer<'_> {
             ..Prompt::default()
         };
         let sections = self.events.render(prompt.render()).await?;
-        let rendered = sections.iter();
-        let rendered =
-            rendered.map(|section| json!({"id": section.id, "content": section.content}));
-        let text = rendered.collect::<Value>().to_string();
+        let text = sections
+            .iter()
+            .map(show_section)
+            .collect::<Value>()
+            .to_string();
         let part = self.part_number(0);
         let kind = TextKind::Markdown;
         self.send(AgentEvent::PartOpened { part, kind }).await?;
         self.send(AgentEvent::Text { part, text }).await
+    }
+}
+
+fn show_section(section: &Section) -> Value {
+    match section.restricted {
+        false => json!({"id": section.id, "content": section.content}),
+        true => json!({
+            "id": section.id,
+            "restricted": true,
+            "sha256": digest_of(section.content.as_bytes()).to_string(),
+        }),
     }
 }

@@ -1,31 +1,18 @@
-//! The environment of commands: the host's own, without its secrets.
+//! The environment of commands: what every program needs, and what the operator adds by name.
 //!
-//! Promises: no variable that is called a key, a token or a password reaches a command, nor any of the host's own
-//! settings, nor any that configuration names as the source of a key.
-//! Must not know: where keys come from.
+//! Promises: a variable is passed on because its name is allowed, never because it looks harmless (G-51): passwords, keys
+//! and addresses with passwords in them have all kinds of names.
+//! Must not know: where the names come from.
 
 use std::ffi::{OsStr, OsString};
 
-/// Words in the name of a variable that holds a secret.
-const SECRET_WORDS: [&str; 14] = [
-    "KEY",
-    "KEYS",
-    "APIKEY",
-    "TOKEN",
-    "TOKENS",
-    "SECRET",
-    "SECRETS",
-    "PASSWORD",
-    "PASSWD",
-    "PASS",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "PAT",
+/// Names that every command gets.
+const ALLOWED: [&str; 9] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TERM",
 ];
 
-/// Endings of such names without a word of its own: `PGPASSWORD`.
-const SECRET_ENDS: [&str; 5] = ["APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
+/// Beginnings of such names.
+const ALLOWED_BEGINNINGS: [&str; 2] = ["LC_", "XDG_"];
 
 /// There is no user at a terminal to answer or to turn a page.
 const OVERRIDES: [(&str, &str); 5] = [
@@ -36,28 +23,28 @@ const OVERRIDES: [(&str, &str); 5] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// The environment of a command.
-pub(super) fn command_environment(hidden: &[String]) -> Vec<(OsString, OsString)> {
-    let mut variables = filter_secrets(std::env::vars_os(), hidden);
+/// The environment of a command: the host's variables that are allowed, these added ones among them.
+pub(super) fn command_environment(added: &[String]) -> Vec<(OsString, OsString)> {
+    let mut variables = allowed(std::env::vars_os(), added);
     variables.extend(OVERRIDES.map(|(name, value)| (name.into(), value.into())));
     variables
 }
 
-fn filter_secrets(
+fn allowed(
     variables: impl Iterator<Item = (OsString, OsString)>,
-    hidden: &[String],
+    added: &[String],
 ) -> Vec<(OsString, OsString)> {
-    let is_hidden = |name: &OsStr| hidden.iter().any(|hidden| name == OsStr::new(hidden));
     variables
-        .filter(|(name, _)| !is_hidden(name) && !is_secret(&name.to_string_lossy()))
+        .filter(|(name, _)| is_allowed(name) || added.iter().any(|added| name == OsStr::new(added)))
         .collect()
 }
 
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    name.starts_with("GREENROOM_")
-        || name.split('_').any(|word| SECRET_WORDS.contains(&word))
-        || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+fn is_allowed(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false; // none of the allowed names
+    };
+    let mut beginnings = ALLOWED_BEGINNINGS.iter();
+    ALLOWED.contains(&name) || beginnings.any(|beginning| name.starts_with(beginning))
 }
 
 #[cfg(test)]
@@ -65,26 +52,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_stay_behind() {
+    fn only_allowed_names_are_passed_on() {
         let names = [
             "PATH",
             "OPENAI_API_KEY",
             "HOME",
-            "GITHUB_TOKEN",
-            "Aws_Secret_Access_Key",
-            "PGPASSWORD",
+            "MYSQL_PWD",
+            "DATABASE_URL",
+            "https_proxy",
             "GREENROOM_DATA",
-            "MY_MODEL",
+            "GREENROOM_TOKEN",
             "SSH_AUTH_SOCK",
-            "KEYTIMEOUT",
             "LANG",
+            "LC_ALL",
+            "LANGUAGE_KEY",
+            "XDG_RUNTIME_DIR",
+            "path",
+            "LD_PRELOAD",
+            "CARGO_HOME",
         ];
-        let variables = names.map(|name| (name.into(), "x".into())).into_iter();
-        let passed = filter_secrets(variables, &["MY_MODEL".to_owned()]);
-        let passed: Vec<_> = passed.into_iter().map(|(name, _)| name).collect();
+        let variables = || names.map(|name| (name.into(), "x".into())).into_iter();
+        let names_of = |variables: Vec<(OsString, OsString)>| -> Vec<String> {
+            let names = variables.into_iter().map(|(name, _)| name);
+            names.map(|name| name.into_string().unwrap()).collect()
+        };
         assert_eq!(
-            passed,
-            ["PATH", "HOME", "SSH_AUTH_SOCK", "KEYTIMEOUT", "LANG"]
+            names_of(allowed(variables(), &[])),
+            ["PATH", "HOME", "LANG", "LC_ALL", "XDG_RUNTIME_DIR"]
+        );
+        let added = ["SSH_AUTH_SOCK".to_owned(), "CARGO".to_owned()];
+        assert_eq!(
+            names_of(allowed(variables(), &added)),
+            [
+                "PATH",
+                "HOME",
+                "SSH_AUTH_SOCK",
+                "LANG",
+                "LC_ALL",
+                "XDG_RUNTIME_DIR"
+            ]
         );
     }
 }

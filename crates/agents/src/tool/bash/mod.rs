@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use workspace::{Workspace, digest_of};
 
 use super::format::shorten;
+use super::input::ToolInput;
 use super::{Nature, Plan, Tool, ToolError, ToolOutcome, input};
 use capture::Capture;
 use process::{CommandEnd, ShellCommand};
@@ -32,13 +33,21 @@ const SUMMARY_CHARS_MAX: usize = 80;
 /// Commands up to here are remembered as they are, longer ones by their digest.
 const KEY_BYTES_MAX: usize = 256;
 
-pub(super) struct BashTool;
+pub(super) struct BashTool {
+    /// Variables of the host's environment that commands get beside the usual ones (G-51).
+    pub(super) variables: Vec<String>,
+}
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct BashInput {
     command: String,
     timeout_seconds: Option<u64>,
+}
+
+impl ToolInput for BashInput {
+    fn readable_texts(&self) -> Vec<(&'static str, &str)> {
+        vec![("command", &self.command)]
+    }
 }
 
 #[async_trait]
@@ -78,6 +87,10 @@ impl Tool for BashTool {
         Nature::Runs
     }
 
+    fn kind(&self) -> Option<&'static str> {
+        Some("terminal")
+    }
+
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
         let input = BashInput::parse(input)?;
         workspace.command_directory()?;
@@ -105,7 +118,7 @@ impl Tool for BashTool {
         let command = ShellCommand {
             text: input.command.clone(),
             directory: workspace.command_directory()?,
-            variables: environment::command_environment(workspace.hidden_variables()),
+            variables: environment::command_environment(&self.variables),
             timeout: Duration::from_secs(seconds),
         };
         let (end, capture) = process::run(command, output.clone()).await?;
@@ -118,8 +131,6 @@ impl BashInput {
         let input: Self = input::parse(input)?;
         let wrong = if input.command.trim().is_empty() {
             "`command` is empty"
-        } else if input.command.contains('\0') {
-            "`command` has a NUL character"
         } else if input.command.len() > COMMAND_BYTES_MAX {
             "`command` is too long; `write` it to a file and run that"
         } else {

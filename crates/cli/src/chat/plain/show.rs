@@ -7,6 +7,7 @@ use super::PlainChat;
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::part::{message_lines, part_lines};
+use crate::chat::tool::Detail;
 use crate::exit::Exit;
 
 /// No line is broken here: whoever reads it may.
@@ -60,7 +61,7 @@ impl PlainChat {
                 text,
             } => self.output.text(kind, position, &text)?,
             TurnEvent::TextEnded => self.output.end_line()?,
-            TurnEvent::Part(part) => self.note_lines(&part_lines(&part, WIDTH))?,
+            TurnEvent::Part(part) => self.note_lines(&part_lines(&part, WIDTH, Detail::Brief))?,
             TurnEvent::Ended { outcome, .. } => {
                 self.exit = match outcome {
                     Outcome::Complete => Exit::Complete,
@@ -89,7 +90,7 @@ impl PlainChat {
             .open_parts(chat)
             .into_iter()
             .filter(|part| !matches!(part["kind"].as_str(), Some("markdown" | "reasoning")))
-            .flat_map(|part| part_lines(part, WIDTH))
+            .flat_map(|part| part_lines(part, WIDTH, Detail::Whole))
             .collect();
         self.note_lines(&lines)
     }

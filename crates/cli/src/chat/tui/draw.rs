@@ -7,7 +7,8 @@ use super::{KeyMode, TerminalChat, write};
 use crate::chat::dialog;
 use crate::chat::line::{Line, Style};
 use crate::chat::live_area::{LiveContent, layout};
-use crate::terminal::clean_line;
+use crate::chat::transcript::WholeCall;
+use crate::terminal::escape_line;
 
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
@@ -19,6 +20,12 @@ impl TerminalChat {
             settled.extend(self.transcript.settle(chat, width));
             moving = self.transcript.moving(chat, width);
         }
+        let asked = match (&self.pending, &ahead) {
+            (Some(PendingInput::Confirmation(asked)), Some(chat)) if !self.is_subject_printed => {
+                self.transcript.whole_call(chat, asked.call_id(), width)
+            }
+            _ => WholeCall::default(),
+        };
         let running = active_turn(ahead.as_deref());
         let dialog = match (&self.pending, &self.mode) {
             (Some(pending), KeyMode::Answering | KeyMode::Suggesting) => {
@@ -36,6 +43,12 @@ impl TerminalChat {
             editor: &self.editor,
         };
         let area = layout(content, width, self.painter.rows());
+        // What is decided on can be read whole: above, if it does not fit where it is drawn again and again.
+        if asked.is_cut || (area.hidden > 0 && !asked.lines.is_empty()) {
+            settled.push(Line::default());
+            settled.extend(asked.lines);
+            self.is_subject_printed = true;
+        }
         write(&self.painter.draw(&settled, area))
     }
 
@@ -70,12 +83,12 @@ impl TerminalChat {
         if let Some(chat) = self.chat.input_needed_elsewhere() {
             return warn(&format!(
                 "Another chat is waiting: /open {}",
-                clean_line(&chat)
+                escape_line(&chat)
             ));
         }
         let chat = chat?;
         if chat.active_turn.is_some() {
-            let activity = chat.activity.as_deref().map(clean_line);
+            let activity = chat.activity.as_deref().map(escape_line);
             let activity = activity.unwrap_or_else(|| "working".to_owned());
             return dim(&format!(
                 "{activity} · Ctrl-C cancels · Enter queues · Ctrl-S steers"
@@ -94,11 +107,11 @@ impl TerminalChat {
     }
 
     pub(super) fn note(&mut self, text: &str) {
-        self.note = Some(Line::new(Style::Dim, clean_line(text)));
+        self.note = Some(Line::new(Style::Dim, escape_line(text)));
     }
 
     pub(super) fn note_error(&mut self, text: &str) {
-        self.note = Some(Line::new(Style::Bad, clean_line(text)));
+        self.note = Some(Line::new(Style::Bad, escape_line(text)));
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use client::chat::{ChatEvent, PendingInput, Undelivered};
 
 use super::{KeyMode, TerminalChat};
-use crate::terminal::{clean, clean_line};
+use crate::terminal::{escape, escape_line};
 
 /// Whoever typed this recently goes on typing: a question must not take the keys away.
 const TYPING_PAUSE: Duration = Duration::from_millis(700);
@@ -35,7 +35,7 @@ impl TerminalChat {
                 self.give_back(&what);
             }
             ChatEvent::ConnectionLost { why } | ChatEvent::ReconnectFailed { why } => {
-                self.disconnected = Some(clean_line(&why.to_string()));
+                self.disconnected = Some(escape_line(&why.to_string()));
             }
             ChatEvent::Reconnected => self.disconnected = None,
             ChatEvent::Changed => {} // what is drawn is read from the state
@@ -47,7 +47,7 @@ impl TerminalChat {
         if let (Some(text), KeyMode::Typing, true) =
             (&what.text, &self.mode, self.editor.is_empty())
         {
-            self.editor.set(&clean(text));
+            self.editor.set(&escape(text));
         }
     }
 
@@ -64,6 +64,7 @@ impl TerminalChat {
         if is_same {
             return; // the keys go on doing what they do
         }
+        self.is_subject_printed = false;
         let is_asking = self.pending.is_some();
         match self.mode {
             KeyMode::Answering | KeyMode::Suggesting if !is_asking => self.stop_answering(),

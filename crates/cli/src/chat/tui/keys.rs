@@ -13,7 +13,7 @@ use crate::chat::keys::Key;
 use crate::chat::line::{Line, Style};
 use crate::chat::questions::{self, AnswerOutcome};
 use crate::clock::now;
-use crate::terminal::clean;
+use crate::terminal::escape;
 
 impl TerminalChat {
     pub(super) async fn press(&mut self, key: Key) -> anyhow::Result<Flow> {
@@ -37,7 +37,7 @@ impl TerminalChat {
             Key::Escape => self.step_back(),
             Key::Up if self.takes_from_queue() => {
                 if let Some(text) = self.chat.unqueue()? {
-                    self.editor.set(&clean(&text));
+                    self.editor.set(&escape(&text));
                 }
             }
             key => return self.press_in_mode(key).await,

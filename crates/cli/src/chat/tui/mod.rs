@@ -58,6 +58,8 @@ pub(crate) struct TerminalChat {
     transcript: Transcript,
     /// What the agent waits for, with what was answered so far.
     pending: Option<PendingInput>,
+    /// What is to be decided on was printed whole.
+    is_subject_printed: bool,
     mode: KeyMode,
     /// What was half typed when a question came.
     stash: String,
@@ -117,6 +119,7 @@ impl TerminalChat {
             editor: Editor::default(),
             transcript: Transcript::below(),
             pending: None,
+            is_subject_printed: false,
             mode: KeyMode::Typing,
             stash: String::new(),
             unprinted: Vec::new(),

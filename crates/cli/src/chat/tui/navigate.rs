@@ -6,7 +6,7 @@ use super::{KeyMode, TerminalChat};
 use crate::chat::line::{Line, Style};
 use crate::chat::open_options;
 use crate::chat::transcript::Transcript;
-use crate::terminal::{clean, clean_line};
+use crate::terminal::{escape, escape_line};
 
 impl TerminalChat {
     /// Shows which chat was opened, and fills the editor's history and draft from it.
@@ -15,8 +15,8 @@ impl TerminalChat {
         let provider = session
             .as_ref()
             .map_or("", |session| session.provider.as_str());
-        let session_uri = clean_line(self.chat.session().as_str());
-        let title = format!(" · {} · {session_uri}", clean_line(provider));
+        let session_uri = escape_line(self.chat.session().as_str());
+        let title = format!(" · {} · {session_uri}", escape_line(provider));
         self.unprinted.extend([
             Line::new(Style::Bold, "greenroom").then(Style::Dim, title),
             Line::new(
@@ -26,13 +26,13 @@ impl TerminalChat {
         ]);
         if let Some(notice) = self.chat.notice() {
             self.unprinted
-                .push(Line::new(Style::Warn, clean_line(notice)));
+                .push(Line::new(Style::Warn, escape_line(notice)));
         }
         for message in self.chat.history() {
-            self.editor.remember(&clean(&message));
+            self.editor.remember(&escape(&message));
         }
         if let Some(draft) = self.chat.draft_text() {
-            self.editor.set(&clean(&draft));
+            self.editor.set(&escape(&draft));
         }
     }
 
@@ -66,7 +66,7 @@ impl TerminalChat {
             self.transcript = Transcript::after(&chat);
         }
         let text = format!("· You are now in a new branch: {}", self.chat.chat());
-        self.print([Line::new(Style::Dim, clean_line(&text))]);
+        self.print([Line::new(Style::Dim, escape_line(&text))]);
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl TerminalChat {
     /// How to return, for a user who leaves.
     pub(super) fn how_to_return(&self) -> Option<String> {
         let chat = self.chat.confirmed()?;
-        let session = clean_line(self.chat.session().as_str());
+        let session = escape_line(self.chat.session().as_str());
         if chat.active_turn.is_some() {
             return Some(format!(
                 "The agent is still working. Return with `greenroom chat --session {session}`"

@@ -50,6 +50,31 @@ pub(super) fn the_list_pages_through_equal_times(book: &mut Book) {
     assert_eq!(seen, [3, 7, 6, 5, 4, 2, 1]);
 }
 
+pub(super) fn what_is_not_listed_is_only_swept(book: &mut Book) {
+    let hidden = |session, modified| SummaryRecord {
+        empty: true,
+        json: Bytes::new(),
+        ..summary(session, modified)
+    };
+    book.write([
+        Record::Summary(summary(1, 50)),
+        Record::Summary(hidden(2, 60)),
+        Record::Summary(summary(3, 70)),
+        Record::Summary(hidden(4, 40)),
+    ]);
+    book.reopen();
+    assert_eq!(page(book, None, 9), [summary(3, 70), summary(1, 50)]);
+    assert_eq!(page(book, None, 1), [summary(3, 70)]);
+    assert_eq!(page(book, Some((70, 3)), 9), [summary(1, 50)]);
+    assert_eq!(page(book, Some((50, 1)), 9), []);
+    assert_eq!(empty_before(book, 90, 9), ["test:/s4", "test:/s2"]);
+    book.write([Record::Summary(summary(2, 65))]);
+    book.reopen();
+    let listed = [summary(3, 70), summary(2, 65), summary(1, 50)];
+    assert_eq!(page(book, None, 9), listed);
+    assert_eq!(empty_before(book, 90, 9), ["test:/s4"]);
+}
+
 pub(super) fn a_summary_is_replaced_and_removed(book: &mut Book) {
     let creator = Some("ann".to_owned());
     let second = SummaryRecord {

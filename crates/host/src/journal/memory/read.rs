@@ -279,6 +279,7 @@ impl JournalTables {
         let mut page: Vec<&SummaryRecord> = self
             .summaries
             .values()
+            .filter(|summary| summary.is_listed())
             .filter(|summary| after.is_none_or(|after| place(summary) < after))
             .collect();
         page.sort_by_key(|summary| std::cmp::Reverse(place(summary)));

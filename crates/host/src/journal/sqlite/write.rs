@@ -11,6 +11,7 @@ use rusqlite::{Connection, Error, ErrorCode, Result, ToSql, params};
 use wire::state::Turn;
 
 use super::actions::{self, ActionWriter};
+use super::read::list;
 use super::{int, messages, references, renders, sweep, unwritten};
 use crate::journal::JournalError;
 
@@ -224,6 +225,10 @@ fn dispose(conn: &Connection, channel: ChannelId, at: i64) -> Result<()> {
 }
 
 fn put_summary(conn: &Connection, summary: &SummaryRecord) -> Result<()> {
+    let modified = match summary.is_listed() {
+        true => summary.modified.0,
+        false => list::UNLISTED,
+    };
     conn.prepare_cached(
         "INSERT OR REPLACE INTO summary (session, uri, modified, created, empty, creator, json)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -231,7 +236,7 @@ fn put_summary(conn: &Connection, summary: &SummaryRecord) -> Result<()> {
     .execute(params![
         int(summary.session.0),
         summary.uri.as_str(),
-        summary.modified.0,
+        modified,
         summary.created.0,
         summary.empty,
         summary.creator,

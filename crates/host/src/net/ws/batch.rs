@@ -7,10 +7,12 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
 use super::frame::{Fin, Opcode, put_close, put_control, put_head};
+use crate::net::text_run::FramedRun;
 
 /// Payloads up to this are copied beside their head: one large slice is cheaper to the kernel than many tiny ones.
 const COPY_BYTES_MAX: usize = 256;
@@ -30,12 +32,34 @@ impl BatchPart {
     }
 }
 
+/// Where frames end.
+enum FrameEnds {
+    One(usize),
+    /// Those of a run, counted from where it starts.
+    Run {
+        start: usize,
+        ends: Arc<[usize]>,
+    },
+}
+
+impl FrameEnds {
+    fn first_at_or_after(&self, at: usize) -> Option<usize> {
+        match self {
+            Self::One(end) => (*end >= at).then_some(*end),
+            Self::Run { start, ends } => {
+                let index = ends.partition_point(|end| start + end < at);
+                ends.get(index).map(|end| start + end)
+            }
+        }
+    }
+}
+
 #[derive(Default)]
 pub struct FrameBatch {
     scratch: Vec<u8>,
     parts: VecDeque<BatchPart>,
     /// Where each frame ends, counted in bytes from the start of the batch.
-    ends: VecDeque<usize>,
+    ends: Vec<FrameEnds>,
     put: usize,
     left: usize,
 }
@@ -45,11 +69,23 @@ impl FrameBatch {
         self.left == 0
     }
 
+    /// Bytes that are put and not written yet.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
     /// A text message in one frame.
     pub fn put_text(&mut self, text: Bytes) {
         self.put_scratch(|scratch| put_head(scratch, Opcode::Text, Fin::Last, text.len()));
         self.put_payload(text);
-        self.ends.push_back(self.put);
+        self.ends.push(FrameEnds::One(self.put));
+    }
+
+    /// Frames that were made for several connections.
+    pub(crate) fn put_framed(&mut self, run: &FramedRun) {
+        let (start, ends) = (self.put, Arc::clone(&run.ends));
+        self.put_payload(run.bytes.clone());
+        self.ends.push(FrameEnds::Run { start, ends });
     }
 
     /// A text message, in fragments if it is larger than `fragment_bytes`.
@@ -78,7 +114,7 @@ impl FrameBatch {
                 unwritten -= chunk.len();
                 self.put_payload(chunk);
             }
-            self.ends.push_back(self.put);
+            self.ends.push(FrameEnds::One(self.put));
             if fin == Fin::Last {
                 return;
             }
@@ -88,17 +124,17 @@ impl FrameBatch {
 
     pub fn put_ping(&mut self) {
         self.put_scratch(|scratch| put_control(scratch, Opcode::Ping, &[]));
-        self.ends.push_back(self.put);
+        self.ends.push(FrameEnds::One(self.put));
     }
 
     pub fn put_pong(&mut self, payload: &[u8]) {
         self.put_scratch(|scratch| put_control(scratch, Opcode::Pong, payload));
-        self.ends.push_back(self.put);
+        self.ends.push(FrameEnds::One(self.put));
     }
 
     pub fn put_close(&mut self, code: u16, reason: &str) {
         self.put_scratch(|scratch| put_close(scratch, code, reason));
-        self.ends.push_back(self.put);
+        self.ends.push(FrameEnds::One(self.put));
     }
 
     /// Fills `slices` with what is to be written next and returns how many it filled.
@@ -144,14 +180,15 @@ impl FrameBatch {
     /// at most one fragment.
     pub fn drop_unstarted_frames(&mut self) {
         let written = self.put - self.left;
-        let end = match self.ends.iter().find(|&&end| end >= written) {
-            Some(&end) if written > 0 => end,
+        let mut ends = self.ends.iter();
+        let end = match ends.find_map(|ends| ends.first_at_or_after(written)) {
+            Some(end) if written > 0 => end,
             _ => written,
         };
         let mut remaining = end - written;
         self.left = remaining;
         self.put = end;
-        self.ends.retain(|&other| other <= end);
+        self.ends = vec![FrameEnds::One(end)];
         let mut parts_left = 0;
         for part in &mut self.parts {
             if remaining == 0 {
@@ -198,6 +235,7 @@ impl FrameBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::TextRun;
 
     fn drain(batch: &mut FrameBatch, at_most: usize) -> Vec<u8> {
         let mut out = Vec::new();
@@ -280,6 +318,34 @@ mod tests {
         assert!(
             matches!(&batch.parts[1], BatchPart::Shared(bytes) if bytes.as_ptr() == large.as_ptr())
         );
+    }
+
+    #[test]
+    fn a_run_leaves_as_its_texts_would_and_is_cut_between_them() {
+        let texts = ["one".to_owned(), "two".repeat(100), "three".to_owned()];
+        let mut run = TextRun::default();
+        for text in &texts {
+            run.add(Bytes::from(text.clone()));
+        }
+        let one_by_one = || {
+            let mut batch = FrameBatch::default();
+            for text in &texts {
+                batch.put_text(Bytes::from(text.clone()));
+            }
+            batch
+        };
+        let whole = drain(&mut one_by_one(), usize::MAX);
+        for written in 0..=whole.len() {
+            let (mut expected, mut batch) = (one_by_one(), FrameBatch::default());
+            batch.put_framed(run.framed());
+            for batch in [&mut expected, &mut batch] {
+                drain(batch, written);
+                batch.drop_unstarted_frames();
+                batch.put_close(1008, "no");
+            }
+            let expected = drain(&mut expected, usize::MAX);
+            assert_eq!(drain(&mut batch, usize::MAX), expected, "after {written}");
+        }
     }
 
     #[test]

@@ -11,6 +11,10 @@ fn uri(path: &Path) -> String {
     wire::file_uri::uri_of(path.as_os_str().as_bytes())
 }
 
+fn open(root: &Path) -> Workspace {
+    Workspace::open_available(&[uri(root)], &Confinement::none()).0
+}
+
 fn write(root: &Path, path: &str) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -19,7 +23,7 @@ fn write(root: &Path, path: &str) {
 
 fn walked(root: &Path) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    let paths = walk(&[uri(root)], deadline, &AtomicBool::new(false));
+    let paths = walk(&open(root), deadline, &AtomicBool::new(false));
     let display = |path: super::super::IndexedPath<'_>| match path.kind {
         PathKind::Directory => format!("{}/", path.relative),
         PathKind::File => path.relative.to_owned(),
@@ -95,9 +99,9 @@ fn a_walk_ends_when_its_index_is_dropped_or_time_is_up() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), "a");
     let deadline = Instant::now() + Duration::from_secs(60);
-    let dropped = walk(&[uri(root.path())], deadline, &AtomicBool::new(true));
+    let dropped = walk(&open(root.path()), deadline, &AtomicBool::new(true));
     assert!(dropped.is_empty());
-    let late = walk(&[uri(root.path())], Instant::now(), &AtomicBool::new(false));
+    let late = walk(&open(root.path()), Instant::now(), &AtomicBool::new(false));
     assert!(late.is_empty());
 }
 
@@ -107,24 +111,29 @@ fn an_index_is_built_once_and_again_when_it_is_old() {
     write(root.path(), "a");
     let directories = [uri(root.path())];
     let indexes = PathIndexes::default();
-    let first = eventually(|| Some(indexes.paths(&directories)).filter(|paths| paths.len() == 1));
+    let first = eventually(|| {
+        Some(indexes.paths(&directories, &Confinement::none())).filter(|paths| paths.len() == 1)
+    });
     write(root.path(), "b");
     assert!(
-        Arc::ptr_eq(&first, &indexes.paths(&directories)),
+        Arc::ptr_eq(&first, &indexes.paths(&directories, &Confinement::none())),
         "it is not old yet"
     );
 
     let index = indexes.index(&directories, Instant::now());
     let old = Instant::now().checked_sub(STALE).unwrap();
     lock(&index.state).built = Some(old);
-    eventually(|| Some(indexes.paths(&directories)).filter(|paths| paths.len() == 2));
+    eventually(|| {
+        Some(indexes.paths(&directories, &Confinement::none())).filter(|paths| paths.len() == 2)
+    });
 }
 
 #[test]
 fn only_so_many_indexes_are_in_memory() {
     let indexes = PathIndexes::default();
     for set in 0..INDEXES_MAX + 3 {
-        indexes.paths(&[format!("file:///not/there/{set}")]);
+        let directories = [format!("file:///not/there/{set}")];
+        indexes.paths(&directories, &Confinement::none());
     }
     assert_eq!(lock(&indexes.indexes).len(), INDEXES_MAX);
     let much_later = Instant::now() + UNUSED_MAX * 2;

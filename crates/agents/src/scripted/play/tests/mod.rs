@@ -31,6 +31,7 @@ fn input(text: &str) -> TurnInput {
         brief: None,
         history: Vec::new(),
         response_parts: Vec::new(),
+        usage: None,
         untitled: false,
         notes: None,
     }
@@ -42,6 +43,7 @@ async fn session(steps: Value) -> Box<dyn AgentSession> {
     let facts = SessionFacts {
         conversation: "c".to_owned(),
         working_directories: Vec::new(),
+        attachments: None,
     };
     agent.open(facts).await.unwrap()
 }
@@ -145,6 +147,9 @@ fn line(event: &AgentEvent) -> String {
             text(&worker.brief)
         ),
         AgentEvent::Notice { .. }
+        | AgentEvent::ClientToolAwaited { .. }
+        | AgentEvent::ClientToolsRequested { .. }
+        | AgentEvent::ToolRefused { .. }
         | AgentEvent::Compacted { .. }
         | AgentEvent::Completed
         | AgentEvent::Failed(_)

@@ -8,13 +8,16 @@ use wire::{ChannelUri, Timestamp};
 
 use super::{ReadError, ReadResult, bytes_at, int, number, uri_at};
 
+/// `modified` of a session that is in no list: it is at the end of the index, where no page reaches.
+pub(in crate::journal::sqlite) const UNLISTED: i64 = i64::MIN;
+
 pub(in crate::journal::sqlite) const FIRST_PAGE: &str =
     "SELECT session, uri, modified, created, empty, creator, json FROM summary
-     ORDER BY modified DESC, session DESC LIMIT ?1";
+     WHERE modified > ?2 ORDER BY modified DESC, session DESC LIMIT ?1";
 
 pub(in crate::journal::sqlite) const NEXT_PAGE: &str =
     "SELECT session, uri, modified, created, empty, creator, json FROM summary
-     WHERE (modified, session) < (?2, ?3) ORDER BY modified DESC, session DESC LIMIT ?1";
+     WHERE (modified, session) < (?3, ?4) AND modified > ?2 ORDER BY modified DESC, session DESC LIMIT ?1";
 
 pub(in crate::journal::sqlite) const EMPTY: &str =
     "SELECT summary.uri FROM summary LEFT JOIN client ON client.client_id = summary.creator
@@ -31,11 +34,11 @@ pub(super) fn sessions(
     let mut rows = match after {
         None => {
             statement = conn.prepare_cached(FIRST_PAGE)?;
-            statement.query([i64::from(limit)])?
+            statement.query([i64::from(limit), UNLISTED])?
         }
         Some((modified, session)) => {
             statement = conn.prepare_cached(NEXT_PAGE)?;
-            statement.query([i64::from(limit), modified.0, int(session.0)])?
+            statement.query([i64::from(limit), UNLISTED, modified.0, int(session.0)])?
         }
     };
     let mut page = Vec::new();

@@ -1,0 +1,124 @@
+//! A call of a tool that a client offers: consented to like a command, carried out by the client (G-73).
+//!
+//! Promises: it runs only if the session's mode, an approval that is remembered, or a person says so.
+//! Must not know: which client carries it out.
+
+use agent_api::{AgentEvent, AgentReply, ToolResult, TurnOver};
+use serde_json::{Value, json};
+use wire::published::state::ToolCallConfirmationReason;
+use workspace::digest_of;
+
+use super::answer::RequestedCall;
+use super::call::{PLAN_MODE, parse, remember_approval};
+use super::call_events::{
+    ApprovalScope, CallDecision, ToolContext, ask_for_consent, plan_to_ready, send_ready,
+};
+use super::consent::Verdict;
+use super::history::text_of_result;
+use super::offered_tools::OfferedClientTool;
+use crate::tool::{Nature, Plan};
+
+/// How long a client may take: a task in an editor may build a whole project, or ask its user.
+const TIMEOUT_MS: u64 = 30 * 60 * 1_000;
+
+/// Inputs up to here are remembered as they are, longer ones by their digest.
+const KEY_BYTES_MAX: usize = 256;
+
+/// Carries out a call; the text that the model gets of it.
+pub(super) async fn run_client_call(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    tool: &OfferedClientTool,
+) -> Result<String, TurnOver> {
+    let key = consent_key(tool, &call.tool_use.input);
+    let plan = Plan {
+        summary: tool.title.clone(),
+        consent_key: key.clone(),
+        ..Plan::default()
+    };
+    if let Err(text) = parse(&call.tool_use.input) {
+        return refuse(context, call, &plan, text).await;
+    }
+    loop {
+        match context.verdict(Nature::Runs, &key).await? {
+            Verdict::Refuse => {
+                return refuse(context, call, &plan, PLAN_MODE.to_owned()).await;
+            }
+            Verdict::Ask => return run_with_consent(context, call, tool, &plan).await,
+            Verdict::Run => {
+                let _exclusive = context.exclusive.lock().await;
+                // Looked at again now that the calls before it are done.
+                if context.verdict(Nature::Runs, &key).await? == Verdict::Run {
+                    let reason = ToolCallConfirmationReason::Setting;
+                    send_ready(context, call, &plan, reason).await?;
+                    return await_end(context, call).await;
+                }
+            }
+        }
+    }
+}
+
+/// The client begins as soon as somebody approves, so the call waits for no other that edits or runs.
+async fn run_with_consent(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    tool: &OfferedClientTool,
+    plan: &Plan,
+) -> Result<String, TurnOver> {
+    let (edited, scope) = match ask_for_consent(context, call, plan).await? {
+        CallDecision::Approved { edited, scope } => (edited, scope),
+        CallDecision::Over { text } => return Ok(text),
+    };
+    let input = edited.as_deref().unwrap_or(&call.tool_use.input);
+    if scope == ApprovalScope::Session {
+        remember_approval(context, &consent_key(tool, input)).await?;
+    }
+    let text = await_end(context, call).await?;
+    Ok(match edited {
+        Some(edited) => format!("The user changed the input to {edited}\n{text}"),
+        None => text,
+    })
+}
+
+/// A call that is not possible: no client gets to see it run, and the model gets the reason.
+async fn refuse(
+    context: &ToolContext<'_>,
+    call: &RequestedCall,
+    plan: &Plan,
+    text: String,
+) -> Result<String, TurnOver> {
+    let summary = format!("{} failed", plan.summary);
+    let content = vec![json!({"type": "text", "text": text})];
+    let refused = AgentEvent::ToolRefused {
+        call: call.number,
+        ready: Box::new(plan_to_ready(call, plan)),
+        result: ToolResult::failed(summary.clone(), &summary).with_content(content),
+    };
+    context.events.send(refused).await?;
+    Ok(text)
+}
+
+async fn await_end(context: &ToolContext<'_>, call: &RequestedCall) -> Result<String, TurnOver> {
+    let waiting = AgentEvent::ClientToolAwaited {
+        call: call.number,
+        timeout_ms: TIMEOUT_MS,
+    };
+    match context.events.ask(waiting).await? {
+        AgentReply::ToolEnded { result, .. } => {
+            Ok(text_of_result(&Value::Object(result.into_object())))
+        }
+        _ => Err(TurnOver), // replies are routed by what they answer
+    }
+}
+
+/// What "approve in this session" covers: this tool with this very input.
+fn consent_key(tool: &OfferedClientTool, input: &str) -> String {
+    let name = &tool.name;
+    match name.len() + input.len() <= KEY_BYTES_MAX {
+        true => format!("client {name} {input}"),
+        false => {
+            let text = format!("{name}\n{input}");
+            format!("client-sha256 {}", digest_of(text.as_bytes()))
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A host proves that it knows the token before it is sent (G-62, ADR 0024).
+//!
+//! Promises: what is sent says nothing of the token; at most `ANSWER_BYTES_MAX` are read. Whoever proved it is at the other
+//! end of this very connection, so that the token can follow on it.
+//! Must not know: where the address came from, what the connection is used for.
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// More than the answer of any host; a stranger may send anything.
+const ANSWER_BYTES_MAX: usize = 4_096;
+const HEADERS_MAX: usize = 32;
+
+/// Asks for the proof. An error says why there was none.
+pub(crate) async fn demand(
+    stream: &mut TcpStream,
+    authority: &str,
+    token: &str,
+) -> Result<(), String> {
+    let nonce = make_nonce()?;
+    let request = format!("GET /proof?nonce={nonce} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    let broken = |error: std::io::Error| format!("the connection broke: {error}");
+    stream.write_all(request.as_bytes()).await.map_err(broken)?;
+    let mut answer = Vec::with_capacity(512);
+    loop {
+        if let Some(proof) = read_answer(&answer)? {
+            return check(&proof, &nonce, token);
+        }
+        if answer.len() >= ANSWER_BYTES_MAX {
+            return Err("its answer is too long".to_owned());
+        }
+        if stream.read_buf(&mut answer).await.map_err(broken)? == 0 {
+            return Err("it closed the connection without a proof".to_owned());
+        }
+    }
+}
+
+fn make_nonce() -> Result<String, String> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| format!("the system gives no random bytes: {error}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The body of a complete answer; `None` while more is to come.
+fn read_answer(answer: &[u8]) -> Result<Option<String>, String> {
+    let no_http = || "it does not speak HTTP".to_owned();
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut headers);
+    let head = match response.parse(answer).map_err(|_| no_http())? {
+        httparse::Status::Partial => return Ok(None),
+        httparse::Status::Complete(head) => head,
+    };
+    match response.code {
+        Some(200) => {}
+        Some(code) => return Err(format!("it answered with HTTP {code}")),
+        None => return Err(no_http()),
+    }
+    let length = response
+        .headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case("Content-Length"))
+        .and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse().ok())
+        .filter(|length: &usize| *length <= ANSWER_BYTES_MAX)
+        .ok_or("its answer has no length")?;
+    let body = answer.get(head..).unwrap_or_default();
+    match body.len() {
+        len if len < length => Ok(None),
+        len if len == length => Ok(Some(String::from_utf8_lossy(body).into_owned())),
+        _ => Err("it sent more than the proof".to_owned()),
+    }
+}
+
+fn check(proof: &str, nonce: &str, token: &str) -> Result<(), String> {
+    let wrong = || "its proof is wrong".to_owned();
+    let digits = proof.trim();
+    let bytes: Option<Vec<u8>> = (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok())
+        .collect();
+    let mut mac = Hmac::<Sha256>::new_from_slice(token.as_bytes()).map_err(|_| wrong())?;
+    mac.update(nonce.as_bytes());
+    mac.verify_slice(&bytes.ok_or_else(wrong)?)
+        .map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_right_proof_counts() {
+        let nonce = "0".repeat(32);
+        // HMAC-SHA256 of 32 zeros under `key`, by another implementation.
+        let proof = "3a94e7f3e0d284db532c793621888659904dce5dc6f97329a6ae7553395aaae1";
+        assert_eq!(check(proof, &nonce, "key"), Ok(()));
+        assert_eq!(check(&format!("{proof}\n"), &nonce, "key"), Ok(()));
+        for (proof, nonce, token) in [
+            (proof, nonce.as_str(), "other"),
+            (proof, "1", "key"),
+            (&proof[..62], &nonce, "key"),
+            (&proof[..63], &nonce, "key"),
+            ("", &nonce, "key"),
+            ("ä", &nonce, "key"),
+            ("zz", &nonce, "key"),
+        ] {
+            assert!(check(proof, nonce, token).is_err(), "{proof}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_complete_partial_or_none() {
+        let whole = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab";
+        assert_eq!(read_answer(whole.as_bytes()), Ok(Some("ab".to_owned())));
+        for len in 0..whole.len() {
+            assert_eq!(read_answer(&whole.as_bytes()[..len]), Ok(None), "{len}");
+        }
+        for bad in [
+            "SSH-2.0-x\r\n",
+            "HTTP/1.1 200 OK\r\n\r\nab",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab",
+            "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n",
+        ] {
+            assert!(read_answer(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_nonce_is_like_another() {
+        let (one, other) = (make_nonce().unwrap(), make_nonce().unwrap());
+        assert_eq!((one.len(), other.len()), (32, 32));
+        assert_ne!(one, other);
+    }
+}

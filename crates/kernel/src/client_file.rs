@@ -1,0 +1,131 @@
+//! Files that only the client which sends a message can read: it is asked for them before the message is composed, so that what
+//! the message means is known when it is recorded, and stays known when the client is gone.
+//!
+//! Promises: a client that does not answer, or not well, costs the file and never the message.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::rendered::RequestEnd;
+
+/// A file that a client was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientFile {
+    pub uri: String,
+    pub read: Result<ClientFileBody, ClientFileError>,
+}
+
+/// What a client read, as it was sent. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientFileBody {
+    Base64(Arc<str>),
+    Text(Arc<str>),
+}
+
+/// Why a file of a client is not there, in words for the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ClientFileError {
+    #[error("the client did not answer in time")]
+    Timeout,
+    #[error("the client is gone")]
+    PeerGone,
+    #[error("the client does not read it (error {0})")]
+    Refused(i32),
+    #[error("the client answered something else")]
+    Malformed,
+    #[error("it has more than the {0} bytes that are read from a client")]
+    TooLarge(usize),
+    #[error("no more than {0} files of a message are read from its client")]
+    TooMany(usize),
+    #[error("the client has too many questions to answer already")]
+    Busy,
+}
+
+impl ClientFile {
+    /// What came of asking for a file; an answer may take so many bytes.
+    pub(crate) fn of_reply(uri: String, reply: RequestEnd, bytes_max: usize) -> Self {
+        let read = match reply {
+            RequestEnd::Timeout => Err(ClientFileError::Timeout),
+            RequestEnd::PeerGone => Err(ClientFileError::PeerGone),
+            RequestEnd::Error(error) => Err(ClientFileError::Refused(error.code)),
+            RequestEnd::Result { bytes, .. } if bytes > bytes_max => {
+                Err(ClientFileError::TooLarge(bytes_max))
+            }
+            RequestEnd::Result { value, .. } => body_in(value).ok_or(ClientFileError::Malformed),
+        };
+        Self { uri, read }
+    }
+}
+
+/// The body in a `ResourceReadResult`. One that does not say how it is encoded is base64.
+fn body_in(mut result: Value) -> Option<ClientFileBody> {
+    let data = match result.get_mut("data").map(Value::take) {
+        Some(Value::String(data)) => Arc::from(data),
+        _ => return None,
+    };
+    match result.get("encoding") {
+        None | Some(Value::Null) => Some(ClientFileBody::Base64(data)),
+        Some(Value::String(encoding)) => match encoding.as_str() {
+            "base64" => Some(ClientFileBody::Base64(data)),
+            "utf-8" => Some(ClientFileBody::Text(data)),
+            _ => None,
+        },
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wire::RpcError;
+
+    use super::*;
+
+    fn read(reply: RequestEnd) -> Result<ClientFileBody, ClientFileError> {
+        ClientFile::of_reply("x-y:/a".to_owned(), reply, 100).read
+    }
+
+    fn result(value: Value) -> RequestEnd {
+        RequestEnd::Result { value, bytes: 100 }
+    }
+
+    #[test]
+    fn both_encodings_are_read_and_nothing_else() {
+        let base64 = Ok(ClientFileBody::Base64("aGk=".into()));
+        assert_eq!(read(result(json!({"data": "aGk="}))), base64);
+        assert_eq!(
+            read(result(json!({"data": "aGk=", "encoding": "base64"}))),
+            base64
+        );
+        let text = json!({"data": "hi", "encoding": "utf-8", "contentType": "text/plain"});
+        assert_eq!(read(result(text)), Ok(ClientFileBody::Text("hi".into())));
+        for strange in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({"data": 5}),
+            json!({"data": "x", "encoding": "rot13"}),
+            json!({"data": "x", "encoding": 5}),
+        ] {
+            assert_eq!(read(result(strange)), Err(ClientFileError::Malformed));
+        }
+    }
+
+    #[test]
+    fn whatever_goes_wrong_has_a_reason() {
+        let large = RequestEnd::Result {
+            value: json!({"data": "aGk="}),
+            bytes: 101,
+        };
+        let refused = RequestEnd::Error(RpcError::new(-32601, "no such method"));
+        for (reply, expected) in [
+            (large, ClientFileError::TooLarge(100)),
+            (refused, ClientFileError::Refused(-32601)),
+            (RequestEnd::Timeout, ClientFileError::Timeout),
+            (RequestEnd::PeerGone, ClientFileError::PeerGone),
+        ] {
+            assert_eq!(read(reply), Err(expected));
+        }
+    }
+}

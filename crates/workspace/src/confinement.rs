@@ -1,0 +1,119 @@
+//! Where sessions may work: beneath the host's roots, and never in the host's own directory, also where that lies beneath
+//! a root.
+//!
+//! Promises: a directory is judged by what was opened, not by its name: links are followed first, and a name that leads
+//! elsewhere later is judged again when it is opened again.
+//! Must not know: what directories are opened for.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::confined;
+use crate::{OpenError, Workspace};
+
+/// What confines working directories. A handle: clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Confinement {
+    /// Without links. None: any directory will do.
+    roots: Option<Arc<[PathBuf]>>,
+    hidden: Option<Arc<HiddenDirectory>>,
+}
+
+/// A directory of which nothing is opened.
+#[derive(Debug)]
+pub(crate) struct HiddenDirectory(OwnedFd);
+
+impl Confinement {
+    /// None: for whoever opens directories that the user names himself.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Working directories must be one of these or lie beneath one.
+    pub fn within(roots: &[PathBuf]) -> std::io::Result<Self> {
+        let roots = roots.iter().map(std::fs::canonicalize);
+        let roots = roots.collect::<std::io::Result<Vec<PathBuf>>>()?;
+        Ok(Self {
+            roots: Some(roots.into()),
+            hidden: None,
+        })
+    }
+
+    /// Nothing in this directory is opened, and no working directory lies in it.
+    pub fn hiding(mut self, directory: &Path) -> std::io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = rustix::fs::openat(CWD, directory, flags, Mode::empty())?;
+        self.hidden = Some(Arc::new(HiddenDirectory(open)));
+        Ok(self)
+    }
+
+    /// Whether these working directories, `file:` URIs, may be used; one that cannot be opened at all is no reason
+    /// against the others. Blocks.
+    pub fn check(&self, working_directories: &[String]) -> Result<(), OpenError> {
+        let (_, errors) = Workspace::open_available(working_directories, self);
+        let mut errors = errors.into_iter();
+        match errors.find(|error| matches!(error, OpenError::NotAllowed { .. })) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// The root that a directory without links lies in, the outermost if there are several.
+    pub(crate) fn root_of(&self, real_path: &Path) -> Option<&Path> {
+        let roots = self.roots.iter().flat_map(|roots| roots.iter());
+        let around = roots.filter(|root| real_path.starts_with(root));
+        let outermost = around.min_by_key(|root| root.as_os_str().len());
+        outermost.map(PathBuf::as_path)
+    }
+
+    /// Whether an open directory may be worked in; `path` is how the session names it. Returns its real path.
+    pub(crate) fn admit(&self, open: &impl AsFd, path: &Path) -> Result<PathBuf, OpenError> {
+        let real_path =
+            confined::real_path(open).map_err(|errno| OpenError::unopenable(path, errno))?;
+        let is_inside = self.roots.is_none() || self.root_of(&real_path).is_some();
+        let is_hidden = match &self.hidden {
+            Some(hidden) => hidden.contains(&real_path),
+            None => Ok(false),
+        };
+        match is_hidden {
+            Ok(false) if is_inside => Ok(real_path),
+            Ok(_) => Err(OpenError::NotAllowed {
+                path: path.display().to_string(),
+                roots: self.display_roots(),
+            }),
+            Err(errno) => Err(OpenError::unopenable(path, errno)),
+        }
+    }
+
+    /// What must not be opened beneath a directory, if that is around it.
+    pub(crate) fn hidden_in(&self, real_path: &Path) -> Option<Arc<HiddenDirectory>> {
+        let hidden = self.hidden.as_ref()?;
+        // Where it cannot be told, every open is checked.
+        let is_around = hidden
+            .real_path()
+            .map_or(true, |path| path.starts_with(real_path));
+        is_around.then(|| Arc::clone(hidden))
+    }
+
+    fn display_roots(&self) -> String {
+        let roots = self.roots.iter().flat_map(|roots| roots.iter());
+        let roots: Vec<String> = roots.map(|root| root.display().to_string()).collect();
+        roots.join(", ")
+    }
+}
+
+impl HiddenDirectory {
+    /// Whether a path without links is this directory or lies beneath it.
+    pub(crate) fn contains(&self, real_path: &Path) -> Result<bool, Errno> {
+        Ok(real_path.starts_with(self.real_path()?))
+    }
+
+    /// Where it is now: it may have been moved with a directory around it.
+    pub(crate) fn real_path(&self) -> Result<PathBuf, Errno> {
+        confined::real_path(&self.0)
+    }
+}
