@@ -74,7 +74,12 @@ fn accepted_completions_are_sent_with_the_message() {
             "type": "simple",
             "label": "/review",
             "displayKind": "command",
-            "_meta": {"compositor/part": {"type": "command", "id": "/review"}},
+            "_meta": {
+                "compositor/part": {"type": "command", "id": "/review"},
+                "command": "review",
+                "description": "Reviews a file",
+                "argumentHint": "FILE",
+            },
             "range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 7}},
         })
     );
@@ -89,10 +94,12 @@ fn proposals_are_gone_through_and_given_up() {
     let mut ann = chat(&host);
     ann.press("see @");
     ann.press(TAB);
-    ann.sees(": @selection · Tab: next");
-    ann.sees("› see @selection");
+    // What no client has sent, such as a selection, is not offered.
+    let screen = ann.sees("\n1 of ");
+    assert!(screen.contains("› see @file:"), "{screen}");
+    assert!(!screen.contains("@selection"), "{screen}");
     ann.press(TAB);
-    ann.sees("› see @open");
+    ann.sees("\n2 of ");
     ann.press(ESCAPE);
     ann.wait_until(|screen| screen.trim_end().ends_with("› see @"));
     ann.press("zzyzx");

@@ -385,3 +385,30 @@ fn silent_sockets_do_not_use_up_the_file_descriptors() {
     child.wait().unwrap();
     assert!(listed.status.success(), "{}", text(&listed.stderr));
 }
+
+#[test]
+fn a_host_of_an_earlier_version_is_to_be_restarted() {
+    let home = tempfile::tempdir().unwrap();
+    let data = data_directory(home.path());
+    fs::create_dir_all(&data).unwrap();
+    // It holds the file and not the directory, and would not answer `/proof`.
+    let lock = fs::File::create(data.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let stranger = Stranger::listen(SocketAddr::from(([127, 0, 0, 1], 0)), "");
+    let url = format!("ws://{}/", stranger.address);
+    let endpoint = json!({"url": url, "token": "secret", "pid": 77, "version": "0.1.0"});
+    fs::write(data.join("endpoint.json"), endpoint.to_string()).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = greenroom(home.path()).args(arguments).output().unwrap();
+        let words = text(&output.stderr) + &text(&output.stdout);
+        (output.status.code(), words)
+    };
+    let (code, words) = run(&["sessions"]);
+    assert!(code == Some(4) && words.contains("`kill 77`"), "{words}");
+    let (code, words) = run(&["doctor"]);
+    assert!(code == Some(1) && words.contains("`kill 77`"), "{words}");
+    let (code, words) = run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(code == Some(1) && words.contains("another greenroom"));
+    assert!(data.join("endpoint.json").exists(), "it is that host's");
+    assert!(stranger.sent().is_empty());
+}

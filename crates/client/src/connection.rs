@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use wire::rpc;
 use wire::{ChannelUri, Object, RpcError};
 
-use crate::proof;
+use crate::proof::{self, Unproven};
 use crate::pump::{self, ConnectionShared, HostMessage};
 use crate::{ClientError, Envelope, Snapshot};
 
@@ -445,7 +445,13 @@ async fn open_socket(destination: &Destination) -> Result<WebSocketStream<TcpStr
     if let Some(ProofSecret(secret)) = prove {
         proof::demand(&mut stream, authority.as_str(), secret)
             .await
-            .map_err(|why| ClientError::NotProven { url: url(), why })?;
+            .map_err(|unproven| match unproven {
+                Unproven::Failed(why) => ClientError::NotProven { url: url(), why },
+                Unproven::Busy => ClientError::Refused {
+                    url: url(),
+                    status: proof::BUSY,
+                },
+            })?;
     }
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE_IN_BYTES))

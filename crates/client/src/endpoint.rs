@@ -15,6 +15,8 @@ use crate::{Destination, Target};
 
 /// The name of the file in the data directory.
 pub const FILE_NAME: &str = "endpoint.json";
+/// Names the process that holds the data directory, for people.
+pub const LOCK_FILE: &str = "lock";
 
 /// Where a running host listens.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,6 +52,11 @@ pub enum EndpointError {
     )]
     LeftBehind { data: String, pid: String },
     #[error(
+        "a host of an earlier version (pid {pid}) serves the data directory {data}. Stop it with `kill {pid}` and start it \
+         again with this version"
+    )]
+    Outdated { data: String, pid: String },
+    #[error(
         "a host holds the data directory {data} but does not say where it listens: it is starting or stopping, or it \
          serves standard input and output. Try again in a moment, or name one with --host"
     )]
@@ -76,7 +83,17 @@ impl EndpointError {
 /// Whether a living host holds the data directory. The host has an exclusive lock on the directory itself, which goes with
 /// its process; a shared one that is given back at once finds out, and a host that starts meanwhile waits for it.
 pub fn is_held(data: &Path) -> io::Result<bool> {
-    match File::open(data)?.try_lock_shared() {
+    is_locked(data)
+}
+
+/// Whether a host of an earlier version holds the directory: those locked only a file in it, and prove nothing.
+pub fn is_held_by_earlier_version(data: &Path) -> bool {
+    // Where the file cannot be opened, no host that started could open it either.
+    !is_locked(data).unwrap_or(true) && is_locked(&data.join(LOCK_FILE)).unwrap_or(false)
+}
+
+fn is_locked(path: &Path) -> io::Result<bool> {
+    match File::open(path)?.try_lock_shared() {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
@@ -111,9 +128,17 @@ impl Endpoint {
         };
         let endpoint = Self::parse(&text);
         if !held {
-            return Err(EndpointError::LeftBehind {
-                data: data_name(),
-                pid: endpoint.map_or_else(|_| "unknown".to_owned(), |it| it.pid.to_string()),
+            let data_name = data_name();
+            let pid = endpoint.map_or_else(|_| "unknown".to_owned(), |it| it.pid.to_string());
+            return Err(match is_held_by_earlier_version(data) {
+                true => EndpointError::Outdated {
+                    data: data_name,
+                    pid,
+                },
+                false => EndpointError::LeftBehind {
+                    data: data_name,
+                    pid,
+                },
             });
         }
         endpoint.map_err(|why| EndpointError::Malformed { file, why })
@@ -246,6 +271,14 @@ mod tests {
         std::fs::write(data.path().join(FILE_NAME), "{").unwrap();
         let left = Endpoint::find(data.path()).unwrap_err();
         assert!(left.to_string().contains("pid unknown"), "{left}");
+
+        let earlier = File::create(data.path().join(LOCK_FILE)).unwrap();
+        earlier.lock().unwrap();
+        std::fs::write(data.path().join(FILE_NAME), VALID).unwrap();
+        let outdated = Endpoint::find(data.path()).unwrap_err();
+        assert!(!outdated.is_no_host());
+        assert!(outdated.to_string().contains("`kill 7`"), "{outdated}");
+        drop(earlier);
 
         std::fs::remove_file(data.path().join(FILE_NAME)).unwrap();
         let missing = Endpoint::find(data.path()).unwrap_err();

@@ -24,7 +24,7 @@ pub enum ClientError {
          `greenroom doctor` says more; a host of an earlier version has to be restarted"
     )]
     NotProven { url: String, why: String },
-    #[error("what answers at {url} refused the connection (HTTP {status}). Is it an agent host?")]
+    #[error("what answers at {url} refused the connection (HTTP {status}). {}", explain_status(*status))]
     Refused { url: String, status: u16 },
     #[error(transparent)]
     Rpc(#[from] RpcError),
@@ -44,6 +44,13 @@ pub enum ClientError {
     BadAction(#[from] ActionError),
     #[error(transparent)]
     TooManyPending(#[from] TooManyPending),
+}
+
+fn explain_status(status: u16) -> &'static str {
+    match status {
+        503 => "It has too many connections, or is starting or stopping: try again in a moment",
+        _ => "Is it an agent host?",
+    }
 }
 
 impl ClientError {

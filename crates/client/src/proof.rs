@@ -12,13 +12,29 @@ use tokio::net::TcpStream;
 /// More than the answer of any host; a stranger may send anything.
 const ANSWER_BYTES_MAX: usize = 4_096;
 const HEADERS_MAX: usize = 32;
+/// The HTTP status of a host that cannot serve anybody now.
+pub(crate) const BUSY: u16 = 503;
 
-/// Asks for the proof. An error says why there was none.
+/// Why there was no proof.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unproven {
+    /// Who listens there has too many connections, or is not ready.
+    Busy,
+    Failed(String),
+}
+
+impl From<String> for Unproven {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+/// Asks for the proof.
 pub(crate) async fn demand(
     stream: &mut TcpStream,
     authority: &str,
     token: &str,
-) -> Result<(), String> {
+) -> Result<(), Unproven> {
     let nonce = make_nonce()?;
     let request = format!("GET /proof?nonce={nonce} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
     let broken = |error: std::io::Error| format!("the connection broke: {error}");
@@ -26,13 +42,13 @@ pub(crate) async fn demand(
     let mut answer = Vec::with_capacity(512);
     loop {
         if let Some(proof) = read_answer(&answer)? {
-            return check(&proof, &nonce, token);
+            return Ok(check(&proof, &nonce, token)?);
         }
         if answer.len() >= ANSWER_BYTES_MAX {
-            return Err("its answer is too long".to_owned());
+            return Err("its answer is too long".to_owned().into());
         }
         if stream.read_buf(&mut answer).await.map_err(broken)? == 0 {
-            return Err("it closed the connection without a proof".to_owned());
+            return Err("it closed the connection without a proof".to_owned().into());
         }
     }
 }
@@ -45,7 +61,7 @@ fn make_nonce() -> Result<String, String> {
 }
 
 /// The body of a complete answer; `None` while more is to come.
-fn read_answer(answer: &[u8]) -> Result<Option<String>, String> {
+fn read_answer(answer: &[u8]) -> Result<Option<String>, Unproven> {
     let no_http = || "it does not speak HTTP".to_owned();
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
@@ -55,8 +71,9 @@ fn read_answer(answer: &[u8]) -> Result<Option<String>, String> {
     };
     match response.code {
         Some(200) => {}
-        Some(code) => return Err(format!("it answered with HTTP {code}")),
-        None => return Err(no_http()),
+        Some(BUSY) => return Err(Unproven::Busy),
+        Some(code) => return Err(format!("it answered with HTTP {code}").into()),
+        None => return Err(no_http().into()),
     }
     let length = response
         .headers
@@ -64,12 +81,12 @@ fn read_answer(answer: &[u8]) -> Result<Option<String>, String> {
         .find(|header| header.name.eq_ignore_ascii_case("Content-Length"))
         .and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse().ok())
         .filter(|length: &usize| *length <= ANSWER_BYTES_MAX)
-        .ok_or("its answer has no length")?;
+        .ok_or_else(|| "its answer has no length".to_owned())?;
     let body = answer.get(head..).unwrap_or_default();
     match body.len() {
         len if len < length => Ok(None),
         len if len == length => Ok(Some(String::from_utf8_lossy(body).into_owned())),
-        _ => Err("it sent more than the proof".to_owned()),
+        _ => Err("it sent more than the proof".to_owned().into()),
     }
 }
 
@@ -126,6 +143,12 @@ mod tests {
         ] {
             assert!(read_answer(bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_host_that_has_no_place_is_not_a_stranger() {
+        let busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(read_answer(busy.as_bytes()), Err(Unproven::Busy));
     }
 
     #[test]

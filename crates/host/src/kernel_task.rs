@@ -20,7 +20,7 @@ use crate::effects::Effects;
 use crate::journal::{JournalError, JournalThread, RefusedBatch};
 use crate::kernel_queue::QueuedInput;
 use crate::limits::ServerLimits;
-use crate::stream_batcher::{DueEvents, StreamBatcher};
+use crate::stream_batcher::{DueEvents, RunState, StreamBatcher};
 
 /// The output of a step, and since when what caused it has waited.
 struct Stepped {
@@ -161,11 +161,11 @@ impl KernelTask {
     }
 
     fn take_event(&mut self, run: RunId, event: AgentEvent, may_join: bool, now: Instant) {
-        if !self.kernel.is_working(run) {
-            // It was stopped while this was on its way: no stream may be remembered for it.
-            return self.streams.end(run);
-        }
-        if let Some(due) = self.streams.take(run, event, may_join, now) {
+        let state = match self.kernel.is_working(run) {
+            true => RunState::Working,
+            false => RunState::Stopped,
+        };
+        if let Some(due) = self.streams.take(run, state, event, may_join, now) {
             self.step_events(due);
         }
     }

@@ -50,6 +50,14 @@ struct EventStream {
     watched: bool,
 }
 
+/// Whether a run still works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunState {
+    Working,
+    /// What it says was on its way when it was stopped.
+    Stopped,
+}
+
 /// Events of a run that are due, in order, and since when the first of them waited.
 #[derive(Debug)]
 pub(crate) struct DueEvents {
@@ -105,14 +113,20 @@ impl StreamBatcher {
 
     /// Takes an event of a run from the kernel's queue; returns those that are due now. `may_join` says that texts which go
     /// together may become one.
+    /// What a stopped run says is dropped, and no stream remembered for it: nothing would ever end that.
     pub(crate) fn take(
         &self,
         run: RunId,
+        state: RunState,
         event: AgentEvent,
         may_join: bool,
         now: Instant,
     ) -> Option<DueEvents> {
         let mut streams = self.lock();
+        if state == RunState::Stopped {
+            streams.remove(&run);
+            return None;
+        }
         let stream = streams.entry(run).or_default();
         stream.queued = stream.queued.saturating_sub(1);
         let Some(bytes) = piece_bytes(&event) else {
@@ -288,10 +302,21 @@ mod tests {
     #[test]
     fn the_first_piece_after_a_pause_goes_at_once_and_the_next_ones_together() {
         let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
-        assert_eq!(texts(batcher.take(RUN, text("a"), true, start)), ["a"]);
+        assert_eq!(
+            texts(batcher.take(RUN, RunState::Working, text("a"), true, start)),
+            ["a"]
+        );
         batcher.note_commit(RUN, 0, start);
-        assert!(batcher.take(RUN, text("b"), true, start + ms(2)).is_none());
-        assert!(batcher.take(RUN, text("c"), true, start + ms(5)).is_none());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("b"), true, start + ms(2))
+                .is_none()
+        );
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("c"), true, start + ms(5))
+                .is_none()
+        );
         assert_eq!(batcher.next_due(), Some(start + ms(7)));
         assert!(batcher.take_due(start + ms(6)).is_empty());
         let due = batcher.take_due(start + ms(8));
@@ -303,21 +328,32 @@ mod tests {
         assert!(batcher.take_due(start + ms(15)).is_empty());
         assert_eq!(batcher.next_due(), None);
         let later = start + ms(18);
-        assert_eq!(texts(batcher.take(RUN, text("d"), true, later)), ["d"]);
+        assert_eq!(
+            texts(batcher.take(RUN, RunState::Working, text("d"), true, later)),
+            ["d"]
+        );
     }
 
     #[test]
     fn pieces_that_may_not_be_joined_go_together_as_they_are() {
         let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
-        batcher.take(RUN, text("a"), false, start);
+        batcher.take(RUN, RunState::Working, text("a"), false, start);
         batcher.note_commit(RUN, 0, start);
-        assert!(batcher.take(RUN, text("b"), false, start).is_none());
-        assert!(batcher.take(RUN, text("c"), false, start).is_none());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("b"), false, start)
+                .is_none()
+        );
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("c"), false, start)
+                .is_none()
+        );
         // Anything else comes after them, at once.
         let notice = AgentEvent::Notice {
             text: "n".to_owned(),
         };
-        let due = batcher.take(RUN, notice, false, start);
+        let due = batcher.take(RUN, RunState::Working, notice, false, start);
         let due = texts(due);
         assert_eq!(due.len(), 3);
         assert_eq!(due[..2], ["b", "c"]);
@@ -328,9 +364,9 @@ mod tests {
         let start = Instant::now();
         for (window_ms, due_ms) in [(0, 7), (5, 7), (20, 15), (1_000, 19)] {
             let batcher = StreamBatcher::new(ms(8));
-            batcher.take(RUN, text("a"), true, start);
+            batcher.take(RUN, RunState::Working, text("a"), true, start);
             batcher.note_commit(RUN, window_ms, start);
-            batcher.take(RUN, text("b"), true, start);
+            batcher.take(RUN, RunState::Working, text("b"), true, start);
             assert_eq!(batcher.next_due(), Some(start + ms(due_ms)), "{window_ms}");
         }
     }
@@ -338,13 +374,21 @@ mod tests {
     #[test]
     fn much_text_does_not_wait_and_neither_does_anything_without_a_time_to_wait() {
         let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
-        batcher.take(RUN, text("a"), true, start);
+        batcher.take(RUN, RunState::Working, text("a"), true, start);
         batcher.note_commit(RUN, 0, start);
         let much = "x".repeat(PENDING_BYTES_MAX);
-        assert!(batcher.take(RUN, text(&much), true, start).is_some());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text(&much), true, start)
+                .is_some()
+        );
         let never = StreamBatcher::new(ms(0));
         for _ in 0..2 {
-            assert!(never.take(RUN, text("a"), true, start).is_some());
+            assert!(
+                never
+                    .take(RUN, RunState::Working, text("a"), true, start)
+                    .is_some()
+            );
             never.note_commit(RUN, 20, start);
         }
     }
@@ -352,14 +396,14 @@ mod tests {
     #[test]
     fn a_run_that_is_over_is_forgotten() {
         let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
-        batcher.take(RUN, text("a"), true, start);
+        batcher.take(RUN, RunState::Working, text("a"), true, start);
         batcher.note_commit(RUN, 0, start);
-        batcher.take(RUN, text("b"), true, start);
-        let due = batcher.take(RUN, AgentEvent::Completed, true, start);
+        batcher.take(RUN, RunState::Working, text("b"), true, start);
+        let due = batcher.take(RUN, RunState::Working, AgentEvent::Completed, true, start);
         assert_eq!(texts(due).len(), 2, "what was pending goes before the end");
         batcher.note_commit(RUN, 0, start);
         assert!(batcher.lock().is_empty());
-        batcher.take(RUN, text("c"), true, start);
+        batcher.take(RUN, RunState::Working, text("c"), true, start);
         batcher.end(RUN);
         assert!(batcher.lock().is_empty());
     }
@@ -369,10 +413,18 @@ mod tests {
         let batcher = StreamBatcher::new(ms(8));
         batcher.begin(RUN);
         assert!(batcher.hold(RUN, text("a"), true, start).is_some());
-        assert!(batcher.take(RUN, text("a"), true, start).is_some());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("a"), true, start)
+                .is_some()
+        );
         batcher.note_commit(RUN, 0, start);
         assert!(batcher.hold(RUN, text("b"), true, start).is_some());
-        assert!(batcher.take(RUN, text("b"), true, start).is_none());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, text("b"), true, start)
+                .is_none()
+        );
         assert_eq!(batcher.take_due(start + ms(7)).len(), 1);
         batcher.note_commit(RUN, 0, start + ms(7));
         batcher
@@ -409,13 +461,23 @@ mod tests {
         let notice = batcher.hold(RUN, notice, true, at);
         let after = batcher.hold(RUN, text("d"), true, at);
         let after = after.expect("the notice is in the queue before it");
-        let due = batcher.take(RUN, notice.expect("it is not a piece"), true, at);
+        let due = batcher.take(
+            RUN,
+            RunState::Working,
+            notice.expect("it is not a piece"),
+            true,
+            at,
+        );
         assert_eq!(
             texts(due).len(),
             2,
             "the piece that was held, and the notice"
         );
-        assert!(batcher.take(RUN, after, true, at).is_none());
+        assert!(
+            batcher
+                .take(RUN, RunState::Working, after, true, at)
+                .is_none()
+        );
         assert!(batcher.hold(RUN, text("e"), true, at).is_none());
         let due = batcher.take_all().into_iter().next();
         assert_eq!(texts(due), ["de"]);
@@ -428,5 +490,30 @@ mod tests {
         batcher.end(RUN);
         assert!(batcher.hold(RUN, text("c"), true, start + ms(8)).is_some());
         assert!(batcher.lock().is_empty());
+    }
+
+    #[test]
+    fn no_stream_of_a_stopped_run_is_remembered() {
+        let (batcher, start) = (StreamBatcher::new(ms(8)), Instant::now());
+        // It is stopped with a piece pending, and says more that was on its way.
+        batcher.take(RUN, RunState::Working, text("a"), true, start);
+        batcher.note_commit(RUN, 0, start);
+        batcher.take(RUN, RunState::Working, text("b"), true, start);
+        for late in [text("c"), AgentEvent::Completed, text("d")] {
+            assert!(
+                batcher
+                    .take(RUN, RunState::Stopped, late, true, start)
+                    .is_none()
+            );
+            assert!(batcher.lock().is_empty());
+        }
+        // It was ended before, as its effect does: what is late does not bring the stream back.
+        batcher.take(RUN, RunState::Working, text("a"), true, start);
+        batcher.end(RUN);
+        batcher.note_commit(RUN, 0, start);
+        batcher.take(RUN, RunState::Stopped, text("b"), true, start);
+        assert!(batcher.lock().is_empty());
+        assert_eq!(batcher.next_due(), None);
+        assert!(batcher.take_all().is_empty());
     }
 }

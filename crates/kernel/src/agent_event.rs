@@ -46,6 +46,26 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             render::render_for_turn(step, uri, run, render, sections);
         }
         AgentEvent::Spawned { call, worker } => worker::start_worker(step, run, call, *worker),
+        AgentEvent::ToolStarted { .. }
+        | AgentEvent::ToolInput { .. }
+        | AgentEvent::ToolReady { .. }
+        | AgentEvent::ToolContent { .. }
+        | AgentEvent::ToolCompleted { .. }
+        | AgentEvent::ToolRefused { .. }
+        | AgentEvent::ClientTool { .. }
+        | AgentEvent::ClientToolAwaited { .. } => handle_call(step, uri, turn, run, event),
+        AgentEvent::Compacted {
+            keep_turns,
+            summary,
+        } => compact(step, uri, keep_turns, summary),
+        AgentEvent::Completed => complete_turn(step, uri, turn),
+        AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
+    }
+}
+
+/// An agent says something about a tool call.
+fn handle_call(step: &mut Step, uri: &ChannelUri, turn: &str, run: RunId, event: AgentEvent) {
+    match event {
         AgentEvent::ToolStarted { call, start } => {
             tool_call::start(step, uri, turn, call, *start);
         }
@@ -82,12 +102,7 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             ready,
             result,
         } => tool_call::refuse(step, uri, turn, call, *ready, result),
-        AgentEvent::Compacted {
-            keep_turns,
-            summary,
-        } => compact(step, uri, keep_turns, summary),
-        AgentEvent::Completed => complete_turn(step, uri, turn),
-        AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
+        _ => debug_assert!(false, "not about a tool call"),
     }
 }
 

@@ -164,6 +164,7 @@ fn completed_paths(confinement: &Confinement, directories: Vec<String>) -> Vec<S
         working_directories: directories,
         text: "@file:".to_owned(),
         offset: 6,
+        contexts: Vec::new(),
     };
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {

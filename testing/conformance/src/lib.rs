@@ -7,6 +7,7 @@
 )]
 
 pub mod native;
+pub mod vscode;
 
 use std::path::{Path, PathBuf};
 

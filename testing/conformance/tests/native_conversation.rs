@@ -9,6 +9,14 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::{Answer, Call, Gate};
 
+/// What two requests used (G-45): the last one, and the sums beside it.
+fn last_call_and_sums() -> Value {
+    json!({
+        "model": "echo", "inputTokens": 150, "outputTokens": 7,
+        "_meta": {"turn": {"inputTokens": 250, "outputTokens": 27}, "contextUsed": 157},
+    })
+}
+
 #[tokio::test]
 async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() {
     let mut harness = NativeHarness::start().await;
@@ -70,12 +78,7 @@ async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() 
         assert_eq!(call["status"], "completed", "{call:#}");
         assert_eq!(call["confirmed"], "not-needed");
     }
-    // G-45: the last call, and the sums beside it.
-    let usage = json!({
-        "model": "echo", "inputTokens": 150, "outputTokens": 7,
-        "_meta": {"turn": {"inputTokens": 250, "outputTokens": 27}, "contextUsed": 157},
-    });
-    assert_eq!(turn["usage"], usage);
+    assert_eq!(turn["usage"], last_call_and_sums());
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 2);
     let (first, second) = (requests[0].json(), requests[1].json());

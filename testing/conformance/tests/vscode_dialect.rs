@@ -7,22 +7,10 @@
     reason = "a test that cannot go on ends"
 )]
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
-use ahp_types_09::actions::StateAction;
 use conformance::TestHost;
-use futures_util::{SinkExt, StreamExt};
+use conformance::vscode::{Code, ROOT};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::http::HeaderValue;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-const DEADLINE: Duration = Duration::from_secs(60);
-const ROOT: &str = "ahp-root://";
 const OLD: &str = "scripted:/11111111-0000-4000-8000-000000000000";
 const SESSION: &str = "scripted:/22222222-0000-4000-8000-000000000000";
 
@@ -37,205 +25,14 @@ fn script() -> Value {
                 "updates": [[{"type": "text", "text": "REMOVED"}]],
                 "result": {"content": [{"type": "text", "text": "REMOVED"}]}}},
             {"say": ["AFTER"]}]},
+        {"when": "^ask", "steps": [
+            {"ask": {"message": "numbers", "questions": [
+                {"kind": "integer", "id": "i", "message": "how many?", "required": true, "min": 1},
+                {"kind": "number", "id": "n", "message": "how much?"},
+                {"kind": "boolean", "id": "b", "message": "sure?"}]}},
+            {"say": ["{{last}}"]}]},
         {"steps": [{"say": ["hello from the agent"]}]},
     ]})
-}
-
-/// One window of the editor: a socket, and frames that were not read yet.
-struct Code {
-    name: &'static str,
-    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    inbox: VecDeque<Value>,
-    next_id: u64,
-    next_seq: u64,
-    last_seen: u64,
-}
-
-impl Code {
-    async fn opens(host: &TestHost) -> Self {
-        let mut request = host.url.as_str().into_client_request().expect("a URL");
-        let offer = "permessage-deflate; client_max_window_bits";
-        let headers = request.headers_mut();
-        headers.insert("Sec-WebSocket-Extensions", HeaderValue::from_static(offer));
-        let (socket, response) = connect_async(request).await.expect("the socket opens");
-        let taken = response.headers().get("Sec-WebSocket-Extensions");
-        assert!(taken.is_none(), "compression is declined (G-25)");
-        Self {
-            name: "window-1",
-            socket,
-            inbox: VecDeque::new(),
-            next_id: 0,
-            next_seq: 0,
-            last_seen: 0,
-        }
-    }
-
-    async fn sends(&mut self, message: Value) {
-        let text = Message::text(message.to_string());
-        self.socket.send(text).await.expect("it can be sent");
-    }
-
-    async fn asks(&mut self, method: &str, params: Value) -> Result<Value, Value> {
-        let id = self.requests(method, params).await;
-        self.answer(id).await
-    }
-
-    async fn requests(&mut self, method: &str, params: Value) -> u64 {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
-        id
-    }
-
-    async fn answer(&mut self, id: u64) -> Result<Value, Value> {
-        let frame = self.receive("an answer", |frame| frame["id"] == id).await;
-        match frame.get("error") {
-            Some(error) => Err(error.clone()),
-            None => Ok(frame["result"].clone()),
-        }
-    }
-
-    async fn dispatches(&mut self, channel: &str, action: Value) -> u64 {
-        self.next_seq += 1;
-        let seq = self.next_seq;
-        self.dispatches_as(channel, seq, action).await;
-        seq
-    }
-
-    async fn dispatches_as(&mut self, channel: &str, seq: u64, action: Value) {
-        let params = json!({"channel": channel, "clientSeq": seq, "action": action});
-        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}))
-            .await;
-    }
-
-    /// The next frame that is the one; others stay for later.
-    async fn receive(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        if let Some(index) = self.inbox.iter().position(&is_it) {
-            return self.inbox.remove(index).expect("it is there");
-        }
-        let wait = async {
-            loop {
-                let message = self
-                    .socket
-                    .next()
-                    .await
-                    .expect("the socket stays")
-                    .expect("a message");
-                let Message::Text(text) = message else {
-                    continue;
-                };
-                let frame: Value = serde_json::from_str(&text).expect("JSON");
-                self.notes(&frame);
-                if is_it(&frame) {
-                    return frame;
-                }
-                self.inbox.push_back(frame);
-            }
-        };
-        match timeout(DEADLINE, wait).await {
-            Ok(frame) => frame,
-            Err(_) => panic!("waited in vain for {what}"),
-        }
-    }
-
-    /// What an older client must never get, and where it stands.
-    fn notes(&mut self, frame: &Value) {
-        let Some("action") = frame["method"].as_str() else {
-            return;
-        };
-        let envelope = &frame["params"];
-        if envelope.get("rejectionReason").is_none() {
-            self.last_seen = self
-                .last_seen
-                .max(envelope["serverSeq"].as_u64().unwrap_or(0));
-        }
-        let action: StateAction =
-            serde_json::from_value(envelope["action"].clone()).expect("an action");
-        assert!(
-            !matches!(action, StateAction::Unknown(_)),
-            "not of 0.9: {envelope}"
-        );
-    }
-
-    async fn receive_action(&mut self, kind: &str) -> Value {
-        let is_it = |frame: &Value| frame["params"]["action"]["type"] == kind;
-        self.receive(kind, is_it).await["params"].clone()
-    }
-
-    /// The echo or the refusal of its own action.
-    async fn outcome(&mut self, seq: u64) -> Value {
-        let name = self.name;
-        let is_it = |frame: &Value| {
-            let origin = &frame["params"]["origin"];
-            origin["clientId"] == name && origin["clientSeq"] == seq
-        };
-        self.receive("an outcome", is_it).await["params"].clone()
-    }
-
-    async fn state(&mut self, channel: &str) -> Value {
-        let result = self.asks("subscribe", json!({"channel": channel})).await;
-        result.expect("subscribed")["snapshot"]["state"].clone()
-    }
-
-    // 2: the first message
-    async fn initializes(&mut self, subscriptions: &[&str]) -> Value {
-        let params = json!({
-            "channel": ROOT,
-            "protocolVersions": ["0.9.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"],
-            "clientId": self.name,
-            "clientInfo": {"name": "vscode-editor-window", "version": "1.139.0"},
-            "initialSubscriptions": subscriptions,
-            "_meta": {"vscode.windowId": 1, "vscode.machine": {"os": "linux"}},
-        });
-        let result = self.asks("initialize", params).await.expect("initialize");
-        assert_eq!(result["protocolVersion"], "0.9.0");
-        result
-    }
-
-    // 7: what the window can do
-    async fn offers_tools(&mut self, session: &str) {
-        let tools: Vec<Value> = (0..7)
-            .map(|n| {
-                let schema = json!({"type": "object", "description": "x".repeat(1_000)});
-                json!({"name": format!("vscode_tool_{n}"), "description": "a tool", "inputSchema": schema})
-            })
-            .collect();
-        for known in [2, 5, 7] {
-            let entry = json!({"clientId": self.name, "displayName": "VS Code", "tools": tools[..known],
-                "customizations": []});
-            let action = json!({"type": "session/activeClientSet", "activeClient": entry});
-            self.dispatches(session, action).await;
-        }
-    }
-
-    fn turn_started(turn: &str, text: &str) -> Value {
-        json!({"type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00.000Z",
-            "message": {"text": text, "origin": {"kind": "user"}, "attachments": []}})
-    }
-
-    /// Starts a turn that asks for leave; the call that waits.
-    async fn works(&mut self, chat: &str, turn: &str) -> Value {
-        self.dispatches(chat, Self::turn_started(turn, "work"))
-            .await;
-        let start = self.receive_action("chat/toolCallStart").await;
-        let ready = self.receive_action("chat/toolCallReady").await["action"].clone();
-        assert_eq!(
-            ready["options"][0]["label"], "Allow",
-            "labels become buttons"
-        );
-        assert!(ready.get("confirmed").is_none());
-        start["action"].clone()
-    }
-
-    fn confirmed(call: &Value, more: Value) -> Value {
-        let mut action = json!({"type": "chat/toolCallConfirmed", "turnId": call["turnId"],
-            "toolCallId": call["toolCallId"]});
-        for (field, value) in more.as_object().into_iter().flatten() {
-            action[field] = value.clone();
-        }
-        action
-    }
 }
 
 /// Everything up to the first message of a new chat (2 to 9); the chat.
@@ -516,5 +313,44 @@ async fn a_window_comes_back_without_naming_a_channel() {
             .any(|envelope| envelope["action"]["type"] == "chat/error")
     });
     assert!(ended, "{answer}");
+    host.stop().await;
+}
+
+// 19: whole numbers and numbers come as texts
+#[tokio::test]
+async fn numbers_that_come_as_texts_are_taken_as_numbers() {
+    let data = tempfile::tempdir().unwrap();
+    let host = TestHost::start(data.path(), &script()).await;
+    let mut code = Code::opens(&host).await;
+    let chat = first_message(&mut code, &host).await;
+    code.dispatches(&chat, Code::turn_started("request_1", "ask"))
+        .await;
+    let asked = code.receive_action("chat/inputRequested").await["action"].clone();
+    let completed = |i: &str| {
+        let value = |kind: &str, value: Value| json!({"state": "submitted", "value": {"kind": kind, "value": value}});
+        json!({"type": "chat/inputCompleted", "requestId": asked["request"]["id"], "response": "accept",
+            "answers": {"i": value("text", json!(i)), "n": value("text", json!("2.5")), "b": value("boolean", json!(true))}})
+    };
+    let wrong = code.dispatches(&chat, completed("three")).await;
+    let refused = code.outcome(wrong).await["rejectionReason"].clone();
+    let refused = refused.as_str().unwrap_or("");
+    assert!(
+        refused.contains("`i`") && refused.contains("whole number"),
+        "{refused}"
+    );
+    let right = code.dispatches(&chat, completed("3")).await;
+    let echo = code.outcome(right).await["action"].clone();
+    assert_eq!(
+        echo["answers"]["i"]["value"],
+        json!({"kind": "number", "value": 3})
+    );
+    assert_eq!(
+        echo["answers"]["n"]["value"],
+        json!({"kind": "number", "value": 2.5})
+    );
+    code.receive_action("chat/turnComplete").await;
+    let state = code.state(&chat).await;
+    let said = text_of(&state["turns"][1]);
+    assert!(said.contains(r#""value":3"#), "{said}");
     host.stop().await;
 }

@@ -17,9 +17,7 @@ impl Simulation {
         let action = match self.rng.below(10) {
             0..=6 => {
                 let script = self.random_script();
-                if kind == "queued" {
-                    self.world.models.next.push_back(script);
-                }
+                self.world.models.next.push_back(script); // steering may begin a turn, too (G-08)
                 let mut message = message(&format!("waits {}", self.rng.below(100)));
                 if self.rng.percent(20) {
                     message["attachments"] = self.attachments();

@@ -64,7 +64,31 @@ impl Simulation {
         self.reconnect_all_and_check(None)
     }
 
+    /// All clients come back to a host that was just started; then every mirror is what a new subscriber gets.
+    pub(crate) fn compare_after_crash(&mut self) {
+        self.world.mend();
+        for link in self.world.links.values_mut() {
+            link.stalled = false;
+        }
+        if let Some(away) = self.reconnect_all(None) {
+            self.wrong.push(away);
+            return;
+        }
+        self.compared += 1;
+        let different = checker::mirror_differences(&mut self.world);
+        let after = |why| format!("after a crash: {why}");
+        self.wrong.extend(different.into_iter().map(after));
+    }
+
     fn reconnect_all_and_check(&mut self, but: Option<usize>) -> Vec<String> {
+        match self.reconnect_all(but) {
+            Some(away) => vec![away],
+            None => checker::violations(&mut self.world),
+        }
+    }
+
+    /// Lets all clients reconnect that may. Says who could not.
+    fn reconnect_all(&mut self, but: Option<usize>) -> Option<String> {
         // Probes succeed, what waited goes on: a read that failed is tried again after ten seconds.
         for _ in 0..20 {
             self.world.settle();
@@ -83,9 +107,9 @@ impl Simulation {
         }
         for (index, client) in self.world.clients.iter().enumerate() {
             if !client.ready && but != Some(index) {
-                return vec![format!("{} cannot come back", client.id)];
+                return Some(format!("{} cannot come back", client.id));
             }
         }
-        checker::violations(&mut self.world)
+        None
     }
 }

@@ -28,6 +28,12 @@ pub(crate) struct Simulation {
     /// Clients ask for parts of chats. Then the disk does not fail: which part one was shown while nothing could be
     /// written, a host that was killed cannot know.
     pub windows: bool,
+    /// After every crash all mirrors are compared with what a new subscriber gets.
+    compares_after_crashes: bool,
+    /// What was wrong on the way.
+    pub wrong: Vec<String>,
+    /// Crashes after which the mirrors were compared.
+    pub compared: u64,
     /// Decisions that were sent once, and may be sent again when it is too late.
     pub sent_decisions: Vec<(String, serde_json::Value)>,
 }
@@ -40,7 +46,10 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
     for _ in 0..steps {
         simulation.step();
     }
-    let mut wrong = simulation.recover_and_check();
+    let mut wrong = std::mem::take(&mut simulation.wrong);
+    if wrong.is_empty() {
+        wrong = simulation.recover_and_check();
+    }
     if wrong.is_empty() && simulation.rng.percent(60) {
         wrong = simulation.restart_and_check();
     }
@@ -51,6 +60,7 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
         ("(tools run)", models.executed.len()),
         ("(replies)", models.replies.len()),
     ];
+    let compared = simulation.compared;
     for rendered in &models.rendered {
         let name = format!("(render: {})", rendered.transform.word());
         *happened.entry(name).or_default() += 1;
@@ -58,6 +68,7 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
     for (name, count) in runs {
         happened.insert(name.to_owned(), count as u64);
     }
+    happened.insert("(mirrors compared after a crash)".to_owned(), compared);
     Outcome {
         hash: simulation.world.hash(),
         wrong,
@@ -103,18 +114,25 @@ impl Simulation {
         world.trace = trace;
         world.read_ms_max = *rng.pick(&[0, 0, 3, 40]).unwrap_or(&0);
         world.start_ms_max = *rng.pick(&[0, 5, 300]).unwrap_or(&0);
+        // Other code that mirrors costs more than all the rest: a part of the simulations is enough.
+        let replicas = rng.percent(20);
         for name in ["ann", "bob", "cem", "dee", "eli"]
             .iter()
             .take(2 + rng.index(4))
         {
             let version = if rng.percent(30) { "0.9.0" } else { "1.0.0" };
-            world.clients.push(Client::new(name, version));
+            let client = Client::new(name, version);
+            world.clients.push(match replicas {
+                true => client.with_replicas(),
+                false => client,
+            });
         }
         let names = ["ahp-session:/a", "scripted:/b", "x-own:/c"];
         let many = 1 + rng.index(names.len());
         let sessions = names.iter().take(many).map(|name| (*name).to_owned());
         let fault_percent = *rng.pick(&[3, 15, 50, 100]).unwrap_or(&100);
         let windows = rng.percent(50);
+        let compares_after_crashes = rng.percent(60);
         Self {
             world,
             sessions: sessions.collect(),
@@ -122,6 +140,9 @@ impl Simulation {
             turns: 0,
             fault_percent,
             windows,
+            compares_after_crashes,
+            wrong: Vec::new(),
+            compared: 0,
             sent_decisions: Vec::new(),
         }
     }
@@ -179,6 +200,9 @@ impl Simulation {
         }
         if !self.world.is_up() && self.rng.percent(30) {
             self.world.start();
+            if self.compares_after_crashes && self.wrong.is_empty() {
+                self.compare_after_crash();
+            }
         }
     }
 

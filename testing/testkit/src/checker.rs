@@ -197,12 +197,20 @@ fn comparable(state: &Value, old_client: bool) -> Value {
     state
 }
 
+/// Where a live mirror of a client differs from a fresh subscription, in words; settles the world first. Clients that are not
+/// connected are left out. Unlike [`violations`] it may be asked at any time.
+pub fn mirror_differences(world: &mut World) -> Vec<String> {
+    world.settle();
+    world.drop_mirrors_of_gone_channels();
+    let (host, _) = read_all_channels(world);
+    let mut wrong = Vec::new();
+    check_mirrors(world, &host, &mut wrong);
+    wrong
+}
+
 fn check_mirrors(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<String>) {
-    for client in world
-        .clients
-        .iter()
-        .filter(|client| client.ready && client.link.is_some())
-    {
+    let connected = |client: &&Client| client.ready && client.link.is_some();
+    for client in world.clients.iter().filter(connected) {
         for (channel, mirror) in &client.mirrors {
             let Some(state) = host.get(channel) else {
                 wrong.push(format!(
@@ -211,42 +219,75 @@ fn check_mirrors(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
                 ));
                 continue;
             };
-            let mirror = mirror.value();
-            let (ours, theirs) = (
-                comparable(state, client.is_old()),
-                comparable(&mirror, client.is_old()),
-            );
-            if ours != theirs {
-                wrong.push(format!(
-                    "{} sees another {channel}:\n  host   {ours}\n  mirror {theirs}",
-                    client.id
-                ));
-            }
-            if let (Some(all), Some(some)) = (state["turns"].as_array(), mirror["turns"].as_array())
+            let mut found = different_fields(state, &mirror.value(), client.is_old());
+            for compared in client
+                .replicas
+                .iter()
+                .flat_map(|all| all.compare(channel, state))
             {
-                // A snapshot that did not fit holds the newest turns only: then the mirror may hold more of them.
-                let cut = state.get("turnsNextCursor").is_some();
-                if !(all.ends_with(some) || cut && some.ends_with(all)) {
-                    wrong.push(format!(
-                        "{} holds other turns of {channel}:\n  host   {}\n  mirror {}",
-                        client.id,
-                        json!(all),
-                        json!(some)
-                    ));
-                }
-                let more = some.len() < all.len();
-                if !cut && more != mirror.get("turnsNextCursor").is_some() {
-                    wrong.push(format!(
-                        "{}: cursor {} with {} of {} turns of {channel}",
-                        client.id,
-                        mirror["turnsNextCursor"],
-                        some.len(),
-                        all.len()
-                    )); // H-050
-                }
+                let fields =
+                    different_fields(&compared.served, &compared.mirrored, client.is_old());
+                let whose = compared.whose;
+                found.extend(fields.into_iter().map(|why| format!("{whose}: {why}")));
             }
+            let id = &client.id;
+            wrong.extend(
+                found
+                    .into_iter()
+                    .map(|why| format!("{id}: {channel}: {why}")),
+            );
         }
     }
+}
+
+/// The fields in which a mirror differs from what is served now, one by one.
+fn different_fields(served: &Value, mirrored: &Value, old_client: bool) -> Vec<String> {
+    let (ours, theirs) = (
+        comparable(served, old_client),
+        comparable(mirrored, old_client),
+    );
+    let fields = |state: &Value| -> BTreeSet<String> {
+        let fields = state.as_object().into_iter().flatten();
+        fields.map(|(name, _)| name.clone()).collect()
+    };
+    let names = fields(&ours)
+        .union(&fields(&theirs))
+        .cloned()
+        .collect::<Vec<_>>();
+    let mut different: Vec<String> = names
+        .iter()
+        .filter(|name| ours.get(name) != theirs.get(name))
+        .map(|name| {
+            let side = |state: &Value| {
+                state
+                    .get(name)
+                    .map_or("absent".to_owned(), Value::to_string)
+            };
+            format!("`{name}` is {}, mirrored {}", side(&ours), side(&theirs))
+        })
+        .collect();
+    different.extend(different_turns(served, mirrored));
+    different
+}
+
+/// A mirror holds the newest turns, and knows whether there are older ones (H-050).
+fn different_turns(served: &Value, mirrored: &Value) -> Option<String> {
+    let (all, some) = (served["turns"].as_array()?, mirrored["turns"].as_array()?);
+    // A snapshot that did not fit holds the newest turns only: then the mirror may hold more of them.
+    let cut = served.get("turnsNextCursor").is_some();
+    if !(all.ends_with(some) || cut && some.ends_with(all)) {
+        return Some(format!(
+            "`turns` are {}, mirrored {}",
+            json!(all),
+            json!(some)
+        ));
+    }
+    let cursor = mirrored.get("turnsNextCursor");
+    let more = some.len() < all.len();
+    (!cut && more != cursor.is_some()).then(|| {
+        let (some, all) = (some.len(), all.len());
+        format!("the cursor is {cursor:?} with {some} of {all} turns")
+    })
 }
 
 /// What the kernel holds in memory is what it sends.

@@ -9,6 +9,7 @@ use kernel::PeerId;
 use serde_json::{Value, json};
 
 use crate::mirror::Mirror;
+use crate::replicas::Replicas;
 use crate::sent_resources::SentResources;
 use crate::transform_opt_in::TransformOptIn;
 
@@ -35,6 +36,8 @@ pub struct Client {
     /// It was admitted at least once, so it comes back with `reconnect`.
     pub known: bool,
     pub mirrors: BTreeMap<String, Mirror>,
+    /// The same by other code; `None` where that is not worth the time.
+    pub replicas: Option<Replicas>,
     /// The seq at which a mirror was last known to be of a channel that is there.
     pub served: BTreeMap<String, u64>,
     pub last_seen: u64,
@@ -73,6 +76,7 @@ impl Client {
             ready: false,
             known: false,
             mirrors: BTreeMap::new(),
+            replicas: None,
             served: BTreeMap::new(),
             last_seen: 0,
             next_id: 0,
@@ -96,6 +100,12 @@ impl Client {
         self.versions
             .iter()
             .all(|version| version.starts_with("0."))
+    }
+
+    /// Mirrors with the published reducers and with our own client, too.
+    pub fn with_replicas(mut self) -> Self {
+        self.replicas = Some(Replicas::new(&self.id, self.is_old()));
+        self
     }
 
     /// The text of a request, and its id.
@@ -226,6 +236,9 @@ impl Client {
         self.top_seq = self.top_seq.max(seq);
         self.last_seen = self.last_seen.max(seq);
         self.envelopes.push(envelope.clone());
+        if let Some(replicas) = &mut self.replicas {
+            replicas.receive(envelope);
+        }
         self.apply(envelope);
     }
 
@@ -298,8 +311,7 @@ impl Client {
         match pending.method.as_str() {
             "initialize" => {
                 self.admitted();
-                self.mirrors.clear();
-                self.take_snapshots(&result["snapshots"]);
+                self.replace_all(&result["snapshots"]);
                 self.last_seen = self
                     .last_seen
                     .max(result["serverSeq"].as_u64().unwrap_or(0));
@@ -318,13 +330,13 @@ impl Client {
                     self.last_seen = self.last_seen.max(seq);
                     self.apply(envelope);
                 }
-                for missing in result["missing"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                {
-                    self.mirrors.remove(missing);
+                let missing = texts(&result["missing"]);
+                for channel in &missing {
+                    self.mirrors.remove(channel);
+                }
+                if let Some(replicas) = &mut self.replicas {
+                    let actions = result["actions"].as_array();
+                    replicas.replay(actions.map_or(&[], Vec::as_slice), &missing);
                 }
                 for channel in self.mirrors.keys() {
                     let served = self.served.entry(channel.clone()).or_default();
@@ -333,12 +345,14 @@ impl Client {
             }
             "reconnect" => {
                 self.admitted();
-                self.mirrors.clear(); // H-082
-                let top = self.take_snapshots(&result["snapshots"]);
+                let top = self.replace_all(&result["snapshots"]); // H-082
                 self.last_seen = self.last_seen.max(top);
             }
             "subscribe" => {
-                self.take_snapshots(&Value::Array(vec![result["snapshot"].clone()]));
+                if let Some(replicas) = &mut self.replicas {
+                    replicas.take_snapshot(&result["snapshot"]);
+                }
+                self.take_snapshots(std::slice::from_ref(&result["snapshot"]));
             }
             _ => {}
         }
@@ -349,9 +363,19 @@ impl Client {
         self.known = true;
     }
 
-    fn take_snapshots(&mut self, snapshots: &Value) -> u64 {
+    /// What it watches is what it is served now.
+    fn replace_all(&mut self, snapshots: &Value) -> u64 {
+        let snapshots = snapshots.as_array().map_or(&[][..], Vec::as_slice);
+        self.mirrors.clear();
+        if let Some(replicas) = &mut self.replicas {
+            replicas.replace_all(snapshots);
+        }
+        self.take_snapshots(snapshots)
+    }
+
+    fn take_snapshots(&mut self, snapshots: &[Value]) -> u64 {
         let mut top = 0;
-        for snapshot in snapshots.as_array().into_iter().flatten() {
+        for snapshot in snapshots {
             let resource = snapshot["resource"].as_str().unwrap_or("").to_owned();
             let from = snapshot["fromSeq"].as_u64().unwrap_or(0);
             top = top.max(from);
@@ -361,4 +385,9 @@ impl Client {
         }
         top
     }
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -27,7 +27,9 @@ pub mod mirror;
 pub mod model;
 pub mod model_server;
 pub mod pending_messages;
+mod published_types;
 pub mod queue_checker;
+pub mod replicas;
 pub mod rng;
 mod rollback_check;
 pub mod scenario;
@@ -38,7 +40,7 @@ pub mod tool;
 pub mod transform_opt_in;
 pub mod world;
 
-pub use client::ROOT;
+pub use crate::client::ROOT;
 pub use model_server::{Answer, Call, Gate, ModelServer};
 pub use scenario::Scenario;
 pub use scenario_client::{ScenarioClient, Sent};

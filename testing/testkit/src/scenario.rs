@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::checker;
 use crate::client::Client;
+use crate::published_types;
 use crate::scenario_client::ScenarioClient;
 use crate::script::Script;
 use crate::tool::Tool;
@@ -55,7 +56,9 @@ impl Scenario {
     pub fn client_of(&mut self, name: &str, version: &str) -> ScenarioClient {
         let mut world = self.world.borrow_mut();
         let index = world.clients.len();
-        world.clients.push(Client::new(name, version));
+        world
+            .clients
+            .push(Client::new(name, version).with_replicas());
         ScenarioClient::new(Rc::clone(&self.world), index)
     }
 
@@ -139,10 +142,14 @@ impl Scenario {
             .unwrap_or(Value::Null)
     }
 
-    /// Every mirror == host == replayed journal, and nothing happened that must not.
+    /// Every mirror == host == replayed journal, published clients can decode all that was sent, and nothing happened that must
+    /// not.
     #[track_caller]
     pub fn all_agree(&mut self) {
-        let wrong = checker::violations(&mut self.world());
+        let mut wrong = checker::violations(&mut self.world());
+        let world = self.look();
+        wrong.extend(world.clients.iter().flat_map(published_types::errors));
+        drop(world);
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

@@ -19,6 +19,7 @@ mod models;
 mod notices;
 mod offered_tools;
 mod prompt;
+mod settings;
 mod stop;
 mod turn;
 mod usage;

@@ -9,6 +9,7 @@ use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::settings;
 use crate::provider::{ApiKey, ModelEndpoint, ModelEndpointError};
 
 /// Context assumed of a model that says nothing about it.
@@ -77,6 +78,8 @@ pub enum ModelError {
     Twice(String),
     #[error("a model has an empty id")]
     NoId,
+    #[error("the settings of the model `{id}`: {why}")]
+    Settings { id: String, why: String },
 }
 
 impl Model {
@@ -121,7 +124,17 @@ impl Model {
         if self.key_env.is_some() && self.key_file.is_some() {
             return Err(ModelError::TwoKeys(self.id.clone()));
         }
+        self.config_schema()?;
         self.endpoint().map(drop)
+    }
+
+    /// The schema of its settings, if it has any.
+    fn config_schema(&self) -> Result<Option<Value>, ModelError> {
+        let schema = self.settings.as_ref().map(settings::schema_of);
+        schema.transpose().map_err(|why| ModelError::Settings {
+            id: self.id.clone(),
+            why,
+        })
     }
 
     /// Its server.
@@ -166,11 +179,12 @@ impl Model {
         put("maxContextWindow", self.context_tokens.map(Value::from));
         put("maxOutputTokens", self.output_tokens.map(Value::from));
         put("supportsVision", self.vision.map(Value::from));
-        let settings = self.settings.as_ref();
-        put(
-            "configSchema",
-            settings.map(|settings| json!({"type": "object", "properties": settings})),
+        let schema = self.config_schema();
+        debug_assert!(
+            schema.is_ok(),
+            "models are checked when they are configured"
         );
+        put("configSchema", schema.unwrap_or_default());
         put(
             "_meta",
             self.prices
@@ -221,6 +235,13 @@ mod tests {
             Model::check_all(&[two]),
             Err(ModelError::TwoKeys("m".to_owned()))
         );
+        let mut untyped = Model::parse("http://h/v1#m").unwrap();
+        untyped.settings = Some(json!({"temperature": {}}));
+        let error = Model::check_all(&[untyped]).unwrap_err().to_string();
+        assert!(
+            error.contains("`m`") && error.contains("`temperature`"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -230,7 +251,7 @@ mod tests {
             base_url = "http://h/v1"
             context_tokens = 8192
             prices = { input = 1.0, output = 2.0 }
-            settings = { temperature = { type = "number", title = "Temperature" } }
+            settings = { temperature = { type = "number" } }
         "#;
         let model: Model = toml::from_str(toml).unwrap();
         let wire = model.info().to_wire("native");
@@ -238,6 +259,10 @@ mod tests {
         assert_eq!(
             wire["configSchema"]["properties"]["temperature"]["type"],
             "number"
+        );
+        assert_eq!(
+            wire["configSchema"]["properties"]["temperature"]["title"],
+            "Temperature"
         );
         assert_eq!(wire["_meta"]["greenroom.prices"]["output"], 2.0);
     }

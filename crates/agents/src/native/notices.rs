@@ -35,8 +35,6 @@ pub(super) fn with_notices(message: Arc<UserMessage>, notices: &[String]) -> Arc
     text.truncate(text.floor_char_boundary(BYTES_MAX));
     // At its end: parts are referred to by their position.
     let mut message = Arc::unwrap_or_clone(message);
-    message
-        .parts
-        .push(Part::text(&format!("{BEFORE}\n{text})")));
+    message.parts.push(Part::text(format!("{BEFORE}\n{text})")));
     Arc::new(message)
 }

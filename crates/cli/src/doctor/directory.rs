@@ -79,8 +79,12 @@ fn check_directory(data: &Path, metadata: &Metadata) -> Finding {
 fn check_lock(data: &Path) -> Finding {
     const WHAT: &str = "lock";
     match endpoint::is_held(data) {
+        Ok(false) if endpoint::is_held_by_earlier_version(data) => Finding::warn(
+            WHAT,
+            "held by a host of an earlier version; stop it and start it again with this one",
+        ),
         Ok(false) => Finding::ok(WHAT, "free: no host serves this directory"),
-        Ok(true) => match fs::read_to_string(data.join("lock")) {
+        Ok(true) => match fs::read_to_string(data.join(endpoint::LOCK_FILE)) {
             Ok(pid) if !pid.trim().is_empty() => {
                 Finding::ok(WHAT, format!("held by the host with pid {}", pid.trim()))
             }
@@ -209,6 +213,11 @@ mod tests {
         let file = data.path().join("lock");
         fs::write(&file, "77\n").unwrap();
         assert!(check_lock(data.path()).message.contains("free"));
+        let earlier = fs::File::open(&file).unwrap();
+        earlier.lock().unwrap();
+        let message = check_lock(data.path()).message;
+        assert!(message.contains("earlier version"), "{message}");
+        drop(earlier);
         let held = fs::File::open(data.path()).unwrap();
         held.lock().unwrap();
         assert!(check_lock(data.path()).message.contains("pid 77"));

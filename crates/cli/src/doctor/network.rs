@@ -49,6 +49,7 @@ fn explain_missing(error: &EndpointError, file: &Path) -> Vec<Finding> {
             "one holds the data directory but does not say where it listens: it is starting or stopping, or serves \
              standard input and output; try again in a moment",
         )],
+        EndpointError::Outdated { .. } => vec![Finding::fail(HOST, error.to_string())],
         EndpointError::Unreadable { .. }
         | EndpointError::Malformed { .. }
         | EndpointError::NoHome => vec![Finding::fail(ENDPOINT, error.to_string())],

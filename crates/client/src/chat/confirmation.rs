@@ -303,12 +303,13 @@ mod tests {
 
     #[test]
     fn another_input_is_another_decision() {
-        let one = confirmation(json!({"toolInput": "{\"command\":\"ls\"}"}));
+        let asked = |input: &str| confirmation(json!({"toolInput": input}));
+        assert!(asked("ls").is_same(&asked("ls")));
+        assert!(!asked("ls").is_same(&asked("rm")));
+        let one = confirmation(json!({"toolInput": "{}", "editable": true}));
         let mut edited = one.clone();
-        edited.edit_input("{}".to_owned());
-        assert!(one.is_same(&edited));
-        let other = confirmation(json!({"toolInput": "{\"command\":\"rm\"}"}));
-        assert!(!one.is_same(&other));
+        edited.edit_input("{\"n\":1}".to_owned());
+        assert!(one.is_same(&edited), "it is still what was asked");
     }
 
     #[test]

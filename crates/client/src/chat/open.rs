@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use wire::rpc::code;
@@ -153,13 +155,24 @@ fn file_uri(path: &Path) -> Option<String> {
     path.is_absolute().then(|| wire::file_uri::uri_of(text))
 }
 
-/// The session that a chat belongs to: no state of a chat names it, the summaries of sessions do.
+/// The session that a chat belongs to: no state of a chat names it. A session's first chat is named after it, and the
+/// summaries of sessions name all their chats; a session that nobody used yet is in no list.
 async fn find_session_of(live: &Live, chat: &ChannelUri) -> Result<ChannelUri, ChatError> {
+    if let Some(session) = session_named_in(chat) {
+        return Ok(session);
+    }
     let sessions = live.list_sessions().await?;
     match sessions.iter().find(|session| session.has_chat(chat)) {
         Some(session) => Ok(session.uri()?),
         None => Err(ChatError::NoSessionOf(chat.clone())),
     }
+}
+
+/// The session that the name of its first chat tells (G-26).
+fn session_named_in(chat: &ChannelUri) -> Option<ChannelUri> {
+    let name = chat.as_str().strip_prefix("ahp-chat://default/")?;
+    let session = String::from_utf8(URL_SAFE_NO_PAD.decode(name).ok()?).ok()?;
+    ChannelUri::parse(&session).ok()
 }
 
 /// The chat that messages go to; waits for one while the session is being created.
@@ -186,6 +199,24 @@ async fn wait_for_chat(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_first_chat_tells_its_session() {
+        let named = |chat: &str| session_named_in(&ChannelUri::parse(chat).unwrap());
+        let session = ChannelUri::parse("native:/1?x=ü").unwrap();
+        let chat = format!(
+            "ahp-chat://default/{}",
+            URL_SAFE_NO_PAD.encode(session.as_str())
+        );
+        assert_eq!(named(&chat), Some(session));
+        for other in [
+            "ahp-chat:/worker-1",
+            "ahp-chat://default/!",
+            "ahp-chat://default/YQ",
+        ] {
+            assert_eq!(named(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_directory_is_named_by_a_uri() {

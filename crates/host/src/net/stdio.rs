@@ -75,7 +75,7 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Res
     loop {
         let mut items: Vec<LinkItem> = Vec::new();
         let taken = poll_fn(|context| outbox.poll_take(context, &mut items, &mut timer)).await;
-        let mut progress = Progress {
+        let mut progress = WriteProgress {
             outbox,
             left: items.iter().map(LinkItem::bytes).sum(),
         };
@@ -100,7 +100,7 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Res
 }
 
 /// What is left of what the writer took.
-struct Progress<'a> {
+struct WriteProgress<'a> {
     outbox: &'a Outbox,
     left: usize,
 }
@@ -108,7 +108,7 @@ struct Progress<'a> {
 async fn write_line<W: AsyncWrite + Unpin>(
     output: &mut W,
     pieces: &[Bytes],
-    progress: &mut Progress<'_>,
+    progress: &mut WriteProgress<'_>,
 ) -> io::Result<()> {
     for chunk in pieces.iter().flat_map(|piece| piece.chunks(WRITE_BYTES)) {
         output.write_all(chunk).await?;

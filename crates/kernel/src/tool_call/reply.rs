@@ -48,7 +48,7 @@ pub(super) fn reply_to_call(
         return false; // the turn is over
     };
     let Some((number, executor)) = run.take_awaited(id) else {
-        return false;
+        return false; // it does not wait, or not yet
     };
     let (run, reply) = (run.id(), reply(number, &executor));
     step.effect(Effect::Reply { run, reply });
