@@ -18,7 +18,7 @@ use crate::recovery::{RESTS_ON_UNRECORDED, unrecordable_reason};
 
 /// What one step may leave to another.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum SharedPart {
+enum Dependency {
     /// The root, or a session with its chats.
     Channel(ChannelUri),
     Subscription(PeerId, ChannelUri),
@@ -94,29 +94,29 @@ impl Kernel {
 
     /// The step that cannot be written, and every later one that shows or changes what it changed.
     fn find_failed(&self, outputs: &[Output], index: usize) -> BTreeSet<usize> {
-        let mut written: Vec<BTreeSet<SharedPart>> =
+        let mut written: Vec<BTreeSet<Dependency>> =
             outputs.iter().map(|_| BTreeSet::new()).collect();
-        let mut used: Vec<BTreeSet<SharedPart>> = outputs.iter().map(|_| BTreeSet::new()).collect();
-        let add = |steps: &mut Vec<BTreeSet<SharedPart>>, step: usize, shared: SharedPart| {
+        let mut used: Vec<BTreeSet<Dependency>> = outputs.iter().map(|_| BTreeSet::new()).collect();
+        let add = |steps: &mut Vec<BTreeSet<Dependency>>, step: usize, shared: Dependency| {
             if let Some(of_step) = steps.get_mut(step) {
                 of_step.insert(shared);
             }
         };
         for (group, step) in self.channels.changes() {
-            add(&mut written, step, SharedPart::Channel(group));
+            add(&mut written, step, Dependency::Channel(group));
         }
         for (peer, uri, step) in self.peers.changed_subscriptions() {
             let group = self.channels.group_of(uri);
-            add(&mut used, step, SharedPart::Channel(group));
+            add(&mut used, step, Dependency::Channel(group));
             add(
                 &mut written,
                 step,
-                SharedPart::Subscription(peer, uri.clone()),
+                Dependency::Subscription(peer, uri.clone()),
             );
         }
         let admitted = self.peers.newly_admitted();
         for (step, peer) in admitted {
-            add(&mut written, *step, SharedPart::Connection(*peer));
+            add(&mut written, *step, Dependency::Connection(*peer));
         }
         for (step, output) in outputs.iter().enumerate() {
             for reply in &output.failure_replies {
@@ -124,15 +124,15 @@ impl Kernel {
                     FailureReply::Answer { peer, .. } => peer,
                     FailureReply::Refusal { peer, channel, .. } => {
                         let group = self.channels.group_of(channel);
-                        add(&mut used, step, SharedPart::Channel(group));
+                        add(&mut used, step, Dependency::Channel(group));
                         peer
                     }
                 };
-                add(&mut used, step, SharedPart::Connection(*peer));
+                add(&mut used, step, Dependency::Connection(*peer));
             }
         }
         let mut failed = BTreeSet::from([index]);
-        let mut lost: BTreeSet<SharedPart> = BTreeSet::new();
+        let mut lost: BTreeSet<Dependency> = BTreeSet::new();
         for (step, (written, used)) in written.into_iter().zip(used).enumerate().skip(index) {
             let rests_on_lost = written.iter().chain(&used).any(|key| lost.contains(key));
             if step == index || rests_on_lost {
