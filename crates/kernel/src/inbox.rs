@@ -14,6 +14,7 @@ use crate::clients;
 use crate::dispatch;
 use crate::follow_up::FollowUp;
 use crate::frame::Frame;
+use crate::hold::Hold;
 use crate::io::{CloseReason, Effect, FailureReply, PeerId, Ticket};
 use crate::limits::Limits;
 use crate::pause::{HostWork, Pause, Stop, StopAction, WorkDone};
@@ -29,7 +30,7 @@ pub(crate) fn receive(step: &mut Step, peer: PeerId, received: Received) {
             step.send(peer, Frame::value(&id, &Value::Null));
         }
         Incoming::Response { id, result } => {
-            reverse_request::answer(step, peer, &id, result, received.bytes);
+            reverse_request::answer(step, peer, &id, result, received.bytes, received.hold);
         }
         Incoming::Request { .. } | Incoming::Notification { .. } => {
             match step.offer_message(peer, received) {
@@ -231,7 +232,11 @@ fn ask_for_files(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, uris:
     for uri in uris {
         match ask_for_file(step, peer, uri) {
             Ok(ticket) => waiting.tickets.push(ticket),
-            Err(file) => waiting.answers.add_work(WorkDone::ClientFileRead(file)),
+            Err(file) => {
+                let hold = Hold::default(); // nothing was sent
+                let done = WorkDone::ClientFileRead { file, _hold: hold };
+                waiting.answers.add_work(done);
+            }
         }
     }
     match waiting.is_blocked() {

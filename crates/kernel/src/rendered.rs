@@ -6,6 +6,7 @@ use agent_api::Section;
 use serde_json::Value;
 use wire::{ChannelUri, RpcError, Timestamp};
 
+use crate::hold::Hold;
 use crate::ids::{ChannelId, RunId};
 
 /// One render that is done.
@@ -128,6 +129,8 @@ pub(crate) enum RequestEnd {
     Result {
         value: Value,
         bytes: usize,
+        /// What the host keeps for the answer while anything of it is in memory.
+        hold: Hold,
     },
     Error(RpcError),
     Timeout,
