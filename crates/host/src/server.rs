@@ -171,7 +171,7 @@ fn create_admission(config: &Config, token: Option<String>) -> Arc<Admission> {
     };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
     let admission = Admission::new(limits, token, hosts, origins);
-    Arc::new(admission.with_inline_limits((&config.limits.kernel).into()))
+    Arc::new(admission.with_embed_limits((&config.limits.kernel).into()))
 }
 
 fn start_kernel(

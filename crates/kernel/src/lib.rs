@@ -78,7 +78,7 @@ pub use frame::{
 };
 pub use hold::Hold;
 pub use io::*;
-pub use limits::{InlineLimits, Limits, check_limit};
+pub use limits::{EmbedLimits, Limits, check_limit};
 pub use received::Received;
 pub use record::*;
 pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};

@@ -176,14 +176,14 @@ limits_table! {
 
 /// How much of a message may stay embedded in it; what is over it is certainly moved out of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InlineLimits {
+pub struct EmbedLimits {
     /// In one attachment.
     pub each_bytes: usize,
     /// In all attachments of the message.
     pub message_bytes: usize,
 }
 
-impl From<&Limits> for InlineLimits {
+impl From<&Limits> for EmbedLimits {
     fn from(limits: &Limits) -> Self {
         Self {
             each_bytes: limits.inline_body_bytes,

@@ -7,7 +7,7 @@ use wire::Incoming;
 
 use crate::bodies::DetachedBodies;
 use crate::hold::Hold;
-use crate::limits::InlineLimits;
+use crate::limits::EmbedLimits;
 
 /// One message of a peer.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Received {
 
 impl Received {
     /// Takes the large bodies out of a message and decodes them. That takes its time: it belongs where nobody waits.
-    pub fn new(mut message: Incoming, bytes: usize, inline: InlineLimits) -> Self {
+    pub fn new(mut message: Incoming, bytes: usize, inline: EmbedLimits) -> Self {
         Self {
             bodies: DetachedBodies::detach_from(&mut message, inline),
             message,

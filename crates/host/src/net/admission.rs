@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use kernel::{InlineLimits, PeerId};
+use kernel::{EmbedLimits, PeerId};
 
 use super::inbound::InboundRoom;
 use super::read_buffer::ReadBufferPool;
@@ -21,7 +21,7 @@ pub struct Admission {
     pub(crate) read_buffers: Arc<ReadBufferPool>,
     pub(crate) inbound: InboundRoom,
     /// What stays embedded in messages; the rest is taken out where they are decoded.
-    pub(crate) inline: InlineLimits,
+    pub(crate) inline: EmbedLimits,
     ready: AtomicBool,
     connections: AtomicUsize,
     last_peer: AtomicU64,
@@ -37,7 +37,7 @@ impl Admission {
     ) -> Self {
         Self {
             inbound: InboundRoom::new(limits.inbound_bytes_max),
-            inline: InlineLimits::from(&kernel::Limits::default()),
+            inline: EmbedLimits::from(&kernel::Limits::default()),
             limits,
             token,
             allowed_hosts,
@@ -50,7 +50,7 @@ impl Admission {
     }
 
     /// The same, for a kernel with limits of its own.
-    pub fn with_inline_limits(self, inline: InlineLimits) -> Self {
+    pub fn with_embed_limits(self, inline: EmbedLimits) -> Self {
         Self { inline, ..self }
     }
 

@@ -12,7 +12,7 @@ use wire::{Incoming, Object, bounds};
 
 use super::{Data, decoded_len, take_text};
 use crate::hold::Hold;
-use crate::limits::InlineLimits;
+use crate::limits::EmbedLimits;
 
 /// Bodies that were taken out, by where they stood. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ pub struct SentAction {
 
 impl DetachedBodies {
     /// Takes the bodies over the limits out of a message; the text that held them is empty.
-    pub(crate) fn detach_from(message: &mut Incoming, inline: InlineLimits) -> Self {
+    pub(crate) fn detach_from(message: &mut Incoming, inline: EmbedLimits) -> Self {
         let mut detached = Vec::new();
         match message {
             Incoming::Notification { method, params } if method == "dispatchAction" => {
@@ -63,7 +63,7 @@ impl DetachedBodies {
 fn take(
     message: Option<&mut Value>,
     at: &str,
-    inline: InlineLimits,
+    inline: EmbedLimits,
     detached: &mut Vec<(String, Data)>,
 ) {
     let mut stays = 0;
@@ -145,7 +145,7 @@ mod tests {
         detached.0.iter().map(|(place, _)| place.as_str()).collect()
     }
 
-    const INLINE: InlineLimits = InlineLimits {
+    const INLINE: EmbedLimits = EmbedLimits {
         each_bytes: 299,
         message_bytes: 500,
     };

@@ -1,3 +1,5 @@
+//! Each field and each bound of the table, at its largest and just over it.
+
 use serde_json::{Value, json};
 
 use super::*;
