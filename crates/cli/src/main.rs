@@ -34,7 +34,7 @@ use crate::exit::Exit;
 
 /// Gives back what large messages took within a moment; glibc's keeps up to 64 MiB for each thread that decoded one (ADR 0029).
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Runs AI agent sessions and shows them, live, to any number of clients over the Agent Host Protocol.
 #[derive(Debug, Parser)]

@@ -151,6 +151,8 @@ pub enum Timer {
     Request { request: u64 },
     /// Is the journal writable again?
     Probe,
+    /// A task that waits is done, in a step of its own.
+    Postponed,
 }
 
 /// What is to be done once the batch is written and spoken.

@@ -103,6 +103,7 @@ fn wake(step: &mut Step, timer: Timer) {
         }
         Timer::Request { request } => reverse_request::time_out(step, request),
         Timer::Probe => step.effect(Effect::Probe),
+        Timer::Postponed => start_postponed(step),
     }
 }
 
@@ -115,6 +116,16 @@ fn finish_probe(step: &mut Step, writable: bool) {
     let tasks = step.recovery_mut().recover();
     clients::rewrite_volatile(step);
     for task in tasks {
+        step.start_task(task);
+    }
+}
+
+/// One at a time: if its step cannot be written, it alone is to blame. While nothing can be written all wait for the probe.
+fn start_postponed(step: &mut Step) {
+    if let Some((task, more)) = step.recovery_mut().take_postponed() {
+        if more {
+            step.wake_in(Timer::Postponed, 0);
+        }
         step.start_task(task);
     }
 }

@@ -1,7 +1,7 @@
 //! When one step can never be written, whatever the state of the disk: it alone fails, and what rests on it (ADR 0030).
 //!
 //! Promises: the other steps of the batch stand, and so do the turns of other sessions; every message of a step that fails is
-//! answered; no task is repeated that fails by itself.
+//! answered; a task that fails by itself is not repeated for ever.
 //! Must not know: why a record cannot be written.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::rollback::stands_unrecorded;
 use super::{Kernel, Step};
 use crate::background_task::BackgroundTask;
 use crate::channels::Run;
-use crate::io::{Effect, FailureReply, Output, PeerId};
+use crate::io::{Effect, FailureReply, Output, PeerId, Timer};
 use crate::record::{Record, Seq};
 use crate::recovery::{RESTS_ON_UNRECORDED, unrecordable_reason};
 
@@ -191,12 +191,17 @@ impl Step<'_> {
     ) {
         let mut gave_up = BTreeSet::new();
         for (step, task) in done {
-            match step == index {
-                // It would fail again.
-                true => {
-                    gave_up.insert(task.channel().clone());
+            if step != index {
+                self.start_task(task);
+                continue;
+            }
+            // Whether it was this one's fault is seen when it is done alone.
+            let channel = task.channel().clone();
+            match self.recovery_mut().try_again(task) {
+                true => self.wake_in(Timer::Postponed, 0),
+                false => {
+                    gave_up.insert(channel);
                 }
-                false => self.start_task(task),
             }
         }
         for (chat, run) in evicted {
