@@ -4,6 +4,7 @@
 //! error. Every error says what to do next. Logs never hold content or tokens.
 //! Must not know: how a verb does its work.
 
+mod allocator;
 mod archive;
 mod chat;
 mod clock;
@@ -31,10 +32,6 @@ use clap::{Parser, Subcommand};
 
 use crate::chat::ChatOptions;
 use crate::exit::Exit;
-
-/// Gives back what large messages took within a moment; glibc's keeps up to 64 MiB for each thread that decoded one (ADR 0029).
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Runs AI agent sessions and shows them, live, to any number of clients over the Agent Host Protocol.
 #[derive(Debug, Parser)]
@@ -80,6 +77,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Some(code) = process_one::run_as_process_one() {
         return code;
+    }
+    if matches!(cli.verb, Some(Verb::Serve(_))) {
+        allocator::apply_settings();
     }
     let log_level = logs::start();
     // The default verb is chat.

@@ -189,7 +189,7 @@ impl Step<'_> {
         index: usize,
         why: &str,
     ) {
-        let mut gave_up = BTreeSet::new();
+        let (mut gave_up, mut closing) = (BTreeSet::new(), BTreeSet::new());
         for (step, task) in done {
             if step != index {
                 self.start_task(task);
@@ -197,8 +197,12 @@ impl Step<'_> {
             }
             // Whether it was this one's fault is seen when it is done alone.
             let channel = task.channel().clone();
+            let closes = matches!(task, BackgroundTask::CloseInterruptedTurn(_));
             match self.recovery_mut().try_again(task) {
-                true => self.wake_in(Timer::Postponed, 0),
+                true => {
+                    closing.extend(closes.then_some(channel));
+                    self.wake_in(Timer::Postponed, 0);
+                }
                 false => {
                     gave_up.insert(channel);
                 }
@@ -209,7 +213,7 @@ impl Step<'_> {
                 self.effect(Effect::StopTurn { run: run.id() });
             }
             // Its turn may be open in the journal; of a session this means nothing and does no harm.
-            if !gave_up.contains(&chat) {
+            if !gave_up.contains(&chat) && !closing.contains(&chat) {
                 if run.is_some() {
                     let recovery = self.recovery_mut();
                     recovery.add_unrecorded(chat.clone(), why.to_owned());
