@@ -167,7 +167,7 @@ impl Bare {
                 self.links.remove(&peer);
                 self.watchers.retain(|watcher| watcher.peer != peer);
             }
-            QueuedInput::Input(Input::Received { peer, message, .. }) => match message {
+            QueuedInput::Input(Input::Received { peer, received }) => match received.message {
                 Incoming::Request { id, method, params } => {
                     self.answer(peer, &id, &method, &params)
                 }

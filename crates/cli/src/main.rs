@@ -4,6 +4,7 @@
 //! error. Every error says what to do next. Logs never hold content or tokens.
 //! Must not know: how a verb does its work.
 
+mod allocator;
 mod archive;
 mod chat;
 mod clock;
@@ -76,6 +77,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Some(code) = process_one::run_as_process_one() {
         return code;
+    }
+    if matches!(cli.verb, Some(Verb::Serve(_))) {
+        allocator::apply_settings();
     }
     let log_level = logs::start();
     // The default verb is chat.

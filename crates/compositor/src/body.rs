@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wire::{Digest, Object};
@@ -11,6 +12,7 @@ use wire::{Digest, Object};
 use crate::compose::{AttachmentBudget, DetachedBody};
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::media_type::{self, Class};
+use crate::normalize::SubmittedBody;
 
 /// What was done with a body.
 #[derive(Debug)]
@@ -46,12 +48,18 @@ impl BodyCollector {
     pub(crate) fn attach(
         &mut self,
         part: &mut Object,
-        body: String,
+        body: SubmittedBody,
         diagnostics: &mut Diagnostics,
     ) -> BodyOutcome {
-        let Ok(bytes) = STANDARD.decode(&body) else {
-            describe(part, diagnostics);
-            return BodyOutcome::NotBase64(body);
+        let (bytes, base64) = match body {
+            SubmittedBody::Bytes(bytes) => (bytes, None),
+            SubmittedBody::Base64(base64) => match STANDARD.decode(&base64) {
+                Ok(bytes) => (Bytes::from(bytes), Some(base64)),
+                Err(_) => {
+                    describe(part, diagnostics);
+                    return BodyOutcome::NotBase64(base64);
+                }
+            },
         };
         let size = bytes.len() as u64;
         part.insert("size".to_owned(), json!(size));
@@ -70,7 +78,8 @@ impl BodyCollector {
         }
         if !is_unknown && self.reserve_inline(size) {
             part.shift_remove("content_id");
-            part.insert("data".to_owned(), Value::String(body));
+            let base64 = base64.unwrap_or_else(|| STANDARD.encode(&bytes));
+            part.insert("data".to_owned(), Value::String(base64));
             return BodyOutcome::Inline;
         }
         let digest = self.detach(mime, bytes);
@@ -85,7 +94,7 @@ impl BodyCollector {
         if self.reserve_inline(size) {
             return BodyOutcome::NotBase64(body);
         }
-        let digest = self.detach("text/plain".to_owned(), body.into_bytes());
+        let digest = self.detach("text/plain".to_owned(), Bytes::from(body));
         BodyOutcome::Detached { digest, size }
     }
 
@@ -99,7 +108,7 @@ impl BodyCollector {
         fits
     }
 
-    fn detach(&mut self, mime: String, bytes: Vec<u8>) -> Digest {
+    fn detach(&mut self, mime: String, bytes: Bytes) -> Digest {
         let digest = Digest::new(Sha256::digest(&bytes).into());
         if self.names.insert(digest) {
             self.detached.push(DetachedBody {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -18,6 +19,11 @@ use crate::version::{self, SCHEMA_VERSION};
 pub enum SubmittedMessage {
     /// A message of the protocol.
     Ahp(Object),
+    /// One whose large bodies came apart from it, decoded, by the number of their attachment.
+    WithBodies {
+        message: Object,
+        bodies: BTreeMap<usize, Bytes>,
+    },
     /// Parts from a client that knows them. Their text is not parsed again.
     Parts { parts: Vec<Value>, metadata: Object },
     /// Text that a person typed.
@@ -66,7 +72,7 @@ pub struct DetachedBody {
     /// `sha256:<hex>`
     pub content_id: String,
     pub mime: String,
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 /// A composed message.
@@ -132,13 +138,14 @@ pub fn compose(
     let mut diagnostics = Diagnostics::default();
     let mut bodies = BodyCollector::new(environment.inline);
     let (parts, metadata, message) = match input {
-        SubmittedMessage::Ahp(mut message) => {
-            let submitted = ahp::read_message(&mut message, environment, &mut diagnostics);
-            let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
-            let recorded = ahp::record(message, &normalized);
-            let metadata = ahp::metadata(&recorded.message, recorded.skeleton);
-            (normalized.parts, metadata, Some(recorded.message))
+        SubmittedMessage::Ahp(message) => {
+            let apart = BTreeMap::new();
+            compose_ahp(message, apart, environment, &mut bodies, &mut diagnostics)
         }
+        SubmittedMessage::WithBodies {
+            message,
+            bodies: apart,
+        } => compose_ahp(message, apart, environment, &mut bodies, &mut diagnostics),
         SubmittedMessage::Parts { parts, metadata } => {
             let submitted = read_parts(parts, &mut diagnostics);
             let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
@@ -169,6 +176,20 @@ pub fn compose(
         inline_bytes: bodies.inline_bytes,
         diagnostics: diagnostics.finish(),
     })
+}
+
+fn compose_ahp(
+    mut message: Object,
+    apart: BTreeMap<usize, Bytes>,
+    environment: &Environment<'_>,
+    bodies: &mut BodyCollector,
+    diagnostics: &mut Diagnostics,
+) -> (Vec<Part>, Object, Option<Object>) {
+    let submitted = ahp::read_message(&mut message, apart, environment, diagnostics);
+    let normalized = normalize(submitted, environment, bodies, diagnostics);
+    let recorded = ahp::record(message, &normalized);
+    let metadata = ahp::metadata(&recorded.message, recorded.skeleton);
+    (normalized.parts, metadata, Some(recorded.message))
 }
 
 fn read_parts(parts: Vec<Value>, diagnostics: &mut Diagnostics) -> Vec<SubmittedPart> {

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -26,10 +29,42 @@ const EXPANDED_BYTES_MAX: usize = 4 * 1_048_576;
 #[derive(Debug)]
 pub(crate) struct SubmittedPart {
     pub part: Object,
-    /// The base64 that belongs at its `data`.
-    pub body: Option<String>,
+    /// What belongs at its `data`.
+    pub body: Option<SubmittedBody>,
     /// Which attachment of the message it comes from.
     pub attachment: Option<usize>,
+}
+
+/// The body of an attachment.
+#[derive(Debug)]
+pub(crate) enum SubmittedBody {
+    /// As it is in a message.
+    Base64(String),
+    /// It came apart from its message.
+    Bytes(Bytes),
+}
+
+impl SubmittedBody {
+    pub(crate) fn decoded_len(&self) -> usize {
+        match self {
+            Self::Base64(base64) => decoded_len(base64),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// As it is in a message.
+    pub(crate) fn into_base64(self) -> String {
+        match self {
+            Self::Base64(base64) => base64,
+            Self::Bytes(bytes) => STANDARD.encode(bytes),
+        }
+    }
+}
+
+/// The decoded length of well-formed base64.
+pub(crate) fn decoded_len(base64: &str) -> usize {
+    let padding = base64.bytes().rev().take(2).filter(|it| *it == b'=');
+    (base64.len() / 4 * 3).saturating_sub(padding.count())
 }
 
 impl SubmittedPart {
@@ -44,7 +79,9 @@ impl SubmittedPart {
     pub(crate) fn from_object(mut part: Object) -> Self {
         let is_attachment = part.get("type").and_then(Value::as_str) == Some("file-attachment");
         let body = match part.get_mut("data") {
-            Some(Value::String(data)) if is_attachment => Some(std::mem::take(data)),
+            Some(Value::String(data)) if is_attachment => {
+                Some(SubmittedBody::Base64(std::mem::take(data)))
+            }
             _ => None,
         };
         Self {

@@ -4,13 +4,13 @@
 //! Promises: bodies are on disk when it returns. Blocks: run it on a thread that may wait.
 //! Must not know: whether the message is accepted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use compositor::ahp::contexts_in;
 use compositor::compose::AttachmentBudget;
 use compositor::{Catalogue, Environment, SubmittedMessage};
-use kernel::{Compose, HostAction, Submission, WorkFailed};
+use kernel::{Compose, Data, HostAction, Submission, WorkFailed};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
@@ -60,8 +60,8 @@ pub fn compose_message(
         },
         now_ms: now.0,
     };
-    let message = reattach_bodies(compose.message, compose.detached);
-    let mut composed = compositor::compose(SubmittedMessage::Ahp(message), &around)
+    let submitted = with_bodies(compose.message, compose.detached);
+    let mut composed = compositor::compose(submitted, &around)
         .map_err(|refused| WorkFailed(refused.to_string()))?;
     for body in &composed.bodies {
         let stored = store.put_named(&body.digest, &body.bytes, now);
@@ -100,19 +100,24 @@ pub fn compose_message(
     }))
 }
 
-/// Puts bodies that were detached early back into the message.
-fn reattach_bodies(mut message: Object, detached: Vec<(usize, Arc<String>)>) -> Object {
-    let Some(attachments) = message.get_mut("attachments") else {
-        debug_assert!(detached.is_empty(), "a body without an attachment");
-        return message;
-    };
+/// A message with the bodies that were detached from it early. What could not be decoded is put back: the compositor says
+/// what is wrong with it.
+fn with_bodies(mut message: Object, detached: Vec<(usize, Data)>) -> SubmittedMessage {
+    let mut bodies = BTreeMap::new();
     for (index, data) in detached {
-        if let Some(attachment) = attachments.get_mut(index) {
-            let data = Arc::try_unwrap(data).unwrap_or_else(|data| (*data).clone());
-            attachment["data"] = Value::String(data);
+        match data {
+            Data::Bytes(bytes) => {
+                bodies.insert(index, bytes);
+            }
+            Data::Base64(text) => {
+                let attachments = message.get_mut("attachments");
+                if let Some(attachment) = attachments.and_then(|all| all.get_mut(index)) {
+                    attachment["data"] = Value::String(Arc::unwrap_or_clone(text));
+                }
+            }
         }
     }
-    message
+    SubmittedMessage::WithBodies { message, bodies }
 }
 
 /// Formats the list of commands for the user, as Markdown.

@@ -16,7 +16,7 @@ use crate::net::{Link, LinkItem, TextRun};
 const ITEMS_CAPACITY: usize = 64;
 
 /// A connection, and what the current commit has for it.
-struct Connection {
+struct LinkedPeer {
     link: Arc<Link>,
     items: Vec<(LinkItem, u32)>,
 }
@@ -48,7 +48,7 @@ impl Hasher for PeerNumber {
 /// All connections.
 #[derive(Default)]
 pub(crate) struct Delivery {
-    connections: HashMap<PeerId, Connection, PeerHasher>,
+    connections: HashMap<PeerId, LinkedPeer, PeerHasher>,
     /// The connections that the current commit has something for.
     addressed: Vec<PeerId>,
     open_run: Option<OpenRun>,
@@ -65,7 +65,7 @@ struct OpenRun {
 impl Delivery {
     pub(crate) fn add(&mut self, peer: PeerId, link: Arc<Link>) {
         let items = Vec::new();
-        self.connections.insert(peer, Connection { link, items });
+        self.connections.insert(peer, LinkedPeer { link, items });
     }
 
     pub(crate) fn remove(&mut self, peer: PeerId) {
@@ -119,7 +119,7 @@ impl Delivery {
 
     /// Closes every connection behind what it was given.
     pub(crate) fn close_all(self, code: u16, reason: &str) {
-        for Connection { link, .. } in self.connections.into_values() {
+        for LinkedPeer { link, .. } in self.connections.into_values() {
             link.close(code, reason);
         }
     }

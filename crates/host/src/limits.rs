@@ -19,6 +19,11 @@ kernel::limits_table! {
         frame_in_bytes: usize = 32 * MIB, 1_024..;
         /// Deepest JSON nesting taken: recursion is bounded before anything is built.
         json_depth_max: usize = 128, 16..=1_024;
+        /// JSON values in one message, an array or object counting as five: each takes many times its bytes in memory.
+        json_values_max: usize = 65_536, 1_024..;
+        /// Bytes of messages of all connections that are read, decoded, waiting or composed at once; above it connections are
+        /// not read until there is room.
+        inbound_bytes_max: usize = 128 * MIB, 1_048_576..;
         /// Connections at once.
         connections_max: usize = 4_096, 1..;
         /// Sockets without a token yet; when there are more, the oldest is closed.

@@ -52,7 +52,9 @@ pub fn preview(
     let skills = discovered.skills.iter().map(|skill| skill.name.clone());
     let kinds = context.entities.iter().map(|(kind, _)| kind.clone());
     let contexts = match &input {
-        SubmittedMessage::Ahp(message) => compositor::ahp::contexts_in(message),
+        SubmittedMessage::Ahp(message) | SubmittedMessage::WithBodies { message, .. } => {
+            compositor::ahp::contexts_in(message)
+        }
         SubmittedMessage::Parts { .. } | SubmittedMessage::Text(_) => BTreeMap::new(),
     };
     let composed = compositor::compose(
@@ -121,7 +123,7 @@ impl ContentStore for PreviewStore<'_> {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>> {
         let mut bodies = self.bodies.iter();
         let discovered = bodies.find(|body| body.content_id == content_id)?;
-        Some(discovered.bytes.clone())
+        Some(discovered.bytes.to_vec())
     }
 
     fn staged(&mut self, _: &Part) -> Option<String> {

@@ -170,7 +170,8 @@ fn create_admission(config: &Config, token: Option<String>) -> Arc<Admission> {
         ..limits
     };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
-    Arc::new(Admission::new(limits, token, hosts, origins))
+    let admission = Admission::new(limits, token, hosts, origins);
+    Arc::new(admission.with_embed_limits((&config.limits.kernel).into()))
 }
 
 fn start_kernel(

@@ -42,3 +42,22 @@ pub(crate) fn notice(step: &mut Step, uri: &ChannelUri, turn_id: &str, text: &st
     let fields = json!({"turnId": turn_id, "part": part});
     step.act_as_host(uri, ActionKind::ChatResponsePart, fields);
 }
+
+/// A text of a user for a notification, with the line breaks it has: notifications are Markdown, in which a single newline
+/// is none.
+pub(crate) fn keep_line_breaks(text: &str) -> String {
+    text.replace('\n', "  \n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_lines_and_paragraphs_stay_paragraphs() {
+        assert_eq!(keep_line_breaks("one"), "one");
+        assert_eq!(keep_line_breaks("one\ntwo"), "one  \ntwo");
+        let paragraphs = keep_line_breaks("one\n\ntwo");
+        assert!(paragraphs.lines().any(|line| line.trim().is_empty()));
+    }
+}

@@ -34,25 +34,14 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         AgentEvent::Notice { text } => notice(step, uri, turn, &text),
         AgentEvent::Usage(usage) => report_usage(step, uri, turn, &usage),
         AgentEvent::Title(title) => sessions::set_title_by_agent(step, uri, &title),
-        AgentEvent::Activity(activity) => {
-            let fields = json!({"activity": activity});
-            step.act_as_host(uri, ActionKind::ChatActivityChanged, fields);
-        }
+        AgentEvent::Activity(activity) => set_activity(step, uri, activity),
         AgentEvent::Checkpoint(data) => store_checkpoint(step, uri, turn, data),
         AgentEvent::Notes(notes) => store_notes(step, uri, turn, &notes),
         AgentEvent::ContentRef(content) => add_content_ref(step, uri, turn, &content),
         AgentEvent::InputRequested { ask, request } => question::ask_user(step, uri, ask, request),
         AgentEvent::SteerPoint { steer } => pending::take_steering(step, uri, run, steer),
-        AgentEvent::SettingsRequested { ask } => {
-            let values = settings_of(step, uri);
-            let reply = AgentReply::Settings { ask, values };
-            step.effect(Effect::Reply { run, reply });
-        }
-        AgentEvent::ClientToolsRequested { ask } => {
-            let tools = list_offers(step, uri);
-            let reply = AgentReply::ClientTools { ask, tools };
-            step.effect(Effect::Reply { run, reply });
-        }
+        AgentEvent::SettingsRequested { ask } => tell_settings(step, uri, run, ask),
+        AgentEvent::ClientToolsRequested { ask } => tell_client_tools(step, uri, run, ask),
         AgentEvent::Render { render, sections } => {
             render::render_for_turn(step, uri, run, render, sections);
         }
@@ -115,6 +104,23 @@ fn handle_call(step: &mut Step, uri: &ChannelUri, turn: &str, run: RunId, event:
         } => tool_call::refuse(step, uri, turn, call, *ready, result),
         _ => debug_assert!(false, "not about a tool call"),
     }
+}
+
+fn set_activity(step: &mut Step, uri: &ChannelUri, activity: Option<String>) {
+    let fields = json!({"activity": activity});
+    step.act_as_host(uri, ActionKind::ChatActivityChanged, fields);
+}
+
+fn tell_settings(step: &mut Step, uri: &ChannelUri, run: RunId, ask: u64) {
+    let values = settings_of(step, uri);
+    let reply = AgentReply::Settings { ask, values };
+    step.effect(Effect::Reply { run, reply });
+}
+
+fn tell_client_tools(step: &mut Step, uri: &ChannelUri, run: RunId, ask: u64) {
+    let tools = list_offers(step, uri);
+    let reply = AgentReply::ClientTools { ask, tools };
+    step.effect(Effect::Reply { run, reply });
 }
 
 fn complete_turn(step: &mut Step, uri: &ChannelUri, turn_id: &str) {

@@ -81,13 +81,18 @@ mod tests {
     use wire::RpcError;
 
     use super::*;
+    use crate::hold::Hold;
 
     fn read(reply: RequestEnd) -> Result<ClientFileBody, ClientFileError> {
         ClientFile::of_reply("x-y:/a".to_owned(), reply, 100).read
     }
 
     fn result(value: Value) -> RequestEnd {
-        RequestEnd::Result { value, bytes: 100 }
+        RequestEnd::Result {
+            value,
+            bytes: 100,
+            hold: Hold::default(),
+        }
     }
 
     #[test]
@@ -117,6 +122,7 @@ mod tests {
         let large = RequestEnd::Result {
             value: json!({"data": "aGk="}),
             bytes: 101,
+            hold: Hold::default(),
         };
         let refused = RequestEnd::Error(RpcError::new(-32601, "no such method"));
         for (reply, expected) in [

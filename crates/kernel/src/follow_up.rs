@@ -2,10 +2,11 @@
 //! need not know how queues start, and no handler is interrupted by another.
 
 use bytes::Bytes;
-use wire::{ChannelUri, Incoming};
+use wire::ChannelUri;
 
 use crate::background_task::BackgroundTask;
 use crate::io::{PeerId, ReadFailed};
+use crate::received::Received;
 use crate::record::{Answer, Query};
 
 /// Something to be done before the step ends, in the order it was noted.
@@ -38,7 +39,6 @@ pub(crate) enum FollowUp {
     /// A peer's next message is due.
     NextMessage {
         peer: PeerId,
-        message: Box<Incoming>,
-        bytes: usize,
+        received: Box<Received>,
     },
 }

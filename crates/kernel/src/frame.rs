@@ -6,9 +6,8 @@ use bytes::Bytes;
 use serde_json::Value;
 use wire::published::commands::ContentEncoding;
 use wire::state::{ChatState, RootState, SessionState};
-use wire::{ChannelUri, Id, Origin, action, rpc};
+use wire::{ChannelUri, Id, Origin, action, bounds, rpc};
 
-use crate::bodies::SentAction;
 use crate::ids::{PeerId, Seq};
 
 /// What a state takes beside what is counted.
@@ -67,21 +66,26 @@ pub enum Frame {
     Refused(Arc<RefusedAction>),
 }
 
-/// An action that was refused, as its sender knows it (H-066, H-067).
+/// An action that was refused, as its sender knows it but for its large bodies (H-066, H-067, ADR 0028).
 #[derive(Debug)]
 pub struct RefusedAction {
     pub channel: ChannelUri,
-    pub action: SentAction,
+    pub action: Arc<wire::Object>,
     pub seq: Seq,
     pub origin: Origin,
     pub reason: String,
 }
 
 impl RefusedAction {
+    fn size_hint(&self) -> usize {
+        let fields = self.action.iter();
+        let fields = fields.map(|(name, value)| name.len() + bounds::bytes_of(value));
+        self.reason.len() + fields.sum::<usize>()
+    }
+
     fn encode(&self) -> Bytes {
-        let action = self.action.with_bodies();
         let (origin, reason) = (Some(&self.origin), Some(self.reason.as_str()));
-        action::encode(&self.channel, &action, self.seq.0, origin, reason).frame
+        action::encode(&self.channel, &self.action, self.seq.0, origin, reason).frame
     }
 }
 
@@ -262,7 +266,7 @@ impl Frame {
     pub fn size_hint(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            Self::Refused(refused) => HEAD_BYTES + refused.action.bytes(),
+            Self::Refused(refused) => HEAD_BYTES + refused.size_hint(),
             Self::Response(late) => match &late.body {
                 LateBody::Subscribe(snapshot) => snapshot.size_hint(),
                 LateBody::Initialize { snapshots, .. }

@@ -7,32 +7,34 @@ use wire::rpc::code;
 use wire::{ActionKind, ChannelUri, Id, Incoming, Origin, RpcError, bounds, compat};
 
 use crate::ask_client::ask_for_file;
-use crate::bodies::{DetachedBodies, SentAction};
+use crate::bodies::SentAction;
 use crate::calls;
 use crate::client_dispatch::ClientDispatch;
 use crate::clients;
 use crate::dispatch;
 use crate::follow_up::FollowUp;
 use crate::frame::Frame;
+use crate::hold::Hold;
 use crate::io::{CloseReason, Effect, FailureReply, PeerId, Ticket};
 use crate::limits::Limits;
 use crate::pause::{HostWork, Pause, Stop, StopAction, WorkDone};
 use crate::peers::{Message, Offer, Waiting};
+use crate::received::Received;
 use crate::reverse_request;
 use crate::state::{Sender, Step};
 
 /// A message arrived. `ping` and answers pass at once, whatever the peer waits for (H-010).
-pub(crate) fn receive(step: &mut Step, peer: PeerId, message: Incoming, bytes: usize) {
-    match message {
+pub(crate) fn receive(step: &mut Step, peer: PeerId, received: Received) {
+    match received.message {
         Incoming::Request { id, method, .. } if method == "ping" => {
             step.send(peer, Frame::value(&id, &Value::Null));
         }
         Incoming::Response { id, result } => {
-            reverse_request::answer(step, peer, &id, result, bytes);
+            reverse_request::answer(step, peer, &id, result, received.bytes, received.hold);
         }
         Incoming::Request { .. } | Incoming::Notification { .. } => {
-            match step.offer_message(peer, message, bytes) {
-                Some(Offer::Handle(message)) => begin(step, peer, message, bytes),
+            match step.offer_message(peer, received) {
+                Some(Offer::Handle(received)) => begin(step, peer, received),
                 Some(Offer::Parked { pause: true }) => step.effect(Effect::Pause { peer }),
                 Some(Offer::TooMany(id)) => {
                     let most = step.limits().requests_in_flight_max;
@@ -48,26 +50,19 @@ pub(crate) fn receive(step: &mut Step, peer: PeerId, message: Incoming, bytes: u
 }
 
 /// Decodes a message that is due, and handles it.
-pub(crate) fn begin(step: &mut Step, peer: PeerId, mut message: Incoming, bytes: usize) {
-    let inline_bytes = step.limits().inline_body_bytes;
-    let detached = DetachedBodies::detach_from(&mut message, inline_bytes);
-    match decode(step, peer, message, bytes, &detached) {
-        Some(message) => handle(step, peer, Box::new(Waiting::new(message, detached))),
+pub(crate) fn begin(step: &mut Step, peer: PeerId, received: Received) {
+    let (bodies, hold) = (received.bodies.clone(), received.hold.clone());
+    match decode(step, peer, received) {
+        Some(message) => handle(step, peer, Box::new(Waiting::new(message, bodies, hold))),
         None => end(step, peer),
     }
 }
 
 /// A message that is to be handled. What is malformed is answered if it can be: nothing can be answered to a notification
 /// (H-009).
-fn decode(
-    step: &mut Step,
-    peer: PeerId,
-    message: Incoming,
-    bytes: usize,
-    detached: &DetachedBodies,
-) -> Option<Message> {
+fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> {
     let generation = step.ready(peer).map(|ready| ready.generation);
-    match message {
+    match received.message {
         Incoming::Request {
             id,
             method,
@@ -108,7 +103,7 @@ fn decode(
                 let sent = match &kind {
                     // What is too large is let go at once: its sender recognises it by what is left.
                     Err(ActionError::OverBound(_)) => SentAction::abridged(&action),
-                    Ok(_) | Err(_) => SentAction::new(action, detached.clone(), bytes),
+                    Ok(_) | Err(_) => SentAction::new(action, received.bodies, received.hold),
                 };
                 Some(Message::Dispatch(Box::new(ClientDispatch {
                     channel: dispatch.channel,
@@ -237,7 +232,11 @@ fn ask_for_files(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, uris:
     for uri in uris {
         match ask_for_file(step, peer, uri) {
             Ok(ticket) => waiting.tickets.push(ticket),
-            Err(file) => waiting.answers.add_work(WorkDone::ClientFileRead(file)),
+            Err(file) => {
+                let hold = Hold::default(); // nothing was sent
+                let done = WorkDone::ClientFileRead { file, _hold: hold };
+                waiting.answers.add_work(done);
+            }
         }
     }
     match waiting.is_blocked() {
@@ -271,10 +270,9 @@ fn end(step: &mut Step, peer: PeerId) {
         step.effect(Effect::Resume { peer });
     }
     match next {
-        Some((message, bytes)) => step.follow_up(FollowUp::NextMessage {
+        Some(received) => step.follow_up(FollowUp::NextMessage {
             peer,
-            message: Box::new(message),
-            bytes,
+            received: Box::new(received),
         }),
         None if step.peers().is_gone(peer) => clients::remove_peer(step, peer),
         None => {}

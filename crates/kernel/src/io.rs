@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 use wire::published::commands::ContentEncoding;
 use wire::rpc::Malformed;
-use wire::{ChannelUri, Digest, Id, Incoming, Origin, Timestamp};
+use wire::{ChannelUri, Digest, Id, Origin, Timestamp};
 
-use crate::bodies::{Body, SentAction};
+use crate::bodies::{Body, Data, SentAction};
 use crate::client_file::ClientFile;
 use crate::frame::{Content, Outgoing};
 pub use crate::ids::{PeerId, RunId, Ticket};
+use crate::received::Received;
 use crate::record::{Answer, Query, Record, Seq};
 use crate::rendered::Rendered;
 pub use crate::run::*;
@@ -24,11 +25,10 @@ pub enum Input {
     Connected {
         peer: PeerId,
     },
-    /// One message; `bytes` is what it took on the wire.
+    /// One message.
     Received {
         peer: PeerId,
-        message: Incoming,
-        bytes: usize,
+        received: Received,
     },
     /// Something that was no message, to be answered in its turn.
     Malformed {
@@ -151,6 +151,8 @@ pub enum Timer {
     Request { request: u64 },
     /// Is the journal writable again?
     Probe,
+    /// A task that waits is done, in a step of its own.
+    Postponed,
 }
 
 /// What is to be done once the batch is written and spoken.
@@ -239,8 +241,8 @@ pub enum Effect {
 pub struct Compose {
     /// As it was sent, without the bodies that were detached from it.
     pub message: wire::Object,
-    /// Those bodies, as base64, by the index of their attachment.
-    pub detached: Vec<(usize, std::sync::Arc<String>)>,
+    /// Those bodies, by the index of their attachment.
+    pub detached: Vec<(usize, Data)>,
     /// What was read from the client that sent it, or why it was not.
     pub client_files: Vec<ClientFile>,
     pub working_directories: Vec<String>,

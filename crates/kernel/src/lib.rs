@@ -24,6 +24,7 @@ mod derive;
 mod dispatch;
 mod follow_up;
 mod frame;
+mod hold;
 mod host_command;
 mod ids;
 mod inbox;
@@ -40,6 +41,7 @@ mod pending;
 mod prepare;
 mod queries;
 mod question;
+mod received;
 mod record;
 mod record_message;
 mod recovery;
@@ -74,8 +76,10 @@ pub use frame::{
     ChannelSnapshot, Content, Frame, LateBody, LateResponse, Outgoing, Recipient, Recipients,
     RefusedAction, Replayed, SnapshotState,
 };
+pub use hold::Hold;
 pub use io::*;
-pub use limits::{Limits, check_limit};
+pub use limits::{EmbedLimits, Limits, check_limit};
+pub use received::Received;
 pub use record::*;
 pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
 pub use state::Kernel;

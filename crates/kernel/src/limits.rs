@@ -84,7 +84,7 @@ limits_table! {
         /// How often one action may name stored content: each is looked up and counted.
         content_refs_max: usize = 1_024, ..;
         /// What a client's tool says while it runs, and what stays of its result when its bodies are moved out.
-        tool_output_bytes_max: usize = 4 * MIB, 65_536..;
+        tool_output_bytes_max: usize = 8 * MIB, 65_536..;
         /// One entry among a session's active clients: it travels in every snapshot. Editors send a few kilobytes.
         active_client_bytes_max: usize = 256 * KIB, 1_024..;
         /// Tools in one such entry.
@@ -119,6 +119,8 @@ limits_table! {
         turn_bytes_max: usize = 16 * MIB, 65_536..;
         /// Largest body that stays embedded in a message; larger ones are stored outside of state (G-32, C-033).
         inline_body_bytes: usize = MIB, ..;
+        /// What one message may embed in all: what stays in it is copied into its rows, its chat and its echo.
+        inline_message_bytes: usize = 4 * MIB, ..;
         /// What the messages of one session may embed in all.
         inline_session_bytes: usize = 20 * MIB, ..;
         /// Largest result of a tool that stays in state, in all.
@@ -169,6 +171,24 @@ limits_table! {
         workers_max: usize = 16, ..;
         /// How often a journal that cannot be written is tried again (G-15).
         journal_retry_ms: u64 = 1_000, 10..;
+    }
+}
+
+/// How much of a message may stay embedded in it; what is over it is certainly moved out of state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbedLimits {
+    /// In one attachment.
+    pub each_bytes: usize,
+    /// In all attachments of the message.
+    pub message_bytes: usize,
+}
+
+impl From<&Limits> for EmbedLimits {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            each_bytes: limits.inline_body_bytes,
+            message_bytes: limits.inline_message_bytes,
+        }
     }
 }
 

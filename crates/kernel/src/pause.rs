@@ -7,6 +7,7 @@ use wire::{Digest, RpcError};
 
 use crate::bodies::Body;
 use crate::client_file::ClientFile;
+use crate::hold::Hold;
 use crate::io::{Complete, Completed, Compose, Fetch, Fetched, PeerId, ReadFailed, WorkFailed};
 use crate::record::{Answer, Query};
 use crate::refusal::Refusal;
@@ -107,7 +108,7 @@ pub(crate) enum WorkDone {
     Completed(Result<Completed, WorkFailed>),
     BodiesStored(Result<StoredNames, WorkFailed>),
     Composed(Result<Box<Submission>, WorkFailed>),
-    ClientFileRead(ClientFile),
+    ClientFileRead { file: ClientFile, _hold: Hold },
 }
 
 /// Bodies that were stored: where their names belong.
@@ -174,7 +175,7 @@ impl HandlerAnswers {
     /// What came of asking the client for a file; `None` if it was not asked yet.
     pub(crate) fn client_file(&self, uri: &str) -> Option<&ClientFile> {
         self.work.iter().find_map(|done| match done {
-            WorkDone::ClientFileRead(file) if file.uri == uri => Some(file),
+            WorkDone::ClientFileRead { file, .. } if file.uri == uri => Some(file),
             _ => None,
         })
     }

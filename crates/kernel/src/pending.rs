@@ -10,6 +10,7 @@ use wire::reduce::Reduced;
 use wire::state::{ChatState, PendingMessage};
 use wire::{Action, ActionKind, ChannelUri};
 
+use crate::agent_action::keep_line_breaks;
 use crate::channels::Chat;
 use crate::host_command;
 use crate::io::{Effect, RunId};
@@ -237,7 +238,7 @@ fn show_steering(step: &mut Step, uri: &ChannelUri, turn_id: &str, message: &Val
     let text = message["text"].as_str().unwrap_or("");
     let part = json!({
         "kind": "systemNotification",
-        "content": format!("You added: {text}"),
+        "content": format!("You added: {}", keep_line_breaks(text)),
         "_meta": {wire::meta::STEERING: message},
     });
     let fields = json!({"turnId": turn_id, "part": part});

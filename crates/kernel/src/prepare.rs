@@ -1,14 +1,12 @@
 //! Prepare: what must happen before an action can be recorded. Bodies that are too large for state are stored by the host
 //! first; then the action is checked again and recorded with references in their place (G-32).
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use wire::action::ChatAction;
 use wire::{Action, ChannelUri, Object};
 
 use crate::bodies::{
-    self, Body, InlineBudget, SentAction, clip_content, detach_message, detach_result,
+    self, Body, Data, InlineBudget, SentAction, clip_content, detach_message, detach_result,
 };
 use crate::client_file::{ClientFile, ClientFileError};
 use crate::io::Compose;
@@ -124,7 +122,7 @@ pub(crate) fn compose<'a>(
     session: &ChannelUri,
     working_directories: &[String],
     sent: &Object,
-    detached: impl Fn(usize) -> Option<&'a Arc<String>>,
+    detached: impl Fn(usize) -> Option<&'a Data>,
     answers: &HandlerAnswers,
 ) -> Result<Submission, StopAction> {
     if compositor::is_plain(sent) {
@@ -142,7 +140,7 @@ pub(crate) fn compose<'a>(
     let client_files = client_files(kernel, sent, answers)?;
     let attachments = sent.get("attachments").and_then(Value::as_array);
     let bodies = (0..attachments.map_or(0, Vec::len))
-        .filter_map(|index| Some((index, Arc::clone(detached(index)?))));
+        .filter_map(|index| Some((index, detached(index)?.clone())));
     Err(Pause::Work(HostWork::Compose(Box::new(Compose {
         message: sent.clone(),
         detached: bodies.collect(),
@@ -182,10 +180,12 @@ fn client_files(
     }
 }
 
+/// How much one more message may embed.
 fn inline_bytes_left(kernel: &Kernel, session: &ChannelUri) -> usize {
     let embedded = kernel.session(session).embedded_bytes();
-    let most = kernel.limits().inline_session_bytes;
-    most.saturating_sub(embedded)
+    let limits = kernel.limits();
+    let left = limits.inline_session_bytes.saturating_sub(embedded);
+    left.min(limits.inline_message_bytes)
 }
 
 /// A message that is not composed: a draft, or what somebody suggests instead of a call.

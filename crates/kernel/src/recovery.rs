@@ -19,9 +19,14 @@ pub(crate) struct Recovery {
     postponed: Vec<BackgroundTask>,
     /// Tasks that were done since the last commit, and in which steps: if that fails they are done again.
     done: Vec<(usize, BackgroundTask)>,
+    /// How often steps in which a task of a channel was done could not be written.
+    refused: BTreeMap<ChannelUri, u32>,
     /// The number of this step since the last commit.
     step: usize,
 }
+
+/// A task whose step can never be written is done again so often, alone: the fault may have been another's in that step.
+const TRIES_MAX: u32 = 3;
 
 impl Recovery {
     /// The reason to refuse what must be written, if nothing can be.
@@ -76,8 +81,30 @@ impl Recovery {
         taken
     }
 
+    /// A task was done in a step that can never be written. Returns whether it is to be done again.
+    pub(crate) fn try_again(&mut self, task: BackgroundTask) -> bool {
+        let tries = self.refused.entry(task.channel().clone()).or_default();
+        if *tries == TRIES_MAX {
+            return false;
+        }
+        *tries += 1;
+        self.postponed.push(task);
+        true
+    }
+
+    /// The next of the tasks that wait, and whether there are more. None while nothing can be written.
+    pub(crate) fn take_postponed(&mut self) -> Option<(BackgroundTask, bool)> {
+        if self.failure.is_some() || self.postponed.is_empty() {
+            return None;
+        }
+        let task = self.postponed.remove(0);
+        Some((task, !self.postponed.is_empty()))
+    }
+
     pub(crate) fn commit(&mut self) {
-        self.done.clear();
+        for (_, task) in self.done.drain(..) {
+            self.refused.remove(task.channel());
+        }
     }
 
     /// A write failed: nothing else is tried until one succeeds.
@@ -137,5 +164,24 @@ mod tests {
             .collect();
         assert_eq!(again, ["ahp-chat:/c", "ahp-chat:/b"]);
         assert_eq!(recovery.unwritable(), None);
+    }
+
+    #[test]
+    fn a_task_whose_step_is_refused_is_tried_again_so_often() {
+        let uri = ChannelUri::parse("ahp-chat:/a").unwrap();
+        let task = || BackgroundTask::StartQueue(uri.clone());
+        let mut recovery = Recovery::default();
+        for _ in 0..TRIES_MAX {
+            assert!(recovery.try_again(task()));
+            assert!(matches!(recovery.take_postponed(), Some((_, false))));
+        }
+        assert!(!recovery.try_again(task()));
+        assert!(recovery.take_postponed().is_none());
+        // Once it was written, it starts to count anew.
+        recovery.note_done(task());
+        recovery.commit();
+        for _ in 0..TRIES_MAX {
+            assert!(recovery.try_again(task()));
+        }
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use agent_api::{AgentReply, Section};
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{
-    self as ext, Carrier, OptIn, SystemMessageSection, SystemMessageTransformParams,
-    SystemMessageTransformResult, SystemMessageTransformSection,
+    self as ext, Carrier, OptIn, SystemMessageTransformParams, SystemMessageTransformResult,
+    SystemMessageTransformSection,
 };
 use wire::state::SessionState;
 use wire::{Action, ActionKind, ChannelUri};
@@ -105,12 +105,13 @@ pub(crate) fn render_opening(step: &mut Step, session: &ChannelUri, before: Vec<
 }
 
 /// Lets the owner of a render rewrite it, if there is one that may.
-fn transform(step: &mut Step, chat: &ChannelUri, author: Option<&str>, rendering: Rendering) {
+fn transform(step: &mut Step, chat: &ChannelUri, author: Option<&str>, mut rendering: Rendering) {
+    mark_restricted(step, chat, &mut rendering.before);
     let Some(owner) = owner_of(step, chat, author) else {
         let outcome = Transform::NotAsked(NotAsked::NobodyOptedIn);
         return finish(step, rendering, BTreeMap::new(), outcome);
     };
-    let wanted = rewritable(step, chat, &owner.opt_in, &rendering.before);
+    let wanted = rewritable(step, &owner.opt_in, &rendering.before);
     if wanted.is_empty() {
         let outcome = Transform::NotAsked(NotAsked::NothingToRewrite);
         return finish(step, rendering, BTreeMap::new(), outcome);
@@ -177,33 +178,24 @@ fn as_owner(kernel: &Kernel, entry: &Value) -> Option<Owner> {
     })
 }
 
-/// Sections of a render that were opted in to, are in the agent's catalogue and not restricted.
-fn rewritable<'a>(
-    kernel: &Kernel,
-    chat: &ChannelUri,
-    opt_in: &OptIn,
-    before: &'a [Section],
-) -> Vec<&'a Section> {
-    let catalogue = catalogue_of(kernel, kernel.chat(chat).session());
+/// Sections of a render that were opted in to and are not restricted.
+fn rewritable<'a>(kernel: &Kernel, opt_in: &OptIn, before: &'a [Section]) -> Vec<&'a Section> {
     let wanted = before.iter().filter(|section| {
-        opt_in.sections.iter().any(|id| *id == section.id) && is_open(catalogue, &section.id)
+        opt_in.sections.iter().any(|id| *id == section.id) && !section.restricted
     });
     wanted
         .take(kernel.limits().transform_sections_max)
         .collect()
 }
 
-/// The sections that the agent of a session lists.
-fn catalogue_of<'a>(kernel: &'a Kernel, session: &ChannelUri) -> &'a [SystemMessageSection] {
-    let session = kernel.find_session(session);
-    let agent = session.and_then(|session| kernel.find_agent(&session.state().provider));
-    agent.map_or(&[], |agent| &agent.sections)
-}
-
-/// Whether clients may read a section: it is in the catalogue and not restricted.
-fn is_open(catalogue: &[SystemMessageSection], id: &str) -> bool {
-    let mut entries = catalogue.iter().filter(|entry| entry.id == id);
-    entries.any(|entry| entry.restricted != Some(true))
+/// Marks what clients may not read: what is restricted, or not in the agent's catalogue.
+fn mark_restricted(kernel: &Kernel, chat: &ChannelUri, sections: &mut [Section]) {
+    let agent = kernel.find_agent(&kernel.session_of(chat).state().provider);
+    let catalogue = agent.map_or(&[][..], |agent| &agent.sections);
+    for section in sections {
+        let mut entries = catalogue.iter().filter(|entry| entry.id == section.id);
+        section.restricted = !entries.any(|entry| entry.restricted != Some(true));
+    }
 }
 
 /// The client that was asked to rewrite a render answered, or did not.
@@ -273,14 +265,9 @@ fn finish(
             let Some(chat) = chat.and_then(|chat| step.find_chat(chat)) else {
                 return; // the run was stopped while a client was asked
             };
-            let session = chat.session().clone();
-            let catalogue = catalogue_of(step, &session);
-            let mut sections = rendered.after();
-            for section in &mut sections {
-                section.restricted = !is_open(catalogue, &section.id);
-            }
+            let sections = rendered.after();
             let reply = AgentReply::Rendered { render, sections };
-            (session, Some(Effect::Reply { run, reply }))
+            (chat.session().clone(), Some(Effect::Reply { run, reply }))
         }
     };
     // What was rendered is recorded before the agent goes on with it.

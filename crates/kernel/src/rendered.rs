@@ -6,6 +6,7 @@ use agent_api::Section;
 use serde_json::Value;
 use wire::{ChannelUri, RpcError, Timestamp};
 
+use crate::hold::Hold;
 use crate::ids::{ChannelId, RunId};
 
 /// One render that is done.
@@ -67,7 +68,10 @@ impl Rendered {
     /// The sections as the model is to read them.
     pub fn after(&self) -> Vec<Section> {
         let after = |section: &Section| match self.rewritten.get(&*section.id) {
-            Some(content) => Section::new(section.id.clone(), content.clone()),
+            Some(content) => Section {
+                content: content.clone().into(),
+                ..section.clone()
+            },
             None => section.clone(),
         };
         self.before.iter().map(after).collect()
@@ -125,6 +129,8 @@ pub(crate) enum RequestEnd {
     Result {
         value: Value,
         bytes: usize,
+        /// What the host keeps for the answer while anything of it is in memory.
+        hold: Hold,
     },
     Error(RpcError),
     Timeout,

@@ -6,6 +6,7 @@ use wire::{Id, RpcError};
 
 use crate::client_file::ClientFile;
 use crate::follow_up::FollowUp;
+use crate::hold::Hold;
 use crate::io::{PeerId, Ticket};
 use crate::pause::WorkDone;
 use crate::render;
@@ -20,6 +21,7 @@ pub(crate) fn answer(
     id: &Id,
     result: Result<Value, RpcError>,
     bytes: usize,
+    hold: Hold,
 ) {
     let request = match id {
         Id::Number(number) => number.as_u64(),
@@ -28,7 +30,7 @@ pub(crate) fn answer(
     let request = request.filter(|request| step.requests().is_asked(*request, peer));
     if let Some(request) = request {
         let reply = match result {
-            Ok(value) => RequestEnd::Result { value, bytes },
+            Ok(value) => RequestEnd::Result { value, bytes, hold },
             Err(error) => RequestEnd::Error(error),
         };
         end(step, request, reply);
@@ -61,10 +63,14 @@ fn end(step: &mut Step, request: u64, reply: RequestEnd) {
 /// A file that a message waits for was read, or was not: the message goes on.
 fn finish_file(step: &mut Step, ticket: Ticket, uri: String, reply: RequestEnd) {
     let bytes_max = step.limits().client_file_bytes_max;
+    let hold = match &reply {
+        RequestEnd::Result { hold, .. } => hold.clone(),
+        RequestEnd::Error(_) | RequestEnd::Timeout | RequestEnd::PeerGone => Hold::default(),
+    };
     let file = ClientFile::of_reply(uri, reply, bytes_max);
     // Nobody waits for it if its peer is gone.
     if let Some(peer) = step.end_work(ticket) {
-        let done = WorkDone::ClientFileRead(file);
+        let done = WorkDone::ClientFileRead { file, _hold: hold };
         step.peers_mut().answer_work(peer, ticket, done);
         step.follow_up(FollowUp::ResumePeer(peer));
     }

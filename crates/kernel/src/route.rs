@@ -18,11 +18,7 @@ use crate::{
 pub(crate) fn input(step: &mut Step, input: Input) {
     match input {
         Input::Connected { peer } => step.peers_mut().connect(peer),
-        Input::Received {
-            peer,
-            message,
-            bytes,
-        } => inbox::receive(step, peer, message, bytes),
+        Input::Received { peer, received } => inbox::receive(step, peer, received),
         Input::Malformed { peer, malformed } => {
             step.send(peer, Frame::error(&malformed.id, &malformed.error));
         }
@@ -74,11 +70,7 @@ pub(crate) fn follow_up(step: &mut Step, follow_up: FollowUp) {
         }
         FollowUp::StopRuns => stop_newest_run(step),
         FollowUp::ResumePeer(peer) => inbox::resume(step, peer),
-        FollowUp::NextMessage {
-            peer,
-            message,
-            bytes,
-        } => inbox::begin(step, peer, *message, bytes),
+        FollowUp::NextMessage { peer, received } => inbox::begin(step, peer, *received),
     }
 }
 
@@ -111,6 +103,7 @@ fn wake(step: &mut Step, timer: Timer) {
         }
         Timer::Request { request } => reverse_request::time_out(step, request),
         Timer::Probe => step.effect(Effect::Probe),
+        Timer::Postponed => start_postponed(step),
     }
 }
 
@@ -123,6 +116,16 @@ fn finish_probe(step: &mut Step, writable: bool) {
     let tasks = step.recovery_mut().recover();
     clients::rewrite_volatile(step);
     for task in tasks {
+        step.start_task(task);
+    }
+}
+
+/// One at a time: if its step cannot be written, it alone is to blame. While nothing can be written all wait for the probe.
+fn start_postponed(step: &mut Step) {
+    if let Some((task, more)) = step.recovery_mut().take_postponed() {
+        if more {
+            step.wake_in(Timer::Postponed, 0);
+        }
         step.start_task(task);
     }
 }

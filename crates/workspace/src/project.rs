@@ -157,8 +157,9 @@ mod tests {
         fs::write(root.join("project/CLAUDE.md"), "near").unwrap();
         fs::write(work.join("AGENTS.md"), "here").unwrap();
         fs::write(work.join("CLAUDE.md"), "here").unwrap();
-        let context = ProjectReader::confined_to(Confinement::within(&[root.clone()]).unwrap())
-            .read(&[uri_of(&work)]);
+        let context =
+            ProjectReader::confined_to(Confinement::within(std::slice::from_ref(&root)).unwrap())
+                .read(&[uri_of(&work)]);
         let near = root.join("project/CLAUDE.md").display().to_string();
         let far = root.join("AGENTS.md").display().to_string();
         assert_eq!(

@@ -223,7 +223,11 @@ async fn h_241_invalid_requests_are_refused_and_unknown_kinds_have_no_items() {
     );
     let inside_a_pair = request(asked(chat, "userMessage", "👍", json!(1))).await;
     assert_eq!(inside_a_pair, json!({"items": []}));
-    let huge = "x ".repeat(4 * 1_024 * 1_024) + "/rev";
-    let huge = request(asked(chat, "userMessage", &huge, json!(huge.len()))).await;
-    assert_eq!(huge, json!({"items": []}));
+    let huge = "x ".repeat(500_000) + "/rev";
+    let items = request(asked(chat, "userMessage", &huge, json!(huge.len()))).await;
+    assert_eq!(items, json!({"items": []}));
+    // G-43
+    let larger = huge.repeat(2);
+    let params = asked(chat, "userMessage", &larger, json!(larger.len()));
+    assert_eq!(fixture.refused(params).await, -32602);
 }

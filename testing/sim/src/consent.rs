@@ -127,6 +127,8 @@ impl Simulation {
 
     fn answer(&mut self, request: &Value) -> Value {
         let id = &request["id"];
+        // A text for whatever is asked: for a number it is read as one, or refused (G-44).
+        let text = *self.rng.pick(&["so", "3", "this", "-7"]).unwrap_or(&"so");
         match self.rng.below(6) {
             0 | 1 => {
                 let state = if self.rng.percent(50) {
@@ -137,14 +139,14 @@ impl Simulation {
                 let mut action =
                     json!({"type": "chat/inputAnswerChanged", "requestId": id, "questionId": "q"});
                 if self.rng.percent(80) {
-                    action["answer"] = text_answer(state, "so");
+                    action["answer"] = text_answer(state, text);
                 }
                 action
             }
             2 => json!({"type": "chat/inputCompleted", "requestId": id, "response": "decline"}),
             3 => json!({"type": "chat/inputCompleted", "requestId": id, "response": "accept"}),
             _ => {
-                let answers = json!({"q": text_answer("submitted", "this")});
+                let answers = json!({"q": text_answer("submitted", text)});
                 json!({"type": "chat/inputCompleted", "requestId": id, "response": "accept", "answers": answers})
             }
         }

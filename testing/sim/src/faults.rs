@@ -41,7 +41,7 @@ impl Simulation {
                 ];
                 self.world.kill_at = self.rng.pick(&points).copied();
             }
-            (6, _) if self.world.is_up() && self.rng.percent(30) => self.world.kill(),
+            (6, _) if self.world.is_up() && self.rng.percent(60) => self.world.kill(),
             (7, _) if !self.windows => {
                 let bad_record = Fault::BadRecord(self.rng.index(16));
                 let fault = *self

@@ -29,6 +29,7 @@ impl Simulation {
                     ..UsageInfo::default()
                 })),
                 5..=8 => script.calls(self.tool()),
+                9 if self.rng.percent(30) => script.asks_for_number("how many?"),
                 9 => script.asks_for_text("which?"),
                 10 => {
                     let timeout_ms = 50 + self.rng.below(4_000);

@@ -78,6 +78,8 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
 
 fn limits(rng: &mut SeededRng) -> Limits {
     let mut limits = Limits {
+        // Clients that never answer must not hold up their own messages until after the checks.
+        reverse_request_ms: 50,
         channel_idle_ms: 4_000,
         active_client_grace_ms: 3_000,
         open_turns: 2,

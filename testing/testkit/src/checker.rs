@@ -357,11 +357,9 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     let mut queue = VecDeque::from([Input::Connected { peer }]);
     for text in texts {
         let message = wire::rpc::decode(&text, 128).expect("a message");
-        queue.push_back(Input::Received {
-            peer,
-            message,
-            bytes: text.len(),
-        });
+        let inline = (&kernel::Limits::default()).into();
+        let received = kernel::Received::new(message, text.len(), inline);
+        queue.push_back(Input::Received { peer, received });
     }
     let mut take = |kernel: &mut Kernel, output: Output, queue: &mut VecDeque<Input>| {
         kernel.committed();

@@ -56,9 +56,9 @@ impl Connections {
             Input::Disconnected { peer } => {
                 self.peers.remove(peer);
             }
-            Input::Received { peer, message, .. } => {
+            Input::Received { peer, received } => {
                 if let Some(connection) = self.peers.get_mut(peer) {
-                    connection.note_message(message);
+                    connection.note_message(&received.message);
                 }
             }
             _ => {}

@@ -112,7 +112,9 @@ impl Ledger {
 
     /// Whether what a client was served of this URI at this seq is of a channel that is gone.
     pub fn is_gone(&self, uri: &str, served: u64) -> bool {
+        let is_older = |id: &ChannelId| served < id.0; // the id is a seq that was used to create it
         self.gone.get(uri).is_some_and(|gone| served <= *gone)
+            || self.channels.get(uri).is_some_and(is_older)
     }
 
     fn action(&mut self, seq: u64, channel: ChannelId, envelope: &[u8]) {

@@ -86,11 +86,11 @@ impl World {
             return false;
         };
         self.queue.push_back(match rpc::decode(&text, depth) {
-            Ok(message) => Input::Received {
-                peer,
-                message,
-                bytes: text.len(),
-            },
+            Ok(message) => {
+                let inline = (&self.limits).into();
+                let received = kernel::Received::new(message, text.len(), inline);
+                Input::Received { peer, received }
+            }
             Err(malformed) => Input::Malformed { peer, malformed },
         });
         true

@@ -146,7 +146,14 @@ impl Models {
     /// A render is recorded right before its run is answered, and says the same.
     fn record_render(&mut self, run: RunId, sections: &[Section]) {
         let recorded = self.recorded_render.take();
-        match recorded.filter(|rendered| rendered.after() == sections) {
+        // Its run is told besides which of them are restricted.
+        let words = |sections: &[Section]| -> Vec<_> {
+            let words = sections.iter();
+            words
+                .map(|section| (section.id.clone(), section.content.clone()))
+                .collect()
+        };
+        match recorded.filter(|rendered| words(&rendered.after()) == words(sections)) {
             Some(rendered) => {
                 self.rendered.push(rendered.clone());
                 self.renders.insert(run, rendered);

@@ -113,11 +113,10 @@ fn requests<'a>(peer: PeerId, requests: impl Iterator<Item = (&'a str, Value)>) 
     for (id, (method, params)) in (1_u64..).zip(requests) {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let text = request.to_string();
-        inputs.push(Input::Received {
-            peer,
-            message: wire::rpc::decode(&text, 128).expect("a message"),
-            bytes: text.len(),
-        });
+        let message = wire::rpc::decode(&text, 128).expect("a message");
+        let inline = (&kernel::Limits::default()).into();
+        let received = kernel::Received::new(message, text.len(), inline);
+        inputs.push(Input::Received { peer, received });
     }
     inputs
 }

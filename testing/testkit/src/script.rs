@@ -311,6 +311,12 @@ impl Script {
         self.asks(json!({"message": "a question", "questions": [question]}))
     }
 
+    /// One question that takes a whole number, and must have one.
+    pub fn asks_for_number(self, question: &str) -> Self {
+        let question = json!({"kind": "integer", "id": "q", "message": question, "required": true});
+        self.asks(json!({"message": "a question", "questions": [question]}))
+    }
+
     /// Can take a steering message now; says what it was.
     pub fn steers(mut self) -> Self {
         let steer = self.number();

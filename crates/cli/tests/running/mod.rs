@@ -44,6 +44,10 @@ impl Host {
         }
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn greenroom(&self) -> Command {
         greenroom(self.data.path())
     }

@@ -79,7 +79,7 @@ pub enum EnvelopeEffect {
         action: Arc<Action>,
         reason: String,
     },
-    /// A refusal of what another client did: it is for its sender alone (H-067).
+    /// A refusal of what another client did, which is for its sender alone (H-067), or of what was reported as dropped before.
     NotForUs,
 }
 
@@ -202,18 +202,15 @@ impl Replica {
             .map(|origin| origin.client_seq);
         let answered = own.and_then(|client_seq| self.take_answered(client_seq));
         if let Some(reason) = &envelope.rejection {
-            let Some(client_seq) = own else {
+            // What is not pending any more was on a channel that is gone, and reported when that was known (G-23a).
+            let (Some(client_seq), Some(pending)) = (own, answered) else {
                 return EnvelopeEffect::NotForUs;
             };
-            let (channel, action) = match answered {
-                Some(pending) => (pending.channel, pending.action),
-                None => (envelope.channel.clone(), Arc::new(envelope.action.clone())),
-            };
-            self.rebase(&channel);
+            self.rebase(&pending.channel);
             return EnvelopeEffect::Refused {
-                channel,
+                channel: pending.channel,
                 client_seq,
-                action,
+                action: pending.action,
                 reason: reason.clone(),
             };
         }

@@ -115,8 +115,8 @@ impl Replica {
         })
     }
 
-    /// Takes the news that a channel was disposed of. What is pending on it came too late: the host says nothing about it
-    /// any more (H-068).
+    /// Takes the news that a channel was disposed of. What is pending on it came too late: it is reported at once, and the
+    /// host's refusal finds it gone (H-068, G-23a).
     pub fn remove_channel(&mut self, channel: &str) -> Vec<DroppedAction> {
         self.drop_channel(channel);
         let mut dropped = Vec::new();

@@ -180,18 +180,22 @@ impl Host {
         let sent_to = params["channel"].as_str().expect("a channel").to_owned();
         let client_seq = params["clientSeq"].as_i64().expect("a client seq");
         let action = Action::decode(params["action"].clone()).expect("an action");
+        let origin = Origin {
+            client_id: name(client),
+            client_seq,
+        };
         if !self.states.contains_key(&sent_to) {
-            return; // H-068
+            let mut refusal = self.envelope(&sent_to, &action, Some(&origin));
+            refusal["rejectionReason"] = json!("there is no such channel"); // G-23a
+            self.send(client, refusal);
+            let decisions = self.decisions.entry((client, client_seq)).or_default();
+            return decisions.push(Decision::Refused);
         }
         // G-13: what means the session acts on the session, whatever channel it was sent to.
         let channel = if action.name().starts_with("session/") {
             SESSION.to_owned()
         } else {
             sent_to
-        };
-        let origin = Origin {
-            client_id: name(client),
-            client_seq,
         };
         let is_allowed = match self.states.get(&channel) {
             Some(State::Chat(chat)) => {

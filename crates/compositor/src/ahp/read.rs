@@ -1,7 +1,9 @@
 //! Reads a message as parts: prose, commands, mentions and attachments, in the order of the text.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -11,7 +13,7 @@ use super::skeleton::{self, PartLocation, ReadAs, Skeleton};
 use crate::command::args;
 use crate::compose::Environment;
 use crate::diagnostics::Diagnostics;
-use crate::normalize::SubmittedPart;
+use crate::normalize::{SubmittedBody, SubmittedPart};
 use crate::parse::{self, Kinds, Start, TextSpan};
 use crate::part::Part;
 use crate::position::{Ruler, read_range};
@@ -21,8 +23,10 @@ use crate::position::{Ruler, read_range};
 const MENTIONS_MAX: usize = 1_000;
 
 /// Reads a message. The bodies of its attachments are moved out of it into the parts.
+/// Those that came apart from it, by the number of their attachment, are in `apart`.
 pub(crate) fn read_message(
     message: &mut Object,
+    mut apart: BTreeMap<usize, Bytes>,
     environment: &Environment<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<SubmittedPart> {
@@ -31,7 +35,14 @@ pub(crate) fn read_message(
         _ => String::new(),
     };
     let mut bodies = match message.get_mut("attachments") {
-        Some(Value::Array(attachments)) => attachments.iter_mut().map(take_body).collect(),
+        Some(Value::Array(attachments)) => {
+            let mut take = |(index, attachment)| {
+                let body = take_body(attachment)?;
+                let apart = apart.remove(&index).map(SubmittedBody::Bytes);
+                Some(apart.unwrap_or(SubmittedBody::Base64(body)))
+            };
+            attachments.iter_mut().enumerate().map(&mut take).collect()
+        }
         _ => Vec::new(),
     };
     let attachments = match message.get("attachments") {
@@ -64,7 +75,7 @@ fn rebuild(
     entries: Vec<PartLocation>,
     text: &str,
     attachments: &[Value],
-    bodies: &mut [Option<String>],
+    bodies: &mut [Option<SubmittedBody>],
     environment: &Environment<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<SubmittedPart> {
@@ -109,13 +120,17 @@ pub(super) fn read_attachment(
 }
 
 /// A part with the body of its attachment.
-fn with_body(read: AttachmentPart, index: usize, bodies: &mut [Option<String>]) -> SubmittedPart {
+fn with_body(
+    read: AttachmentPart,
+    index: usize,
+    bodies: &mut [Option<SubmittedBody>],
+) -> SubmittedPart {
     let body = bodies.get_mut(index).and_then(Option::take);
     let mut part = read.part;
     if let Some(body) = &body
         && !read.is_carried
     {
-        part.insert("size".to_owned(), json!(decoded_len(body)));
+        part.insert("size".to_owned(), json!(body.decoded_len()));
     }
     SubmittedPart {
         part,
@@ -124,23 +139,17 @@ fn with_body(read: AttachmentPart, index: usize, bodies: &mut [Option<String>]) 
     }
 }
 
-/// The decoded length of well-formed base64.
-pub(super) fn decoded_len(base64: &str) -> usize {
-    let padding = base64.bytes().rev().take(2).filter(|it| *it == b'=');
-    (base64.len() / 4 * 3).saturating_sub(padding.count())
-}
-
 /// The parts of a message, with diagnostics. Nothing is looked up, checked or expanded.
 pub fn from_ahp(mut message: Object, environment: &Environment<'_>) -> (Vec<Part>, Vec<String>) {
     let mut diagnostics = Diagnostics::default();
     let part = |submitted: SubmittedPart| {
         let mut part = submitted.part;
         if let Some(body) = submitted.body {
-            part.insert("data".to_owned(), json!(body));
+            part.insert("data".to_owned(), json!(body.into_base64()));
         }
         Part::new(Value::Object(part))
     };
-    let submitted = read_message(&mut message, environment, &mut diagnostics);
+    let submitted = read_message(&mut message, BTreeMap::new(), environment, &mut diagnostics);
     (
         submitted.into_iter().map(part).collect(),
         diagnostics.finish(),
@@ -192,7 +201,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    fn attachments(&mut self, attachments: &[Value], bodies: &mut [Option<String>]) {
+    fn attachments(&mut self, attachments: &[Value], bodies: &mut [Option<SubmittedBody>]) {
         let mut parts = Vec::with_capacity(attachments.len());
         for attachment in attachments {
             let mut part =

@@ -8,12 +8,13 @@ use wire::Object;
 
 use super::attachment::insert_text;
 use super::form::{Form, to_attachment};
-use super::read::{decoded_len, read_attachment};
+use super::read::read_attachment;
 use super::record::IN_PART;
 use super::skeleton::{AS, ATTACHMENT, PART, ReadAs, TEXT, text_digest};
 use super::{MESSAGE_KEY, PART_KEY};
 use crate::command::args;
 use crate::diagnostics::Diagnostics;
+use crate::normalize::decoded_len;
 use crate::part::{Part, View};
 use crate::position::Ruler;
 use crate::version::SCHEMA_VERSION;

@@ -198,7 +198,7 @@ fn g_32_bodies_that_move_are_references_in_the_message_and_all_else_stays() {
     expected["attachments"][3] = json!({"type": "resource", "label": "bad and big",
         "contentType": "text/plain", "uri": uri(hex), "sizeHint": 12});
     assert_eq!(recorded.to_string(), expected.to_string());
-    assert_eq!(composed.bodies[1].bytes, b"????????????");
+    assert_eq!(composed.bodies[1].bytes[..], *b"????????????");
     let attachments = &composed.metadata["ahp"]["attachments"];
     assert_eq!(
         attachments[1]["data"],

@@ -33,7 +33,7 @@ enum StoreFailure {
 
 fn put(blobs: &dyn Blobs, data: Data, now: Timestamp) -> Result<Digest, StoreFailure> {
     let put = match data {
-        Data::Text(text) => blobs.put(text.as_bytes(), now),
+        Data::Bytes(body) => blobs.put(&body, now),
         Data::Base64(text) => {
             let body = STANDARD
                 .decode(&*text)

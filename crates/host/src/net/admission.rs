@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use kernel::PeerId;
+use kernel::{EmbedLimits, PeerId};
 
+use super::inbound::InboundRoom;
 use super::read_buffer::ReadBufferPool;
 use crate::limits::ServerLimits;
 
@@ -18,6 +19,9 @@ pub struct Admission {
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) read_buffers: Arc<ReadBufferPool>,
+    pub(crate) inbound: InboundRoom,
+    /// What stays embedded in messages; the rest is taken out where they are decoded.
+    pub(crate) inline: EmbedLimits,
     ready: AtomicBool,
     connections: AtomicUsize,
     last_peer: AtomicU64,
@@ -32,6 +36,8 @@ impl Admission {
         allowed_origins: Vec<String>,
     ) -> Self {
         Self {
+            inbound: InboundRoom::new(limits.inbound_bytes_max),
+            inline: EmbedLimits::from(&kernel::Limits::default()),
             limits,
             token,
             allowed_hosts,
@@ -41,6 +47,11 @@ impl Admission {
             connections: AtomicUsize::new(0),
             last_peer: AtomicU64::new(0),
         }
+    }
+
+    /// The same, for a kernel with limits of its own.
+    pub fn with_embed_limits(self, inline: EmbedLimits) -> Self {
+        Self { inline, ..self }
     }
 
     /// While not ready, `/readyz` and every upgrade are answered with 503.

@@ -71,7 +71,8 @@ async fn run_halves(
             outbox,
             liveness,
             admission,
-            registration
+            registration,
+            room: None,
         }
         .run(early)
     );

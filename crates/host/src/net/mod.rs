@@ -9,6 +9,7 @@ mod connection;
 mod handshake;
 mod handshakes;
 pub mod http;
+mod inbound;
 mod link;
 mod listen;
 mod outbox;

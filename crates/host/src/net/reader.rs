@@ -1,7 +1,7 @@
 //! The reading half of a WebSocket connection: bytes to messages to inputs, pings to pongs, silence to a disconnect.
 //!
 //! Promises: no buffer is held while nothing comes; what was read whole is handed over in order before the peer is
-//! reported gone; a kernel that is behind stops the reading of this socket only.
+//! reported gone; a kernel that is behind stops the reading of this socket only; no large message is read before there is room.
 //! Must not know: what messages mean.
 
 use std::future::poll_fn;
@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use kernel::{Input, PeerId};
+use kernel::{Hold, Input, PeerId, Received};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
+use wire::rpc::{self, JsonMeasure, Malformed, code};
+use wire::{Id, RpcError};
 
 use super::admission::Admission;
+use super::inbound::InboundPermit;
 use super::outbox::{MayRead, Outbox, Urgency};
 use super::registration::{KernelGone, PeerRegistration};
 use super::ws::frame::{FrameDecoder, WsEvent, close};
@@ -77,6 +80,8 @@ pub(crate) struct SocketReader<'a> {
     pub liveness: &'a Liveness,
     pub admission: &'a Admission,
     pub registration: &'a mut PeerRegistration,
+    /// What the large message that is being read has taken.
+    pub room: Option<InboundPermit>,
 }
 
 impl SocketReader<'_> {
@@ -164,19 +169,52 @@ impl SocketReader<'_> {
         self.decode(decoder, &buffer[..count]).await
     }
 
+    /// A message that was read whole, decoded once there is room for what it costs.
+    async fn admit_and_decode(&mut self, text: String) -> Input {
+        let room = self.room.take().unwrap_or_default();
+        let (text, measure) = measure(text).await;
+        let admitted = self.admission.inbound.admit(room, text.len(), measure);
+        // A connection that ends waits for nobody: one that takes over from it waits for what it sent (G-20).
+        let room = self.unless_closing(admitted).await.unwrap_or_default();
+        let peer = self.registration.peer();
+        decode_input(peer, text, measure, room, self.admission).await
+    }
+
+    /// Waits for something that may take long, unless the connection is to end. Whether the peer is silent is not known
+    /// meanwhile.
+    async fn unless_closing<T>(&self, waiting: impl Future<Output = T>) -> Option<T> {
+        let mut waiting = pin!(waiting);
+        let mut waited = false;
+        let done = poll_fn(|context| {
+            if let Poll::Ready(done) = waiting.as_mut().poll(context) {
+                return Poll::Ready(Some(done));
+            }
+            waited = true;
+            match self.outbox.poll_may_read(context) {
+                Poll::Ready(MayRead::Stop) => Poll::Ready(None),
+                Poll::Ready(MayRead::Yes) | Poll::Pending => Poll::Pending,
+            }
+        });
+        let done = done.await;
+        if waited {
+            self.liveness.record_activity();
+        }
+        done
+    }
+
     async fn decode(&mut self, decoder: &mut FrameDecoder, mut bytes: &[u8]) -> Option<ReadEnd> {
         loop {
             match decoder.next(&mut bytes) {
                 Ok(None) => return None,
+                Ok(Some(WsEvent::Large { bytes_max })) => {
+                    let admitted = self.admission.inbound.admit_large(bytes_max);
+                    match self.unless_closing(admitted).await {
+                        Some(room) => self.room = Some(room),
+                        None => return Some(ReadEnd::Closing),
+                    }
+                }
                 Ok(Some(WsEvent::Message(text))) => {
-                    let (peer, depth) = (
-                        self.registration.peer(),
-                        self.admission.limits.json_depth_max,
-                    );
-                    let input = match text.len() > LARGE_BYTES {
-                        true => decode_large(peer, text, depth).await,
-                        false => decode_input(peer, text, depth),
-                    };
+                    let input = self.admit_and_decode(text).await;
                     if let Err(KernelGone) = self.registration.send(input).await {
                         let reason = "the host is going down";
                         self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
@@ -204,27 +242,61 @@ impl SocketReader<'_> {
     }
 }
 
-/// Decodes a large text on a thread where nothing else waits for it.
-async fn decode_large(peer: PeerId, text: String, json_depth_max: usize) -> Input {
-    let decoded = tokio::task::spawn_blocking(move || decode_input(peer, text, json_depth_max));
-    match decoded.await {
-        Ok(input) => input,
+/// A text and what can be said of it before it is decoded.
+pub(super) async fn measure(text: String) -> (String, JsonMeasure) {
+    run_apart(text.len() > LARGE_BYTES, move || {
+        let measure = rpc::measure(&text);
+        (text, measure)
+    })
+    .await
+}
+
+/// Decodes one text into one message, or into something to be refused as malformed (H-002). `room` is what was taken for it.
+pub(super) async fn decode_input(
+    peer: PeerId,
+    text: String,
+    measure: JsonMeasure,
+    room: InboundPermit,
+    admission: &Admission,
+) -> Input {
+    let values_max = admission.limits.json_values_max;
+    if measure.values > values_max {
+        let message = format!("a message has at most {values_max} JSON values (json_values_max)");
+        let malformed = Malformed {
+            id: Id::Null,
+            error: RpcError::new(code::INVALID_REQUEST, message),
+        };
+        return Input::Malformed { peer, malformed };
+    }
+    let bytes = text.len();
+    let (depth_max, inline) = (admission.limits.json_depth_max, admission.inline);
+    run_apart(bytes > LARGE_BYTES, move || {
+        let decoded = rpc::decode(&text, depth_max);
+        // Before its bodies are decoded: no more than two copies of them exist at once.
+        drop(text);
+        match decoded {
+            Ok(message) => {
+                let received = Received::new(message, bytes, inline);
+                let received = received.held_by(Hold::new(room));
+                Input::Received { peer, received }
+            }
+            Err(malformed) => Input::Malformed { peer, malformed },
+        }
+    })
+    .await
+}
+
+/// Does what takes long on a thread where nothing else waits for it.
+async fn run_apart<T: Send + 'static>(long: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if !long {
+        return work();
+    }
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             // The runtime is going down, and this task with it.
             Err(_) => std::future::pending().await,
         },
-    }
-}
-
-/// Decodes one text into one message, or into something to be refused as malformed (H-002).
-pub(crate) fn decode_input(peer: PeerId, text: String, json_depth_max: usize) -> Input {
-    match wire::rpc::decode(&text, json_depth_max) {
-        Ok(message) => Input::Received {
-            peer,
-            message,
-            bytes: text.len(),
-        },
-        Err(malformed) => Input::Malformed { peer, malformed },
     }
 }

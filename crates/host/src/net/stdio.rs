@@ -19,9 +19,10 @@ use wire::rpc::{Malformed, code};
 use wire::{Id, RpcError};
 
 use super::admission::Admission;
+use super::inbound::InboundPermit;
 use super::outbox::{MayRead, Outbox, Urgency};
 use super::read_buffer::READ_BUFFER_BYTES;
-use super::reader::decode_input;
+use super::reader::{decode_input, measure};
 use super::registration::{KernelGone, PeerRegistration};
 use super::text_run::LinkItem;
 use super::ws::frame::close;
@@ -126,7 +127,7 @@ async fn read<R: AsyncRead + Unpin>(
 ) -> Result<(), KernelGone> {
     let mut lines = LineSplitter::new(admission.limits.frame_in_bytes);
     let mut chunk = vec![0; READ_BUFFER_BYTES];
-    let take = async |line: StdioLine| match line.into_input(registration.peer(), admission) {
+    let take = async |line: StdioLine| match line.into_input(registration.peer(), admission).await {
         Some(input) => registration.send(input).await,
         None => Ok(()),
     };
@@ -153,7 +154,7 @@ enum StdioLine {
 
 impl StdioLine {
     /// `None` for a line of nothing.
-    fn into_input(self, peer: PeerId, admission: &Admission) -> Option<Input> {
+    async fn into_input(self, peer: PeerId, admission: &Admission) -> Option<Input> {
         let refuse = |code, message: String| {
             let malformed = Malformed {
                 id: Id::Null,
@@ -165,7 +166,12 @@ impl StdioLine {
         match self {
             Self::Whole(bytes) if bytes.trim_ascii().is_empty() => None,
             Self::Whole(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => Some(decode_input(peer, text, limits.json_depth_max)),
+                Ok(text) => {
+                    let (text, measure) = measure(text).await;
+                    let room = InboundPermit::default();
+                    let room = admission.inbound.admit(room, text.len(), measure).await;
+                    Some(decode_input(peer, text, measure, room, admission).await)
+                }
                 Err(_) => refuse(code::PARSE_ERROR, "not UTF-8".to_owned()),
             },
             Self::TooLong => {

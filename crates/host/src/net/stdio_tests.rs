@@ -51,11 +51,11 @@ async fn start(frame_in_bytes: usize) -> World {
 impl World {
     async fn receive(&mut self) -> String {
         match self.inbox.recv().await {
-            Some(QueuedInput::Input(Input::Received { message, bytes, .. })) => {
-                let wire::Incoming::Notification { method, .. } = message else {
+            Some(QueuedInput::Input(Input::Received { received, .. })) => {
+                let wire::Incoming::Notification { method, .. } = received.message else {
                     panic!()
                 };
-                format!("{method} {bytes}")
+                format!("{method} {}", received.bytes)
             }
             Some(QueuedInput::Input(Input::Malformed { malformed, .. })) => {
                 malformed.error.code.to_string()

@@ -29,9 +29,10 @@ async fn texts_binaries_and_fragments_are_messages() {
     assert_eq!(host.receive().await, "binary");
     match host.input().await {
         Input::Received {
-            peer: from, bytes, ..
+            peer: from,
+            received,
         } => {
-            assert_eq!((from, bytes), (peer, whole.len()));
+            assert_eq!((from, received.bytes), (peer, whole.len()));
         }
         other => panic!("{other:?}"),
     }

@@ -80,10 +80,10 @@ impl Host {
     /// The method of the next message.
     pub async fn receive(&mut self) -> String {
         match self.input().await {
-            Input::Received {
-                message: wire::Incoming::Notification { method, .. },
-                ..
-            } => method,
+            Input::Received { received, .. } => match received.message {
+                wire::Incoming::Notification { method, .. } => method,
+                other => panic!("expected a notification, not {other:?}"),
+            },
             other => panic!("expected a notification, not {other:?}"),
         }
     }

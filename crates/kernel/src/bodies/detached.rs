@@ -1,31 +1,38 @@
-//! Bodies that will certainly be moved out, taken out of a message before it is handled: a message is handled more than
-//! once, and copying megabytes each time would stall everybody. What comes back to its sender is whole again.
+//! Bodies that will certainly be moved out, taken out of a message where it is decoded: a message is handled more than once,
+//! and copying megabytes each time would stall everybody and cost as much memory again.
+//!
+//! Promises: a body is decoded at most once and shared by all who have it. An action that goes back to its sender goes
+//! without the bodies that were taken out of it (ADR 0028).
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::ActionKind;
-use wire::{Incoming, Object};
+use wire::{Incoming, Object, bounds};
 
-use super::{decoded_len, take_text};
+use super::{Data, decoded_len, take_text};
+use crate::hold::Hold;
+use crate::limits::EmbedLimits;
 
 /// Bodies that were taken out, by where they stood. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DetachedBodies(Arc<Vec<(String, Arc<String>)>>);
+pub(crate) struct DetachedBodies(Arc<Vec<(String, Data)>>);
 
-/// An action as its sender knows it. Cheap to clone.
+/// The largest refused action that goes back whole, but for its bodies.
+const ECHO_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// An action as its sender knows it, but for its large bodies. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SentAction {
     action: Arc<Object>,
-    /// What its message took on the wire.
-    bytes: usize,
     detached: DetachedBodies,
+    /// Kept as long as its bodies may be.
+    _hold: Hold,
 }
 
 impl DetachedBodies {
-    /// Takes the bodies over `bytes_max` out of a message; the text that held them is empty.
-    pub(crate) fn detach_from(message: &mut Incoming, bytes_max: usize) -> Self {
+    /// Takes the bodies over the limits out of a message; the text that held them is empty.
+    pub(crate) fn detach_from(message: &mut Incoming, inline: EmbedLimits) -> Self {
         let mut detached = Vec::new();
         match message {
             Incoming::Notification { method, params } if method == "dispatchAction" => {
@@ -36,23 +43,18 @@ impl DetachedBodies {
                     .and_then(|name| ActionKind::from_name(name).message_field());
                 if let (Some(action), Some(field)) = (action, named) {
                     let at = format!("/{field}");
-                    take(action.get_mut(field), &at, bytes_max, &mut detached);
+                    take(action.get_mut(field), &at, inline, &mut detached);
                 }
             }
             Incoming::Request { method, params, .. } if method == "createChat" => {
-                take(
-                    params.get_mut("initialMessage"),
-                    "",
-                    bytes_max,
-                    &mut detached,
-                );
+                take(params.get_mut("initialMessage"), "", inline, &mut detached);
             }
             _ => {}
         }
         Self(Arc::new(detached))
     }
 
-    pub(crate) fn find(&self, place: &str) -> Option<&Arc<String>> {
+    pub(crate) fn find(&self, place: &str) -> Option<&Data> {
         let mut all = self.0.iter();
         all.find(|(at, _)| at == place).map(|(_, data)| data)
     }
@@ -61,9 +63,10 @@ impl DetachedBodies {
 fn take(
     message: Option<&mut Value>,
     at: &str,
-    bytes_max: usize,
-    detached: &mut Vec<(String, Arc<String>)>,
+    inline: EmbedLimits,
+    detached: &mut Vec<(String, Data)>,
 ) {
+    let mut stays = 0;
     let attachments = message.and_then(|message| message.get_mut("attachments"));
     let attachments = attachments.and_then(Value::as_array_mut);
     for (index, attachment) in attachments.into_iter().flatten().enumerate() {
@@ -72,34 +75,31 @@ fn take(
         };
         let kind = attachment.get("type").and_then(Value::as_str);
         let data = attachment.get("data").and_then(Value::as_str);
-        if kind == Some("embeddedResource")
-            && data.is_some_and(|data| decoded_len(data) > bytes_max)
-            && let Some(data) = take_text(attachment, "data")
-        {
-            detached.push((format!("{at}/attachments/{index}"), Arc::new(data)));
+        let (Some("embeddedResource"), Some(data)) = (kind, data) else {
+            continue;
+        };
+        let bytes = decoded_len(data);
+        if bytes <= inline.each_bytes && stays + bytes <= inline.message_bytes {
+            stays += bytes;
+        } else if let Some(data) = take_text(attachment, "data") {
+            detached.push((format!("{at}/attachments/{index}"), Data::decode(data)));
         }
     }
 }
 
 impl SentAction {
-    pub(crate) fn new(action: Object, detached: DetachedBodies, bytes: usize) -> Self {
+    pub(crate) fn new(action: Object, detached: DetachedBodies, hold: Hold) -> Self {
         Self {
             action: Arc::new(action),
-            bytes,
             detached,
+            _hold: hold,
         }
     }
 
     /// What is left of an action that is too large to be kept.
     pub(crate) fn abridged(action: &Object) -> Self {
-        let abridged = wire::bounds::abridge(action);
-        let bytes = wire::rpc::to_json(&abridged).len();
-        Self::new(abridged, DetachedBodies::default(), bytes)
-    }
-
-    /// What the message that brought it took on the wire.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        let abridged = bounds::abridge(action);
+        Self::new(abridged, DetachedBodies::default(), Hold::default())
     }
 
     pub(crate) fn detached(&self) -> &DetachedBodies {
@@ -111,26 +111,21 @@ impl SentAction {
         &self.action
     }
 
-    /// With its bodies in it again.
-    pub(crate) fn with_bodies(&self) -> Cow<'_, Object> {
-        if self.detached.0.is_empty() {
-            return Cow::Borrowed(&self.action);
-        }
-        let mut whole = Value::Object((*self.action).clone());
-        for (place, data) in self.detached.0.iter() {
-            if let Some(attachment) = whole.pointer_mut(place) {
-                attachment["data"] = json!(**data);
-            }
-        }
-        match whole {
-            Value::Object(whole) => Cow::Owned(whole),
-            _ => Cow::Borrowed(&self.action),
+    /// What goes back to its sender. Nothing is held for it, for its reader may take its time; so it must not be large.
+    pub(crate) fn into_echo(self) -> Arc<Object> {
+        let bytes = self.action.values().map(bounds::bytes_of).sum::<usize>();
+        match bytes > ECHO_BYTES_MAX {
+            true => Arc::new(bounds::abridge(&self.action)),
+            false => self.action,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use serde_json::json;
+
     use super::*;
 
     fn message(length: usize) -> Value {
@@ -150,19 +145,40 @@ mod tests {
         detached.0.iter().map(|(place, _)| place.as_str()).collect()
     }
 
+    const INLINE: EmbedLimits = EmbedLimits {
+        each_bytes: 299,
+        message_bytes: 500,
+    };
+
     #[test]
-    fn what_is_taken_out_is_put_back_for_its_sender() {
+    fn what_is_taken_out_is_decoded_and_shared() {
         let action = json!({"type": "chat/draftChanged", "draft": message(400)});
-        let mut sent = dispatched(action.clone());
-        let detached = DetachedBodies::detach_from(&mut sent, 299);
+        let mut sent = dispatched(action);
+        let detached = DetachedBodies::detach_from(&mut sent, INLINE);
         assert_eq!(places(&detached), ["/draft/attachments/1"]);
         let Incoming::Notification { params, .. } = sent else {
             unreachable!()
         };
         let left = params["action"].as_object().unwrap().clone();
         assert_eq!(left["draft"]["attachments"][1]["data"], "");
-        let whole = SentAction::new(left, detached, 400);
-        assert_eq!(Value::Object(whole.with_bodies().into_owned()), action);
+        let sent = SentAction::new(left, detached, Hold::default());
+        let body = sent.detached().find("/draft/attachments/1");
+        assert_eq!(body, Some(&Data::Bytes(Bytes::from(vec![0; 300]))));
+        assert_eq!(sent.into_echo()["draft"]["attachments"][1]["data"], "");
+    }
+
+    #[test]
+    fn what_would_overflow_the_message_goes_and_what_is_no_base64_stays_text() {
+        let attachment = |data: &str| json!({"type": "embeddedResource", "data": data});
+        let fits = "A".repeat(396);
+        let bad = "!".repeat(404);
+        let attachments = [&fits, &fits, &bad].map(|data| attachment(data));
+        let action = json!({"type": "chat/draftChanged", "draft": {"attachments": attachments}});
+        let mut sent = dispatched(action);
+        let detached = DetachedBodies::detach_from(&mut sent, INLINE);
+        let places = places(&detached);
+        assert_eq!(places, ["/draft/attachments/1", "/draft/attachments/2"]);
+        assert!(matches!(detached.find(places[1]), Some(Data::Base64(text)) if **text == bad));
     }
 
     #[test]
@@ -197,7 +213,7 @@ mod tests {
         ] {
             let mut sent = dispatched(action);
             let before = sent.clone();
-            let detached = DetachedBodies::detach_from(&mut sent, 299);
+            let detached = DetachedBodies::detach_from(&mut sent, INLINE);
             assert_eq!(detached.0.len(), taken, "{before:?}");
             assert_eq!(sent == before, taken == 0);
         }
@@ -207,7 +223,7 @@ mod tests {
                 params,
             };
             let before = strange.clone();
-            DetachedBodies::detach_from(&mut strange, 0);
+            DetachedBodies::detach_from(&mut strange, INLINE);
             assert_eq!(strange, before);
         }
     }

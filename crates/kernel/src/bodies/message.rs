@@ -41,20 +41,23 @@ pub(crate) fn detach_message(
         };
         let pointer = format!("{at}/attachments/{index}");
         let early = early.find(&pointer).cloned();
-        let bytes = decoded_len(early.as_ref().map_or(data, |data| data.as_str()));
+        let bytes = match &early {
+            Some(early) => early.decoded_len(),
+            None => decoded_len(data),
+        };
         if early.is_none() && bytes <= room.each && stays + bytes <= room.all {
             stays += bytes;
             continue;
         }
-        let data = early.or_else(|| take_text(attachment, "data").map(Arc::new));
+        let data = early.unwrap_or_else(|| {
+            let data = take_text(attachment, "data").unwrap_or_default();
+            Data::Base64(Arc::new(data))
+        });
         attachment.insert("type".to_owned(), json!("resource"));
         attachment.shift_remove("data");
         attachment.insert("uri".to_owned(), json!(""));
         attachment.insert("sizeHint".to_owned(), json!(bytes));
-        bodies.push(Body {
-            pointer,
-            data: Data::Base64(data.unwrap_or_default()),
-        });
+        bodies.push(Body { pointer, data });
     }
     (bodies, stays)
 }

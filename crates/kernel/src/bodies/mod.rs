@@ -16,6 +16,9 @@ pub(crate) use result::{clip_content, detach_result};
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::{Digest, Object};
 
@@ -30,8 +33,31 @@ pub struct Body {
 /// The bytes of a body, as they came.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
-    Text(String),
+    Bytes(Bytes),
+    /// Not decoded yet, or not base64 after all.
     Base64(Arc<String>),
+}
+
+impl Data {
+    fn text(text: String) -> Self {
+        Self::Bytes(Bytes::from(text))
+    }
+
+    /// Decodes what can be decoded; the rest stays what it is, for whoever has to say so.
+    fn decode(base64: String) -> Self {
+        match STANDARD.decode(&base64) {
+            Ok(bytes) => Self::Bytes(Bytes::from(bytes)),
+            Err(_) => Self::Base64(Arc::new(base64)),
+        }
+    }
+
+    /// How many bytes it stands for.
+    fn decoded_len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Base64(base64) => decoded_len(base64),
+        }
+    }
 }
 
 /// Fills in the names of bodies that were kept.

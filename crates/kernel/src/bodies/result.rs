@@ -115,7 +115,7 @@ impl DetachedResult {
                 self.content.push(text_block(beginning(&preview)));
             }
             let whole = Value::Array(content);
-            return self.refer(JSON, json_len(&whole), Data::Text(text_of(&whole)));
+            return self.refer(JSON, json_len(&whole), Data::text(text_of(&whole)));
         }
         let mut joined = match texts {
             0..=PREVIEW_BYTES => None,
@@ -125,7 +125,7 @@ impl DetachedResult {
             match joined.take_if(|_| is_text(&block)) {
                 Some(text) => {
                     self.content.push(text_block(beginning(&text)));
-                    self.refer(TEXT, text.len(), Data::Text(text));
+                    self.refer(TEXT, text.len(), Data::text(text));
                 }
                 None if texts > PREVIEW_BYTES && is_text(&block) => {} // joined with the first
                 None => self.take_block(block),
@@ -146,7 +146,7 @@ impl DetachedResult {
             false => None,
         };
         let Some(data) = data else {
-            return self.refer(JSON, bytes, Data::Text(text_of(&block)));
+            return self.refer(JSON, bytes, Data::text(text_of(&block)));
         };
         if has_preview && let Some(preview) = preview_of(&data) {
             self.content.push(text_block(&preview));
@@ -178,7 +178,7 @@ impl DetachedResult {
                 Some(instead) => result.insert(field.to_owned(), instead),
                 None => result.shift_remove(field),
             };
-            self.refer(JSON, bytes, Data::Text(text));
+            self.refer(JSON, bytes, Data::text(text));
         }
         if let Some(message) = result.get_mut("pastTenseMessage") {
             let text = match message {

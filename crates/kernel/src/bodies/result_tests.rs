@@ -34,7 +34,7 @@ fn shape(content: &Value) -> Vec<String> {
 
 fn bytes_of(body: &Body) -> Vec<u8> {
     match &body.data {
-        Data::Text(text) => text.clone().into_bytes(),
+        Data::Bytes(bytes) => bytes.to_vec(),
         Data::Base64(data) => STANDARD.decode(&**data).unwrap(),
     }
 }

@@ -8,6 +8,7 @@ use super::waiting::Waiting;
 use crate::io::{PeerId, Ticket};
 use crate::limits::Limits;
 use crate::pause::HandlerAnswers;
+use crate::received::Received;
 
 /// What one connection sent and is not handled yet.
 #[derive(Default)]
@@ -15,7 +16,7 @@ pub(super) struct Inbox {
     /// The message that is being handled. It is taken out while its handler works.
     current: Option<Box<Waiting>>,
     handling: bool,
-    parked: VecDeque<(Incoming, usize)>,
+    parked: VecDeque<Received>,
     parked_bytes: usize,
     paused: bool,
 }
@@ -23,7 +24,7 @@ pub(super) struct Inbox {
 /// What became of a message that arrived.
 pub(crate) enum Offer {
     /// Nothing is in front of it: handle it.
-    Handle(Incoming),
+    Handle(Received),
     /// It waits. With `pause` the peer is to be read no further for now.
     Parked { pause: bool },
     /// Too many requests wait already.
@@ -37,19 +38,19 @@ impl Inbox {
     }
 
     /// A message arrived: it is handled, or waits behind what its peer already waits for.
-    pub(super) fn offer(&mut self, message: Incoming, bytes: usize, limits: &Limits) -> Offer {
+    pub(super) fn offer(&mut self, received: Received, limits: &Limits) -> Offer {
         if !self.is_busy() {
             self.handling = true;
-            return Offer::Handle(message);
+            return Offer::Handle(received);
         }
         let most = limits.requests_in_flight_max;
         if self.parked.len() >= most
-            && let Incoming::Request { id, .. } = &message
+            && let Incoming::Request { id, .. } = &received.message
         {
             return Offer::TooMany(id.clone());
         }
-        self.parked.push_back((message, bytes));
-        self.parked_bytes += bytes;
+        self.parked_bytes += received.bytes;
+        self.parked.push_back(received);
         let over = self.parked_bytes > limits.parked_bytes_max || self.parked.len() > most;
         let pause = over && !self.paused;
         self.paused |= over;
@@ -71,11 +72,11 @@ impl Inbox {
     }
 
     /// The current message is done. Returns the next one, and whether the peer is to be read again.
-    pub(super) fn end_current(&mut self, limits: &Limits) -> (Option<(Incoming, usize)>, bool) {
+    pub(super) fn end_current(&mut self, limits: &Limits) -> (Option<Received>, bool) {
         debug_assert!(self.current.is_none(), "the current message was taken out");
         let next = self.parked.pop_front();
-        if let Some((_, bytes)) = &next {
-            self.parked_bytes -= bytes;
+        if let Some(next) = &next {
+            self.parked_bytes -= next.bytes;
         }
         self.handling = next.is_some();
         let resume = self.paused && self.parked.len() < limits.requests_in_flight_max / 2;

@@ -1,13 +1,12 @@
 //! The messages of every peer: each goes to the inbox of its connection, and comes from there to its handler.
 
-use wire::Incoming;
-
 use super::Peers;
 use super::inbox::Offer;
 use super::waiting::Waiting;
 use crate::io::{PeerId, ReadFailed, Ticket};
 use crate::limits::Limits;
 use crate::pause::{HandlerAnswers, WorkDone};
+use crate::received::Received;
 use crate::record::{Answer, Query};
 
 impl Peers {
@@ -15,12 +14,11 @@ impl Peers {
     pub(crate) fn offer(
         &mut self,
         peer: PeerId,
-        message: Incoming,
-        bytes: usize,
+        received: Received,
         limits: &Limits,
     ) -> Option<Offer> {
         let state = self.peers.get_mut(&peer)?;
-        Some(state.inbox.offer(message, bytes, limits))
+        Some(state.inbox.offer(received, limits))
     }
 
     /// The message that a peer stands at, if nothing blocks it; to be given back with [`Peers::park_current`] or ended with
@@ -41,7 +39,7 @@ impl Peers {
         &mut self,
         peer: PeerId,
         limits: &Limits,
-    ) -> (Option<(Incoming, usize)>, bool) {
+    ) -> (Option<Received>, bool) {
         let Some(state) = self.peers.get_mut(&peer) else {
             return (None, false); // its connection was removed with it
         };

@@ -5,6 +5,7 @@ use wire::{ChannelUri, Id};
 
 use crate::bodies::DetachedBodies;
 use crate::client_dispatch::ClientDispatch;
+use crate::hold::Hold;
 use crate::io::{PeerId, Ticket};
 use crate::pause::HandlerAnswers;
 
@@ -20,6 +21,8 @@ pub(crate) struct Waiting {
     pub message: Message,
     /// Bodies that were taken out of it before it was decoded.
     pub detached: DetachedBodies,
+    /// Kept for its sake until it is done.
+    _hold: Hold,
     pub answers: HandlerAnswers,
     /// Reads and host work that are not done yet.
     pub tickets: Vec<Ticket>,
@@ -28,10 +31,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn new(message: Message, detached: DetachedBodies) -> Self {
+    pub(crate) fn new(message: Message, detached: DetachedBodies, hold: Hold) -> Self {
         Self {
             message,
             detached,
+            _hold: hold,
             answers: HandlerAnswers::default(),
             tickets: Vec::new(),
             after: None,

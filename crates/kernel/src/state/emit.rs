@@ -168,7 +168,7 @@ impl Step<'_> {
     ) {
         let refused = RefusedAction {
             channel: uri.clone(),
-            action,
+            action: action.into_echo(),
             seq: self.seq(),
             origin: sender.origin.clone(),
             reason,

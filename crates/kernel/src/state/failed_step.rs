@@ -1,7 +1,7 @@
 //! When one step can never be written, whatever the state of the disk: it alone fails, and what rests on it (ADR 0030).
 //!
 //! Promises: the other steps of the batch stand, and so do the turns of other sessions; every message of a step that fails is
-//! answered; no task is repeated that fails by itself.
+//! answered; a task that fails by itself is not repeated for ever.
 //! Must not know: why a record cannot be written.
 
 use std::collections::BTreeSet;
@@ -12,13 +12,13 @@ use super::rollback::stands_unrecorded;
 use super::{Kernel, Step};
 use crate::background_task::BackgroundTask;
 use crate::channels::Run;
-use crate::io::{Effect, FailureReply, Output, PeerId};
+use crate::io::{Effect, FailureReply, Output, PeerId, Timer};
 use crate::record::{Record, Seq};
 use crate::recovery::{RESTS_ON_UNRECORDED, unrecordable_reason};
 
 /// What one step may leave to another.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Shared {
+enum Dependency {
     /// The root, or a session with its chats.
     Channel(ChannelUri),
     Subscription(PeerId, ChannelUri),
@@ -94,24 +94,29 @@ impl Kernel {
 
     /// The step that cannot be written, and every later one that shows or changes what it changed.
     fn find_failed(&self, outputs: &[Output], index: usize) -> BTreeSet<usize> {
-        let mut written: Vec<BTreeSet<Shared>> = outputs.iter().map(|_| BTreeSet::new()).collect();
-        let mut used: Vec<BTreeSet<Shared>> = outputs.iter().map(|_| BTreeSet::new()).collect();
-        let add = |steps: &mut Vec<BTreeSet<Shared>>, step: usize, shared: Shared| {
+        let mut written: Vec<BTreeSet<Dependency>> =
+            outputs.iter().map(|_| BTreeSet::new()).collect();
+        let mut used: Vec<BTreeSet<Dependency>> = outputs.iter().map(|_| BTreeSet::new()).collect();
+        let add = |steps: &mut Vec<BTreeSet<Dependency>>, step: usize, shared: Dependency| {
             if let Some(of_step) = steps.get_mut(step) {
                 of_step.insert(shared);
             }
         };
         for (group, step) in self.channels.changes() {
-            add(&mut written, step, Shared::Channel(group));
+            add(&mut written, step, Dependency::Channel(group));
         }
         for (peer, uri, step) in self.peers.changed_subscriptions() {
             let group = self.channels.group_of(uri);
-            add(&mut used, step, Shared::Channel(group));
-            add(&mut written, step, Shared::Subscription(peer, uri.clone()));
+            add(&mut used, step, Dependency::Channel(group));
+            add(
+                &mut written,
+                step,
+                Dependency::Subscription(peer, uri.clone()),
+            );
         }
         let admitted = self.peers.newly_admitted();
         for (step, peer) in admitted {
-            add(&mut written, *step, Shared::Connection(*peer));
+            add(&mut written, *step, Dependency::Connection(*peer));
         }
         for (step, output) in outputs.iter().enumerate() {
             for reply in &output.failure_replies {
@@ -119,15 +124,15 @@ impl Kernel {
                     FailureReply::Answer { peer, .. } => peer,
                     FailureReply::Refusal { peer, channel, .. } => {
                         let group = self.channels.group_of(channel);
-                        add(&mut used, step, Shared::Channel(group));
+                        add(&mut used, step, Dependency::Channel(group));
                         peer
                     }
                 };
-                add(&mut used, step, Shared::Connection(*peer));
+                add(&mut used, step, Dependency::Connection(*peer));
             }
         }
         let mut failed = BTreeSet::from([index]);
-        let mut lost: BTreeSet<Shared> = BTreeSet::new();
+        let mut lost: BTreeSet<Dependency> = BTreeSet::new();
         for (step, (written, used)) in written.into_iter().zip(used).enumerate().skip(index) {
             let rests_on_lost = written.iter().chain(&used).any(|key| lost.contains(key));
             if step == index || rests_on_lost {
@@ -184,14 +189,23 @@ impl Step<'_> {
         index: usize,
         why: &str,
     ) {
-        let mut gave_up = BTreeSet::new();
+        let (mut gave_up, mut closing) = (BTreeSet::new(), BTreeSet::new());
         for (step, task) in done {
-            match step == index {
-                // It would fail again.
+            if step != index {
+                self.start_task(task);
+                continue;
+            }
+            // Whether it was this one's fault is seen when it is done alone.
+            let channel = task.channel().clone();
+            let closes = matches!(task, BackgroundTask::CloseInterruptedTurn(_));
+            match self.recovery_mut().try_again(task) {
                 true => {
-                    gave_up.insert(task.channel().clone());
+                    closing.extend(closes.then_some(channel));
+                    self.wake_in(Timer::Postponed, 0);
                 }
-                false => self.start_task(task),
+                false => {
+                    gave_up.insert(channel);
+                }
             }
         }
         for (chat, run) in evicted {
@@ -199,7 +213,7 @@ impl Step<'_> {
                 self.effect(Effect::StopTurn { run: run.id() });
             }
             // Its turn may be open in the journal; of a session this means nothing and does no harm.
-            if !gave_up.contains(&chat) {
+            if !gave_up.contains(&chat) && !closing.contains(&chat) {
                 if run.is_some() {
                     let recovery = self.recovery_mut();
                     recovery.add_unrecorded(chat.clone(), why.to_owned());

@@ -13,6 +13,7 @@ use crate::follow_up::FollowUp;
 use crate::io::{Effect, FailureReply, Output, PeerId, RunId, Ticket, Timer};
 use crate::peers::{Offer, Peers, Waiting};
 use crate::queries::{Answered, Waiter};
+use crate::received::Received;
 use crate::record::{ChannelId, Query, Record, Seq, StoredChannel, TurnPage};
 use crate::requests::{Request, Requests};
 
@@ -135,20 +136,12 @@ impl Step<'_> {
         &mut self.kernel.peers
     }
 
-    pub(crate) fn offer_message(
-        &mut self,
-        peer: PeerId,
-        message: wire::Incoming,
-        bytes: usize,
-    ) -> Option<Offer> {
+    pub(crate) fn offer_message(&mut self, peer: PeerId, received: Received) -> Option<Offer> {
         let kernel = &mut *self.kernel;
-        kernel.peers.offer(peer, message, bytes, &kernel.limits)
+        kernel.peers.offer(peer, received, &kernel.limits)
     }
 
-    pub(crate) fn end_current_message(
-        &mut self,
-        peer: PeerId,
-    ) -> (Option<(wire::Incoming, usize)>, bool) {
+    pub(crate) fn end_current_message(&mut self, peer: PeerId) -> (Option<Received>, bool) {
         let kernel = &mut *self.kernel;
         kernel.peers.end_current(peer, &kernel.limits)
     }

@@ -58,7 +58,7 @@ pub(super) fn reply_to_call(
 /// Reports to the agent how a call ended that somebody else carried out, unless its result is still to be reviewed.
 pub(crate) fn report_if_over(step: &mut Step, uri: &ChannelUri, id: &str) {
     let Some(result) = result_of(step, uri, id) else {
-        return; // it goes on
+        return; // the call is still under way, or its result waits for review
     };
     let answered = reply_to_call(step, uri, id, |call, _| AgentReply::ToolEnded {
         call,

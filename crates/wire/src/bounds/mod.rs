@@ -140,24 +140,27 @@ impl fmt::Display for OverBound {
 
 /// How a value is bounded.
 #[derive(Debug)]
-enum Shape {
+enum FieldBound {
     /// All of it together.
     Bytes(Bound),
     /// Fields with bounds of their own; the others together have `rest`. `whole` bounds all of it.
     Fields {
         whole: Option<Bound>,
         rest: Bound,
-        fields: &'static [(&'static str, Shape)],
+        fields: &'static [(&'static str, FieldBound)],
     },
     /// Entries of an array or an object: how many, and each of them.
-    Entries { most: Bound, each: &'static Shape },
+    Entries {
+        most: Bound,
+        each: &'static FieldBound,
+    },
     /// Base64 that is moved out of state: the frame it came in bounds it. Counts nothing.
     Body,
 }
 
 /// What a value takes, about.
 pub fn bytes_of(value: &Value) -> usize {
-    let mut walk = Walk {
+    let mut walk = BoundsCheck {
         limit: &|_| usize::MAX,
         references: 0,
     };
@@ -186,18 +189,22 @@ pub fn check_params(
     }
 }
 
-fn check(shape: &Shape, object: &Object, limit: &dyn Fn(Bound) -> usize) -> Result<(), OverBound> {
-    let mut walk = Walk {
+fn check(
+    shape: &FieldBound,
+    object: &Object,
+    limit: &dyn Fn(Bound) -> usize,
+) -> Result<(), OverBound> {
+    let mut walk = BoundsCheck {
         limit,
         references: 0,
     };
     match shape {
-        Shape::Fields {
+        FieldBound::Fields {
             whole,
             rest,
             fields,
         } => walk.fields(object, *whole, *rest, fields),
-        Shape::Bytes(_) | Shape::Entries { .. } | Shape::Body => {
+        FieldBound::Bytes(_) | FieldBound::Entries { .. } | FieldBound::Body => {
             unreachable!("an action and params are objects with fields")
         }
     }?;
@@ -208,13 +215,13 @@ fn check(shape: &Shape, object: &Object, limit: &dyn Fn(Bound) -> usize) -> Resu
 }
 
 /// One walk through a value.
-struct Walk<'a> {
+struct BoundsCheck<'a> {
     limit: &'a dyn Fn(Bound) -> usize,
     /// Content that was named so far.
     references: usize,
 }
 
-impl Walk<'_> {
+impl BoundsCheck<'_> {
     fn over(&self, counts: Counts, bound: Bound) -> OverBound {
         OverBound {
             path: String::new(),
@@ -225,18 +232,18 @@ impl Walk<'_> {
     }
 
     /// The bytes of a value without its bodies, if it is within its bounds.
-    fn value(&mut self, value: &Value, shape: &Shape) -> Result<usize, OverBound> {
+    fn value(&mut self, value: &Value, shape: &FieldBound) -> Result<usize, OverBound> {
         match (shape, value) {
-            (Shape::Body, Value::String(_)) => Ok(0),
+            (FieldBound::Body, Value::String(_)) => Ok(0),
             (
-                Shape::Fields {
+                FieldBound::Fields {
                     whole,
                     rest,
                     fields,
                 },
                 Value::Object(object),
             ) => self.fields(object, *whole, *rest, fields),
-            (Shape::Entries { most, each }, Value::Array(items)) => {
+            (FieldBound::Entries { most, each }, Value::Array(items)) => {
                 self.count(items.len(), *most)?;
                 let mut bytes = 0;
                 for (index, item) in items.iter().enumerate() {
@@ -245,7 +252,7 @@ impl Walk<'_> {
                 }
                 Ok(bytes)
             }
-            (Shape::Entries { most, each }, Value::Object(entries)) => {
+            (FieldBound::Entries { most, each }, Value::Object(entries)) => {
                 self.count(entries.len(), *most)?;
                 let mut bytes = 0;
                 for (index, (key, value)) in entries.iter().enumerate() {
@@ -256,12 +263,12 @@ impl Walk<'_> {
                 }
                 Ok(bytes)
             }
-            (Shape::Bytes(bound), _) => {
+            (FieldBound::Bytes(bound), _) => {
                 let bytes = self.size_of(value);
                 self.within(bytes, Counts::Bytes, *bound)
             }
             // Not of the type that it should be: its decoder refuses it, and it must not be large before that.
-            (Shape::Body | Shape::Fields { .. } | Shape::Entries { .. }, _) => {
+            (FieldBound::Body | FieldBound::Fields { .. } | FieldBound::Entries { .. }, _) => {
                 let bytes = self.size_of(value);
                 self.within(bytes, Counts::Bytes, Bound::FieldBytes)
             }
@@ -273,7 +280,7 @@ impl Walk<'_> {
         object: &Object,
         whole: Option<Bound>,
         rest: Bound,
-        fields: &[(&'static str, Shape)],
+        fields: &[(&'static str, FieldBound)],
     ) -> Result<usize, OverBound> {
         let (mut bytes, mut others) = (0, 0);
         for (name, value) in object {

@@ -3,35 +3,35 @@
 //! What is not listed has [`OTHERS`]: all such fields of an object share `field_bytes_max`. That is enough for flags, numbers
 //! and short texts, so only what may be larger, what must be smaller and what is counted is listed here.
 
-use super::{Bound, Shape};
+use super::{Bound, FieldBound};
 use crate::action::ActionKind;
 use crate::ext::system_message_transform as transform;
 use crate::methods::Method;
 
-const ID: Shape = Shape::Bytes(Bound::IdBytes);
-const URI: Shape = Shape::Bytes(Bound::UriBytes);
-const FIELD: Shape = Shape::Bytes(Bound::FieldBytes);
+const ID: FieldBound = FieldBound::Bytes(Bound::IdBytes);
+const URI: FieldBound = FieldBound::Bytes(Bound::UriBytes);
+const FIELD: FieldBound = FieldBound::Bytes(Bound::FieldBytes);
 
-const fn fields(fields: &'static [(&'static str, Shape)]) -> Shape {
-    Shape::Fields {
+const fn fields(fields: &'static [(&'static str, FieldBound)]) -> FieldBound {
+    FieldBound::Fields {
         whole: None,
         rest: Bound::FieldBytes,
         fields,
     }
 }
 
-const SECTIONS: Shape = Shape::Entries {
+const SECTIONS: FieldBound = FieldBound::Entries {
     most: Bound::TransformSections,
     each: &ID,
 };
-const OPT_IN: Shape = fields(&[("sections", SECTIONS)]);
-const CARRIER_META: Shape = fields(&[(transform::X_METHOD, OPT_IN)]);
+const OPT_IN: FieldBound = fields(&[("sections", SECTIONS)]);
+const CARRIER_META: FieldBound = fields(&[(transform::X_METHOD, OPT_IN)]);
 
-const TOOLS: Shape = Shape::Entries {
+const TOOLS: FieldBound = FieldBound::Entries {
     most: Bound::ClientTools,
-    each: &Shape::Bytes(Bound::ActiveClientBytes),
+    each: &FieldBound::Bytes(Bound::ActiveClientBytes),
 };
-const ACTIVE_CLIENT: Shape = Shape::Fields {
+const ACTIVE_CLIENT: FieldBound = FieldBound::Fields {
     whole: Some(Bound::ActiveClientBytes),
     rest: Bound::ActiveClientBytes,
     fields: &[
@@ -43,18 +43,18 @@ const ACTIVE_CLIENT: Shape = Shape::Fields {
     ],
 };
 
-const ATTACHMENT: Shape = Shape::Fields {
+const ATTACHMENT: FieldBound = FieldBound::Fields {
     whole: None,
     rest: Bound::MessageBytes,
-    fields: &[("data", Shape::Body), ("uri", URI)],
+    fields: &[("data", FieldBound::Body), ("uri", URI)],
 };
-const MESSAGE: Shape = Shape::Fields {
+const MESSAGE: FieldBound = FieldBound::Fields {
     whole: Some(Bound::MessageBytes),
     rest: Bound::MessageBytes,
     fields: &[
         (
             "attachments",
-            Shape::Entries {
+            FieldBound::Entries {
                 most: Bound::Attachments,
                 each: &ATTACHMENT,
             },
@@ -63,21 +63,21 @@ const MESSAGE: Shape = Shape::Fields {
     ],
 };
 
-const ANSWERS: Shape = Shape::Entries {
+const ANSWERS: FieldBound = FieldBound::Entries {
     most: Bound::Answers,
-    each: &Shape::Bytes(Bound::AnswersBytes),
+    each: &FieldBound::Bytes(Bound::AnswersBytes),
 };
-const DIRECTORIES: Shape = Shape::Entries {
+const DIRECTORIES: FieldBound = FieldBound::Entries {
     most: Bound::WorkingDirectories,
     each: &URI,
 };
-const SUBSCRIPTIONS: Shape = Shape::Entries {
+const SUBSCRIPTIONS: FieldBound = FieldBound::Entries {
     most: Bound::Subscriptions,
     each: &URI,
 };
 
 /// Of actions and params that bring nothing large.
-const OTHERS: Shape = fields(&[
+const OTHERS: FieldBound = fields(&[
     ("turnId", ID),
     ("toolCallId", ID),
     ("requestId", ID),
@@ -86,41 +86,41 @@ const OTHERS: Shape = fields(&[
     ("id", ID),
 ]);
 
-const TITLE_CHANGED: Shape = fields(&[("title", Shape::Bytes(Bound::TitleBytes))]);
-const CONFIG_CHANGED: Shape = fields(&[("config", FIELD)]);
-const ACTIVE_CLIENT_SET: Shape = fields(&[("activeClient", ACTIVE_CLIENT)]);
-const TURN_STARTED: Shape = fields(&[
+const TITLE_CHANGED: FieldBound = fields(&[("title", FieldBound::Bytes(Bound::TitleBytes))]);
+const CONFIG_CHANGED: FieldBound = fields(&[("config", FIELD)]);
+const ACTIVE_CLIENT_SET: FieldBound = fields(&[("activeClient", ACTIVE_CLIENT)]);
+const TURN_STARTED: FieldBound = fields(&[
     ("turnId", ID),
     ("queuedMessageId", ID),
     ("message", MESSAGE),
 ]);
-const PENDING_MESSAGE_SET: Shape = fields(&[("id", ID), ("message", MESSAGE)]);
-const DRAFT_CHANGED: Shape = fields(&[("draft", MESSAGE)]);
-const TOOL_CALL_CONFIRMED: Shape = fields(&[
+const PENDING_MESSAGE_SET: FieldBound = fields(&[("id", ID), ("message", MESSAGE)]);
+const DRAFT_CHANGED: FieldBound = fields(&[("draft", MESSAGE)]);
+const TOOL_CALL_CONFIRMED: FieldBound = fields(&[
     ("turnId", ID),
     ("toolCallId", ID),
     ("userSuggestion", MESSAGE),
-    ("editedToolInput", Shape::Bytes(Bound::MessageBytes)),
+    ("editedToolInput", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
 /// What a result says is bounded by its frame: it is moved out, and what stays is within `inline_result_bytes`.
-const TOOL_CALL_COMPLETE: Shape = fields(&[
+const TOOL_CALL_COMPLETE: FieldBound = fields(&[
     ("turnId", ID),
     ("toolCallId", ID),
-    ("result", Shape::Bytes(Bound::ToolOutputBytes)),
+    ("result", FieldBound::Bytes(Bound::ToolOutputBytes)),
 ]);
-const TOOL_CALL_CONTENT: Shape = fields(&[
+const TOOL_CALL_CONTENT: FieldBound = fields(&[
     ("turnId", ID),
     ("toolCallId", ID),
-    ("content", Shape::Bytes(Bound::ToolOutputBytes)),
+    ("content", FieldBound::Bytes(Bound::ToolOutputBytes)),
 ]);
-const ANSWER_CHANGED: Shape = fields(&[
+const ANSWER_CHANGED: FieldBound = fields(&[
     ("requestId", ID),
     ("questionId", ID),
-    ("answer", Shape::Bytes(Bound::AnswersBytes)),
+    ("answer", FieldBound::Bytes(Bound::AnswersBytes)),
 ]);
-const INPUT_COMPLETED: Shape = fields(&[("requestId", ID), ("answers", ANSWERS)]);
+const INPUT_COMPLETED: FieldBound = fields(&[("requestId", ID), ("answers", ANSWERS)]);
 
-pub(super) fn of_action(kind: ActionKind) -> &'static Shape {
+pub(super) fn of_action(kind: ActionKind) -> &'static FieldBound {
     match kind {
         ActionKind::RootConfigChanged | ActionKind::SessionConfigChanged => &CONFIG_CHANGED,
         ActionKind::SessionTitleChanged => &TITLE_CHANGED,
@@ -138,10 +138,10 @@ pub(super) fn of_action(kind: ActionKind) -> &'static Shape {
     }
 }
 
-const INITIALIZE: Shape = fields(&[
+const INITIALIZE: FieldBound = fields(&[
     (
         "protocolVersions",
-        Shape::Entries {
+        FieldBound::Entries {
             most: Bound::ProtocolVersions,
             each: &ID,
         },
@@ -153,8 +153,8 @@ const INITIALIZE: Shape = fields(&[
     ("capabilities", FIELD),
     ("_meta", CARRIER_META),
 ]);
-const RECONNECT: Shape = fields(&[("clientId", ID), ("subscriptions", SUBSCRIPTIONS)]);
-const CREATE_SESSION: Shape = fields(&[
+const RECONNECT: FieldBound = fields(&[("clientId", ID), ("subscriptions", SUBSCRIPTIONS)]);
+const CREATE_SESSION: FieldBound = fields(&[
     ("channel", URI),
     ("provider", ID),
     ("workingDirectories", DIRECTORIES),
@@ -162,27 +162,27 @@ const CREATE_SESSION: Shape = fields(&[
     ("activeClient", ACTIVE_CLIENT),
     ("progressToken", ID),
 ]);
-const SOURCE: Shape = fields(&[("selection", Shape::Bytes(Bound::SelectionBytes))]);
-const CREATE_CHAT: Shape = fields(&[
+const SOURCE: FieldBound = fields(&[("selection", FieldBound::Bytes(Bound::SelectionBytes))]);
+const CREATE_CHAT: FieldBound = fields(&[
     ("channel", URI),
     ("chat", URI),
     ("initialMessage", MESSAGE),
     ("source", SOURCE),
     ("workingDirectories", DIRECTORIES),
 ]);
-const SESSION_CONFIG: Shape = fields(&[
+const SESSION_CONFIG: FieldBound = fields(&[
     ("provider", ID),
     ("workingDirectory", URI),
     ("config", FIELD),
 ]);
-const COMPLETIONS: Shape = fields(&[
+const COMPLETIONS: FieldBound = fields(&[
     ("channel", URI),
     ("session", URI),
-    ("text", Shape::Bytes(Bound::MessageBytes)),
+    ("text", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
-const ON_CHANNEL: Shape = fields(&[("channel", URI), ("uri", URI), ("cursor", ID)]);
+const ON_CHANNEL: FieldBound = fields(&[("channel", URI), ("uri", URI), ("cursor", ID)]);
 
-pub(super) fn of_params(method: Method) -> &'static Shape {
+pub(super) fn of_params(method: Method) -> &'static FieldBound {
     match method {
         Method::Initialize => &INITIALIZE,
         Method::Reconnect => &RECONNECT,

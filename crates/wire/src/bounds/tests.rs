@@ -1,3 +1,5 @@
+//! Each field and each bound of the table, at its largest and just over it.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -58,6 +60,7 @@ fn at(path: &str, value: Value) -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn every_text_that_is_too_long_is_named_with_its_bound() {
     use ActionKind as A;
     for (kind, path, bound) in [

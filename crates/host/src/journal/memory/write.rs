@@ -109,10 +109,7 @@ impl JournalTables {
                 chat,
                 turn_id,
                 data,
-            } => match data {
-                Some(data) => self.put_checkpoint(chat.0, turn_id, data),
-                None => self.remove_checkpoint(chat.0, turn_id),
-            },
+            } => self.set_checkpoint(chat.0, turn_id, data.as_ref()),
             Record::Client(client) => self.put_client(client),
             Record::ClientGone { client_id } => self.forget_client(client_id),
             Record::Floor { client_id, floor } => {
@@ -149,9 +146,14 @@ impl JournalTables {
         }
     }
 
-    fn put_checkpoint(&mut self, chat: u64, turn_id: &str, data: &Bytes) {
-        let checkpoint = (turn_id.to_owned(), data.clone());
-        self.checkpoints.insert(chat, checkpoint);
+    fn set_checkpoint(&mut self, chat: u64, turn_id: &str, data: Option<&Bytes>) {
+        match data {
+            Some(data) => {
+                let checkpoint = (turn_id.to_owned(), data.clone());
+                self.checkpoints.insert(chat, checkpoint);
+            }
+            None => self.remove_checkpoint(chat, turn_id),
+        }
     }
 
     fn put_client(&mut self, client: &ClientRecord) {

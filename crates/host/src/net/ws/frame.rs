@@ -60,9 +60,17 @@ pub enum Fin {
     Last,
 }
 
+/// Messages above this are announced before their bytes are taken.
+pub const LARGE_MESSAGE_BYTES: usize = 64 * 1_024;
+
 /// What a client sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WsEvent {
+    /// A large message begins, or has become large: it takes at most so many bytes. Comes once for a message, before the
+    /// bytes that make it large.
+    Large {
+        bytes_max: usize,
+    },
     /// A whole message; a binary one that holds UTF-8 is taken like a text (H-003).
     Message(String),
     Ping(Vec<u8>),
@@ -111,6 +119,8 @@ pub struct FrameDecoder {
     open: Option<Open>,
     /// A data message has begun and its last frame has not been seen.
     in_message: bool,
+    /// The message that has begun was announced as large.
+    announced: bool,
     message: Vec<u8>,
     control: Vec<u8>,
     ended: bool,
@@ -124,6 +134,7 @@ impl FrameDecoder {
             head_len: 0,
             open: None,
             in_message: false,
+            announced: false,
             message: Vec::new(),
             control: Vec::new(),
             ended: false,
@@ -156,6 +167,9 @@ impl FrameDecoder {
             let Some(mut open) = self.open.take() else {
                 if !self.take_head(input)? {
                     return Ok(None);
+                }
+                if let Some(large) = self.announce() {
+                    return Ok(Some(large));
                 }
                 continue;
             };
@@ -278,6 +292,21 @@ impl FrameDecoder {
         })
     }
 
+    /// What is known of a message that becomes large with the frame whose head was just read.
+    fn announce(&mut self) -> Option<WsEvent> {
+        let open = self.open.filter(|open| !open.opcode.is_control())?;
+        let bytes = self.message.len() + open.left;
+        if self.announced || bytes <= LARGE_MESSAGE_BYTES {
+            return None;
+        }
+        self.announced = true;
+        let bytes_max = match open.fin {
+            Fin::Last => bytes,
+            Fin::More => self.message_bytes_max,
+        };
+        Some(WsEvent::Large { bytes_max })
+    }
+
     fn finish(&mut self, open: Open) -> Result<Option<WsEvent>, WsFault> {
         match open.opcode {
             Opcode::Ping => Ok(Some(WsEvent::Ping(std::mem::take(&mut self.control)))),
@@ -294,6 +323,7 @@ impl FrameDecoder {
                     return Ok(None);
                 }
                 self.in_message = false;
+                self.announced = false;
                 let message =
                     String::from_utf8(std::mem::take(&mut self.message)).map_err(|_| WsFault {
                         code: close::BAD_TEXT,

@@ -240,6 +240,9 @@ fn memory_follows_the_bytes_that_came_and_nothing_is_held_between_messages() {
     let mut decoder = FrameDecoder::new(bound);
     let stream = frame(0x81, &vec![b'x'; bound]);
     let mut first = &stream[..1_000];
+    let large = WsEvent::Large { bytes_max: bound };
+    assert_eq!(decoder.next(&mut first), Ok(Some(large)));
+    assert_eq!(decoder.held_bytes(), 0, "room is found first");
     assert_eq!(decoder.next(&mut first), Ok(None));
     assert!(decoder.held_bytes() <= TRUSTED_BYTES);
     for chunk in stream[1_000..].chunks(16_384) {
@@ -248,6 +251,29 @@ fn memory_follows_the_bytes_that_came_and_nothing_is_held_between_messages() {
         assert!(decoder.held_bytes() <= bound);
     }
     assert_eq!(decoder.held_bytes(), 0);
+}
+
+#[test]
+fn a_large_message_is_announced_once_before_what_makes_it_large() {
+    let half = vec![b'x'; LARGE_MESSAGE_BYTES / 2 + 1];
+    let bound = 10 * LARGE_MESSAGE_BYTES;
+    let fragments = [frame(0x01, &half), frame(0x00, &half), frame(0x80, &half)].concat();
+    let after = frame(0x81, &half);
+    let (events, fault) = run(&[fragments, after].concat(), &[7_000], bound);
+    assert_eq!(fault, None);
+    let lengths = events.iter().map(|event| match event {
+        WsEvent::Large { bytes_max } => ("large", *bytes_max),
+        WsEvent::Message(text) => ("message", text.len()),
+        other => panic!("{other:?}"),
+    });
+    let lengths: Vec<_> = lengths.collect();
+    // How much comes after a fragment is not known.
+    let expected = [
+        ("large", bound),
+        ("message", 3 * half.len()),
+        ("message", half.len()),
+    ];
+    assert_eq!(lengths, expected);
 }
 
 #[test]
