@@ -26,8 +26,8 @@ pub struct Ledger {
     channels: BTreeMap<String, ChannelId>,
     uris: BTreeMap<ChannelId, String>,
     parents: BTreeMap<ChannelId, ChannelId>,
-    /// URIs whose channel was disposed of, and the seq by then.
-    gone: BTreeMap<String, u64>,
+    /// URIs whose channel was disposed of, and that no other has taken since.
+    gone: BTreeSet<String>,
     /// Chats with an open turn.
     open: BTreeMap<ChannelId, String>,
     /// How often a turn was started or resumed in a chat, and how often an agent was.
@@ -52,7 +52,10 @@ impl Ledger {
         for record in &batch.records {
             match record {
                 Record::Channel(channel) => {
-                    self.channels.insert(channel.uri.to_string(), channel.id);
+                    let before = self.channels.insert(channel.uri.to_string(), channel.id);
+                    if before != Some(channel.id) {
+                        self.gone.remove(channel.uri.as_str());
+                    }
                     self.uris.insert(channel.id, channel.uri.to_string());
                     if let Some(parent) = channel.parent {
                         self.parents.insert(channel.id, parent);
@@ -90,7 +93,7 @@ impl Ledger {
             if let Some(uri) = self.uris.get(&id)
                 && self.channels.get(uri) == Some(&id)
             {
-                self.gone.insert(uri.clone(), self.seq);
+                self.gone.insert(uri.clone());
             }
         }
     }
@@ -113,8 +116,7 @@ impl Ledger {
     /// Whether what a client was served of this URI at this seq is of a channel that is gone.
     pub fn is_gone(&self, uri: &str, served: u64) -> bool {
         let is_older = |id: &ChannelId| served < id.0; // the id is a seq that was used to create it
-        self.gone.get(uri).is_some_and(|gone| served <= *gone)
-            || self.channels.get(uri).is_some_and(is_older)
+        self.gone.contains(uri) || self.channels.get(uri).is_some_and(is_older)
     }
 
     fn action(&mut self, seq: u64, channel: ChannelId, envelope: &[u8]) {

@@ -341,7 +341,11 @@ impl Channels {
         reduced
     }
 
+    /// Has the head written at the end of this step. It holds what earlier steps changed, so this step rests on them.
     pub(crate) fn mark_head(&mut self, uri: &ChannelUri) {
+        if !uri.is_root() {
+            self.touch(uri);
+        }
         self.unwritten_heads.insert(uri.clone());
     }
 

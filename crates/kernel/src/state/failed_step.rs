@@ -166,12 +166,14 @@ impl Kernel {
         }
     }
 
-    /// What is said and done instead of a step that was taken back. It still has its place, and the seq it ended at.
+    /// What is said and done instead of a step that was taken back. It still has its place, and the seq it ended at. Should the
+    /// rest of the batch fail too, its messages are answered with the seq of then.
     fn answer_instead(&mut self, output: Output, reason: &str) -> Output {
         let mut step = Step::new(self);
-        for reply in output.failure_replies {
-            step.reply_unrecorded(reply, reason);
+        for reply in &output.failure_replies {
+            step.reply_unrecorded(reply.clone(), reason);
         }
+        step.out.failure_replies = output.failure_replies;
         let effects = output.effects.into_iter();
         step.out.effects.extend(effects.filter(stands_unrecorded));
         let mut out = step.out;

@@ -61,9 +61,11 @@ impl Kernel {
 impl Step<'_> {
     /// What stands of outputs that could not be written, and who hears that the rest does not.
     fn speak_instead(&mut self, outputs: Vec<Output>, why: &str) {
+        let committed = self.seq();
         let mut nothing_lost_yet = true;
         for output in outputs {
-            nothing_lost_yet &= !output.wrote;
+            // What names a seq that was taken back shows what is lost, whether it wrote or not.
+            nothing_lost_yet &= !output.wrote && output.seq <= committed;
             if nothing_lost_yet {
                 self.out.frames.extend(output.frames);
                 self.out.effects.extend(output.effects);
