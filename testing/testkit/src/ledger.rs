@@ -113,10 +113,11 @@ impl Ledger {
         self.touched.iter().filter_map(session_of).collect()
     }
 
-    /// Whether what a client was served of this URI at this seq is of a channel that is gone.
+    /// Whether what a client was served of this URI at this seq is of a channel that is gone. One that was created and disposed
+    /// of in one step was never in the journal.
     pub fn is_gone(&self, uri: &str, served: u64) -> bool {
         let is_older = |id: &ChannelId| served < id.0; // the id is a seq that was used to create it
-        self.gone.contains(uri) || self.channels.get(uri).is_some_and(is_older)
+        self.gone.contains(uri) || self.channels.get(uri).is_none_or(is_older)
     }
 
     fn action(&mut self, seq: u64, channel: ChannelId, envelope: &[u8]) {
