@@ -7,67 +7,28 @@
 
 use std::fmt::Write as _;
 
+use markup::visible;
 use serde_json::Value;
-
-/// Whether a character is not simply seen where it stands.
-pub(crate) fn is_unsafe(c: char) -> bool {
-    c.is_control() || is_invisible(c)
-}
-
-/// Characters that show text in another order than it has, break lines by themselves, or cannot be seen at all. Joiners and
-/// variation selectors are not among them: scripts and emoji need those.
-fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'
-            | '\u{200e}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
-}
 
 /// A text with its newlines and tabs as they are and everything else that is unsafe written out.
 pub(crate) fn escape(text: &str) -> String {
-    escape_all_but(text, &['\n', '\t'])
+    visible::write_out(text).into_owned()
 }
 
 /// A text on one line: newlines and tabs are written out, too.
 pub(crate) fn escape_line(text: &str) -> String {
-    escape_all_but(text, &[])
-}
-
-fn escape_all_but(text: &str, kept: &[char]) -> String {
-    let is_escaped = |c: char| is_unsafe(c) && !kept.contains(&c);
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        // Writing into a string does not fail.
-        let _ = match c {
-            c if !is_escaped(c) => escaped.write_char(c),
-            '\n' => escaped.write_str("\\n"),
-            '\t' => escaped.write_str("\\t"),
-            '\r' => escaped.write_str("\\r"),
-            c if c.is_ascii() => write!(escaped, "\\x{:02x}", u32::from(c)),
-            c => write!(escaped, "\\u{{{:x}}}", u32::from(c)),
-        };
-    }
-    escaped
+    visible::write_out_name(text).into_owned()
 }
 
 /// A value as one line of JSON without an unsafe character: inside its strings, the only place for one, they are `\uXXXX`.
 pub(crate) fn json_line(value: &Value) -> String {
     let json = value.to_string();
-    if !json.contains(is_unsafe) {
+    if !json.contains(visible::is_hidden) {
         return json;
     }
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
-        if is_unsafe(c) {
+        if visible::is_hidden(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 // Writing into a string does not fail.
                 let _ = write!(escaped, "\\u{unit:04x}");
@@ -121,11 +82,11 @@ mod tests {
         #[test]
         fn nothing_is_left_out_and_nothing_unsafe_is_left(text in "(\\PC|[\u{0}-\u{9f}\u{2020}-\u{2070}]){0,40}") {
             let escaped = escape(&text);
-            prop_assert!(!escaped.contains(|c| is_unsafe(c) && !matches!(c, '\n' | '\t')));
-            prop_assert!(!escape_line(&text).contains(is_unsafe));
+            prop_assert!(!escaped.contains(|c| visible::is_hidden(c) && !matches!(c, '\n' | '\t')));
+            prop_assert!(!escape_line(&text).contains(visible::is_hidden));
             // The visible characters are all there, in their order.
             let mut rest = escaped.chars();
-            for visible in text.chars().filter(|c| !is_unsafe(*c)) {
+            for visible in text.chars().filter(|c| !visible::is_hidden(*c)) {
                 prop_assert!(rest.any(|c| c == visible), "{visible:?} of {text:?}");
             }
             prop_assert_eq!(escape(&escaped), escaped.as_str(), "escaping again changes nothing");
@@ -135,7 +96,7 @@ mod tests {
         fn json_stays_the_same_json(text in any::<String>(), key in "(\\PC|[\u{7f}-\u{9f}\u{2020}-\u{2070}\u{e0041}]){0,20}") {
             let value = json!({"text": text, key: ["\u{9b}\u{202e}\u{e0041}\u{1b}"]});
             let line = json_line(&value);
-            prop_assert!(!line.contains(is_unsafe), "{line:?}");
+            prop_assert!(!line.contains(visible::is_hidden), "{line:?}");
             prop_assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), value);
         }
     }

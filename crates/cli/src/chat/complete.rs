@@ -4,8 +4,9 @@
 //! Must not know: terminals, the protocol.
 
 use client::chat::{Completion, OpenChat};
+use markup::visible::is_hidden;
 
-use crate::terminal::{escape_line, is_unsafe};
+use crate::terminal::escape_line;
 
 /// The suggestions for the word at the cursor, and which of them is shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +81,7 @@ pub(crate) async fn host_commands(chat: &OpenChat) -> Vec<(String, String)> {
 
 fn is_printable(completion: &Completion) -> bool {
     let mut chars = completion.insert_text.chars();
-    chars.all(|c| !is_unsafe(c) || c == '\n')
+    chars.all(|c| !is_hidden(c) || c == '\n')
 }
 
 /// What a host says about a suggestion: `[file]  Reviews a file`.
