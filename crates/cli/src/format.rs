@@ -60,6 +60,15 @@ pub(crate) fn format_bytes(bytes: u64) -> String {
     }
 }
 
+/// How long something took.
+pub(crate) fn format_seconds(seconds: u64) -> String {
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +101,13 @@ mod tests {
         ] {
             assert_eq!(format_age(moment, now), words);
         }
+    }
+
+    #[test]
+    fn durations_are_as_exact_as_one_reads_them() {
+        assert_eq!(format_seconds(12), "12 s");
+        assert_eq!(format_seconds(125), "2 min 5 s");
+        assert_eq!(format_seconds(7_260), "2 h 1 min");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod chat;
 pub mod connection;
+pub mod content;
 pub mod endpoint;
 pub mod envelope;
 pub mod error;
@@ -20,6 +21,7 @@ pub use connection::{
     Connection, Destination, Events, Handler, HostRequest, Initialized, Notification, Reconnected,
     Target,
 };
+pub use content::ReadContent;
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;

@@ -12,17 +12,20 @@ use crate::terminal::escape_line;
 
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
+        // As it is now, not as it was when somebody last said that it had changed.
+        self.painter.resize(self.tty.size());
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
         let (confirmed, ahead) = self.chat.confirmed_and_ahead();
+        let view = self.reading.view(self.painter.page());
         if let Some(chat) = &confirmed {
-            settled.extend(self.transcript.settle(chat, width));
-            moving = self.transcript.moving(chat, width);
+            settled.extend(self.transcript.settle(chat, &view));
+            moving = self.transcript.moving(chat, &view);
         }
         let asked = match (&self.pending, &ahead) {
             (Some(PendingInput::Confirmation(asked)), Some(chat)) if !self.is_subject_printed => {
-                self.transcript.whole_call(chat, asked.call_id(), width)
+                self.transcript.whole_call(chat, asked.call_id(), &view)
             }
             _ => WholeCall::default(),
         };
@@ -48,6 +51,9 @@ impl TerminalChat {
             settled.push(Line::default());
             settled.extend(asked.lines);
             self.is_subject_printed = true;
+        }
+        if let Some(chat) = &confirmed {
+            self.read_wanted(chat);
         }
         write(&self.painter.draw(&settled, area))
     }

@@ -31,6 +31,8 @@ impl TerminalChat {
             Key::Ctrl('d') if self.editor.is_empty() => return Ok(Flow::Leave),
             Key::Ctrl('z') => self.suspend()?,
             Key::Ctrl('l') => self.clear_screen()?,
+            Key::Ctrl('o') => self.open_whole().await?,
+            Key::Ctrl('t') => self.toggle_reasoning(),
             Key::Ctrl('s') => self.steer_with_typed()?,
             Key::Tab if self.may_complete() => self.complete().await,
             Key::Tab => self.toggle_answering(),

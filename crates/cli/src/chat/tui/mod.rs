@@ -8,6 +8,7 @@ mod events;
 mod handover;
 mod keys;
 mod navigate;
+mod reading;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -18,11 +19,13 @@ use client::chat::{AcceptedCompletions, OpenChat, PendingInput};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::reading::Reading;
 use super::complete::CompletionCycle;
 use super::editor::Editor;
 use super::keys::{Key, KeyDecoder};
 use super::line::{Colors, Line};
 use super::paint::Painter;
+use super::terminal_traits::TerminalTraits;
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
@@ -56,6 +59,7 @@ pub(crate) struct TerminalChat {
     decoder: KeyDecoder,
     editor: Editor,
     transcript: Transcript,
+    reading: Reading,
     /// What the agent waits for, with what was answered so far.
     pending: Option<PendingInput>,
     /// What is to be decided on was printed whole.
@@ -110,7 +114,8 @@ impl TerminalChat {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colors = if is_plain { Colors::Off } else { Colors::On };
-        let painter = Painter::new(colors, tty.size());
+        let traits = TerminalTraits::read(|name| std::env::var(name).ok());
+        let painter = Painter::new(colors, tty.size()).with_traits(traits);
         let mut terminal = Self {
             chat,
             tty,
@@ -118,6 +123,7 @@ impl TerminalChat {
             decoder: KeyDecoder::default(),
             editor: Editor::default(),
             transcript: Transcript::below(),
+            reading: Reading::new(),
             pending: None,
             is_subject_printed: false,
             mode: KeyMode::Typing,
@@ -161,6 +167,7 @@ impl TerminalChat {
         self.draw()?;
         loop {
             let may_be_escape = self.decoder.is_waiting();
+            let frame = self.reading.next_frame(self.chat.is_working());
             let flow = tokio::select! {
                 event = self.chat.next() => {
                     self.take_events(event?)?;
@@ -179,10 +186,13 @@ impl TerminalChat {
                         None => Flow::Continue,
                     }
                 }
-                _ = signals.resized.recv() => {
-                    self.painter.resize(self.tty.size());
-                    Flow::Continue
+                () = self.reading.read_more() => Flow::Continue,
+                () = reading::wait_for(frame) => {
+                    self.draw()?;
+                    continue;
                 }
+                // The size is read whenever something is drawn.
+                _ = signals.resized.recv() => Flow::Continue,
                 _ = signals.continued.recv() => {
                     self.continue_after_stop()?;
                     Flow::Continue
@@ -194,9 +204,11 @@ impl TerminalChat {
             };
             self.refresh_pending();
             if flow == Flow::Leave {
-                return Ok(());
+                return self.draw();
             }
-            self.draw()?;
+            if self.reading.is_frame_due() {
+                self.draw()?;
+            }
         }
     }
 
