@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::entities::{Entities, NoEntities};
 use crate::limits::LimitsTable;
+use crate::settings_problem::SettingsProblem;
 
 pub use agents::Model;
 
@@ -113,8 +114,11 @@ pub enum ConfigError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{path}: {message}")]
-    Invalid { path: PathBuf, message: String },
+    #[error("{path}{problem}")]
+    Invalid {
+        path: PathBuf,
+        problem: SettingsProblem,
+    },
 }
 
 impl Config {
@@ -127,18 +131,14 @@ impl Config {
 
     /// Takes all settings from a TOML file; a key it leaves out has its default. What is no setting of the file stays.
     pub fn load_toml(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let invalid = |message: String| ConfigError::Invalid {
-            path: path.to_owned(),
-            message,
-        };
         let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
             path: path.to_owned(),
             source,
         })?;
-        let file: Self = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
-        file.limits.check().map_err(invalid)?;
-        Model::check_all(&file.models).map_err(|error| invalid(error.to_string()))?;
-        check_variables(&file.tool_env).map_err(invalid)?;
+        let file = Self::parse(&text).map_err(|problem| ConfigError::Invalid {
+            path: path.to_owned(),
+            problem,
+        })?;
         let (data, token) = (self.data.clone(), self.token.clone());
         *self = Self {
             data,
@@ -149,6 +149,16 @@ impl Config {
             ..file
         };
         Ok(())
+    }
+
+    fn parse(text: &str) -> Result<Self, SettingsProblem> {
+        let problem = |message: String| SettingsProblem::of_value(text, message);
+        let file: Self =
+            toml::from_str(text).map_err(|error| SettingsProblem::of_file(text, &error))?;
+        file.limits.check().map_err(problem)?;
+        Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
+        check_variables(&file.tool_env).map_err(problem)?;
+        Ok(file)
     }
 
     /// All settings as a TOML file that can be edited and loaded again.

@@ -22,6 +22,8 @@ pub mod net;
 mod pacer;
 pub mod preview;
 mod server;
+pub mod settings_problem;
+mod settings_template;
 mod startup;
 mod stream_batcher;
 mod supervisor;
@@ -32,4 +34,5 @@ pub use config::{
 pub use credentials::EndpointRecord;
 pub use limits::{LimitsTable, ServerLimits};
 pub use server::{ServeError, ServerReady, VERSION, serve};
-pub use startup::check_model;
+pub use settings_template::settings_template;
+pub use startup::{check_config, check_model};

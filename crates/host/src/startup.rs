@@ -239,6 +239,17 @@ fn make_private_directory(path: &Path) -> std::io::Result<()> {
         .create(path)
 }
 
+/// Whether a host could start with these settings, as far as that can be said without its data directory.
+pub fn check_config(config: &Config) -> Result<(), ServeError> {
+    let roots = resolve_roots(config)?;
+    let confinement = Confinement::within(&roots).map_err(|error| ServeError::Workspace {
+        path: roots.first().cloned().unwrap_or_default(),
+        message: error.to_string(),
+    })?;
+    let agents = create_agents(config, &confinement)?;
+    collect_host_facts(config, &agents, &roots).map(drop)
+}
+
 /// Asks a model's server whether it is there, accepts the key and has the model.
 pub async fn check_model(model: &Model) -> Result<(), String> {
     let endpoint = model.endpoint().map_err(|error| error.to_string())?;

@@ -19,7 +19,6 @@ mod part;
 mod plain;
 mod prompt;
 mod questions;
-mod start_host;
 mod tool;
 mod transcript;
 mod tty;
@@ -40,6 +39,8 @@ use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
 use self::tui::TerminalChat;
 use crate::exit::Exit;
+use crate::restart::note_other_version;
+use crate::start_host;
 use crate::target::HostOptions;
 use crate::terminal::escape;
 
@@ -142,6 +143,9 @@ fn report(error: &anyhow::Error) -> Exit {
 
 async fn open(options: &ChatOptions) -> anyhow::Result<OpenChat> {
     let (live, updates) = connect(&options.host, options.model.as_ref()).await?;
+    if let Some(note) = note_other_version(&options.host) {
+        eprintln!("{}", escape(&note));
+    }
     if let Some(model) = &options.model {
         check_model(&live, model)?;
     }

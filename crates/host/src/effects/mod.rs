@@ -13,6 +13,7 @@ mod services;
 mod sources;
 mod staging;
 mod transcript;
+mod turn_log;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

@@ -14,10 +14,12 @@ use agents::sink::{PendingReplies, TurnSink};
 use compositor::lower::{Capabilities, Target, text_of};
 use kernel::{Input, TurnRun};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::kernel_sink::KernelSink;
 use super::messages::Messages;
 use super::services::TurnServices;
+use super::turn_log::TurnLog;
 use super::{history, send};
 use crate::kernel_queue::KernelQueue;
 use crate::pacer::Pacer;
@@ -34,16 +36,20 @@ pub(super) async fn run(
     streams: Arc<StreamBatcher>,
 ) {
     let run = turn.run;
+    // Dropped with this future by a cancel.
+    let mut log = TurnLog::begin(&turn);
     let Some(agent) = agent else {
         let event = AgentEvent::Failed(AgentError {
             error_type: "agentMissing".to_owned(),
             message: format!("this host has no agent `{}` any more", turn.provider),
             resumable: true,
         });
+        log.record_end(&event);
         return send(&arrivals, Input::Agent { run, event }).await;
     };
     if let Err(error) = prepare_directories(&*agent, &turn, &mut services).await {
         let event = AgentEvent::Failed(error);
+        log.record_end(&event);
         return send(&arrivals, Input::Agent { run, event }).await;
     }
     let sink = KernelSink::new(
@@ -56,7 +62,7 @@ pub(super) async fn run(
     let sink = TurnSink::new(sink, replies);
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
     let mut work = JoinSet::new();
-    work.spawn(play(agent, turn, services, sink));
+    work.spawn(play(agent, turn, services, sink).instrument(log.span()));
     let event = match work.join_next().await {
         Some(Ok(Ok(()))) => AgentEvent::Completed,
         Some(Ok(Err(error))) => AgentEvent::Failed(error),
@@ -66,6 +72,7 @@ pub(super) async fn run(
             resumable: true,
         }),
     };
+    log.record_end(&event);
     send(&arrivals, Input::Agent { run, event }).await;
     pace.end_run(run);
 }
