@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use super::kernel_sink::KernelSink;
 use super::messages::Messages;
 use super::services::TurnServices;
-use super::{history, send};
+use super::{history, restore, send};
 use crate::kernel_queue::KernelQueue;
 use crate::pacer::Pacer;
 use crate::stream_batcher::StreamBatcher;
@@ -34,6 +34,14 @@ pub(super) async fn run(
     streams: Arc<StreamBatcher>,
 ) {
     let run = turn.run;
+    if let Some(task) = turn.restore.clone() {
+        let streams = (Arc::clone(&pace), streams);
+        let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), streams, false);
+        let sink = TurnSink::new(sink, replies);
+        let event = outcome_of(restore::run(task, turn, services, sink)).await;
+        send(&arrivals, Input::Agent { run, event }).await;
+        return pace.end_run(run);
+    }
     let Some(agent) = agent else {
         let event = AgentEvent::Failed(AgentError {
             error_type: "agentMissing".to_owned(),
@@ -54,10 +62,19 @@ pub(super) async fn run(
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
+    let event = outcome_of(play(agent, turn, services, sink)).await;
+    send(&arrivals, Input::Agent { run, event }).await;
+    pace.end_run(run);
+}
+
+/// Does the work on a turn, in a task of its own; how it ended.
+async fn outcome_of(
+    work: impl Future<Output = Result<(), AgentError>> + Send + 'static,
+) -> AgentEvent {
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
-    let mut work = JoinSet::new();
-    work.spawn(play(agent, turn, services, sink));
-    let event = match work.join_next().await {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(work);
+    match tasks.join_next().await {
         Some(Ok(Ok(()))) => AgentEvent::Completed,
         Some(Ok(Err(error))) => AgentEvent::Failed(error),
         Some(Err(_)) | None => AgentEvent::Failed(AgentError {
@@ -65,9 +82,7 @@ pub(super) async fn run(
             message: "the agent died; resume the turn to go on".to_owned(),
             resumable: true,
         }),
-    };
-    send(&arrivals, Input::Agent { run, event }).await;
-    pace.end_run(run);
+    }
 }
 
 /// Checks that the session may work in its directories, by what they are now (G-23), and makes room for copies of its
