@@ -8,6 +8,7 @@ mod history;
 mod kernel_sink;
 mod messages;
 mod renders;
+mod restore;
 mod run_turn;
 mod services;
 mod sources;
