@@ -12,6 +12,7 @@ use crate::agent_action::notice;
 use crate::background_task::BackgroundTask;
 use crate::chats::{self, ForkSource, NewChat};
 use crate::follow_up::FollowUp;
+use crate::message::explain_missing_model;
 use crate::state::{Kernel, Step};
 use crate::submission::{CommandStep, HostAction};
 use crate::truncate;
@@ -149,7 +150,31 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<AgentTask> 
         );
         return None;
     }
-    Some(task)
+    // Told once: whoever resumes the turn has read it.
+    match with_submission(step, uri, |submitted| submitted.missing_model.take()) {
+        None => Some(task),
+        Some(missing) => {
+            stop_for_missing_model(step, uri, &missing);
+            None
+        }
+    }
+}
+
+/// The model of the chat is gone: nobody chose the one that would get the message in its place.
+fn stop_for_missing_model(step: &mut Step, uri: &ChannelUri, missing: &str) {
+    let provider = step.session_of(uri).state().provider.clone();
+    let turn = step.chat(uri).state().active_turn.as_ref();
+    let message = turn.map(|turn| turn.message.clone()).unwrap_or_default();
+    let message = explain_missing_model(step, &provider, missing, &message);
+    end_turn_in_error(
+        step,
+        uri,
+        AgentError {
+            error_type: "modelMissing".to_owned(),
+            message,
+            resumable: true,
+        },
+    );
 }
 
 fn next_command(step: &mut Step, uri: &ChannelUri) -> Option<CommandStep> {

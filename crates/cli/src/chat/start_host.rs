@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use client::{ClientError, Connection, Endpoint, EndpointError, endpoint};
-use host::Model;
 
 const LOG: &str = "host.log";
 /// A log larger than this begins anew.
@@ -41,7 +40,7 @@ fn is_absent(error: &EndpointError) -> bool {
 }
 
 /// Starts a host for a data directory, unless another is just starting; returns a sentence about it for the user.
-pub(crate) async fn start_host(data: &Path, model: Option<&Model>) -> anyhow::Result<String> {
+pub(crate) async fn start_host(data: &Path) -> anyhow::Result<String> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -55,7 +54,7 @@ pub(crate) async fn start_host(data: &Path, model: Option<&Model>) -> anyhow::Re
     let log =
         open_log(&path).with_context(|| format!("the log {} cannot be written", path.display()))?;
     let began = log.metadata().map_or(0, |metadata| metadata.len());
-    let mut child = spawn(data, model, log).context("no host runs, and none could be started")?;
+    let mut child = spawn(data, log).context("no host runs, and none could be started")?;
     let deadline = Instant::now() + READY_TIMEOUT;
     loop {
         if let Some(Endpoint { pid, .. }) = find_running_host(data).await {
@@ -126,14 +125,10 @@ fn open_log(path: &PathBuf) -> std::io::Result<File> {
     Ok(log)
 }
 
-fn spawn(data: &Path, model: Option<&Model>, log: File) -> anyhow::Result<Child> {
+fn spawn(data: &Path, log: File) -> anyhow::Result<Child> {
     let program = std::env::current_exe()?;
     let mut command = Command::new(program);
     command.args(["serve", "--background", "--data"]).arg(data);
-    if let Some(model) = model {
-        let named = format!("{}#{}", model.base_url, model.id);
-        command.args(["--model", &named]);
-    }
     // Clients find the host by its data directory, so that any port will do where the usual one is taken.
     if TcpListener::bind((Ipv4Addr::LOCALHOST, host::DEFAULT_PORT)).is_err() {
         command.args(["--listen", "127.0.0.1:0"]);

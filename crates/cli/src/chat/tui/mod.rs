@@ -17,6 +17,7 @@ use client::SessionSummary;
 use client::chat::{AcceptedCompletions, OpenChat, PendingInput};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use super::complete::CompletionCycle;
 use super::editor::Editor;
@@ -81,6 +82,8 @@ pub(crate) struct TerminalChat {
     too_new_until: Option<Instant>,
     /// The signal to continue answers our own suspension.
     is_suspended: bool,
+    /// Lines for somebody who has no model yet.
+    hint: Option<JoinHandle<Vec<String>>>,
     exit: Exit,
 }
 
@@ -106,7 +109,11 @@ impl Signals {
 }
 
 impl TerminalChat {
-    pub(crate) fn open(chat: OpenChat) -> anyhow::Result<Self> {
+    /// `hint` is shown when it is known.
+    pub(crate) fn open(
+        chat: OpenChat,
+        hint: Option<JoinHandle<Vec<String>>>,
+    ) -> anyhow::Result<Self> {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colors = if is_plain { Colors::Off } else { Colors::On };
@@ -132,6 +139,7 @@ impl TerminalChat {
             has_just_answered: false,
             too_new_until: None,
             is_suspended: false,
+            hint,
             exit: Exit::Complete,
         };
         terminal.show_header();
@@ -178,6 +186,11 @@ impl TerminalChat {
                         Some(key) => self.press(key).await?,
                         None => Flow::Continue,
                     }
+                }
+                lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
+                    self.hint = None;
+                    self.show_hint(lines.unwrap_or_default());
+                    Flow::Continue
                 }
                 _ = signals.resized.recv() => {
                     self.painter.resize(self.tty.size());
