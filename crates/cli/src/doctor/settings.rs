@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use host::{Config, Model};
+use host::{CONFIG_FILE, Config, Model};
 
 use super::Finding;
 use crate::config::find_problem;
-use crate::serve::{SETTINGS, settings};
+use crate::serve::settings;
 use crate::service::Service;
 
 /// How long a model's server may take.
@@ -16,7 +16,7 @@ const MODEL_WITHIN: Duration = Duration::from_secs(20);
 /// The settings file and the models in it; the settings, if they can be used.
 pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
     const WHAT: &str = "settings";
-    let file = data.join(SETTINGS);
+    let file = data.join(CONFIG_FILE);
     let mut findings = Vec::new();
     match file.exists().then(|| find_problem(data, &file)) {
         None => findings.push(Finding::ok(
@@ -52,8 +52,12 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
 const MODEL: &str = "model";
 
 async fn check_model(model: &Model) -> Finding {
-    let answer = tokio::time::timeout(MODEL_WITHIN, host::check_model(model)).await;
-    match answer.unwrap_or_else(|_| Err("its server does not answer".to_owned())) {
+    let answer = tokio::time::timeout(MODEL_WITHIN, host::model_server::check(model)).await;
+    let answer = match answer {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err("its server does not answer".to_owned()),
+    };
+    match answer {
         Ok(()) => Finding::ok(MODEL, format!("{} answers at {}", model.id, model.base_url)),
         Err(why) => Finding::fail(
             MODEL,
