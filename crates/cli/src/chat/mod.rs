@@ -9,12 +9,15 @@ mod confirm;
 mod dialog;
 mod editor;
 mod external_editor;
+mod history;
+mod image;
 mod keys;
 mod line;
 mod live_area;
 mod paint;
 mod part;
 mod plain;
+mod prompt;
 mod questions;
 mod tool;
 mod transcript;
@@ -31,6 +34,7 @@ use host::Model;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use wire::ChannelUri;
 
+use self::history::HistoryFile;
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
 use self::tui::TerminalChat;
@@ -53,11 +57,14 @@ const NATIVE: &str = "native";
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
 Where no host runs on this machine, one is started in the background and stays; its log is host.log in the data \
-directory. While the agent works, Enter queues what you type and Ctrl-S steers; Ctrl-C cancels, twice leaves. /help \
-shows the rest.
+directory. While the agent works, Enter queues what you type and Ctrl-S steers; Escape interrupts, Ctrl-C twice leaves. \
+When the agent asks, a digit or an arrow chooses and Enter confirms; whatever else you type is a message. /help shows \
+the rest.
 
-With --plain, or where standard input or output is no terminal, each line is one message, or the answer to what the agent \
-asks; answers go to standard output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
+With --plain, or where standard input or output is no terminal, each line is one message. When the agent asks, a line \
+decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
+`1 Answer` the next line is that text; any other line is refused and decides nothing. Answers of the agent go to standard \
+output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
 failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
     /// Continue this session, or one chat of it; without it a new session is created
@@ -103,7 +110,10 @@ impl ChatOptions {
 pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     if options.draws() {
         return match open(&options).await {
-            Ok(chat) => TerminalChat::open(chat)?.run().await,
+            Ok(chat) => {
+                let history = HistoryFile::in_directory(&options.host.data_directory()?);
+                TerminalChat::open(chat, history)?.run().await
+            }
             Err(error) => Ok(report(&error)),
         };
     }
