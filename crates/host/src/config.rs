@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::entities::{Entities, NoEntities};
 use crate::limits::LimitsTable;
+use crate::settings_problem::SettingsProblem;
 
 pub use agents::Model;
 
@@ -128,8 +129,11 @@ pub enum ConfigError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{path}: {message}")]
-    Invalid { path: PathBuf, message: String },
+    #[error("{path}{problem}")]
+    Invalid {
+        path: PathBuf,
+        problem: SettingsProblem,
+    },
 }
 
 impl Config {
@@ -142,19 +146,14 @@ impl Config {
 
     /// Takes all settings from a TOML file; a key it leaves out has its default. What is no setting of the file stays.
     pub fn load_toml(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let invalid = |message: String| ConfigError::Invalid {
-            path: path.to_owned(),
-            message,
-        };
         let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
             path: path.to_owned(),
             source,
         })?;
-        let file: Self = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
-        file.limits.check().map_err(invalid)?;
-        Model::check_all(&file.models).map_err(|error| invalid(error.to_string()))?;
-        check_default(&file).map_err(invalid)?;
-        check_variables(&file.tool_env).map_err(invalid)?;
+        let file = Self::parse(&text).map_err(|problem| ConfigError::Invalid {
+            path: path.to_owned(),
+            problem,
+        })?;
         let (data, token) = (self.data.clone(), self.token.clone());
         *self = Self {
             data,
@@ -193,6 +192,17 @@ impl Config {
     pub fn file_path(&self) -> PathBuf {
         let in_data = || self.data.join(CONFIG_FILE);
         self.file.clone().unwrap_or_else(in_data)
+    }
+
+    fn parse(text: &str) -> Result<Self, SettingsProblem> {
+        let problem = |message: String| SettingsProblem::of_value(text, message);
+        let file: Self =
+            toml::from_str(text).map_err(|error| SettingsProblem::of_file(text, &error))?;
+        file.limits.check().map_err(problem)?;
+        Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
+        check_default(&file).map_err(problem)?;
+        check_variables(&file.tool_env).map_err(problem)?;
+        Ok(file)
     }
 
     /// All settings as a TOML file that can be edited and loaded again.

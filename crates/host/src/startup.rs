@@ -202,3 +202,14 @@ fn make_private_directory(path: &Path) -> std::io::Result<()> {
         .mode(0o700)
         .create(path)
 }
+
+/// Whether a host could start with these settings, as far as that can be said without its data directory.
+pub fn check_config(config: &Config) -> Result<(), ServeError> {
+    let roots = resolve_roots(config)?;
+    let confinement = Confinement::within(&roots).map_err(|error| ServeError::Workspace {
+        path: roots.first().cloned().unwrap_or_default(),
+        message: error.to_string(),
+    })?;
+    let agents = create_agents(config, &confinement)?;
+    collect_host_facts(config, &agents, &roots).map(drop)
+}

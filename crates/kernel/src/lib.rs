@@ -53,6 +53,7 @@ mod rendered;
 mod replay_cache;
 mod requests;
 mod reverse_request;
+mod rewind_choice;
 mod route;
 mod run;
 mod runs;

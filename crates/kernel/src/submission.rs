@@ -8,6 +8,8 @@ use compositor::Part;
 use serde::{Deserialize, Serialize};
 use wire::{Digest, Object};
 
+use crate::run::RestoreTask;
+
 /// A command that the host carries out itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostAction {
@@ -103,4 +105,23 @@ pub(crate) enum CommandStep {
     /// Done before the turn began: what is said of it.
     Done(String),
     Failed(String),
+    /// What is left of it when the turn begins: files.
+    Restore(RestoreTask),
+}
+
+impl CommandStep {
+    /// What the host asks the user about, if that is what it is for.
+    pub(crate) fn restore_task(&self) -> Option<RestoreTask> {
+        match self {
+            Self::Restore(task) => Some(task.clone()),
+            Self::Do(action) if !action.argv.is_empty() => None,
+            Self::Do(action) => match action.name.as_str() {
+                "/undo" => Some(RestoreTask::Undo),
+                "/redo" => Some(RestoreTask::Redo),
+                "/rewind" => Some(RestoreTask::ChooseTurns),
+                _ => None,
+            },
+            Self::Done(_) | Self::Failed(_) => None,
+        }
+    }
 }

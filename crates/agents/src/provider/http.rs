@@ -346,6 +346,11 @@ async fn check_status(
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok());
     let retry_after = header.and_then(|value| back_off::retry_after(value, Timestamp::now()));
+    // The body may repeat what was sent, so that the number alone is for the log.
+    tracing::warn!(
+        status = status.as_u16(),
+        "the model server refused a request"
+    );
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
     let error_body = ErrorBody::from_body(&body);
     Err(status_failure(endpoint, status, &error_body, retry_after))

@@ -9,14 +9,16 @@ mod confirm;
 mod dialog;
 mod editor;
 mod external_editor;
+mod history;
+mod image;
 mod keys;
 mod line;
 mod live_area;
 mod paint;
 mod part;
 mod plain;
+mod prompt;
 mod questions;
-mod start_host;
 mod tool;
 mod transcript;
 mod tty;
@@ -32,13 +34,15 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinHandle;
 use wire::ChannelUri;
 
+use self::history::HistoryFile;
 use self::plain::PlainChat;
-pub(crate) use self::start_host::is_host_missing;
 use self::transcript::HISTORY_MAX;
 use self::tui::TerminalChat;
 use crate::exit::Exit;
 use crate::models::local_servers;
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
+use crate::restart::note_other_version;
+use crate::start_host;
 use crate::target::HostOptions;
 use crate::terminal::escape;
 
@@ -52,11 +56,14 @@ use crate::terminal::escape;
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
 Where no host runs on this machine, one is started in the background and stays; its log is host.log in the data \
-directory. While the agent works, Enter queues what you type and Ctrl-S steers; Ctrl-C cancels, twice leaves. /help \
-shows the rest.
+directory. While the agent works, Enter queues what you type and Ctrl-S steers; Escape interrupts, Ctrl-C twice leaves. \
+When the agent asks, a digit or an arrow chooses and Enter confirms; whatever else you type is a message. /help shows \
+the rest.
 
-With --plain, or where standard input or output is no terminal, each line is one message, or the answer to what the agent \
-asks; answers go to standard output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
+With --plain, or where standard input or output is no terminal, each line is one message. When the agent asks, a line \
+decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
+`1 Answer` the next line is that text; any other line is refused and decides nothing. Answers of the agent go to standard \
+output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
 failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
     /// Continue this session, or one chat of it; without it a new session is created
@@ -103,7 +110,10 @@ impl ChatOptions {
 pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     if options.draws() {
         return match open(&options).await {
-            Ok((chat, hint)) => TerminalChat::open(chat, hint)?.run().await,
+            Ok((chat, hint)) => {
+                let history = HistoryFile::in_directory(&options.host.data_directory()?);
+                TerminalChat::open(chat, history, hint)?.run().await
+            }
             Err(error) => Ok(report(&error)),
         };
     }
@@ -143,6 +153,9 @@ type Hint = JoinHandle<Vec<String>>;
 
 async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)> {
     let (live, updates) = connect(&options.host).await?;
+    if let Some(note) = note_other_version(&options.host) {
+        eprintln!("{}", escape(&note));
+    }
     let mut model = None;
     if let Some(choice) = &options.model {
         let found = find_or_add(&live, choice).await?;
@@ -153,7 +166,9 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
     }
     // Only where there is none at all is anything looked for, and nobody waits for it.
     let is_new = matches!(options.selector(), ChatSelector::NewSession { agent: None });
-    let hint = (is_new && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
+    let is_first_look = is_new && options.host.named_host().is_none();
+    let hint =
+        (is_first_look && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
     let mut open_options = open_options();
     if options.host.named_host().is_some() {
         // Another machine's directories are not ours.
@@ -193,7 +208,7 @@ fn open_options() -> OpenOptions {
 async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
-        Err(error) if host.named_host().is_none() && is_host_missing(&error) => {
+        Err(error) if host.named_host().is_none() && start_host::is_host_missing(&error) => {
             let started = start_host::start_host(&host.data_directory()?).await?;
             eprintln!("{started}");
             host.live(&root).await

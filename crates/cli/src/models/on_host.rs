@@ -62,7 +62,7 @@ pub(super) async fn reload(file: &ConfigFile, is_taken: impl Fn(&[String]) -> bo
     let host = HostOptions::local(file.data());
     let (live, _updates) = match host.live(&[ChannelUri::root()]).await {
         Ok(connected) => connected,
-        Err(error) if crate::chat::is_host_missing(&error) => return HostTook::NoHost,
+        Err(error) if crate::start_host::is_host_missing(&error) => return HostTook::NoHost,
         Err(_) => return HostTook::NeedsRestart,
     };
     let reloaded = live.request(ext::models::RELOAD_MODELS, json!({})).await;

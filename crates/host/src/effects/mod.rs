@@ -9,11 +9,13 @@ mod kernel_sink;
 mod messages;
 mod models;
 mod renders;
+mod restore;
 mod run_turn;
 mod services;
 mod sources;
 mod staging;
 mod transcript;
+mod turn_log;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
