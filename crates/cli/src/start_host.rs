@@ -54,6 +54,7 @@ pub(crate) struct StartOptions {
 
 /// Starts a host for a data directory, unless another is just starting; returns a sentence about it for the user.
 pub(crate) async fn start_host(data: &Path) -> anyhow::Result<String> {
+    let options = StartOptions::default();
     create_data_directory(data)?;
     wait_for_another_host(data).await?;
     if find_running_host(data).await.is_some() {
@@ -70,7 +71,7 @@ pub(crate) async fn start_host(data: &Path) -> anyhow::Result<String> {
             ),
         }
     }
-    start_in_background(data, &StartOptions::default()).await
+    start_in_background(data, &options).await
 }
 
 async fn start_service(data: &Path, service: &Service) -> anyhow::Result<String> {

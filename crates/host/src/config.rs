@@ -168,17 +168,6 @@ impl Config {
         Ok(())
     }
 
-    fn parse(text: &str) -> Result<Self, SettingsProblem> {
-        let problem = |message: String| SettingsProblem::of_value(text, message);
-        let file: Self =
-            toml::from_str(text).map_err(|error| SettingsProblem::of_file(text, &error))?;
-        file.limits.check().map_err(problem)?;
-        Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
-        check_default(&file).map_err(problem)?;
-        check_variables(&file.tool_env).map_err(problem)?;
-        Ok(file)
-    }
-
     /// Puts models of the command line before those of the file; the first is the default.
     pub fn put_models_first(&mut self, models: Vec<Model>) {
         self.models = merge_models(&models, std::mem::take(&mut self.models));
@@ -203,6 +192,17 @@ impl Config {
     pub fn file_path(&self) -> PathBuf {
         let in_data = || self.data.join(CONFIG_FILE);
         self.file.clone().unwrap_or_else(in_data)
+    }
+
+    fn parse(text: &str) -> Result<Self, SettingsProblem> {
+        let problem = |message: String| SettingsProblem::of_value(text, message);
+        let file: Self =
+            toml::from_str(text).map_err(|error| SettingsProblem::of_file(text, &error))?;
+        file.limits.check().map_err(problem)?;
+        Model::check_all(&file.models).map_err(|error| problem(error.to_string()))?;
+        check_default(&file).map_err(problem)?;
+        check_variables(&file.tool_env).map_err(problem)?;
+        Ok(file)
     }
 
     /// All settings as a TOML file that can be edited and loaded again.

@@ -42,7 +42,7 @@ use crate::exit::Exit;
 use crate::models::local_servers;
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
-use crate::start_host::{self, is_host_missing};
+use crate::start_host;
 use crate::target::HostOptions;
 use crate::terminal::escape;
 
@@ -166,7 +166,9 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
     }
     // Only where there is none at all is anything looked for, and nobody waits for it.
     let is_new = matches!(options.selector(), ChatSelector::NewSession { agent: None });
-    let hint = (is_new && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
+    let is_first_look = is_new && options.host.named_host().is_none();
+    let hint =
+        (is_first_look && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
     let mut open_options = open_options();
     if options.host.named_host().is_some() {
         // Another machine's directories are not ours.
@@ -206,7 +208,7 @@ fn open_options() -> OpenOptions {
 async fn connect(host: &HostOptions) -> anyhow::Result<(Live, Updates)> {
     let root = [ChannelUri::root()];
     match host.live(&root).await {
-        Err(error) if host.named_host().is_none() && is_host_missing(&error) => {
+        Err(error) if host.named_host().is_none() && start_host::is_host_missing(&error) => {
             let started = start_host::start_host(&host.data_directory()?).await?;
             eprintln!("{started}");
             host.live(&root).await

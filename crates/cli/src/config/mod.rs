@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use client::endpoint;
-use host::{CONFIG_FILE, Config, ConfigError};
+use host::{Config, ConfigError};
 
 use crate::exit::Exit;
 use crate::output::print;
@@ -74,7 +74,7 @@ impl FileOptions {
     fn path(&self) -> anyhow::Result<PathBuf> {
         match &self.config {
             Some(file) => Ok(file.clone()),
-            None => Ok(self.data()?.join(CONFIG_FILE)),
+            None => Ok(self.data()?.join(host::CONFIG_FILE)),
         }
     }
 }
@@ -147,7 +147,7 @@ pub(crate) fn find_problem(data: &Path, path: &Path) -> Result<Option<String>, C
 }
 
 fn check(data: &Path, path: &Path) -> anyhow::Result<Exit> {
-    if !path.exists() && path == data.join(CONFIG_FILE) {
+    if !path.exists() && path == data.join(host::CONFIG_FILE) {
         print(&format!(
             "There is no {}: every setting has its default. `greenroom config init` writes one.\n",
             path.display()
