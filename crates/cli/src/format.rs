@@ -37,6 +37,17 @@ pub(crate) fn format_age(moment: &str, now: Timestamp) -> String {
     }
 }
 
+/// How long something took or takes.
+pub(crate) fn format_duration(seconds: i64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{minutes} min"),
+        3_600..86_400 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
 /// How many of something.
 pub(crate) fn format_count<N: PartialEq + From<u8> + std::fmt::Display>(
     count: N,
@@ -57,15 +68,6 @@ pub(crate) fn format_bytes(bytes: u64) -> String {
     match UNITS.iter().find(|(_, size)| bytes >= *size) {
         Some((unit, size)) => format!("{} {unit}", bytes / size),
         None => format!("{bytes} bytes"),
-    }
-}
-
-/// How long something took.
-pub(crate) fn format_seconds(seconds: u64) -> String {
-    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds} s"),
-        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (hours, minutes, _) => format!("{hours} h {minutes} min"),
     }
 }
 
@@ -104,10 +106,16 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_as_exact_as_one_reads_them() {
-        assert_eq!(format_seconds(12), "12 s");
-        assert_eq!(format_seconds(125), "2 min 5 s");
-        assert_eq!(format_seconds(7_260), "2 h 1 min");
+    fn durations_have_two_units_at_most() {
+        for (seconds, words) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (61, "1 min"),
+            (3_700, "1 h 1 min"),
+            (90_000, "1 d 1 h"),
+        ] {
+            assert_eq!(format_duration(seconds), words);
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod proof;
 mod pump;
 pub mod replica;
 pub mod sessions;
+pub mod status;
 pub mod transform;
 
 pub use connection::{
@@ -32,3 +33,4 @@ pub use replica::{
     TooManyPending,
 };
 pub use sessions::SessionSummary;
+pub use status::{HostStatus, ask_status};

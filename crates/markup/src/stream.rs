@@ -76,7 +76,8 @@ impl MarkdownStream {
         // What was not looked at for a while may hold code that began and ended.
         while self.look(&mut pieces) {}
         if let Some(fence) = self.fence.take() {
-            if !self.open.is_empty() && !fence.is_closed_by(&self.open) {
+            // Blanks without an end are no line.
+            if !self.open.trim().is_empty() && !fence.is_closed_by(&self.open) {
                 pieces.push(StablePiece::CodeLine(fence.read_line(&self.open)));
             }
             pieces.push(StablePiece::CodeEnd);

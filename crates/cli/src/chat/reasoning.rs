@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::line::{Line, Style};
 use super::wrap::{UnfinishedText, wrap};
-use crate::format::format_seconds;
+use crate::format::format_duration;
 use crate::terminal::{escape, escape_line};
 
 #[derive(Debug)]
@@ -93,9 +93,9 @@ impl Reasoning {
 
 /// Nothing for less than a second: what is there when a chat is opened took no time here.
 fn seconds(took: Duration) -> String {
-    match took.as_secs() {
+    match i64::try_from(took.as_secs()).unwrap_or(i64::MAX) {
         0 => String::new(),
-        seconds => format!(" {}", format_seconds(seconds)),
+        seconds => format!(" {}", format_duration(seconds)),
     }
 }
 

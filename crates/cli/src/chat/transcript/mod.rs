@@ -80,6 +80,18 @@ pub(crate) struct WholeCall {
     pub(crate) is_cut: bool,
 }
 
+impl WholeCall {
+    /// A call of another chat, whole, if that is more than is shown in brief.
+    pub(crate) fn of_part(part: &Object, view: &View<'_>) -> Self {
+        let lines = |detail| part_lines_with(part, view.page.width, detail, view.contents);
+        let whole = lines(Detail::Whole);
+        Self {
+            is_cut: whole != lines(Detail::Brief),
+            lines: whole,
+        }
+    }
+}
+
 /// A call with nothing folded.
 #[derive(Debug, Default)]
 pub(crate) struct UnfoldedCall {
@@ -128,13 +140,19 @@ impl Transcript {
     }
 
     /// Contents that are needed to show what is finished or asked, and that nobody has asked for.
-    pub(crate) fn wanted(&self, chat: &ChatState, contents: &Contents) -> Vec<String> {
+    pub(crate) fn wanted(
+        &self,
+        chat: &ChatState,
+        asked: Option<&Object>,
+        contents: &Contents,
+    ) -> Vec<String> {
         let held = self.held.iter().filter_map(|event| match event {
             TurnEvent::Part(part) => Some(part),
             _ => None,
         });
         let open = self.follower.open_parts(chat);
-        let calls = held.chain(open).filter_map(|part| part["toolCall"].as_object());
+        let parts = held.chain(open).chain(asked);
+        let calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
         let mut wanted: Vec<String> = calls.flat_map(|call| contents.unknown_of(call)).collect();
         wanted.dedup();
         wanted
@@ -203,16 +221,8 @@ impl Transcript {
     }
 
     /// The whole of what is asked, or of the call that was finished last.
-    pub(crate) fn unfolded(
-        &self,
-        chat: Option<&ChatState>,
-        asked: Option<&str>,
-        view: &View<'_>,
-    ) -> UnfoldedCall {
-        let open = chat.map(|chat| self.follower.open_parts(chat));
-        let open = open.into_iter().flatten();
-        let mut calls = open.filter_map(|part| part["toolCall"].as_object());
-        let asked = asked.and_then(|id| calls.find(|call| call["toolCallId"] == id));
+    pub(crate) fn unfolded(&self, asked: Option<&Object>, view: &View<'_>) -> UnfoldedCall {
+        let asked = asked.and_then(|part| part.get("toolCall")?.as_object());
         let call = asked.or(self.last_call.as_ref());
         call.map_or_else(UnfoldedCall::default, |call| UnfoldedCall {
             lines: tool_lines_with(call, view.page.width, Detail::Unfolded, view.contents),

@@ -186,7 +186,7 @@ fn an_edit_waits_for_its_contents_and_is_a_diff_then() {
         | ✓ Edited a.rs
         |   edits /a.rs (+1 -1)
     "#]]);
-    assert_eq!(page.transcript.wanted(&page.chat, &page.contents), ["c:1", "c:2"]);
+    assert_eq!(page.transcript.wanted(&page.chat, None, &page.contents), ["c:1", "c:2"]);
     page.contents.set("c:1", Content::Here(Arc::from(&b"a\nb\n"[..])));
     page.contents.set("c:2", Content::Here(Arc::from(&b"a\nc\n"[..])));
     page.check(expect![[r#"

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::ReadContent;
-use client::chat::PendingInput;
 use tokio::sync::mpsc;
 use wire::state::ChatState;
 
@@ -47,14 +46,17 @@ impl Reading {
         }
     }
 
-    pub(super) fn view(&mut self, page: Page) -> View<'_> {
-        let now = Instant::now();
-        self.drawn_at = Some(now);
+    /// The screen is drawn now.
+    pub(super) fn begin_frame(&mut self) {
+        self.drawn_at = Some(Instant::now());
         self.is_due = false;
+    }
+
+    pub(super) fn view(&self, page: Page) -> View<'_> {
         View {
             page,
             contents: &self.contents,
-            now,
+            now: Instant::now(),
         }
     }
 
@@ -95,7 +97,8 @@ pub(super) async fn wait_for(moment: Option<Instant>) {
 impl TerminalChat {
     /// Asks the host for what is needed to show what is there.
     pub(super) fn read_wanted(&mut self, chat: &ChatState) {
-        for uri in self.transcript.wanted(chat, &self.reading.contents) {
+        let asked = self.asked.as_ref().map(|asked| asked.part());
+        for uri in self.transcript.wanted(chat, asked, &self.reading.contents) {
             self.reading.contents.set(&uri, Content::Coming);
             let sender = self.reading.sender.clone();
             let (live, channel) = (self.chat.live().clone(), self.chat.session().clone());
@@ -127,13 +130,9 @@ impl TerminalChat {
 
     /// Ctrl-O: the whole of what is asked, or of the last result.
     pub(super) async fn open_whole(&mut self) -> anyhow::Result<()> {
-        let asked = match &self.pending {
-            Some(PendingInput::Confirmation(asked)) => Some(asked.call_id().to_owned()),
-            _ => None,
-        };
-        let chat = self.chat.ahead();
+        let asked = self.asked.as_ref().map(|asked| asked.part());
         let view = self.reading.view(self.painter.page());
-        let whole = self.transcript.unfolded(chat.as_deref(), asked.as_deref(), &view);
+        let whole = self.transcript.unfolded(asked, &view);
         let mut lines = whole.lines;
         if lines.is_empty() {
             self.note("There is nothing to open yet");
