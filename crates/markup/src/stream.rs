@@ -238,7 +238,10 @@ impl MarkdownStream {
     /// Takes the items before the last one of the list that the open part begins with.
     fn take_items(&mut self, length: usize, pieces: &mut Vec<StablePiece>) {
         let part = self.open.get(..length).unwrap_or("");
-        let has_blank_end = part.lines().next_back().is_some_and(|line| line.trim().is_empty());
+        let has_blank_end = part
+            .lines()
+            .next_back()
+            .is_some_and(|line| line.trim().is_empty());
         let mut blocks = self.parse_front(length).into_iter();
         let Some(MarkdownBlock::List(mut list)) = blocks.next() else {
             debug_assert!(false, "items are of a list");

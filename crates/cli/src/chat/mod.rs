@@ -27,6 +27,7 @@ mod tool;
 mod transcript;
 mod tty;
 mod tui;
+mod usage;
 mod wrap;
 
 use std::io::IsTerminal;

@@ -107,18 +107,33 @@ mod tests {
         for (variables, expected) in [
             (&[][..], (Breaks, WrittenOut)),
             (&[("TERM", "xterm-256color")], (Breaks, WrittenOut)),
-            (&[("TERM", "xterm-256color"), ("XTERM_VERSION", "XTerm(390)")], (Cuts, WrittenOut)),
-            (&[("TERM", "xterm-256color"), ("VTE_VERSION", "7402")], (Breaks, Followed)),
+            (
+                &[("TERM", "xterm-256color"), ("XTERM_VERSION", "XTerm(390)")],
+                (Cuts, WrittenOut),
+            ),
+            (
+                &[("TERM", "xterm-256color"), ("VTE_VERSION", "7402")],
+                (Breaks, Followed),
+            ),
             (
                 // A new terminal that was started from an old one.
                 &[("TERM", "xterm-kitty"), ("XTERM_VERSION", "XTerm(390)")],
                 (Breaks, Followed),
             ),
-            (&[("TERM", "tmux-256color"), ("KITTY_WINDOW_ID", "1")], (Breaks, WrittenOut)),
-            (&[("TERM", "screen"), ("TMUX", "/x,1,0")], (Breaks, WrittenOut)),
+            (
+                &[("TERM", "tmux-256color"), ("KITTY_WINDOW_ID", "1")],
+                (Breaks, WrittenOut),
+            ),
+            (
+                &[("TERM", "screen"), ("TMUX", "/x,1,0")],
+                (Breaks, WrittenOut),
+            ),
             (&[("TERM", "screen"), ("STY", "1.pts")], (Cuts, WrittenOut)),
             (&[("TERM", "linux")], (Cuts, WrittenOut)),
-            (&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "vscode")], (Breaks, Followed)),
+            (
+                &[("TERM", "xterm-256color"), ("TERM_PROGRAM", "vscode")],
+                (Breaks, Followed),
+            ),
         ] {
             assert_eq!(traits(variables), expected, "{variables:?}");
         }

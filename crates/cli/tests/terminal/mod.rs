@@ -3,6 +3,8 @@
 // Every test binary uses a part of it.
 #![allow(dead_code)]
 
+pub mod resize;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZero;

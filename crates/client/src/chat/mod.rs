@@ -46,6 +46,7 @@ mod open_chat;
 mod pending_input;
 mod questions;
 mod waiting_message;
+mod workers;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -67,6 +68,7 @@ pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};
 pub use self::waiting_message::{WaitingMessage, WaitsFor};
+pub use self::workers::WorkerSummary;
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

@@ -68,7 +68,9 @@ impl PlainChat {
                 text,
             } => self.output.text(kind, position, &text)?,
             TurnEvent::TextEnded => self.output.end_line()?,
-            TurnEvent::Part(part) => self.note_lines(&part_lines(&part, WIDTH, Detail::Unfolded))?,
+            TurnEvent::Part(part) => {
+                self.note_lines(&part_lines(&part, WIDTH, Detail::Unfolded))?
+            }
             TurnEvent::Ended { outcome, .. } => {
                 self.exit = match outcome {
                     Outcome::Complete => Exit::Complete,

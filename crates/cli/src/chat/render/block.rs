@@ -114,7 +114,13 @@ fn lines_of(block: &MarkdownBlock, indent: &Indent, page: Page) -> Vec<Line> {
         MarkdownBlock::Code { language, text } => code_block(indent, code_lines(language, text)),
         MarkdownBlock::Table(table) => {
             let room = page.width.saturating_sub(indent.width()).max(1);
-            indent.before(table_lines(table, Page { width: room, ..page }))
+            indent.before(table_lines(
+                table,
+                Page {
+                    width: room,
+                    ..page
+                },
+            ))
         }
         MarkdownBlock::Rule => {
             let rule = "─".repeat(RULE_WIDTH.min(width));

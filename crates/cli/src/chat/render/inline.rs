@@ -59,13 +59,7 @@ fn add(inlines: &[Inline], style: TextStyle, page: Page, text: &mut StyledText) 
     }
 }
 
-fn add_marked(
-    mark: &str,
-    content: &[Inline],
-    style: TextStyle,
-    page: Page,
-    text: &mut StyledText,
-) {
+fn add_marked(mark: &str, content: &[Inline], style: TextStyle, page: Page, text: &mut StyledText) {
     let mark = match page.colors {
         Colors::On => "",
         Colors::Off => mark,
@@ -172,7 +166,9 @@ mod tests {
         check(
             "[a](https://e.x/ü) https://e.x",
             page,
-            expect!["^]8;;https://e.x/%C3%BC^\\^[4ma^[0m^]8;;^\\^[2m (^[0m^]8;;https://e.x/%C3%BC^\\^[2mhttps://e.x/ü^[0m^]8;;^\\^[2m)^[0m ^]8;;https://e.x^\\^[4mhttps://e.x^[0m^]8;;^\\"],
+            expect![
+                "^]8;;https://e.x/%C3%BC^\\^[4ma^[0m^]8;;^\\^[2m (^[0m^]8;;https://e.x/%C3%BC^\\^[2mhttps://e.x/ü^[0m^]8;;^\\^[2m)^[0m ^]8;;https://e.x^\\^[4mhttps://e.x^[0m^]8;;^\\"
+            ],
         );
         let follows = Page {
             links: Links::Followed,
@@ -181,7 +177,9 @@ mod tests {
         check(
             "[a](https://e.x/) [b.org](https://e.x/) [c](javascript:x)",
             follows,
-            expect!["^]8;;https://e.x/^\\^[4ma^[0m^]8;;^\\ ^]8;;https://e.x/^\\^[4mb.org^[0m^]8;;^\\^[33m (e.x)^[0m c (javascript:x)"],
+            expect![
+                "^]8;;https://e.x/^\\^[4ma^[0m^]8;;^\\ ^]8;;https://e.x/^\\^[4mb.org^[0m^]8;;^\\^[33m (e.x)^[0m c (javascript:x)"
+            ],
         );
         check(
             "![a view](https://e.x/i.png)",

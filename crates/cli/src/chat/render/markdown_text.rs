@@ -8,9 +8,9 @@ use markup::highlight::Language;
 use markup::markdown::MarkdownBlock;
 use markup::stream::{MarkdownStream, Position, StablePiece};
 
+use super::Page;
 use super::block::{Indent, block_lines};
 use super::code::CodeLines;
-use super::Page;
 use crate::chat::line::Line;
 
 /// How much of an open end is parsed each time it is drawn.
@@ -56,7 +56,10 @@ impl MarkdownText {
             Some(_) if self.stream.open_text().is_empty() => Vec::new(),
             Some(code) => {
                 // What does not fit is not worth colouring.
-                let open = last_bytes(self.stream.open_text(), page.width.saturating_mul(4 * rows_max));
+                let open = last_bytes(
+                    self.stream.open_text(),
+                    page.width.saturating_mul(4 * rows_max),
+                );
                 code.open_line(open).break_into(page.width)
             }
             None => {
@@ -156,7 +159,10 @@ mod tests {
             assert!(open.iter().all(|line| line.width() <= page.width));
         }
         lines.extend(text.finish(page));
-        lines.iter().map(|line| line.text().trim_end().to_owned()).collect()
+        lines
+            .iter()
+            .map(|line| line.text().trim_end().to_owned())
+            .collect()
     }
 
     #[test]
@@ -166,10 +172,16 @@ mod tests {
             let whole = render(&[ANSWER], page);
             for size in [1, 2, 7, 30] {
                 let chars: Vec<char> = ANSWER.chars().collect();
-                let pieces: Vec<String> =
-                    chars.chunks(size).map(|piece| piece.iter().collect()).collect();
+                let pieces: Vec<String> = chars
+                    .chunks(size)
+                    .map(|piece| piece.iter().collect())
+                    .collect();
                 let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-                assert_eq!(render(&pieces, page), whole, "width {width}, pieces of {size}");
+                assert_eq!(
+                    render(&pieces, page),
+                    whole,
+                    "width {width}, pieces of {size}"
+                );
             }
         }
     }
@@ -185,26 +197,42 @@ mod tests {
         let page = Page::of_width(20);
         let mut text = MarkdownText::default();
         text.push("Some **bold", page);
-        check(&text, page, expect![[r#"
+        check(
+            &text,
+            page,
+            expect![[r#"
             Some bold
-        "#]]);
+        "#]],
+        );
         text.push("** words\n\n1. one\n2. tw", page);
-        check(&text, page, expect![[r#"
+        check(
+            &text,
+            page,
+            expect![[r#"
 
             1. one
             2. tw
-        "#]]);
+        "#]],
+        );
         text.push("o\n3. three", page);
-        check(&text, page, expect![[r#"
+        check(
+            &text,
+            page,
+            expect![[r#"
             2. two
             3. three
-        "#]]);
+        "#]],
+        );
         let lines = text.push("\n\n```\nwhole line\na line of code that is long", page);
         assert_eq!(lines.last().unwrap().text(), "whole line");
-        check(&text, page, expect![[r#"
+        check(
+            &text,
+            page,
+            expect![[r#"
             a line of code that 
             is long
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]

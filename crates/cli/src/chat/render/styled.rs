@@ -72,7 +72,11 @@ impl StyledText {
                 lines.push(self.line(start..line_end));
                 start = next;
             }
-            let rest = self.text.get(start..end).unwrap_or("").trim_end_matches(' ');
+            let rest = self
+                .text
+                .get(start..end)
+                .unwrap_or("")
+                .trim_end_matches(' ');
             lines.push(self.line(start..start + rest.len()));
             from = end + 1;
         }

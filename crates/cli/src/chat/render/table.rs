@@ -20,7 +20,9 @@ pub(super) fn table_lines(table: &Table, page: Page) -> Vec<Line> {
         ..TextStyle::default()
     };
     let cells = |row: &Vec<_>, style| -> Vec<StyledText> {
-        row.iter().map(|cell: &Vec<_>| styled(cell, style, page)).collect()
+        row.iter()
+            .map(|cell: &Vec<_>| styled(cell, style, page))
+            .collect()
     };
     let head = cells(&table.head, bold);
     let rows = table.rows.iter();
@@ -139,9 +141,7 @@ fn records(head: &[StyledText], rows: &[Vec<StyledText>], page: Page) -> Vec<Lin
             let indent = " ".repeat(2.min(page.width / 2));
             let room = page.width.saturating_sub(indent.len()).max(1);
             let values = cell.wrap(room).into_iter();
-            cell_lines.extend(values.map(|line| {
-                Line::new(Style::Plain, &indent).then_line(line)
-            }));
+            cell_lines.extend(values.map(|line| Line::new(Style::Plain, &indent).then_line(line)));
             // Short ones stand on one line.
             if let [name, value] = &cell_lines[..] {
                 let value = value.text().trim_start().to_owned();

@@ -18,7 +18,8 @@ use super::line::{Line, Style};
 use super::part::{mark, message_lines, part_lines_with};
 use super::reasoning::Reasoning;
 use super::render::{MarkdownText, Page};
-use super::tool::{Contents, Detail, tool_lines_with, whole_output};
+use super::tool::{Detail, References, tool_lines_with, whole_output};
+use super::usage::usage_line;
 use super::wrap::wrap;
 use crate::terminal::escape;
 
@@ -36,7 +37,7 @@ const OPEN_ROWS_MIN: usize = 4;
 pub(crate) struct View<'a> {
     pub(crate) page: Page,
     /// What calls refer to.
-    pub(crate) contents: &'a Contents,
+    pub(crate) references: &'a References,
     pub(crate) now: Instant,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct WholeCall {
 impl WholeCall {
     /// A call of another chat, whole, if that is more than is shown in brief.
     pub(crate) fn of_part(part: &Object, view: &View<'_>) -> Self {
-        let lines = |detail| part_lines_with(part, view.page.width, detail, view.contents);
+        let lines = |detail| part_lines_with(part, view.page.width, detail, view.references);
         let whole = lines(Detail::Whole);
         Self {
             is_cut: whole != lines(Detail::Brief),
@@ -130,7 +131,7 @@ impl Transcript {
         let mut lines = Vec::new();
         self.held.extend(self.follower.follow(chat, HISTORY_MAX));
         while let Some(event) = self.held.pop_front() {
-            if is_waiting(&event, view.contents) {
+            if is_waiting(&event, view.references) {
                 self.held.push_front(event);
                 break;
             }
@@ -139,12 +140,12 @@ impl Transcript {
         lines
     }
 
-    /// Contents that are needed to show what is finished or asked, and that nobody has asked for.
+    /// References that are needed to show what is finished or asked, and that nobody has asked for.
     pub(crate) fn wanted(
         &self,
         chat: &ChatState,
         asked: Option<&Object>,
-        contents: &Contents,
+        references: &References,
     ) -> Vec<String> {
         let held = self.held.iter().filter_map(|event| match event {
             TurnEvent::Part(part) => Some(part),
@@ -153,7 +154,7 @@ impl Transcript {
         let open = self.follower.open_parts(chat);
         let parts = held.chain(open).chain(asked);
         let calls = parts.filter_map(|part| part.get("toolCall")?.as_object());
-        let mut wanted: Vec<String> = calls.flat_map(|call| contents.unknown_of(call)).collect();
+        let mut wanted: Vec<String> = calls.flat_map(|call| references.unknown_of(call)).collect();
         wanted.dedup();
         wanted
     }
@@ -164,7 +165,7 @@ impl Transcript {
         let mut last = self.last;
         for event in &self.held {
             if let TurnEvent::Part(part) = event {
-                let part = part_lines_with(part, view.page.width, Detail::Brief, view.contents);
+                let part = part_lines_with(part, view.page.width, Detail::Brief, view.references);
                 gap(&mut last, Block::Part, &mut lines);
                 lines.extend(part);
             }
@@ -188,7 +189,7 @@ impl Transcript {
                 Some((kind, text)) => (Block::Text, waiting_text(kind, text, view.page.width)),
                 None => {
                     let width = view.page.width;
-                    let lines = part_lines_with(part, width, Detail::Brief, view.contents);
+                    let lines = part_lines_with(part, width, Detail::Brief, view.references);
                     (Block::Part, lines)
                 }
             };
@@ -208,11 +209,11 @@ impl Transcript {
             // It was decided meanwhile.
             return WholeCall::default();
         };
-        if !view.contents.is_complete(call) {
+        if !view.references.is_complete(call) {
             // Printed when its diff is there: once.
             return WholeCall::default();
         }
-        let lines = |detail| tool_lines_with(call, view.page.width, detail, view.contents);
+        let lines = |detail| tool_lines_with(call, view.page.width, detail, view.references);
         let whole = lines(Detail::Whole);
         WholeCall {
             is_cut: whole != lines(Detail::Brief),
@@ -225,7 +226,7 @@ impl Transcript {
         let asked = asked.and_then(|part| part.get("toolCall")?.as_object());
         let call = asked.or(self.last_call.as_ref());
         call.map_or_else(UnfoldedCall::default, |call| UnfoldedCall {
-            lines: tool_lines_with(call, view.page.width, Detail::Unfolded, view.contents),
+            lines: tool_lines_with(call, view.page.width, Detail::Unfolded, view.references),
             output: whole_output(call),
         })
     }
@@ -278,24 +279,26 @@ impl Transcript {
             }
             TurnEvent::TextEnded => self.end_text(view, lines),
             TurnEvent::Part(part) => {
-                let shown = part_lines_with(&part, width, Detail::Brief, view.contents);
+                let shown = part_lines_with(&part, width, Detail::Brief, view.references);
                 self.block(Block::Part, shown, lines);
                 if let Some(call) = part.get("toolCall").and_then(|call| call.as_object()) {
                     self.last_call = Some(call.clone());
                 }
             }
             TurnEvent::Ended {
-                outcome: Outcome::Cancelled,
+                outcome,
+                usage,
+                duration_ms,
                 ..
             } => {
-                let cancelled = mark("⊘ ", Style::Warn, "cancelled", width);
-                self.block(Block::Ending, cancelled, lines);
+                // An error is shown by its part.
+                let mut ending = match outcome {
+                    Outcome::Cancelled => mark("⊘ ", Style::Warn, "cancelled", width),
+                    Outcome::Complete | Outcome::Error { .. } => Vec::new(),
+                };
+                ending.extend(usage_line(usage.as_ref(), duration_ms));
+                self.block(Block::Ending, ending, lines);
             }
-            // An error is shown by its part.
-            TurnEvent::Ended {
-                outcome: Outcome::Complete | Outcome::Error { .. },
-                ..
-            } => {}
             TurnEvent::Rewound => {
                 let text = "Rewound: messages above no longer count";
                 self.block(Block::Ending, mark("⊘ ", Style::Warn, text, width), lines);
@@ -395,18 +398,23 @@ impl IncomingText {
 }
 
 /// Whether an event cannot be shown yet.
-fn is_waiting(event: &TurnEvent, contents: &Contents) -> bool {
+fn is_waiting(event: &TurnEvent, references: &References) -> bool {
     match event {
         TurnEvent::Part(part) => {
             let call = part.get("toolCall").and_then(|call| call.as_object());
-            call.is_some_and(|call| !contents.is_complete(call))
+            call.is_some_and(|call| !references.is_complete(call))
         }
         _ => false,
     }
 }
 
 /// A blank line before the first line of a text.
-fn begin_text(has_begun: &mut bool, last: &mut Option<Block>, more: &[Line], lines: &mut Vec<Line>) {
+fn begin_text(
+    has_begun: &mut bool,
+    last: &mut Option<Block>,
+    more: &[Line],
+    lines: &mut Vec<Line>,
+) {
     if !*has_begun && !more.is_empty() {
         *has_begun = true;
         gap(last, Block::Text, lines);

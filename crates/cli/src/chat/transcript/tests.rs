@@ -15,7 +15,7 @@ use crate::chat::tool::Content;
 struct Reader {
     chat: ChatState,
     transcript: Transcript,
-    contents: Contents,
+    references: References,
     began: Instant,
     seconds: u64,
     width: usize,
@@ -26,7 +26,7 @@ impl Reader {
         Self {
             chat: ChatState::new("ahp-chat:/c", "", 1, String::new()),
             transcript: Transcript::default(),
-            contents: Contents::default(),
+            references: References::default(),
             began: Instant::now(),
             seconds: 0,
             width: 30,
@@ -64,7 +64,7 @@ impl Reader {
     fn check(&mut self, expected: Expect) -> &mut Self {
         let view = View {
             page: Page::of_width(self.width),
-            contents: &self.contents,
+            references: &self.references,
             now: self.began + Duration::from_secs(self.seconds),
         };
         let settled = self.transcript.settle(&self.chat, &view);
@@ -149,7 +149,11 @@ fn reasoning_is_one_line_that_says_how_long_it_took() {
 #[test]
 fn reasoning_that_is_not_folded_is_printed_dim() {
     let mut page = Reader::new();
-    assert!(page.transcript.toggle_reasoning(Page::of_width(30)).is_empty());
+    assert!(
+        page.transcript
+            .toggle_reasoning(Page::of_width(30))
+            .is_empty()
+    );
     page.begin("think")
         .part(json!({"kind": "reasoning", "id": "r", "content": "hm\nwell"}))
         .check(expect![[r#"
@@ -174,21 +178,31 @@ fn an_edit_waits_for_its_contents_and_is_a_diff_then() {
     page.begin("go");
     let start = json!({"toolCallId": "c", "toolName": "edit", "displayName": "Edit"});
     page.act("chat/toolCallStart", start);
-    let ready = json!({"toolCallId": "c", "invocationMessage": "Edit a.rs", "confirmed": "not-needed"});
+    let ready =
+        json!({"toolCallId": "c", "invocationMessage": "Edit a.rs", "confirmed": "not-needed"});
     page.act("chat/toolCallReady", ready);
     let edit = json!({"type": "fileEdit", "before": side("c:1"), "after": side("c:2"), "diff": {"added": 1, "removed": 1}});
     let result = json!({"success": true, "pastTenseMessage": "Edited a.rs", "content": [edit]});
-    page.act("chat/toolCallComplete", json!({"toolCallId": "c", "result": result}));
-    page.part(json!({"kind": "markdown", "id": "p", "content": "done"})).end();
+    page.act(
+        "chat/toolCallComplete",
+        json!({"toolCallId": "c", "result": result}),
+    );
+    page.part(json!({"kind": "markdown", "id": "p", "content": "done"}))
+        .end();
     page.check(expect![[r#"
         › go
         |
         | ✓ Edited a.rs
         |   edits /a.rs (+1 -1)
     "#]]);
-    assert_eq!(page.transcript.wanted(&page.chat, None, &page.contents), ["c:1", "c:2"]);
-    page.contents.set("c:1", Content::Here(Arc::from(&b"a\nb\n"[..])));
-    page.contents.set("c:2", Content::Here(Arc::from(&b"a\nc\n"[..])));
+    assert_eq!(
+        page.transcript.wanted(&page.chat, None, &page.references),
+        ["c:1", "c:2"]
+    );
+    page.references
+        .set("c:1", Content::Here(Arc::from(&b"a\nb\n"[..])));
+    page.references
+        .set("c:2", Content::Here(Arc::from(&b"a\nc\n"[..])));
     page.check(expect![[r#"
 
         ✓ Edited a.rs

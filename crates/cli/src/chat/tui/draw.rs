@@ -16,6 +16,7 @@ impl TerminalChat {
         // As it is now, not as it was when somebody last said that it had changed.
         self.painter.resize(self.tty.size());
         self.reading.begin_frame();
+        self.reading.see_workers(self.chat.workers());
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
