@@ -83,7 +83,8 @@ fn a_message_is_answered_and_the_terminal_is_left_as_it_was() {
          same words. Say help for more.\n\n\
          › think\n\n\
          ∴ thought\n\n\
-         I have thought about it. The answer is 42."
+         I have thought about it. The answer is 42.\n\n\
+         7 in · 12 out"
     );
     assert!(ann.wrote("\x1b[2m∴ thought".as_bytes()), "reasoning is dim");
     ann.press(CTRL_D);
@@ -261,7 +262,7 @@ fn chats_are_forked_and_sessions_changed() {
     assert_eq!(turns(original.as_str().unwrap()), Some(2));
 
     ann.type_line("/new");
-    ann.wait_until(|screen| screen.matches("greenroom · scripted").count() == 2);
+    ann.wait_until(|screen| screen.rfind("greenroom · scripted") > screen.rfind("The answer is 42."));
     ann.type_line("/sessions");
     // The new one is not listed before its first message.
     ann.sees("number ›");

@@ -27,7 +27,7 @@ pub(crate) fn usage_line(usage: Option<&Value>, duration_ms: Option<u64>) -> Opt
     parts.extend(usage.and_then(|usage| cost(&usage["_meta"]["cost"])));
     let is_worth_it = !parts.is_empty() || duration_ms.is_some_and(|ms| ms >= LONG_MS);
     let seconds = duration_ms.and_then(|ms| i64::try_from(ms / 1_000).ok());
-    parts.extend(seconds.map(format_duration));
+    parts.extend(seconds.filter(|seconds| *seconds > 0).map(format_duration));
     is_worth_it.then(|| Line::new(Style::Dim, parts.join(" · ")))
 }
 
@@ -70,11 +70,11 @@ mod tests {
             "12.4k in (9.0k cached) · 1.1k out · $0.0310 · 12 s"
         );
         let plain = json!({"inputTokens": 700, "outputTokens": 5});
-        assert_eq!(line(plain, 900), "700 in · 5 out · 0 s");
+        assert_eq!(line(plain, 900), "700 in · 5 out");
         assert_eq!(line(Value::Null, 9_999), "");
         assert_eq!(line(Value::Null, 75_000), "1 min");
         let odd =
             json!({"outputTokens": 3, "_meta": {"cost": {"amount": 1, "currency": "E\u{1b}UR"}}});
-        assert_eq!(line(odd, 0), "3 out · 1.0000 E\\x1bUR · 0 s");
+        assert_eq!(line(odd, 0), "3 out · 1.0000 E\\x1bUR");
     }
 }

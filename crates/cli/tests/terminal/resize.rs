@@ -52,8 +52,11 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&self.keyboard, size).unwrap();
+        let written = seen.bytes.len();
         drop(seen);
         self.signal(Signal::WINCH);
+        // The program draws for the new size, however busy the machine is.
+        self.wait(|seen| seen.bytes.len() > written);
         self.wait_until_quiet();
     }
 
