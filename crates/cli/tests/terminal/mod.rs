@@ -3,6 +3,8 @@
 // Every test binary uses a part of it.
 #![allow(dead_code)]
 
+pub mod picture;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -177,6 +179,11 @@ impl Terminal {
     pub fn ends(&mut self) -> Option<i32> {
         self.wait(|seen| seen.ended);
         self.child.wait().unwrap().code()
+    }
+
+    /// What is on the screen, with its colours.
+    pub fn with_screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.screen.lock().parser.screen())
     }
 
     pub fn screen(&self) -> String {
