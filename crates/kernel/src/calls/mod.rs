@@ -7,6 +7,7 @@ mod create_session;
 mod dispose_chat;
 mod dispose_session;
 mod fetch_turns;
+mod import_session;
 mod initialize;
 mod list_sessions;
 mod reconnect;
@@ -75,6 +76,8 @@ pub(crate) fn handle(
         Call::Completions(params) => {
             completions::gather(step, params, answers).map(|items| step.respond(peer, id, &items))
         }
+        Call::ImportSession(params) => import_session::gather(step, params, answers)
+            .map(|imported| import_session::apply(step, peer, id, imported)),
         Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, params)
             .map(|config| step.respond(peer, id, &config))
             .map_err(Stop::from),

@@ -180,6 +180,12 @@ const COMPLETIONS: FieldBound = fields(&[
     ("session", URI),
     ("text", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
+/// What is imported is bounded by its frame, and turn by turn by whoever reads it.
+const IMPORT_SESSION: FieldBound = fields(&[
+    ("channel", URI),
+    ("session", FieldBound::Body),
+    ("turns", FieldBound::Body),
+]);
 const ON_CHANNEL: FieldBound = fields(&[("channel", URI), ("uri", URI), ("cursor", ID)]);
 
 pub(super) fn of_params(method: Method) -> &'static FieldBound {
@@ -190,6 +196,7 @@ pub(super) fn of_params(method: Method) -> &'static FieldBound {
         Method::CreateChat => &CREATE_CHAT,
         Method::ResolveSessionConfig | Method::SessionConfigCompletions => &SESSION_CONFIG,
         Method::Completions => &COMPLETIONS,
+        Method::ImportSession => &IMPORT_SESSION,
         _ => &ON_CHANNEL,
     }
 }

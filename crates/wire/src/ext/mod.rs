@@ -3,4 +3,5 @@
 //!
 //! Promises: an extension is used only with peers that opted in. Its messages have JSON Schemas in `docs/schema`.
 
+pub mod import_session;
 pub mod system_message_transform;
