@@ -29,4 +29,4 @@ pub use replica::{
     DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
     TooManyPending,
 };
-pub use sessions::SessionSummary;
+pub use sessions::{LatestSession, SessionSummary};

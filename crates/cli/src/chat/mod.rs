@@ -5,37 +5,43 @@
 
 mod command;
 mod complete;
-mod confirm;
-mod dialog;
+pub(crate) mod confirm;
+pub(crate) mod dialog;
 mod editor;
 mod external_editor;
 mod keys;
 mod line;
 mod live_area;
 mod paint;
-mod part;
+pub(crate) mod part;
 mod plain;
-mod questions;
+pub(crate) mod questions;
 mod start_host;
-mod tool;
+pub(crate) mod tool;
 mod transcript;
 mod tty;
 mod tui;
 mod wrap;
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use client::chat::{ChatSelector, OpenChat, OpenOptions};
+use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
 use client::{Live, Updates};
 use host::Model;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use wire::ChannelUri;
 
+pub(crate) use self::start_host::is_host_missing;
+
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
 use self::tui::TerminalChat;
+use crate::clock::now;
 use crate::exit::Exit;
+use crate::format::format_age;
+use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::escape;
 
@@ -47,7 +53,7 @@ const NATIVE: &str = "native";
 #[command(after_help = "Examples:
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
-  greenroom chat --continue             continue the latest session
+  greenroom chat --continue             continue the latest session of this directory
   greenroom chat --session scripted:/0190...
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
@@ -57,12 +63,12 @@ shows the rest.
 
 With --plain, or where standard input or output is no terminal, each line is one message, or the answer to what the agent \
 asks; answers go to standard output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
-failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
+failed or there is no session to continue, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
-    /// Continue this session, or one chat of it; without it a new session is created
-    #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
-    session: Option<ChannelUri>,
-    /// Continue the session that was used last
+    /// Continue this session (its URI, a part of its id, or its title), or one chat of it; without it a new session is created
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionName>,
+    /// Continue the session that was used last in the current directory
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
     latest: bool,
     /// Agent of the new session [default: the first one the host offers]
@@ -79,17 +85,21 @@ pub(crate) struct ChatOptions {
 }
 
 impl ChatOptions {
-    fn selector(&self) -> ChatSelector {
-        match (&self.session, self.latest) {
-            (Some(uri), _) => ChatSelector::Channel(uri.clone()),
-            (None, true) => ChatSelector::LatestSession,
+    async fn selector(
+        &self,
+        live: &Live,
+        directory: Option<PathBuf>,
+    ) -> anyhow::Result<ChatSelector> {
+        Ok(match (&self.session, self.latest) {
+            (Some(name), _) => ChatSelector::Channel(name.find(live).await?),
+            (None, true) => ChatSelector::LatestSession { directory },
             (None, false) => ChatSelector::NewSession {
                 agent: match &self.model {
                     Some(_) => Some(NATIVE.to_owned()),
                     None => self.agent.clone(),
                 },
             },
-        }
+        })
     }
 
     /// Whether there is a terminal to draw on, and that is wanted.
@@ -126,8 +136,34 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
 }
 
 fn report(error: &anyhow::Error) -> Exit {
-    eprintln!("greenroom: {}", escape(&format!("{error:#}")));
-    Exit::NoHost
+    eprintln!("greenroom: {}", escape(&explain_no_session(error)));
+    Exit::of_opening(error)
+}
+
+/// Why a chat could not be opened; where there was no session to continue, also what can be done instead.
+pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
+    let advice = match error.downcast_ref::<ChatError>() {
+        Some(ChatError::NoSessionIn {
+            newest: Some(newest),
+            ..
+        }) => {
+            let directory = newest.directory();
+            let place = directory.map_or(String::new(), |directory| {
+                format!(" in {}", directory.display())
+            });
+            format!(
+                ".\nThe newest elsewhere is `{}`{place}, {}: greenroom chat --session {}\n`greenroom chat` starts a new one here",
+                newest.title(),
+                format_age(newest.modified_at(), now()),
+                newest.resource(),
+            )
+        }
+        Some(ChatError::NoSessionIn { newest: None, .. } | ChatError::NoSessionYet) => {
+            ": `greenroom chat` starts one".to_owned()
+        }
+        _ => String::new(),
+    };
+    format!("{error:#}{advice}")
 }
 
 async fn open(options: &ChatOptions) -> anyhow::Result<OpenChat> {
@@ -140,7 +176,9 @@ async fn open(options: &ChatOptions) -> anyhow::Result<OpenChat> {
         // Another machine's directories are not ours.
         open_options.directory = None;
     }
-    let mut chat = OpenChat::open(live, updates, &options.selector(), &open_options).await?;
+    let directory = open_options.directory.clone();
+    let selector = options.selector(&live, directory).await?;
+    let mut chat = OpenChat::open(live, updates, &selector, &open_options).await?;
     chat.set_model(options.model.as_ref().map(|model| model.id.clone()));
     Ok(chat)
 }

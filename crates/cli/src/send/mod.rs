@@ -1,73 +1,138 @@
 //! `greenroom send`: one turn against a running host.
 //!
 //! Promises: the answer streams to standard output as it comes; everything else goes to standard error. The exit code
-//! says how the turn ended. Ctrl-C cancels the turn and waits for its end; only a second one, later, stops waiting.
+//! says how the turn ended. Ctrl-C cancels the turn and waits for its end; only a second one, later, stops waiting. Where
+//! nobody can be asked, nothing is consented to (G-66).
 
-use std::io::{Read, Stderr, Stdout};
-use std::time::{Duration, Instant};
+mod prompt;
+mod report;
+mod turn;
 
-use anyhow::{Context, anyhow};
-use client::chat::{
-    ChatError, ChatEvent, ChatSelector, OpenChat, OpenOptions, TextKind, TurnEvent, TurnFollower,
-};
-use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use wire::state::Outcome;
-use wire::{ChannelUri, Object};
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anyhow::{Context, bail};
+use client::chat::{Attachment, ChatSelector, OpenChat, OpenOptions};
+use serde_json::json;
+use wire::ChannelUri;
+
+use crate::chat::explain_no_session;
 use crate::exit::Exit;
-use crate::output::{TurnOutput, print_json};
+use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line};
 
-/// Some programs send an interrupt twice at once; that is still one wish.
-const SAME_INTERRUPT: Duration = Duration::from_millis(500);
+use self::report::SendFormat;
+use self::turn::{Consent, SentTurn};
+
+/// What is read of a file that goes along. A host takes a message of 32 MiB, and encoding makes a file a third larger.
+const ATTACHED_BYTES_MAX: u64 = 20 << 20;
 
 /// Send one message and show the answer as it comes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom send hello
-  greenroom send --session scripted:/0190... 'and then?'
-  git diff | greenroom send -
+  greenroom send --continue 'and then?'
+  greenroom send --approvals accept-edits --timeout 600 'fix the failing test'
+  git diff | greenroom send - --attach notes.txt
+  greenroom send --json hello | jq -r 'select(.type == \"text\").text'
 
-Ctrl-C cancels the turn. Exit codes: 0 complete, 1 the turn failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
+The agent of a new session works in the current directory. On a terminal you are asked before it does what needs consent. Without one \
+(a pipe, a script, --json) whatever asks is denied at once and questions are dismissed; --approvals says what needs no asking.
+
+Ctrl-C cancels the turn. Exit codes: 0 complete, 1 the turn failed, 2 wrong usage, 3 cancelled, 4 no host or refused, 5 complete, but \
+something was denied because nobody could be asked, 6 cancelled because --timeout passed.")]
 pub(crate) struct SendOptions {
     /// The message; `-` reads it from standard input
     text: String,
-    /// Continue this session; without it a new one is created
-    #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
-    session: Option<ChannelUri>,
+    /// Continue this session: its URI, a part of its id, or its title; without it a new one is created
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionName>,
+    /// Continue the session that was used last in the current directory
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
+    latest: bool,
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
-    /// Print one JSON object when the turn has ended, instead of text as it comes
+    /// What the agent may do without asking, from now on in this session
+    #[arg(long, value_name = "MODE", value_enum)]
+    approvals: Option<ApprovalMode>,
+    /// A file that goes along with the message; may be repeated
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    /// Cancel the turn if it takes longer
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
+    /// Print JSON Lines as things happen, the last one being the result
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     host: HostOptions,
 }
 
+/// The permission modes (G-46).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ApprovalMode {
+    /// Ask before edits and commands
+    Ask,
+    /// Edit without asking, ask before commands
+    AcceptEdits,
+    /// Read only and say what would be done
+    #[value(alias = "read-only")]
+    Plan,
+    /// Never ask
+    FullAccess,
+}
+
+impl ApprovalMode {
+    fn wire_name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::AcceptEdits => "accept-edits",
+            Self::Plan => "plan",
+            Self::FullAccess => "full-access",
+        }
+    }
+}
+
 pub(crate) async fn run(options: SendOptions) -> anyhow::Result<Exit> {
     let text = message_text(&options.text)?;
+    let attached = options.attach.iter().map(|path| read_attachment(path));
+    let attached = attached.collect::<anyhow::Result<Vec<Attachment>>>()?;
     let chat = match open(&options).await {
         Ok(chat) => chat,
         Err(error) => {
-            eprintln!("greenroom: {}", escape(&format!("{error:#}")));
-            return Ok(Exit::NoHost);
+            eprintln!("greenroom: {}", escape(&explain_no_session(&error)));
+            return Ok(Exit::of_opening(&error));
         }
     };
     eprintln!("session {}", escape_line(chat.session().as_str()));
-    let format = if options.json {
-        SendFormat::Json
-    } else {
-        SendFormat::Text
+    if let Some(notice) = chat.notice() {
+        eprintln!("{}", escape(notice));
+    }
+    let format = match options.json {
+        true => SendFormat::Json,
+        false => SendFormat::Text,
     };
-    let mut turn = SentTurn::start(chat, &text, format)?;
-    let end = turn.run_to_end().await;
-    turn.output.end_line()?;
+    let timeout = options.timeout.map(Duration::from_secs);
+    let mut turn = SentTurn::start(chat, (&text, &attached), format, options.consent())?;
+    let end = turn.run_to_end(timeout).await;
+    turn.end_line()?;
     let exit = turn.report(end?)?;
-    turn.chat.close().await;
+    turn.close().await;
     Ok(exit)
+}
+
+impl SendOptions {
+    /// Whether there is a person to ask: one who sees the question and whose lines are not the message.
+    fn consent(&self) -> Consent {
+        let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        match is_terminal && !self.json && self.text != "-" {
+            true => Consent::Ask,
+            false => Consent::Deny,
+        }
+    }
 }
 
 fn message_text(argument: &str) -> anyhow::Result<String> {
@@ -81,245 +146,85 @@ fn message_text(argument: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
+fn read_attachment(path: &Path) -> anyhow::Result<Attachment> {
+    let unreadable = || format!("the file {} cannot be read", path.display());
+    let file = std::fs::File::open(path).with_context(unreadable)?;
+    let mut data = Vec::new();
+    let mut bounded = file.take(ATTACHED_BYTES_MAX + 1);
+    bounded.read_to_end(&mut data).with_context(unreadable)?;
+    if data.len() as u64 > ATTACHED_BYTES_MAX {
+        bail!(
+            "the file {} is larger than {} MiB; name it in the message instead, the agent may read it",
+            path.display(),
+            ATTACHED_BYTES_MAX >> 20
+        );
+    }
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let content_type = content_type_of(path, &data);
+    Ok(Attachment::embed(
+        &name.to_string_lossy(),
+        content_type,
+        &data,
+    ))
+}
+
+/// What a file most likely is: the host looks for itself where it matters.
+fn content_type_of(path: &Path, data: &[u8]) -> &'static str {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    match extension.unwrap_or("").to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        _ if std::str::from_utf8(data).is_ok() => "text/plain",
+        _ => "application/octet-stream",
+    }
+}
+
 async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
     let (live, updates) = options.host.live(&[ChannelUri::root()]).await?;
+    // Another machine's directories are not ours.
+    let directory = match options.host.named_host() {
+        Some(_) => None,
+        None => std::env::current_dir().ok(),
+    };
     let selector = match &options.session {
-        Some(session) => ChatSelector::Channel(session.clone()),
+        Some(name) => ChatSelector::Channel(name.find(&live).await?),
+        None if options.latest => ChatSelector::LatestSession {
+            directory: directory.clone(),
+        },
         None => ChatSelector::NewSession {
             agent: options.agent.clone(),
         },
     };
-    Ok(OpenChat::open(live, updates, &selector, &OpenOptions::default()).await?)
+    let open_options = OpenOptions {
+        directory,
+        ..OpenOptions::default()
+    };
+    let chat = OpenChat::open(live, updates, &selector, &open_options).await?;
+    if let Some(mode) = options.approvals
+        && !chat.set_setting("approvals", json!(mode.wire_name()))?
+    {
+        let session = chat.session().clone();
+        chat.close().await;
+        bail!("the agent of {session} has no permission modes: leave --approvals out");
+    }
+    Ok(chat)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SendFormat {
-    Text,
-    Json,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// How following the turn ended.
-enum TurnEnd {
-    Turn(Outcome),
-    /// The host did not take the message.
-    Refused(String),
-    /// The user did not want to wait for the end of a cancelled turn.
-    NotAwaited,
-}
-
-/// The turn that was sent.
-struct SentTurn {
-    chat: OpenChat,
-    turn_id: String,
-    follower: TurnFollower,
-    format: SendFormat,
-    output: TurnOutput<Stdout, Stderr>,
-    /// Whether an event of the follower is about this turn.
-    is_followed: bool,
-    answer: String,
-    /// The part that says why the turn failed.
-    error: Option<Object>,
-    cancelled: Option<Instant>,
-    /// What the session waited for at the last look.
-    input_needed: Vec<String>,
-}
-
-impl SentTurn {
-    fn start(mut chat: OpenChat, text: &str, format: SendFormat) -> anyhow::Result<Self> {
-        let mut follower = TurnFollower::without_waiting_for_calls();
-        if let Some(state) = chat.confirmed() {
-            follower.skip(&state);
+    #[test]
+    fn files_are_sent_as_what_they_are() {
+        for (name, data, expected) in [
+            ("a.PNG", &b"\x89PNG"[..], "image/png"),
+            ("notes", b"hello", "text/plain"),
+            ("blob", b"\xff\xfe", "application/octet-stream"),
+        ] {
+            assert_eq!(content_type_of(Path::new(name), data), expected, "{name}");
         }
-        Ok(Self {
-            turn_id: chat.start_turn(text)?,
-            input_needed: chat.input_needed_ids(),
-            chat,
-            follower,
-            format,
-            output: TurnOutput::standard(),
-            is_followed: false,
-            answer: String::new(),
-            error: None,
-            cancelled: None,
-        })
-    }
-
-    async fn run_to_end(&mut self) -> anyhow::Result<TurnEnd> {
-        let mut interrupts: Signal =
-            signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
-        loop {
-            tokio::select! {
-                event = self.chat.next() => {
-                    let event = event.map_err(|error| self.explain(error))?;
-                    if let Some(end) = self.take_event(event)? {
-                        return Ok(end);
-                    }
-                }
-                _ = interrupts.recv() => match self.cancelled {
-                    Some(at) if at.elapsed() > SAME_INTERRUPT => return Ok(TurnEnd::NotAwaited),
-                    Some(_) => {}
-                    // The end of the turn comes as an event of its own; until then we go on listening.
-                    None => {
-                        self.cancelled = Some(Instant::now());
-                        self.chat.cancel()?;
-                    }
-                },
-            }
-        }
-    }
-
-    fn take_event(&mut self, event: ChatEvent) -> anyhow::Result<Option<TurnEnd>> {
-        match event {
-            ChatEvent::Refused { what, reason } => {
-                let is_ours = what.turn_id.as_ref() == Some(&self.turn_id);
-                return Ok(is_ours.then_some(TurnEnd::Refused(reason)));
-            }
-            ChatEvent::ConnectionLost { why } => return Err(self.explain(why.into())),
-            ChatEvent::Changed
-            | ChatEvent::NotResent { .. }
-            | ChatEvent::ReconnectFailed { .. }
-            | ChatEvent::Reconnected => {}
-        }
-        self.note_input_needed()?;
-        let Some(state) = self.chat.confirmed() else {
-            return Ok(None); // it is held as long as there is a connection
-        };
-        let events = self.follower.follow(&state, 0);
-        for event in events {
-            if let Some(outcome) = self.show(event)? {
-                return Ok(Some(TurnEnd::Turn(outcome)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Says once that another client has to answer.
-    fn note_input_needed(&mut self) -> std::io::Result<()> {
-        let needed = self.chat.input_needed_ids();
-        let is_new = needed.iter().any(|id| !self.input_needed.contains(id));
-        self.input_needed = needed;
-        if is_new {
-            self.output
-                .note("The agent is waiting. Answer in another client, or press Ctrl-C")?;
-        }
-        Ok(())
-    }
-
-    /// Shows what is new of the turn; how it ended, if it did.
-    fn show(&mut self, event: TurnEvent) -> std::io::Result<Option<Outcome>> {
-        if let TurnEvent::Started { turn_id, .. } = &event {
-            self.is_followed = *turn_id == self.turn_id;
-        }
-        if !self.is_followed {
-            return Ok(None);
-        }
-        match event {
-            TurnEvent::Ended { outcome, .. } => return Ok(Some(outcome)),
-            TurnEvent::Text {
-                kind,
-                position,
-                text,
-            } => {
-                if kind == TextKind::Markdown {
-                    self.answer.push_str(&text);
-                }
-                if self.format == SendFormat::Text {
-                    self.output.text(kind, position, &text)?;
-                }
-            }
-            TurnEvent::Part(part) => match part["kind"].as_str() {
-                Some("error") => self.error = Some(part),
-                Some("systemNotification") if self.format == SendFormat::Text => {
-                    let content = &part["content"];
-                    let text = content.as_str().or_else(|| content["markdown"].as_str());
-                    self.output.note(text.unwrap_or(""))?;
-                }
-                // Only the answer is printed; calls and questions are for clients that can answer them.
-                _ => {}
-            },
-            TurnEvent::Started { .. }
-            | TurnEvent::TextEnded
-            | TurnEvent::Resumed
-            | TurnEvent::Rewound
-            | TurnEvent::Omitted { .. } => {}
-        }
-        Ok(None)
-    }
-
-    fn explain(&self, error: ChatError) -> anyhow::Error {
-        match error {
-            ChatError::Gone => anyhow!("the session was disposed of while the turn ran"),
-            ChatError::Client(error) => anyhow::Error::new(error).context(format!(
-                "the turn may still be running; `greenroom sessions` shows it as {}",
-                self.chat.session()
-            )),
-            error => error.into(),
-        }
-    }
-
-    /// Says how the turn ended: on standard error, and as JSON if that is wanted.
-    fn report(&self, end: TurnEnd) -> anyhow::Result<Exit> {
-        let outcome = match end {
-            TurnEnd::Turn(outcome) => outcome,
-            TurnEnd::Refused(reason) => {
-                let reason = escape(&reason);
-                eprintln!("greenroom: the host refused the message: {reason}");
-                return Ok(Exit::NoHost);
-            }
-            TurnEnd::NotAwaited => return Ok(Exit::Cancelled),
-        };
-        if self.format == SendFormat::Json {
-            print_json(&self.to_json(outcome))?;
-        }
-        Ok(match outcome {
-            Outcome::Complete => Exit::Complete,
-            Outcome::Cancelled => {
-                eprintln!("cancelled");
-                Exit::Cancelled
-            }
-            Outcome::Error { resumable } => {
-                let session = escape_line(self.chat.session().as_str());
-                eprintln!(
-                    "greenroom: the turn failed: {}",
-                    escape(self.error_field("message"))
-                );
-                eprintln!(
-                    "{}",
-                    match resumable {
-                        true => format!(
-                            "It can be resumed by a client that offers it; or continue with --session {session}."
-                        ),
-                        false =>
-                            format!("It cannot be resumed; continue with --session {session}."),
-                    }
-                );
-                Exit::Failed
-            }
-        })
-    }
-
-    fn error_field(&self, field: &str) -> &str {
-        let error = self.error.as_ref().and_then(|part| part.get("error"));
-        error.map_or("unknown", |error| {
-            error[field].as_str().unwrap_or("unknown")
-        })
-    }
-
-    fn to_json(&self, outcome: Outcome) -> Value {
-        let mut result = json!({
-            "session": self.chat.session().as_str(),
-            "chat": self.chat.chat().as_str(),
-            "turnId": self.turn_id,
-            "state": outcome.wire_name(),
-            "text": self.answer,
-        });
-        if let Outcome::Error { resumable } = outcome {
-            result["error"] = json!({
-                "errorType": self.error_field("errorType"),
-                "message": self.error_field("message"),
-                "resumable": resumable,
-            });
-        }
-        result
     }
 }

@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{ChatError, OpenChat};
@@ -21,6 +23,18 @@ const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}'];
 /// Something that goes along with a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attachment(pub(super) Value);
+
+impl Attachment {
+    /// A file that goes along whole.
+    pub fn embed(label: &str, content_type: &str, data: &[u8]) -> Self {
+        Self(json!({
+            "type": "embeddedResource",
+            "label": label,
+            "contentType": content_type,
+            "data": STANDARD.encode(data),
+        }))
+    }
+}
 
 /// What the word at the cursor may become.
 #[derive(Debug, Clone, PartialEq)]
