@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     Denied,
     /// The turn was cancelled because it took too long.
     TimedOut,
+    /// The answer to whether a host runs is no; the code that init scripts use for it.
+    NotRunning,
 }
 
 impl Exit {
@@ -52,7 +54,7 @@ impl Exit {
             Self::Complete => 0,
             Self::Failed => 1,
             Self::Usage => 2,
-            Self::Cancelled => 3,
+            Self::Cancelled | Self::NotRunning => 3,
             Self::NoHost => 4,
             Self::Denied => 5,
             Self::TimedOut => 6,

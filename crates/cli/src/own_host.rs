@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use wire::ChannelUri;
 
-use crate::chat::is_host_missing;
 use crate::serve::settings;
+use crate::start_host::is_host_missing;
 use crate::target::HostOptions;
 
 /// What this host takes in one message: whole sessions are imported.

@@ -159,8 +159,12 @@ fn on_a_terminal_the_person_there_decides() {
     let mut ann = Terminal::start("ann", command);
     ann.sees("Remove");
     ann.type_line("maybe");
+    ann.sees("Nothing is decided");
+    ann.type_line("yes please");
     ann.type_line("1");
     ann.sees("Why?");
+    ann.type_line("1");
+    ann.sees("Type your answer");
     ann.type_line("because");
     ann.sees("It went on: ");
     assert_eq!(ann.ends(), Some(0));

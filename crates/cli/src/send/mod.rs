@@ -19,6 +19,7 @@ use wire::ChannelUri;
 
 use crate::chat::explain_no_session;
 use crate::exit::Exit;
+use crate::models::on_host::{ModelChoice, NATIVE, find_or_add};
 use crate::session_name::SessionName;
 use crate::target::HostOptions;
 use crate::terminal::{escape, escape_line};
@@ -55,6 +56,9 @@ pub(crate) struct SendOptions {
     /// Agent of the new session [default: the first one the host offers]
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     agent: Option<String>,
+    /// Ask this model: the id of one that the host has, or BASE_URL#MODEL, which the host then has until it stops
+    #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
+    model: Option<ModelChoice>,
     /// What the agent may do without asking, from now on in this session
     #[arg(long, value_name = "MODE", value_enum)]
     approvals: Option<ApprovalMode>,
@@ -161,7 +165,7 @@ fn read_attachment(path: &Path) -> anyhow::Result<Attachment> {
     }
     let name = path.file_name().unwrap_or(path.as_os_str());
     let content_type = content_type_of(path, &data);
-    Ok(Attachment::embed(
+    Ok(Attachment::embedded(
         &name.to_string_lossy(),
         content_type,
         &data,
@@ -189,20 +193,34 @@ async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
         Some(_) => None,
         None => std::env::current_dir().ok(),
     };
+    let mut model = None;
+    if let Some(choice) = &options.model {
+        let found = find_or_add(&live, choice).await?;
+        if let Some(note) = found.note {
+            eprintln!("{note}");
+        }
+        model = Some(found.id);
+    }
     let selector = match &options.session {
         Some(name) => ChatSelector::Channel(name.find(&live).await?),
         None if options.latest => ChatSelector::LatestSession {
             directory: directory.clone(),
         },
         None => ChatSelector::NewSession {
-            agent: options.agent.clone(),
+            agent: match &model {
+                Some(_) => Some(NATIVE.to_owned()),
+                None => options.agent.clone(),
+            },
         },
     };
     let open_options = OpenOptions {
         directory,
         ..OpenOptions::default()
     };
-    let chat = OpenChat::open(live, updates, &selector, &open_options).await?;
+    let mut chat = OpenChat::open(live, updates, &selector, &open_options).await?;
+    if model.is_some() {
+        chat.set_model(model);
+    }
     if let Some(mode) = options.approvals
         && !chat.set_setting("approvals", json!(mode.wire_name()))?
     {

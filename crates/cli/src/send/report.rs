@@ -1,6 +1,6 @@
 //! What is printed of the turn: its text for people, JSON Lines for programs, and at the end how it went.
 
-use client::chat::{NeededInput, PendingInput, TextKind, TurnEvent};
+use client::chat::{AskedInput, PendingInput, TextKind, TurnEvent};
 use serde_json::{Value, json};
 use wire::state::Outcome;
 
@@ -49,13 +49,13 @@ impl SentTurn {
     }
 
     /// Says that something was not consented to.
-    pub(super) fn report_denied(&mut self, needed: &NeededInput) -> anyhow::Result<()> {
-        let (kind, what) = match &needed.pending {
-            PendingInput::Confirmation(_) => ("toolCall", call_title(&needed.part["toolCall"])),
-            PendingInput::Questions(_) => ("question", question_text(&needed.part["request"])),
+    pub(super) fn report_denied(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
+        let (kind, what) = match &asked.input {
+            PendingInput::Confirmation(_) => ("toolCall", call_title(&asked.part()["toolCall"])),
+            PendingInput::Questions(_) => ("question", question_text(&asked.part()["request"])),
         };
         if self.format == SendFormat::Json {
-            let chat = needed.chat.as_str();
+            let chat = asked.chat().as_str();
             print_json(&json!({"type": "denied", "kind": kind, "chat": chat, "what": what}))?;
             return Ok(());
         }

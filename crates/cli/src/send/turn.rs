@@ -3,13 +3,12 @@
 //! Promises: without a person to ask, whatever waits for one is denied or dismissed at once, in this chat and in those of its
 //! workers; what other chats of the session wait for is left alone.
 
-use std::collections::HashSet;
 use std::io::{Stderr, Stdout};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use client::chat::{
-    Attachment, ChatError, ChatEvent, NeededInput, OpenChat, PendingInput, TextKind, TurnEvent,
+    AskedInput, Attachment, ChatError, ChatEvent, OpenChat, PendingInput, TextKind, TurnEvent,
     TurnFollower,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -60,8 +59,8 @@ pub(super) struct SentTurn {
     /// Whether an event of the follower is about this turn.
     is_followed: bool,
     cancelled: Option<Instant>,
-    /// What the session waited for before, and what was decided here.
-    decided: HashSet<String>,
+    /// What was asked before, and what was denied here: nothing is denied twice.
+    decided: Vec<AskedInput>,
     prompt: Option<TerminalPrompt>,
 }
 
@@ -80,9 +79,8 @@ impl SentTurn {
         if let Some(state) = chat.confirmed() {
             follower.skip(&state);
         }
-        let waiting = chat.needed_inputs().into_iter().map(|needed| needed.id);
         let sent = Self {
-            decided: waiting.collect(),
+            decided: chat.asked_inputs(),
             turn_id: chat.start_turn(text, attachments)?,
             chat,
             follower,
@@ -186,30 +184,27 @@ impl SentTurn {
         if !self.is_followed {
             return Ok(()); // the turn did not begin: what waits is not about it
         }
-        let needed = self.chat.needed_inputs();
+        let mut asked = self.chat.asked_inputs();
+        asked.retain(|asked| !self.decided.iter().any(|decided| decided.is_same(asked)));
         if let Some(prompt) = &mut self.prompt {
-            prompt.refresh(&needed, &mut self.output)?;
-            return Ok(());
+            return prompt.refresh(&asked, &mut self.output);
         }
-        for needed in needed {
-            if self.decided.insert(needed.id.clone()) {
-                self.deny(&needed)?;
-            }
+        for asked in asked {
+            self.deny(&asked)?;
+            self.decided.push(asked);
         }
         Ok(())
     }
 
-    fn deny(&mut self, needed: &NeededInput) -> anyhow::Result<()> {
-        match &needed.pending {
+    fn deny(&mut self, asked: &AskedInput) -> anyhow::Result<()> {
+        match &asked.input {
             PendingInput::Confirmation(confirmation) => {
-                self.chat.confirm_in(&needed.chat, &confirmation.deny(""))?;
+                self.chat.confirm(asked, &confirmation.deny(""))?;
             }
-            PendingInput::Questions(form) => {
-                self.chat.answer_in(&needed.chat, &form.cancel())?;
-            }
+            PendingInput::Questions(form) => self.chat.answer(asked, &form.cancel())?,
         }
         self.denied += 1;
-        self.report_denied(needed)
+        self.report_denied(asked)
     }
 
     fn take_line(&mut self, line: Option<String>) -> anyhow::Result<()> {

@@ -10,11 +10,11 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 use wire::Timestamp;
 
-use crate::chat::is_host_missing;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::format::{format_age, format_status};
 use crate::output::{print, print_json};
+use crate::start_host::is_host_missing;
 use crate::target::HostOptions;
 use crate::terminal::escape_line;
 

@@ -180,6 +180,7 @@ const COMPLETIONS: FieldBound = fields(&[
     ("session", URI),
     ("text", FieldBound::Bytes(Bound::MessageBytes)),
 ]);
+const ADD_MODEL: FieldBound = fields(&[("channel", URI), ("model", FIELD)]);
 /// What is imported is bounded by its frame, and turn by turn by whoever reads it.
 const IMPORT_SESSION: FieldBound = fields(&[
     ("channel", URI),
@@ -196,6 +197,7 @@ pub(super) fn of_params(method: Method) -> &'static FieldBound {
         Method::CreateChat => &CREATE_CHAT,
         Method::ResolveSessionConfig | Method::SessionConfigCompletions => &SESSION_CONFIG,
         Method::Completions => &COMPLETIONS,
+        Method::AddModel => &ADD_MODEL,
         Method::ImportSession => &IMPORT_SESSION,
         _ => &ON_CHANNEL,
     }

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::ext::import_session::ImportSessionParams;
+use crate::ext::models::AddModelParams;
 use crate::rpc::{RpcError, code};
 use crate::{ChannelUri, Object};
 
@@ -39,6 +40,10 @@ pub enum Call {
     ResolveSessionConfig(ResolveSessionConfigParams),
     SessionConfigCompletions(SessionConfigCompletionsParams),
     Completions(CompletionsParams),
+    /// `x-addModel`: the model as the configuration would have it.
+    AddModel(Object),
+    /// `x-reloadModels`
+    ReloadModels,
     ImportSession(Box<ImportSessionParams>),
 }
 
@@ -77,6 +82,10 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::ImportSession => {
             typed(on_root(params)?).map(|params| Call::ImportSession(Box::new(params)))
         }
+        Method::AddModel => {
+            typed(on_root(params)?).map(|params: AddModelParams| Call::AddModel(params.model))
+        }
+        Method::ReloadModels => on_root(params).map(|_| Call::ReloadModels),
         Method::MoveChat
         | Method::CreateTerminal
         | Method::DisposeTerminal
@@ -271,6 +280,23 @@ mod tests {
         ] {
             assert_eq!(decode_call("ping", params), Ok(Call::Ping));
         }
+    }
+
+    #[test]
+    fn a_model_is_an_object() {
+        let model = json!({"id": "m"});
+        let added = decode_call("x-addModel", json!({"model": model}));
+        assert_eq!(
+            added,
+            Ok(Call::AddModel(model.as_object().unwrap().clone()))
+        );
+        for bad in [json!({}), json!({"model": "m"}), json!([]), Value::Null] {
+            assert_eq!(refusal("x-addModel", bad).0, -32602);
+        }
+        assert_eq!(
+            decode_call("x-reloadModels", Value::Null),
+            Ok(Call::ReloadModels)
+        );
     }
 
     #[test]
