@@ -30,5 +30,5 @@ pub use replica::{
     DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
     TooManyPending,
 };
-pub use sessions::SessionSummary;
+pub use sessions::{LatestSession, SessionSummary};
 pub use status::{HostStatus, ask_status};

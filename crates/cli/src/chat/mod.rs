@@ -6,7 +6,7 @@
 mod command;
 mod complete;
 mod confirm;
-mod dialog;
+pub(crate) mod dialog;
 mod editor;
 mod external_editor;
 mod history;
@@ -15,17 +15,18 @@ mod keys;
 mod line;
 mod live_area;
 mod paint;
-mod part;
+pub(crate) mod part;
 mod plain;
-mod prompt;
+pub(crate) mod prompt;
 mod questions;
-mod tool;
+pub(crate) mod tool;
 mod transcript;
 mod tty;
 mod tui;
 mod wrap;
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, ensure};
 use client::chat::{ChatError, ChatSelector, OpenChat, OpenOptions};
@@ -38,10 +39,13 @@ use self::history::HistoryFile;
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
 use self::tui::TerminalChat;
+use crate::clock::now;
 use crate::exit::Exit;
+use crate::format::format_age;
 use crate::models::local_servers;
 use crate::models::on_host::{ModelChoice, NATIVE, find_or_add, model_ids};
 use crate::restart::note_other_version;
+use crate::session_name::SessionName;
 use crate::start_host;
 use crate::target::HostOptions;
 use crate::terminal::escape;
@@ -51,7 +55,7 @@ use crate::terminal::escape;
 #[command(after_help = "Examples:
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
-  greenroom chat --continue             continue the latest session
+  greenroom chat --continue             continue the latest session of this directory
   greenroom chat --session scripted:/0190...
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
@@ -64,12 +68,12 @@ With --plain, or where standard input or output is no terminal, each line is one
 decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
 `1 Answer` the next line is that text; any other line is refused and decides nothing. Answers of the agent go to standard \
 output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
-failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
+failed or there is no session to continue, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
-    /// Continue this session, or one chat of it; without it a new session is created
-    #[arg(long, value_name = "URI", value_parser = ChannelUri::parse)]
-    session: Option<ChannelUri>,
-    /// Continue the session that was used last
+    /// Continue this session (its URI, a part of its id, or its title), or one chat of it; without it a new session is created
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionName>,
+    /// Continue the session that was used last in the current directory
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["session", "agent"])]
     latest: bool,
     /// Agent of the new session [default: the first one the host offers]
@@ -87,17 +91,21 @@ pub(crate) struct ChatOptions {
 }
 
 impl ChatOptions {
-    fn selector(&self) -> ChatSelector {
-        match (&self.session, self.latest) {
-            (Some(uri), _) => ChatSelector::Channel(uri.clone()),
-            (None, true) => ChatSelector::LatestSession,
+    async fn selector(
+        &self,
+        live: &Live,
+        directory: Option<PathBuf>,
+    ) -> anyhow::Result<ChatSelector> {
+        Ok(match (&self.session, self.latest) {
+            (Some(name), _) => ChatSelector::Channel(name.find(live).await?),
+            (None, true) => ChatSelector::LatestSession { directory },
             (None, false) => ChatSelector::NewSession {
                 agent: match &self.model {
                     Some(_) => Some(NATIVE.to_owned()),
                     None => self.agent.clone(),
                 },
             },
-        }
+        })
     }
 
     /// Whether there is a terminal to draw on, and that is wanted.
@@ -144,8 +152,34 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
 }
 
 fn report(error: &anyhow::Error) -> Exit {
-    eprintln!("greenroom: {}", escape(&format!("{error:#}")));
-    Exit::NoHost
+    eprintln!("greenroom: {}", escape(&explain_no_session(error)));
+    Exit::of_opening(error)
+}
+
+/// Why a chat could not be opened; where there was no session to continue, also what can be done instead.
+pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
+    let advice = match error.downcast_ref::<ChatError>() {
+        Some(ChatError::NoSessionIn {
+            newest: Some(newest),
+            ..
+        }) => {
+            let directory = newest.directory();
+            let place = directory.map_or(String::new(), |directory| {
+                format!(" in {}", directory.display())
+            });
+            format!(
+                ".\nThe newest elsewhere is `{}`{place}, {}: greenroom chat --session {}\n`greenroom chat` starts a new one here",
+                newest.title(),
+                format_age(newest.modified_at(), now()),
+                newest.resource(),
+            )
+        }
+        Some(ChatError::NoSessionIn { newest: None, .. } | ChatError::NoSessionYet) => {
+            ": `greenroom chat` starts one".to_owned()
+        }
+        _ => String::new(),
+    };
+    format!("{error:#}{advice}")
 }
 
 /// Lines for somebody who has no model yet, when they are known.
@@ -165,7 +199,7 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
         model = Some(found.id);
     }
     // Only where there is none at all is anything looked for, and nobody waits for it.
-    let is_new = matches!(options.selector(), ChatSelector::NewSession { agent: None });
+    let is_new = options.session.is_none() && !options.latest && options.agent.is_none();
     let is_first_look = is_new && options.host.named_host().is_none();
     let hint =
         (is_first_look && model_ids(&live).is_empty()).then(|| tokio::spawn(local_servers::hint()));
@@ -174,7 +208,9 @@ async fn open(options: &ChatOptions) -> anyhow::Result<(OpenChat, Option<Hint>)>
         // Another machine's directories are not ours.
         open_options.directory = None;
     }
-    let opened = OpenChat::open(live, updates, &options.selector(), &open_options).await;
+    let directory = open_options.directory.clone();
+    let selector = options.selector(&live, directory).await?;
+    let opened = OpenChat::open(live, updates, &selector, &open_options).await;
     let mut chat = match (opened, hint) {
         (Ok(chat), hint) if model.is_none() => return Ok((chat, hint)),
         (Ok(chat), _) => chat,

@@ -53,8 +53,12 @@ impl OpenChat {
     }
 
     /// Starts a turn, whether or not one is running; the host refuses it then. Returns the turn's id.
-    pub fn start_turn(&mut self, text: &str) -> Result<String, ClientError> {
-        let message = message(text, self.model.as_deref(), &[]);
+    pub fn start_turn(
+        &mut self,
+        text: &str,
+        attachments: &[Attachment],
+    ) -> Result<String, ClientError> {
+        let message = message(text, self.model.as_deref(), attachments);
         self.dispatch_turn(&message)
     }
 

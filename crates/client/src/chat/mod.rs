@@ -62,7 +62,7 @@ pub use self::error::ChatError;
 pub use self::event::{ChatEvent, Undelivered};
 pub use self::follower::{TextKind, TextPosition, TurnEvent, TurnFollower};
 pub use self::messages::Sent;
-pub use self::open::{ChatSelector, OpenOptions};
+pub use self::open::{ChatSelector, OpenOptions, default_chat_of};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};

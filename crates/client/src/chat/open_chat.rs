@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::state::{ChatState, Outcome, SessionState};
 use wire::{Action, ChannelUri};
 
@@ -31,6 +31,12 @@ pub struct OpenChat {
     /// The model messages are for; the agent's default if absent.
     pub(super) model: Option<String>,
     notice: Option<String>,
+    /// The title of a session that was made here, as the host named it: one that still has it was named by nobody.
+    new_title: Option<String>,
+}
+
+fn title_of(live: &Live, session: &ChannelUri) -> Option<String> {
+    live.session(session).map(|session| session.title.clone())
 }
 
 impl OpenChat {
@@ -52,8 +58,10 @@ impl OpenChat {
             session,
             chat,
             notice,
+            is_new,
         } = opened;
         let has_draft = live.chat(&chat).is_some_and(|chat| chat.draft.is_some());
+        let new_title = is_new.then(|| title_of(&live, &session)).flatten();
         Self {
             live,
             feed,
@@ -64,6 +72,7 @@ impl OpenChat {
             queue_if_refused: Vec::new(),
             model: None,
             notice,
+            new_title,
         }
     }
 
@@ -79,6 +88,9 @@ impl OpenChat {
         if let Some(draft) = draft {
             self.save_draft(draft)?;
         }
+        if opened.session != self.session {
+            self.dispose_if_unused().await;
+        }
         for channel in [&self.chat, &self.session] {
             if ![&opened.chat, &opened.session].contains(&channel) {
                 self.live.unsubscribe(channel).await;
@@ -89,6 +101,10 @@ impl OpenChat {
             .chat(&opened.chat)
             .is_some_and(|chat| chat.draft.is_some());
         self.draft = DraftOwner::when_opened(has_draft);
+        self.new_title = opened
+            .is_new
+            .then(|| title_of(&self.live, &opened.session))
+            .flatten();
         self.session = opened.session;
         self.chat = opened.chat;
         self.notice = opened.notice;
@@ -130,9 +146,41 @@ impl OpenChat {
         &self.live
     }
 
-    /// Sends what is unsent and ends the connection.
+    /// Sends what is unsent and ends the connection. A session that was made here and never used goes.
     pub async fn close(self) {
+        self.dispose_if_unused().await;
         self.live.close().await;
+    }
+
+    /// Ends the session if it was made here and nothing ever happened in it: no list shows it, so nobody else can be in it
+    /// who was not told its name.
+    async fn dispose_if_unused(&self) {
+        if self.is_unused() {
+            // Without a connection, or if the host does not want to, it goes with the host's own sweep (G-28).
+            let _ = self.live.dispose_session(&self.session).await;
+        }
+    }
+
+    fn is_unused(&self) -> bool {
+        let Some(new_title) = &self.new_title else {
+            return false; // it was there before, or is not known here
+        };
+        let (Some(session), Some(chat)) = (self.session_state(), self.ahead()) else {
+            return false;
+        };
+        let draft = chat.draft.as_ref();
+        let is_draft_empty = draft.is_none_or(|draft| {
+            draft["text"].as_str().unwrap_or("").is_empty()
+                && draft["attachments"].as_array().is_none_or(Vec::is_empty)
+        });
+        session.title == *new_title
+            && session.chats.len() <= 1
+            && session.active_clients.is_empty()
+            && chat.turns.is_empty()
+            && chat.turns_next_cursor.is_none()
+            && chat.active_turn.is_none()
+            && chat.queued_messages.is_empty()
+            && is_draft_empty
     }
 
     /// The chat as the host confirmed it.
@@ -253,6 +301,18 @@ impl OpenChat {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Changes a setting of the session. `false` if its agent has none of that name.
+    pub fn set_setting(&self, name: &str, value: Value) -> Result<bool, ClientError> {
+        let session = self.session_state();
+        let config = session.as_ref().and_then(|session| session.config.as_ref());
+        if config.is_none_or(|config| config.schema["properties"].get(name).is_none()) {
+            return Ok(false);
+        }
+        let action = json!({"type": "session/configChanged", "config": {name: value}});
+        self.live.dispatch(&self.session, action)?;
+        Ok(true)
     }
 
     pub(super) fn dispatch(&self, action: Value) -> Result<i64, ClientError> {

@@ -59,6 +59,10 @@ impl Journal for Memory {
         Ok(unreferenced.copied().collect())
     }
 
+    fn release_space(&mut self) -> Result<bool, JournalError> {
+        Ok(false)
+    }
+
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
         Ok(Box::new(self.clone()))
     }

@@ -430,6 +430,13 @@ impl Chat {
         }
     }
 
+    /// Takes note of the id of a turn that came from elsewhere, likewise.
+    pub(crate) fn note_host_like_turn(&mut self, turn_id: &str, seq: Seq) {
+        if is_host_like(turn_id, seq.0) {
+            self.private.host_like_turn_ids.insert(turn_id.to_owned());
+        }
+    }
+
     /// A turn id from the seq that will create it. Seqs only rise, so nobody but a client that guessed it can have used
     /// it (G-26).
     pub(crate) fn free_turn_id(&self, seq: Seq) -> String {
