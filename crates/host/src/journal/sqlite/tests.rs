@@ -77,8 +77,8 @@ fn only_the_owner_can_read_what_was_said() {
         .collect();
     assert_eq!(
         files.len(),
-        4,
-        "lock, journal and its two side files: {files:?}"
+        5,
+        "lock, pid, journal and its two side files: {files:?}"
     );
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
