@@ -14,10 +14,12 @@ use agents::sink::{PendingReplies, TurnSink};
 use compositor::lower::{Capabilities, Target, text_of};
 use kernel::{Input, TurnRun};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::kernel_sink::KernelSink;
 use super::messages::Messages;
 use super::services::TurnServices;
+use super::turn_log::TurnLog;
 use super::{history, restore, send};
 use crate::kernel_queue::KernelQueue;
 use crate::pacer::Pacer;
@@ -34,11 +36,15 @@ pub(super) async fn run(
     streams: Arc<StreamBatcher>,
 ) {
     let run = turn.run;
+    // Dropped with this future by a cancel.
+    let mut log = TurnLog::begin(&turn);
     if let Some(task) = turn.restore.clone() {
         let streams = (Arc::clone(&pace), streams);
         let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), streams, false);
         let sink = TurnSink::new(sink, replies);
-        let event = outcome_of(restore::run(task, turn, services, sink)).await;
+        let work = restore::run(task, turn, services, sink).instrument(log.span());
+        let event = outcome_of(work).await;
+        log.record_end(&event);
         send(&arrivals, Input::Agent { run, event }).await;
         return pace.end_run(run);
     }
@@ -48,10 +54,12 @@ pub(super) async fn run(
             message: format!("this host has no agent `{}` any more", turn.provider),
             resumable: true,
         });
+        log.record_end(&event);
         return send(&arrivals, Input::Agent { run, event }).await;
     };
     if let Err(error) = prepare_directories(&*agent, &turn, &mut services).await {
         let event = AgentEvent::Failed(error);
+        log.record_end(&event);
         return send(&arrivals, Input::Agent { run, event }).await;
     }
     let sink = KernelSink::new(
@@ -62,7 +70,8 @@ pub(super) async fn run(
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
-    let event = outcome_of(play(agent, turn, services, sink)).await;
+    let event = outcome_of(play(agent, turn, services, sink).instrument(log.span())).await;
+    log.record_end(&event);
     send(&arrivals, Input::Agent { run, event }).await;
     pace.end_run(run);
 }
