@@ -383,8 +383,17 @@ async fn a_fork_can_undo_what_it_was_forked_with() {
     let turn = changes(&mut harness, "first", [edit("a.txt", "0", "1")]).await;
     let chat = harness.ann.chat.as_str().to_owned();
     let source = json!({"kind": "fork", "chat": chat, "turnId": turn["id"]});
-    harness.ann.opens_chat("ahp-chat:/fork", source).await;
+    harness
+        .ann
+        .opens_chat("ahp-chat:/fork", source.clone())
+        .await;
     commands(&mut harness, "/undo", "restore").await;
+    assert_eq!(harness.read("a.txt"), "0\n");
+    commands(&mut harness, "/redo", "restore").await;
+    assert_eq!(harness.read("a.txt"), "1\n");
+    // Turns that came with the fork can be cut off there, with their files.
+    harness.ann.opens_chat("ahp-chat:/other", source).await;
+    commands(&mut harness, "/rewind 1", "restore").await;
     assert_eq!(harness.read("a.txt"), "0\n");
 }
 
