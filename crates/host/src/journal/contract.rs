@@ -209,10 +209,10 @@ impl Book {
         }
     }
 
-    fn context(&mut self, chat: u64) -> TurnPage {
+    fn context(&mut self, chat: u64, through_n: u64) -> TurnPage {
         match self.ask(Query::Context {
             chat: ChannelId(chat),
-            through_n: 2,
+            through_n,
             turns_max: 100,
             bytes_max: 100_000,
         }) {
