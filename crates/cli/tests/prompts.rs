@@ -175,6 +175,8 @@ fn try_kind(host: &Host, size: (u16, u16), kind: &str, waits: &str, digit: char)
     );
     ann.decide(digit);
     ann.prints("told");
+    // Its messages are turns now; the next test's session is the newest only after them.
+    ann.wait_until(|screen| !screen.contains("Esc interrupts") && !screen.contains("queued:"));
 }
 
 #[test]
@@ -232,9 +234,9 @@ fn denying_can_say_why_and_a_look_back_loses_nothing() {
         ann.type_line("tool");
         ann.sees("3 Deny and say why");
         ann.press("half a message");
-        ann.sees("Tab puts it aside");
+        ann.sees("Tab puts it");
         ann.press(TAB);
-        ann.sees("Your message is put aside");
+        ann.sees("Your message is put");
         ann.decide('3');
         ann.sees("why ›");
         ann.press("1 look");

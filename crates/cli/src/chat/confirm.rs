@@ -130,7 +130,10 @@ mod tests {
         let mut drawn = lines(confirmation, 60);
         drawn.extend(PromptState::default().lines(&items(confirmation), 60));
         drawn.pop(); // the hint
-        drawn.iter().map(|line| line.text() + "\n").collect()
+        drawn
+            .iter()
+            .map(|line| format!("|{}\n", line.text()))
+            .collect()
     }
 
     fn decision(confirmation: &Confirmation, digit: char) -> Option<ToolDecision> {
@@ -146,9 +149,9 @@ mod tests {
     fn the_words_and_digits_are_fixed() {
         let plain = confirmation(json!({}));
         expect![[r#"
-              1 Approve
-              2 Deny
-              3 Deny and say why
+            |  1 Approve
+            |  2 Deny
+            |  3 Deny and say why
         "#]]
         .assert_eq(&draw(&plain));
         assert_eq!(decision(&plain, '1'), Some(plain.approve()));
@@ -170,11 +173,11 @@ mod tests {
             {"id": "odd", "label": "Something new", "kind": "ponder"},
         ]}));
         expect![[r#"
-              1 Approve: Allow once
-              2 Deny: Never
-              3 Deny and say why
-              5 Always allow
-              6 Not now\x1b[2J
+            |  1 Approve: Allow once
+            |  2 Deny: Never
+            |  3 Deny and say why
+            |  5 Always allow
+            |  6 Not now\x1b[2J
         "#]]
         .assert_eq(&draw(&offered));
         let nth = |index: usize| Some(offered.choose(&offered.options()[index]));
@@ -202,12 +205,12 @@ mod tests {
         let mut editable = confirmation(json!({"editable": true, "toolInput": "{\"n\":1}"}));
         editable.edit_input("{\"n\":2}".to_owned());
         expect![[r#"
-              with this input instead:
-              n: 2
-              1 Approve
-              2 Deny
-              3 Deny and say why
-              4 Edit
+            |  with this input instead:
+            |  n: 2
+            |  1 Approve
+            |  2 Deny
+            |  3 Deny and say why
+            |  4 Edit
         "#]]
         .assert_eq(&draw(&editable));
         let edited = |digit| decision(&editable, digit).and_then(|decided| decided.edited_input);

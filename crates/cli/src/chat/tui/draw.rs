@@ -120,9 +120,6 @@ impl TerminalChat {
                 "{activity} · Esc interrupts · Enter queues · Ctrl-S steers"
             ));
         }
-        if !chat.queued_messages.is_empty() && self.editor.is_empty() {
-            return warn("Queue paused: Enter sends the next message, Up edits it");
-        }
         None
     }
 

@@ -181,6 +181,7 @@ impl TerminalChat {
 
     async fn run_until_left(&mut self) -> anyhow::Result<()> {
         let mut signals = Signals::watch()?;
+        self.refresh_asked();
         self.draw()?;
         loop {
             let may_be_escape = self.decoder.is_waiting();
