@@ -344,6 +344,19 @@ async fn several_prompts_are_gone_through_one_after_another() {
 }
 
 #[test]
+fn a_paste_that_the_terminal_does_not_mark_decides_nothing() {
+    let host = Host::start();
+    let mut ann = chat(&host, (80, 24));
+    ann.type_line("tool");
+    ann.sees("1 Approve");
+    ann.press("1\rand more\r");
+    ann.sees("queued: 1\\nand more");
+    let state = host.state(&newest_chat(&host));
+    assert_eq!(queued_texts(&state), ["1\nand more"]);
+    ann.sees(HINT);
+}
+
+#[test]
 fn a_question_that_another_client_answers_leaves_what_was_typed() {
     let host = Host::start();
     let mut ann = chat(&host, (80, 24));

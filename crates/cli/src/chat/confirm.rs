@@ -96,6 +96,13 @@ mod tests {
 
     /// A call that waits, as a chat shows it.
     fn confirmation(more: Value) -> Confirmation {
+        match PendingInput::first_of(&ready_call(more)) {
+            Some(PendingInput::Confirmation(confirmation)) => confirmation,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ready_call(more: Value) -> ChatState {
         let mut chat = ChatState::new("ahp-chat:/c", "", 1, String::new());
         let call = |fields: Value| {
             let mut call = json!({"turnId": "t", "toolCallId": "c"});
@@ -120,15 +127,12 @@ mod tests {
                 &Action::host(ActionKind::from_name(name), fields),
             );
         }
-        match PendingInput::first_of(&chat) {
-            Some(PendingInput::Confirmation(confirmation)) => confirmation,
-            other => panic!("{other:?}"),
-        }
+        chat
     }
 
     fn draw(confirmation: &Confirmation) -> String {
         let mut drawn = lines(confirmation, 60);
-        drawn.extend(PromptState::default().lines(&items(confirmation), 60));
+        drawn.extend(PromptState::default().lines(&items(confirmation), 60, 99));
         drawn.pop(); // the hint
         drawn
             .iter()
@@ -188,6 +192,43 @@ mod tests {
             {"id": "never", "label": "Never", "kind": "deny"},
         ]}));
         assert_eq!(decision(&refusing, '1'), None, "nothing there approves");
+    }
+
+    #[test]
+    fn what_cannot_be_done_about_a_call_is_not_offered() {
+        let of = |name: &str, fields: Value| {
+            let mut chat = ready_call(json!({}));
+            for (name, fields) in [
+                (
+                    "chat/toolCallConfirmed",
+                    json!({"approved": true, "confirmed": "user-action"}),
+                ),
+                (name, fields),
+            ] {
+                let mut action = json!({"turnId": "t", "toolCallId": "c"});
+                for (key, value) in fields.as_object().unwrap() {
+                    action[key] = value.clone();
+                }
+                let action = Action::host(ActionKind::from_name(name), action);
+                reduce_chat(&mut chat, &action);
+            }
+            match PendingInput::first_of(&chat) {
+                Some(PendingInput::Confirmation(confirmation)) => draw(&confirmation),
+                other => panic!("{other:?}"),
+            }
+        };
+        let result = json!({"result": {"success": true}, "requiresResultConfirmation": true});
+        expect![[r#"
+            |  May the agent see this result?
+            |  1 Approve
+            |  2 Deny
+        "#]]
+        .assert_eq(&of("chat/toolCallComplete", result));
+        let auth = json!({"auth": {"resource": "https://example.org"}});
+        expect![[r#"
+            |  2 Deny
+        "#]]
+        .assert_eq(&of("chat/toolCallAuthRequired", auth));
     }
 
     #[test]

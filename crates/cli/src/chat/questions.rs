@@ -227,7 +227,7 @@ mod tests {
 
     fn check(form: &QuestionForm, state: &PromptState, expected: Expect) {
         let mut drawn = lines(form, 60);
-        drawn.extend(state.lines(&items(form, state), 60));
+        drawn.extend(state.lines(&items(form, state), 60, 99));
         drawn.pop(); // the hint
         let drawn: String = drawn
             .iter()
