@@ -193,7 +193,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut log = small(directory.path());
         // A directory that is not empty cannot be replaced by a file.
-        fs::create_dir_all(directory.path().join("host.log.1/x")).unwrap();
+        fs::write(directory.path().join("host.log.3"), "old").unwrap();
+        fs::create_dir_all(directory.path().join("host.log.4/x")).unwrap();
         for number in 0..30 {
             writeln!(log, "line {number:05}").unwrap();
         }

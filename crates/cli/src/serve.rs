@@ -22,9 +22,6 @@ use crate::logging::{LogDestination, LogLevel};
 use crate::output::print;
 use crate::stop::command_for;
 
-/// The settings file that a host finds by itself.
-pub(crate) const SETTINGS: &str = "greenroom.toml";
-
 /// Run a host that clients connect to
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
@@ -127,9 +124,7 @@ impl ServeOptions {
     fn config(&self) -> anyhow::Result<Config> {
         let data = endpoint::data_directory(self.data.as_deref())?;
         let mut config = settings(data, self.config.as_deref())?;
-        let named = |id: &str| self.model.iter().any(|model| model.id == id);
-        config.models.retain(|model| !named(&model.id));
-        config.models.splice(0..0, self.model.iter().cloned());
+        config.put_models_first(self.model.clone());
         if let Some(listen) = self.listen {
             config.listen = listen;
         }
@@ -153,7 +148,7 @@ impl ServeOptions {
 
 /// The settings of a host: those of the file that is named, else of `greenroom.toml` in the data directory if it is there.
 pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Config> {
-    let default_file = data.join(SETTINGS);
+    let default_file = data.join(host::CONFIG_FILE);
     let mut config = Config::default_for(data);
     let file = file.or_else(|| default_file.is_file().then_some(default_file.as_path()));
     if let Some(file) = file {

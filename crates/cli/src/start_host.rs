@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use client::{ClientError, Connection, Endpoint, EndpointError, endpoint};
-use host::Model;
 
 use crate::log_file;
 use crate::service::Service;
@@ -54,15 +53,8 @@ pub(crate) struct StartOptions {
 }
 
 /// Starts a host for a data directory, unless another is just starting; returns a sentence about it for the user.
-pub(crate) async fn start_host(data: &Path, model: Option<&Model>) -> anyhow::Result<String> {
-    let arguments = model.map_or_else(Vec::new, |model| {
-        let named = format!("{}#{}", model.base_url, model.id);
-        vec!["--model".into(), named.into()]
-    });
-    let options = StartOptions {
-        arguments,
-        ..StartOptions::default()
-    };
+pub(crate) async fn start_host(data: &Path) -> anyhow::Result<String> {
+    let options = StartOptions::default();
     create_data_directory(data)?;
     wait_for_another_host(data).await?;
     if find_running_host(data).await.is_some() {

@@ -18,6 +18,8 @@ pub mod journal;
 pub mod kernel_queue;
 mod kernel_task;
 mod limits;
+pub mod model_server;
+mod models;
 pub mod net;
 mod pacer;
 pub mod preview;
@@ -29,10 +31,11 @@ mod stream_batcher;
 mod supervisor;
 
 pub use config::{
-    Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
+    CONFIG_FILE, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
 };
 pub use credentials::EndpointRecord;
 pub use limits::{LimitsTable, ServerLimits};
+pub use models::is_key_file_open;
 pub use server::{ServeError, ServerReady, VERSION, serve};
 pub use settings_template::settings_template;
-pub use startup::{check_config, check_model};
+pub use startup::check_config;

@@ -63,6 +63,11 @@ const SETTINGS: &[Setting] = &[
         "A JSON file that says what models accept, over what is built in.",
         Some("\"capabilities.json\""),
     ),
+    (
+        "default_model",
+        "The id of the model that messages go to unless they name another; the first one without it.",
+        Some("\"qwen3\""),
+    ),
 ];
 
 /// The keys of a `[[models]]` table.
@@ -76,6 +81,11 @@ const MODEL_SETTINGS: &[Setting] = &[
         "base_url",
         "Any server that speaks Chat Completions.",
         Some("\"http://localhost:11434/v1\""),
+    ),
+    (
+        "api",
+        "How the server is asked: \"chat\" is Chat Completions.",
+        Some("\"chat\""),
     ),
     (
         "name",
@@ -96,6 +106,21 @@ const MODEL_SETTINGS: &[Setting] = &[
         "key_file",
         "Or the file that holds it.",
         Some("\"/path/to/key\""),
+    ),
+    (
+        "key_command",
+        "Or the command that prints it.",
+        Some("[\"pass\", \"show\", \"my-key\"]"),
+    ),
+    (
+        "key_header",
+        "The header that carries the key, if it is no bearer token.",
+        Some("\"x-api-key\""),
+    ),
+    (
+        "query",
+        "Query parameters of requests.",
+        Some("{ api-version = \"1\" }"),
     ),
     (
         "headers",
@@ -132,7 +157,7 @@ const HEAD: &str = "\
 ";
 
 const MODELS_HEAD: &str = "
-# Models, each with a [[models]] line of its own; the first is the default. `greenroom models` tries them.
+# Models, each with a [[models]] line of its own. `greenroom models add` writes one, `greenroom models` tries them.
 #
 #[[models]]
 ";

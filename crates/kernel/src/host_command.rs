@@ -19,6 +19,7 @@ use crate::channels::Chat;
 use crate::chats::{self, ForkSource, NewChat};
 use crate::follow_up::FollowUp;
 use crate::io::RestoreTask;
+use crate::message::explain_missing_model;
 use crate::state::{Kernel, Step};
 use crate::submission::{CommandStep, HostAction};
 use crate::truncate;
@@ -217,7 +218,31 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
         );
         return None;
     }
-    Some(task)
+    // Told once: whoever resumes the turn has read it.
+    match with_submission(step, uri, |submitted| submitted.missing_model.take()) {
+        None => Some(task),
+        Some(missing) => {
+            stop_for_missing_model(step, uri, &missing);
+            None
+        }
+    }
+}
+
+/// The model of the chat is gone: nobody chose the one that would get the message in its place.
+fn stop_for_missing_model(step: &mut Step, uri: &ChannelUri, missing: &str) {
+    let provider = step.session_of(uri).state().provider.clone();
+    let turn = step.chat(uri).state().active_turn.as_ref();
+    let message = turn.map(|turn| turn.message.clone()).unwrap_or_default();
+    let message = explain_missing_model(step, &provider, missing, &message);
+    end_turn_in_error(
+        step,
+        uri,
+        AgentError {
+            error_type: "modelMissing".to_owned(),
+            message,
+            resumable: true,
+        },
+    );
 }
 
 fn first_command(kernel: &Kernel, uri: &ChannelUri) -> Option<CommandStep> {

@@ -47,6 +47,8 @@ pub struct Submission {
     pub inline_bytes: usize,
     /// The commands there are, if that was asked.
     pub help: Option<String>,
+    /// The model that its chat used last is gone, and the message names none.
+    pub missing_model: Option<String>,
 }
 
 impl Submission {
@@ -65,6 +67,7 @@ impl Submission {
             diagnostics: Vec::new(),
             inline_bytes: 0,
             help: None,
+            missing_model: None,
         }
     }
 
@@ -86,6 +89,10 @@ pub(crate) struct Submitted {
     pub notices: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// The model that its chat used last is gone, and the message named none: nothing is sent to another until somebody wants
+    /// that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_model: Option<String>,
     /// The agent is to remember less; what was said with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact: Option<String>,

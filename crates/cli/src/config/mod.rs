@@ -15,7 +15,6 @@ use host::{Config, ConfigError};
 
 use crate::exit::Exit;
 use crate::output::print;
-use crate::serve::SETTINGS;
 use crate::stop::command_for;
 use crate::terminal::escape;
 
@@ -75,7 +74,7 @@ impl FileOptions {
     fn path(&self) -> anyhow::Result<PathBuf> {
         match &self.config {
             Some(file) => Ok(file.clone()),
-            None => Ok(self.data()?.join(SETTINGS)),
+            None => Ok(self.data()?.join(host::CONFIG_FILE)),
         }
     }
 }
@@ -148,7 +147,7 @@ pub(crate) fn find_problem(data: &Path, path: &Path) -> Result<Option<String>, C
 }
 
 fn check(data: &Path, path: &Path) -> anyhow::Result<Exit> {
-    if !path.exists() && path == data.join(SETTINGS) {
+    if !path.exists() && path == data.join(host::CONFIG_FILE) {
         print(&format!(
             "There is no {}: every setting has its default. `greenroom config init` writes one.\n",
             path.display()

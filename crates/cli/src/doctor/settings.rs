@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use host::model_server::{self, ModelServerError};
 use host::{Config, Model};
 
 use super::Finding;
 use crate::config::find_problem;
-use crate::serve::{SETTINGS, settings};
+use crate::serve::settings;
 use crate::service::Service;
 
 /// How long a model's server may take.
@@ -16,7 +17,7 @@ const MODEL_WITHIN: Duration = Duration::from_secs(20);
 /// The settings file and the models in it; the settings, if they can be used.
 pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
     const WHAT: &str = "settings";
-    let file = data.join(SETTINGS);
+    let file = data.join(host::CONFIG_FILE);
     let mut findings = Vec::new();
     match file.exists().then(|| find_problem(data, &file)) {
         None => findings.push(Finding::ok(
@@ -39,7 +40,7 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
         if config.models.is_empty() {
             findings.push(Finding::warn(
                 MODEL,
-                "none is configured, so that only the scripted agent answers; `greenroom models` says how to add one",
+                "none is configured, so that only the scripted agent answers; `greenroom models add URL#MODEL` adds one",
             ));
         }
         for model in &config.models {
@@ -52,18 +53,29 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
 const MODEL: &str = "model";
 
 async fn check_model(model: &Model) -> Finding {
-    let answer = tokio::time::timeout(MODEL_WITHIN, host::check_model(model)).await;
-    match answer.unwrap_or_else(|_| Err("its server does not answer".to_owned())) {
-        Ok(()) => Finding::ok(MODEL, format!("{} answers at {}", model.id, model.base_url)),
-        Err(why) => Finding::fail(
-            MODEL,
-            format!(
-                "{} does not answer: {why}. Start its server, or correct it with `greenroom config edit`; `greenroom \
-                 models` tries again",
-                model.id
-            ),
+    let answer = tokio::time::timeout(MODEL_WITHIN, model_server::check(model)).await;
+    let answer = answer.unwrap_or_else(|_| {
+        Err(ModelServerError {
+            message: "its server does not answer".to_owned(),
+            advice: None,
+        })
+    });
+    let error = match answer {
+        Ok(()) => {
+            return Finding::ok(MODEL, format!("{} answers at {}", model.id, model.base_url));
+        }
+        Err(error) => error,
+    };
+    let advice = error
+        .advice
+        .unwrap_or("Start its server, or correct it with `greenroom config edit`.");
+    Finding::fail(
+        MODEL,
+        format!(
+            "{} does not answer: {}. {advice} `greenroom models` tries again",
+            model.id, error.message
         ),
-    }
+    )
 }
 
 /// The service, if it is installed.

@@ -40,6 +40,7 @@ mod event;
 mod feed;
 mod follower;
 mod messages;
+mod model;
 mod open;
 mod open_chat;
 mod pending_input;

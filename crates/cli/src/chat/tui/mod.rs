@@ -25,6 +25,7 @@ use anyhow::Context;
 use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
@@ -100,6 +101,8 @@ pub(crate) struct TerminalChat {
     too_new_until: Option<Instant>,
     /// The signal to continue answers our own suspension.
     is_suspended: bool,
+    /// Lines for somebody who has no model yet.
+    hint: Option<JoinHandle<Vec<String>>>,
     exit: Exit,
 }
 
@@ -125,7 +128,12 @@ impl Signals {
 }
 
 impl TerminalChat {
-    pub(crate) fn open(chat: OpenChat, history: HistoryFile) -> anyhow::Result<Self> {
+    /// `hint` is shown when it is known.
+    pub(crate) fn open(
+        chat: OpenChat,
+        history: HistoryFile,
+        hint: Option<JoinHandle<Vec<String>>>,
+    ) -> anyhow::Result<Self> {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colors = if is_plain { Colors::Off } else { Colors::On };
@@ -159,6 +167,7 @@ impl TerminalChat {
             has_just_answered: false,
             too_new_until: None,
             is_suspended: false,
+            hint,
             exit: Exit::Complete,
         };
         terminal.read_history();
@@ -207,6 +216,11 @@ impl TerminalChat {
                         Some(key) => self.press(key).await?,
                         None => Flow::Continue,
                     }
+                }
+                lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
+                    self.hint = None;
+                    self.show_hint(lines.unwrap_or_default());
+                    Flow::Continue
                 }
                 _ = signals.resized.recv() => {
                     self.painter.resize(self.tty.size());
