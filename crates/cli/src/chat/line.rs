@@ -56,6 +56,11 @@ impl Line {
         self
     }
 
+    /// The style of its beginning.
+    pub(crate) fn style(&self) -> Style {
+        self.0.first().map_or(Style::Plain, |(style, _)| *style)
+    }
+
     pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.width()).sum()
     }

@@ -11,6 +11,9 @@ use crate::chat::tool::Detail;
 use crate::chat::transcript::WholeCall;
 use crate::terminal::escape_line;
 
+/// Rows of a prompt that are shown however low the screen is.
+const ITEM_ROWS_MIN: usize = 4;
+
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
         let width = self.painter.width();
@@ -72,7 +75,9 @@ impl TerminalChat {
         let mut lines = dialog::subject_lines(asked, self.asked_number, Detail::Brief, width);
         if self.field.is_none() {
             let items = dialog::items(&asked.input, &self.prompt);
-            lines.extend(self.prompt.lines(&items, width));
+            // What is asked stands above, and the input line below.
+            let rows_max = (self.painter.rows() / 2).max(ITEM_ROWS_MIN);
+            lines.extend(self.prompt.lines(&items, width, rows_max));
         }
         lines
     }
@@ -119,9 +124,6 @@ impl TerminalChat {
             return dim(&format!(
                 "{activity} · Esc interrupts · Enter queues · Ctrl-S steers"
             ));
-        }
-        if !chat.queued_messages.is_empty() && self.editor.is_empty() {
-            return warn("Queue paused: Enter sends the next message, Up edits it");
         }
         None
     }

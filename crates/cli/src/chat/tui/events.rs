@@ -53,6 +53,10 @@ impl TerminalChat {
 
     /// Looks at what the agent waits for now.
     pub(super) fn refresh_asked(&mut self) {
+        if self.field.is_none() && !self.editor.is_empty() {
+            // Text came into the line, however it did: nothing is chosen beside it.
+            self.prompt.clear_choice();
+        }
         let all = self.chat.asked_inputs();
         let before = self.asked.take();
         self.asked = AskedInput::refresh(before.clone(), &all);

@@ -44,6 +44,8 @@ use crate::terminal::escape;
 
 /// How long an Escape may be the beginning of something longer.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
+/// More keys than this at once are not typed: a terminal that does not mark what is pasted pastes.
+const BURST_KEYS: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
@@ -90,6 +92,8 @@ pub(crate) struct TerminalChat {
     escaped_at: Option<Instant>,
     /// The last key was Ctrl-X, which begins a command.
     is_after_ctrl_x: bool,
+    /// The key came with others at once.
+    is_burst: bool,
     last_typed: Option<Instant>,
     /// The last key answered a question.
     has_just_answered: bool,
@@ -158,6 +162,7 @@ impl TerminalChat {
             is_interrupted: false,
             escaped_at: None,
             is_after_ctrl_x: false,
+            is_burst: false,
             last_typed: None,
             has_just_answered: false,
             too_new_until: None,
@@ -190,6 +195,7 @@ impl TerminalChat {
 
     async fn run_until_left(&mut self) -> anyhow::Result<()> {
         let mut signals = Signals::watch()?;
+        self.refresh_asked();
         self.draw()?;
         loop {
             let may_be_escape = self.decoder.is_waiting();
@@ -238,7 +244,9 @@ impl TerminalChat {
     }
 
     async fn take_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<Flow> {
-        for key in self.decoder.decode(bytes) {
+        let keys = self.decoder.decode(bytes);
+        self.is_burst = keys.len() > BURST_KEYS;
+        for key in keys {
             if self.press(key).await? == Flow::Leave {
                 return Ok(Flow::Leave);
             }
