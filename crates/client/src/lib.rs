@@ -13,6 +13,7 @@ pub mod mirror;
 mod proof;
 mod pump;
 pub mod replica;
+pub mod session_list;
 pub mod sessions;
 pub mod transform;
 
@@ -29,4 +30,5 @@ pub use replica::{
     DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
     TooManyPending,
 };
+pub use session_list::SessionIndex;
 pub use sessions::SessionSummary;

@@ -16,6 +16,8 @@ pub(crate) enum Key {
     /// Enter with Alt or Shift where the terminal reports it: a new line in the text.
     NewLine,
     Tab,
+    /// Shift and Tab.
+    BackTab,
     Escape,
     Backspace,
     Delete,
@@ -23,6 +25,8 @@ pub(crate) enum Key {
     Right,
     Up,
     Down,
+    PageUp,
+    PageDown,
     Home,
     End,
     WordLeft,
@@ -32,6 +36,9 @@ pub(crate) enum Key {
     /// Alt and a character.
     Alt(char),
     Paste(String),
+    /// Somebody looks at the terminal again, or no longer; only if it was asked to say so.
+    FocusGained,
+    FocusLost,
 }
 
 /// Turns bytes into keys.
@@ -210,6 +217,11 @@ fn control(rest: &[u8]) -> EscapeStep {
         (b'~', Some(1 | 7)) => Some(Key::Home),
         (b'~', Some(4 | 8)) => Some(Key::End),
         (b'~', Some(3)) => Some(Key::Delete),
+        (b'~', Some(5)) => Some(Key::PageUp),
+        (b'~', Some(6)) => Some(Key::PageDown),
+        (b'Z', _) => Some(Key::BackTab),
+        (b'I', None) => Some(Key::FocusGained),
+        (b'O', None) => Some(Key::FocusLost),
         // How some terminals report Enter with a modifier.
         (b'u', Some(13)) if modified => Some(Key::NewLine),
         (b'u', Some(13)) | (b'M', _) => Some(Key::Enter),

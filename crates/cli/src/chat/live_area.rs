@@ -26,10 +26,14 @@ pub(crate) struct LiveContent<'a> {
     pub(crate) is_sending: bool,
     /// What is asked, and how to answer it.
     pub(crate) dialog: Vec<Line>,
+    /// What is open above the input line: a menu, a search.
+    pub(crate) above: Vec<Line>,
     /// One line about what just happened, or what can be done.
     pub(crate) note: Option<Line>,
     pub(crate) prompt: &'a str,
     pub(crate) editor: &'a Editor,
+    /// What stands below the input line.
+    pub(crate) below: Vec<Line>,
 }
 
 /// Lays the live area out for a screen of this width and height.
@@ -37,15 +41,18 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
     let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
     let fixed = fixed_lines(&content, width);
     // A blank line between the transcript and where one types.
-    let below = 1 + usize::from(content.note.is_some()) + typed.len();
-    let rows_left = rows.saturating_sub(fixed.len() + below + 1);
+    let input = 1 + usize::from(content.note.is_some()) + typed.len();
+    let around = content.above.len() + content.below.len();
+    let rows_left = rows.saturating_sub(fixed.len() + around + input + 1);
     let hidden = content.moving.len().saturating_sub(rows_left);
     let mut lines = content.moving[hidden..].to_vec();
     lines.extend(fixed);
     lines.push(Line::default());
+    lines.extend(content.above);
     lines.extend(content.note);
     let cursor = (lines.len() + cursor.0, cursor.1);
     lines.extend(typed);
+    lines.extend(content.below);
     LiveArea {
         lines,
         cursor,
@@ -182,9 +189,11 @@ mod tests {
             chat,
             is_sending: false,
             dialog: Vec::new(),
+            above: Vec::new(),
             note: None,
             prompt: "› ",
             editor,
+            below: Vec::new(),
         }
     }
 

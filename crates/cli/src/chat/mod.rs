@@ -3,20 +3,27 @@
 //! Promises: finds the local host or starts one; the session stays when this client leaves. What agents say can never control
 //! the terminal.
 
+mod attention;
 mod command;
 mod complete;
 mod confirm;
 mod dialog;
+mod directory;
 mod editor;
 mod external_editor;
 mod keys;
 mod line;
 mod live_area;
+mod menu;
+mod pager;
 mod paint;
 mod part;
 mod plain;
+mod popup;
 mod questions;
+mod session_menu;
 mod start_host;
+mod status;
 mod tool;
 mod transcript;
 mod tty;
@@ -32,9 +39,10 @@ use host::Model;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use wire::ChannelUri;
 
+use self::attention::Signal;
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
-use self::tui::TerminalChat;
+use self::tui::{TerminalChat, TerminalOptions};
 use crate::exit::Exit;
 use crate::target::HostOptions;
 use crate::terminal::escape;
@@ -71,9 +79,15 @@ pub(crate) struct ChatOptions {
     /// Talk to this model: BASE_URL#MODEL of any server that speaks Chat Completions
     #[arg(long, value_name = "URL#MODEL", value_parser = Model::parse, conflicts_with_all = ["latest", "session", "agent"])]
     model: Option<Model>,
+    /// Choose a session from a list first
+    #[arg(long, short = 'r', conflicts_with_all = ["latest", "session", "plain"])]
+    resume: bool,
     /// Line by line, without drawing
     #[arg(long)]
     plain: bool,
+    /// Neither ring the bell nor send a notification when you are needed; GREENROOM_NOTIFY=off|bell|desktop says more
+    #[arg(long)]
+    no_notify: bool,
     #[command(flatten)]
     host: HostOptions,
 }
@@ -92,6 +106,23 @@ impl ChatOptions {
         }
     }
 
+    fn terminal_options(&self) -> TerminalOptions {
+        let variable = |name: &str| std::env::var_os(name);
+        let terminal = [variable("TERM_PROGRAM"), variable("TERM")];
+        let signal = Signal::choose(
+            variable("GREENROOM_NOTIFY").as_deref(),
+            &terminal.each_ref().map(Option::as_deref),
+        );
+        TerminalOptions {
+            begins_with_sessions: self.resume,
+            signal: if self.no_notify { Signal::Off } else { signal },
+            data: match self.host.named_host() {
+                Some(_) => None,
+                None => self.host.data_directory().ok(),
+            },
+        }
+    }
+
     /// Whether there is a terminal to draw on, and that is wanted.
     fn draws(&self) -> bool {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -102,7 +133,7 @@ impl ChatOptions {
 pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     if options.draws() {
         return match open(&options).await {
-            Ok(chat) => TerminalChat::open(chat)?.run().await,
+            Ok(chat) => TerminalChat::open(chat, options.terminal_options())?.run().await,
             Err(error) => Ok(report(&error)),
         };
     }

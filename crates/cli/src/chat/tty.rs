@@ -4,6 +4,7 @@
 //! Must not know: what is typed and drawn.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::time::Duration;
 
@@ -11,9 +12,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
-/// Bracketed paste on; and off again, with the cursor shown.
-const BEGIN: &[u8] = b"\x1b[?2004h";
-const END: &[u8] = b"\x1b[?2004l\x1b[?25h";
+/// Bracketed paste and reports of the focus on, the title of the window saved; and back again, with the cursor shown.
+const BEGIN: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[22;2t";
+const END: &[u8] = b"\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[23;2t";
+/// To the screen that has no history, and back.
+const ENTER_ALTERNATE: &[u8] = b"\x1b[?1049h\x1b[?25l";
+const LEAVE_ALTERNATE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 /// Assumed for a terminal that does not report its size.
 const SIZE_UNKNOWN: (usize, usize) = (80, 24);
 const READ_BYTES: usize = 4_096;
@@ -25,6 +29,8 @@ const PAUSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The settings of the terminal before raw mode, while it is raw.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 static HOOK: Once = Once::new();
+/// Whether the alternate screen is shown.
+static IS_ALTERNATE: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode. Dropping it restores what it was.
 pub(crate) struct Tty {
@@ -94,6 +100,22 @@ impl Tty {
             self.gate.wait_until_off();
         }
         restore_terminal();
+    }
+
+    /// Shows the screen that has no history. Nothing happens if it is shown already.
+    pub(crate) fn enter_alternate_screen(&self) -> io::Result<()> {
+        match IS_ALTERNATE.swap(true, Ordering::Relaxed) {
+            true => Ok(()),
+            false => write(ENTER_ALTERNATE),
+        }
+    }
+
+    /// Shows the usual screen again, as it was left.
+    pub(crate) fn leave_alternate_screen(&self) -> io::Result<()> {
+        match IS_ALTERNATE.swap(false, Ordering::Relaxed) {
+            true => write(LEAVE_ALTERNATE),
+            false => Ok(()),
+        }
     }
 
     /// Columns and rows.
@@ -184,6 +206,9 @@ fn restore_terminal() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(before) = before {
         // A terminal that is gone needs nothing put back.
+        if IS_ALTERNATE.swap(false, Ordering::Relaxed) {
+            let _ = write(LEAVE_ALTERNATE);
+        }
         let _ = write(END);
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, &before);
     }

@@ -30,19 +30,25 @@
 //! Must not know: kernel, agents, host, terminals.
 
 mod answer;
+mod approvals;
 mod branch;
+mod commands;
 mod completion;
 mod confirmation;
 mod draft;
+mod earlier;
 mod error;
 mod event;
 mod feed;
 mod follower;
 mod messages;
+mod model;
 mod open;
 mod open_chat;
+mod other_sessions;
 mod pending_input;
 mod questions;
+mod usage;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -51,17 +57,21 @@ use wire::Timestamp;
 pub use self::answer::{
     AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
 };
+pub use self::approvals::PermissionMode;
 pub use self::branch::Branch;
+pub use self::commands::CommandCheck;
 pub use self::completion::{AcceptedCompletions, Attachment, Completion, is_completable};
 pub use self::confirmation::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};
 pub use self::error::ChatError;
 pub use self::event::{ChatEvent, Undelivered};
 pub use self::follower::{TextKind, TextPosition, TurnEvent, TurnFollower};
 pub use self::messages::Sent;
+pub use self::model::{CurrentModel, ModelSelection, ModelSetting, OfferedModel};
 pub use self::open::{ChatSelector, OpenOptions};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
 pub use self::questions::{InputResponse, Progress, QuestionForm};
+pub use self::usage::{ChatUsage, Cost, UsageReader};
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

@@ -12,6 +12,9 @@ use crate::terminal::escape_line;
 
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
+        if self.draw_pager()? {
+            return Ok(());
+        }
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
@@ -33,14 +36,19 @@ impl TerminalChat {
             }
             _ => Vec::new(),
         };
+        let mut overlay = self.overlay_lines(width);
+        let status_line = self.status_line(ahead.as_deref(), width);
+        overlay.below.push(status_line);
         let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
             is_sending: running.is_some() && running != active_turn(confirmed.as_deref()),
             dialog,
+            above: overlay.above,
             note: self.note.clone().or_else(|| self.status(ahead.as_deref())),
-            prompt: self.prompt(),
-            editor: &self.editor,
+            prompt: overlay.prompt.unwrap_or(self.prompt()),
+            editor: self.overlay_editor().unwrap_or(&self.editor),
+            below: overlay.below,
         };
         let area = layout(content, width, self.painter.rows());
         // What is decided on can be read whole: above, if it does not fit where it is drawn again and again.
@@ -57,7 +65,6 @@ impl TerminalChat {
             (KeyMode::Answering, Some(PendingInput::Confirmation(_))) => "? ",
             (KeyMode::Answering, _) => "answer › ",
             (KeyMode::Suggesting, _) => "instead › ",
-            (KeyMode::Picking(_), _) => "number › ",
             (KeyMode::Typing, _) => "› ",
         }
     }
@@ -73,7 +80,6 @@ impl TerminalChat {
             KeyMode::Suggesting => {
                 return dim("what to do instead; Enter alone denies without; Escape goes back");
             }
-            KeyMode::Picking(_) => return dim("the number of a session; Enter alone stays here"),
             KeyMode::Answering => return None,
             KeyMode::Typing => {}
         }

@@ -37,7 +37,11 @@ impl TerminalChat {
             ChatEvent::ConnectionLost { why } | ChatEvent::ReconnectFailed { why } => {
                 self.disconnected = Some(escape_line(&why.to_string()));
             }
-            ChatEvent::Reconnected => self.disconnected = None,
+            ChatEvent::Reconnected => {
+                self.disconnected = None;
+                // What was said about sessions meanwhile is not repeated.
+                self.ask_for_sessions();
+            }
             ChatEvent::Changed => {} // what is drawn is read from the state
         }
     }
@@ -80,7 +84,7 @@ impl TerminalChat {
                     self.mode = KeyMode::Answering;
                 }
             }
-            KeyMode::Typing | KeyMode::Picking(_) => {}
+            KeyMode::Typing => {}
         }
         // A key that is meant for one question must not answer the next.
         if is_asking && (before.is_some() || self.has_just_answered) {

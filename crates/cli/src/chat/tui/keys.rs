@@ -2,37 +2,60 @@
 
 use std::time::Instant;
 
-use client::chat::{ChatSelector, PendingInput, Sent, is_completable};
+use client::chat::PendingInput;
 
+use super::overlay::KeyUse;
 use super::{Flow, KeyMode, TerminalChat};
-use crate::chat::command::{ChatCommand, HELP, KEYS, pick, session_lines};
-use crate::chat::complete::CompletionCycle;
 use crate::chat::confirm::{self, Choice};
 use crate::chat::editor::EditorOutcome;
 use crate::chat::keys::Key;
-use crate::chat::line::{Line, Style};
 use crate::chat::questions::{self, AnswerOutcome};
-use crate::clock::now;
 use crate::terminal::escape;
 
 impl TerminalChat {
     pub(super) async fn press(&mut self, key: Key) -> anyhow::Result<Flow> {
+        if let Key::FocusGained | Key::FocusLost = key {
+            self.status.attention.focus_changed(key == Key::FocusGained);
+            return Ok(Flow::Continue);
+        }
+        self.status.attention.key_pressed(Instant::now());
         self.note = None;
         if key != Key::Ctrl('c') {
             self.is_interrupted = false;
         }
-        if !matches!(key, Key::Tab | Key::Escape)
-            && let Some(completing) = self.completing.take()
-        {
-            self.accepted.accept(completing.current());
+        if self.overlay.is_some() && !matches!(key, Key::Ctrl('z' | 'l')) {
+            let given = match key {
+                // Closes what is open, as Escape does.
+                Key::Ctrl('c') => &Key::Escape,
+                _ => &key,
+            };
+            if let KeyUse::Used(flow) = self.press_overlay(given).await? {
+                return Ok(flow);
+            }
         }
+        if let KeyUse::Used(flow) = self.press_popup(&key).await? {
+            return Ok(flow);
+        }
+        let flow = self.press_anywhere(key.clone()).await?;
+        self.refresh_popup(&key);
+        Ok(flow)
+    }
+
+    async fn press_anywhere(&mut self, key: Key) -> anyhow::Result<Flow> {
         match key {
+            Key::BackTab => self.cycle_modes()?,
+            Key::PageUp if self.editor.is_empty() => self.open_pager(),
             Key::Ctrl('c') => return self.interrupt(),
             Key::Ctrl('d') if self.editor.is_empty() => return Ok(Flow::Leave),
-            Key::Ctrl('z') => self.suspend()?,
-            Key::Ctrl('l') => self.clear_screen()?,
+            Key::Ctrl('z') => {
+                self.close_pager()?;
+                self.suspend()?;
+            }
+            Key::Ctrl('l') => {
+                self.close_pager()?;
+                self.clear_screen()?;
+            }
             Key::Ctrl('s') => self.steer_with_typed()?,
-            Key::Tab if self.may_complete() => self.complete().await,
             Key::Tab => self.toggle_answering(),
             Key::Escape => self.step_back(),
             Key::Up if self.takes_from_queue() => {
@@ -107,7 +130,7 @@ impl TerminalChat {
         self.steer(&text)
     }
 
-    fn steer(&mut self, text: &str) -> anyhow::Result<()> {
+    pub(super) fn steer(&mut self, text: &str) -> anyhow::Result<()> {
         self.editor.remember(text);
         let attachments = self.accepted.take_attachments(text);
         if self.chat.is_working() {
@@ -123,57 +146,17 @@ impl TerminalChat {
         match (&self.mode, &self.pending) {
             (KeyMode::Typing, Some(_)) => self.start_answering(),
             (KeyMode::Answering | KeyMode::Suggesting, _) => self.stop_answering(),
-            (KeyMode::Typing | KeyMode::Picking(_), _) => {}
-        }
-    }
-
-    /// Whether there is a word at the cursor that the host may complete.
-    fn may_complete(&self) -> bool {
-        let editor = &self.editor;
-        self.mode == KeyMode::Typing
-            && (self.completing.is_some() || is_completable(editor.text(), editor.cursor()))
-    }
-
-    /// Tab on such a word: the host's first suggestion, then its next.
-    async fn complete(&mut self) {
-        let completing = match self.completing.take() {
-            Some(mut completing) => {
-                completing.advance();
-                completing
-            }
-            None => {
-                let (text, cursor) = (self.editor.text(), self.editor.cursor());
-                let suggested = match self.chat.completions(text, cursor).await {
-                    Ok(completions) => CompletionCycle::new(completions, text, cursor),
-                    Err(error) => return self.note_error(&error.to_string()),
-                };
-                match suggested {
-                    Some(suggested) => suggested,
-                    None => return self.note("No matches"),
-                }
-            }
-        };
-        let (text, cursor) = completing.text();
-        self.editor.replace(text, cursor);
-        self.note(&completing.describe());
-        if completing.is_only() {
-            self.accepted.accept(completing.current());
-        } else {
-            self.completing = Some(completing);
+            (KeyMode::Typing, _) => {}
         }
     }
 
     fn step_back(&mut self) {
-        if let Some(completing) = self.completing.take() {
-            let (text, cursor) = completing.before;
-            return self.editor.replace(text, cursor);
-        }
         match self.mode {
             KeyMode::Suggesting => {
                 self.editor.take();
                 self.mode = KeyMode::Answering;
             }
-            KeyMode::Answering | KeyMode::Picking(_) => self.stop_answering(),
+            KeyMode::Answering => self.stop_answering(),
             KeyMode::Typing => {}
         }
     }
@@ -196,7 +179,7 @@ impl TerminalChat {
     }
 
     /// Enter was pressed on a text.
-    async fn enter_text(&mut self, text: &str) -> anyhow::Result<Flow> {
+    pub(super) async fn enter_text(&mut self, text: &str) -> anyhow::Result<Flow> {
         match (&self.mode, &mut self.pending) {
             (KeyMode::Suggesting, Some(PendingInput::Confirmation(confirmation))) => {
                 let denial = confirmation.deny(text);
@@ -212,103 +195,10 @@ impl TerminalChat {
                     }
                 }
             }
-            (KeyMode::Picking(sessions), _) => {
-                let picked = match text.trim() {
-                    "" => None,
-                    answer => Some(pick(sessions, answer)),
-                };
-                match picked {
-                    None => self.stop_answering(),
-                    Some(Ok(uri)) => {
-                        self.stop_answering();
-                        self.try_to_go_to(ChatSelector::Channel(uri)).await;
-                    }
-                    Some(Err(why)) => self.note_error(&why),
-                }
-            }
             (KeyMode::Typing | KeyMode::Answering | KeyMode::Suggesting, _) => {
                 return self.enter_message(text).await;
             }
         }
         Ok(Flow::Continue)
-    }
-
-    async fn enter_message(&mut self, text: &str) -> anyhow::Result<Flow> {
-        if text.trim().is_empty() {
-            if !self.chat.is_working() {
-                self.chat.release_queue()?;
-            }
-            return Ok(Flow::Continue);
-        }
-        self.editor.remember(text);
-        match ChatCommand::parse(text) {
-            Some(command) => self.run_command(command).await,
-            None => {
-                let attachments = self.accepted.take_attachments(text);
-                let sent = self.chat.send_with(text, &attachments)?;
-                if sent == Sent::Queued && self.pending.is_some() {
-                    self.note("Queued. The agent is waiting. Press Tab to answer");
-                }
-                Ok(Flow::Continue)
-            }
-        }
-    }
-
-    async fn run_command(&mut self, command: ChatCommand) -> anyhow::Result<Flow> {
-        match command {
-            ChatCommand::Quit => return Ok(Flow::Leave),
-            ChatCommand::Help => self.show_help().await,
-            ChatCommand::Sessions => match self.chat.live().list_sessions().await {
-                Ok(sessions) => {
-                    let lines = session_lines(&sessions, self.chat.session(), now());
-                    self.print(lines.into_iter().map(|line| Line::new(Style::Plain, line)));
-                    self.mode = KeyMode::Picking(sessions);
-                }
-                Err(error) => self.note_error(&error.to_string()),
-            },
-            ChatCommand::Open(answer) => match pick(&[], &answer) {
-                Ok(uri) => self.try_to_go_to(ChatSelector::Channel(uri)).await,
-                Err(_) => self.note_error("/open needs a URI; /sessions lists what there is"),
-            },
-            ChatCommand::New => {
-                self.try_to_go_to(ChatSelector::NewSession { agent: None })
-                    .await;
-            }
-            ChatCommand::Fork(name) => {
-                if let Err(error) = self.branch(&name).await {
-                    self.note_error(&format!("{error:#}"));
-                }
-            }
-            ChatCommand::Resume => {
-                if let Err(error) = self.chat.resume() {
-                    self.note_error(&error.to_string());
-                }
-            }
-            ChatCommand::Steer(text) => self.steer(&text)?,
-        }
-        Ok(Flow::Continue)
-    }
-
-    /// Goes to another chat, or stays and says why.
-    async fn try_to_go_to(&mut self, selector: ChatSelector) {
-        if let Err(error) = self.go_to(selector).await {
-            self.note_error(&format!("{error:#}"));
-        }
-    }
-
-    async fn show_help(&mut self) {
-        let row = |name: &str, what: &str| {
-            Line::new(Style::Bold, format!("  {name:20}")).then(Style::Plain, what)
-        };
-        let ours = HELP.iter().chain(KEYS).map(|(name, what)| row(name, what));
-        self.print(ours.collect::<Vec<Line>>());
-        let commands = crate::chat::complete::host_commands(&self.chat).await;
-        if !commands.is_empty() {
-            self.print([Line::new(Style::Dim, "  Commands of the host:")]);
-            let commands = commands.iter().map(|(name, what)| row(name, what));
-            self.print(commands.collect::<Vec<Line>>());
-        }
-        let rest = "  Any other line that begins with / is for the agent.";
-        self.print([Line::new(Style::Dim, rest)]);
     }
 }

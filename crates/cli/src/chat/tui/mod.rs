@@ -3,26 +3,42 @@
 //! Promises: the terminal is left as it was found. What another client does shows here at once; a question somebody else
 //! answered goes away by itself.
 
+mod background;
+mod commands;
 mod draw;
+mod entering;
 mod events;
 mod handover;
 mod keys;
+mod model_picker;
 mod navigate;
+mod overlay;
+mod pager;
+mod picker;
+mod popup;
+mod session_picker;
+mod status_line;
 
+use std::collections::VecDeque;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use client::SessionSummary;
 use client::chat::{AcceptedCompletions, OpenChat, PendingInput};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::complete::CompletionCycle;
+use self::background::Answers;
+use self::overlay::Overlay;
+use self::status_line::Status;
+use super::attention::Signal as UserSignal;
 use super::editor::Editor;
 use super::keys::{Key, KeyDecoder};
 use super::line::{Colors, Line};
 use super::paint::Painter;
+use super::popup::Popup;
+use super::status;
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
@@ -31,7 +47,7 @@ use crate::exit::Exit;
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
 
 /// What the keys do.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyMode {
     /// They write a message.
     Typing,
@@ -39,14 +55,22 @@ enum KeyMode {
     Answering,
     /// They write what to do instead of what was denied.
     Suggesting,
-    /// They choose one of these sessions.
-    Picking(Vec<SessionSummary>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Continue,
     Leave,
+}
+
+/// How the chat is shown, beside what is shown.
+#[derive(Debug)]
+pub(crate) struct TerminalOptions {
+    /// The list of sessions is opened first.
+    pub(crate) begins_with_sessions: bool,
+    pub(crate) signal: UserSignal,
+    /// The data directory of the host, if it is on this machine.
+    pub(crate) data: Option<PathBuf>,
 }
 
 pub(crate) struct TerminalChat {
@@ -61,14 +85,16 @@ pub(crate) struct TerminalChat {
     /// What is to be decided on was printed whole.
     is_subject_printed: bool,
     mode: KeyMode,
+    /// What has the keys first, if something is open.
+    overlay: Option<Overlay>,
     /// What was half typed when a question came.
     stash: String,
     /// Lines of our own that are still to be printed.
     unprinted: Vec<Line>,
     /// One line about what just happened.
     note: Option<Line>,
-    /// What the word at the cursor may become, while the suggestions are gone through.
-    completing: Option<CompletionCycle>,
+    /// What the word at the cursor may become.
+    popup: Popup,
     accepted: AcceptedCompletions,
     /// Why there is no connection, while there is none.
     disconnected: Option<String>,
@@ -81,6 +107,13 @@ pub(crate) struct TerminalChat {
     too_new_until: Option<Instant>,
     /// The signal to continue answers our own suspension.
     is_suspended: bool,
+    /// What was asked in the background.
+    answers: Answers,
+    /// It is being found out whether a command is one; what was entered behind it waits.
+    is_checking: bool,
+    unsent: VecDeque<String>,
+    status: Status,
+    options: TerminalOptions,
     exit: Exit,
 }
 
@@ -106,7 +139,7 @@ impl Signals {
 }
 
 impl TerminalChat {
-    pub(crate) fn open(chat: OpenChat) -> anyhow::Result<Self> {
+    pub(crate) fn open(chat: OpenChat, options: TerminalOptions) -> anyhow::Result<Self> {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colors = if is_plain { Colors::Off } else { Colors::On };
@@ -121,10 +154,11 @@ impl TerminalChat {
             pending: None,
             is_subject_printed: false,
             mode: KeyMode::Typing,
+            overlay: None,
             stash: String::new(),
             unprinted: Vec::new(),
             note: None,
-            completing: None,
+            popup: Popup::default(),
             accepted: AcceptedCompletions::default(),
             disconnected: None,
             is_interrupted: false,
@@ -132,9 +166,17 @@ impl TerminalChat {
             has_just_answered: false,
             too_new_until: None,
             is_suspended: false,
+            answers: Answers::new(),
+            is_checking: false,
+            unsent: VecDeque::new(),
+            status: Status::new(options.signal, options.data.is_some()),
+            options,
             exit: Exit::Complete,
         };
         terminal.show_header();
+        if terminal.options.begins_with_sessions {
+            terminal.open_sessions();
+        }
         Ok(terminal)
     }
 
@@ -159,8 +201,11 @@ impl TerminalChat {
     async fn run_until_left(&mut self) -> anyhow::Result<()> {
         let mut signals = Signals::watch()?;
         self.draw()?;
+        // After the first drawing: nobody waits for it.
+        self.ask_for_sessions();
         loop {
             let may_be_escape = self.decoder.is_waiting();
+            let is_working = self.chat.is_working();
             let flow = tokio::select! {
                 event = self.chat.next() => {
                     self.take_events(event?)?;
@@ -179,6 +224,12 @@ impl TerminalChat {
                         None => Flow::Continue,
                     }
                 }
+                answer = self.answers.next() => match answer {
+                    Some(answer) => self.take_answer(answer).await?,
+                    None => Flow::Continue, // the sender is ours, so this does not happen
+                },
+                // What moves while something runs; nothing is drawn where nothing does.
+                () = tokio::time::sleep(status::FRAME), if is_working => Flow::Continue,
                 _ = signals.resized.recv() => {
                     self.painter.resize(self.tty.size());
                     Flow::Continue
@@ -196,6 +247,7 @@ impl TerminalChat {
             if flow == Flow::Leave {
                 return Ok(());
             }
+            self.tell_terminal()?;
             self.draw()?;
         }
     }
@@ -211,11 +263,21 @@ impl TerminalChat {
         Ok(Flow::Continue)
     }
 
+    /// Whether the input line is for a message.
+    fn is_typing_message(&self) -> bool {
+        self.mode == KeyMode::Typing
+    }
+
+    /// Whether the agent waits for the user in this chat.
+    fn is_asking(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// What is half typed and worth keeping.
     fn draft(&self) -> String {
         match self.mode {
             KeyMode::Typing => self.editor.text().to_owned(),
-            KeyMode::Answering | KeyMode::Suggesting | KeyMode::Picking(_) => self.stash.clone(),
+            KeyMode::Answering | KeyMode::Suggesting => self.stash.clone(),
         }
     }
 }

@@ -74,6 +74,7 @@ impl TerminalChat {
         self.transcript = Transcript::below();
         self.pending = None;
         self.mode = KeyMode::Typing;
+        self.overlay = None;
     }
 
     /// How to return, for a user who leaves.

@@ -101,7 +101,15 @@ impl Editor {
             Key::Ctrl('w') => self.delete(self.word_before(), self.cursor),
             Key::Up | Key::Ctrl('p') => return self.up(),
             Key::Down | Key::Ctrl('n') => return self.down(),
-            Key::Tab | Key::Escape | Key::Ctrl(_) | Key::Alt(_) => return EditorOutcome::Unused,
+            Key::Tab
+            | Key::BackTab
+            | Key::Escape
+            | Key::PageUp
+            | Key::PageDown
+            | Key::FocusGained
+            | Key::FocusLost
+            | Key::Ctrl(_)
+            | Key::Alt(_) => return EditorOutcome::Unused,
         }
         EditorOutcome::Taken
     }

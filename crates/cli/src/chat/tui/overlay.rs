@@ -1,0 +1,72 @@
+//! What has the keys before the input line: a menu, a search, a question of our own. One is open at a time.
+//!
+//! To add one: a variant of [`Overlay`], an arm in `press_overlay` that says what a key does to it, and one in
+//! `overlay_lines` that says what is drawn above or below the input line. Whoever takes the keys gets the overlay by value
+//! and puts it back into `self.overlay` to stay open.
+//!
+//! Promises: a key that an overlay does not use goes on to the input line; Escape closes it.
+
+use super::pager::OpenPager;
+use super::picker::Picker;
+use super::{Flow, TerminalChat};
+use crate::chat::editor::Editor;
+use crate::chat::keys::Key;
+use crate::chat::line::Line;
+
+/// What is open above or below the input line.
+#[derive(Debug)]
+pub(super) enum Overlay {
+    /// Something is chosen from a list.
+    Picker(Box<Picker>),
+    /// The transcript is read, on a screen of its own.
+    Pager(Box<OpenPager>),
+}
+
+/// What an overlay did with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyUse {
+    /// It is done with.
+    Used(Flow),
+    /// It goes on to whatever would have had it without the overlay.
+    Unused,
+}
+
+/// What an overlay draws, around the input line.
+#[derive(Debug, Default)]
+pub(super) struct OverlayLines {
+    pub(super) above: Vec<Line>,
+    pub(super) below: Vec<Line>,
+    /// What stands before the text that is typed, if not the usual.
+    pub(super) prompt: Option<&'static str>,
+}
+
+impl TerminalChat {
+    /// Gives a key to the overlay that is open.
+    pub(super) async fn press_overlay(&mut self, key: &Key) -> anyhow::Result<KeyUse> {
+        match self.overlay.take() {
+            None => Ok(KeyUse::Unused),
+            Some(Overlay::Picker(picker)) => self.press_picker(*picker, key).await,
+            Some(Overlay::Pager(pager)) => self.press_pager(pager, key),
+        }
+    }
+
+    pub(super) fn overlay_lines(&self, width: usize) -> OverlayLines {
+        match &self.overlay {
+            Some(Overlay::Picker(picker)) => self.picker_lines(picker, width),
+            // What is proposed while typing is no overlay: it takes some keys, and the rest is typed.
+            None => OverlayLines {
+                below: self.popup.lines(width),
+                ..OverlayLines::default()
+            },
+            Some(Overlay::Pager(_)) => OverlayLines::default(), // it has its own screen
+        }
+    }
+
+    /// What is typed into, if not the input line.
+    pub(super) fn overlay_editor(&self) -> Option<&Editor> {
+        match &self.overlay {
+            Some(Overlay::Picker(picker)) => Some(picker.editor()),
+            Some(Overlay::Pager(_)) | None => None,
+        }
+    }
+}
