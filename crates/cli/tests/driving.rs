@@ -252,7 +252,7 @@ fn files_are_proposed_and_go_along_with_the_message() {
         ann.sees("I am the scripted agent");
         // A number sign is no file as long as nobody chooses one.
         ann.type_line("see #notes");
-        ann.wait_until(|screen| screen.matches("I am the scripted agent").count() == 2);
+        ann.sees("› see #notes\n\nI am the scripted");
     }
 }
 

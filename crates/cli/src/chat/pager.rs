@@ -144,8 +144,9 @@ impl Pager {
             None => Line::default(),
         };
         line.then(Style::Bold, place)
+            .then(Style::Dim, " · q returns")
             .then(Style::Dim, older)
-            .then(Style::Dim, " · PageUp, PageDown, arrows · q returns")
+            .then(Style::Dim, " · PageUp, PageDown, arrows")
     }
 
     fn go_to(&mut self, top: usize) {

@@ -120,7 +120,7 @@ fn segments(facts: &StatusFacts) -> Vec<Segment> {
         add(1, Style::Warn, format!("{count} {verb} you"), short);
     }
     match &facts.model {
-        Some(ModelFact::Used(name)) => add(3, Style::Dim, name.clone(), shorten(name, 16)),
+        Some(ModelFact::Used(name)) => add(3, Style::Dim, name.clone(), shorten(name, 14)),
         Some(ModelFact::Gone(name)) => {
             let short = format!("{} gone: /model", shorten(name, 12));
             add(2, Style::Bad, format!("{name} is gone: /model"), short);
@@ -219,9 +219,9 @@ mod tests {
         );
         assert_eq!(
             at(79),
-            "⠹ 1m 05s · 2 need you · Qwen 3 Coder 30… · Accept edits · greenroom · 34%"
+            "⠹ 1m 05s · 2 need you · Qwen 3 Coder … · Accept edits · greenroom · 34%"
         );
-        assert_eq!(at(39), "⠹ 1m 05s · 2 need you · Qwen 3 Coder 30…");
+        assert_eq!(at(39), "⠹ 1m 05s · 2 need you · Qwen 3 Coder …");
         assert_eq!(at(20), "⠹ 1m 05s");
         for width in 1..170 {
             assert!(line(&facts(), width).width() <= width, "{width}");
