@@ -63,8 +63,9 @@ fn below_prompt(screen: &str) -> &str {
     &screen[screen.rfind('›').expect("there is a prompt")..]
 }
 
-fn status_row(screen: &str) -> String {
-    screen.lines().last().unwrap_or("").to_owned()
+fn is_spinning(status: &str) -> bool {
+    let first = status.chars().next();
+    first.is_some_and(|first| ('⠀'..='⣿').contains(&first))
 }
 
 /// Nothing that is drawn again and again is broken by the terminal. What is printed once may be.
@@ -210,13 +211,13 @@ fn commands_are_proposed_while_they_are_typed() {
         let screen = ann.sees("❯ /help");
         fits(&screen, size.0);
         // Eight lines, and the status line below them.
-        let popup = below_prompt(&screen).lines().count() - 2;
+        let popup = below_prompt(&screen).lines().count() - 1;
         assert_eq!(popup, 8, "{screen}");
         assert!(screen.contains("1-7 of"), "{screen}");
         ann.press("revi");
         ann.sees("❯ /review");
         ann.press(TAB);
-        ann.wait_until(|screen| screen.contains("› /review\n") || screen.contains("› /review \n"));
+        ann.wait_until(|screen| screen.ends_with("› /review"));
         ann.press(CTRL_U);
         ann.press("/mod");
         ann.sees("❯ /model");
@@ -293,23 +294,23 @@ fn the_status_line_fits_every_width_and_shows_where_one_is() {
     write(host.data.path(), ".git/HEAD", "ref: refs/heads/feature/driving\n");
     for size in SIZES {
         let mut ann = chat_sized(&host, size, &[]);
-        let screen = ann.wait_until(|screen| !status_row(screen).is_empty() && !status_row(screen).contains('›'));
-        fits(&screen, size.0);
+        let fits = |status: &str| assert!(status.chars().count() < usize::from(size.0), "{status}");
         let name = host.data.path().file_name().unwrap().to_str().unwrap();
-        assert!(status_row(&screen).contains(name), "{screen}");
+        ann.wait_for_status(|status| status.contains(name));
         if size.0 >= 80 {
-            assert!(status_row(&screen).contains("feature/drivi"), "{screen}");
+            ann.wait_for_status(|status| status.contains("feature/drivi"));
         }
+        fits(&ann.status());
         ann.type_line("hang");
-        let screen = ann.wait_until(|screen| status_row(screen).contains("1s"));
-        fits(&screen, size.0);
+        ann.wait_for_status(|status| status.contains("1s"));
+        fits(&ann.status());
         // What moves is one sign.
-        let frame = |screen: &str| status_row(screen).chars().next();
-        let before = frame(&screen);
-        ann.wait_until(|screen| frame(screen) != before);
+        let frame = |status: &str| status.chars().next();
+        let before = frame(&ann.status());
+        ann.wait_for_status(|status| frame(status) != before);
         ann.press("\x03");
         ann.sees("cancelled");
-        ann.wait_until(|screen| !status_row(screen).contains('s') || status_row(screen).contains(name));
+        ann.wait_for_status(|status| !is_spinning(status));
     }
 }
 
@@ -319,7 +320,7 @@ fn nothing_is_written_while_nothing_changes() {
     let mut ann = chat(&host, &[]);
     ann.type_line("hello");
     ann.sees("Say `help` for more.");
-    ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     let settled = || {
         let before = ann.written();
         std::thread::sleep(std::time::Duration::from_millis(600));
@@ -335,20 +336,20 @@ fn sessions_that_wait_elsewhere_are_counted_and_called_out() {
     let mut ann = chat(&host, &[]);
     ann.type_line("hello");
     ann.sees("Say `help` for more.");
-    ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     ann.press(FOCUS_LOST);
     let mut bob = chat(&host, &[]);
     bob.type_line("tool");
-    ann.sees("1 session needs you");
+    ann.wait_for_status(|status| status.contains("1 session needs you"));
     ann.prints("\x07");
     let mut cid = chat_sized(&host, (40, 24), &[]);
-    cid.sees("1 needs you");
+    cid.wait_for_status(|status| status.contains("1 needs you"));
     cid.type_line("/sessions");
     let screen = cid.sees("❯ ");
     assert!(below_prompt(&screen).contains("needs an"), "{screen}");
     bob.press("\x03");
     bob.sees("cancelled");
-    ann.wait_until(|screen| !screen.contains("needs you"));
+    ann.wait_for_status(|status| !status.contains("need"));
 }
 
 #[test]
@@ -368,7 +369,7 @@ fn the_user_is_called_only_when_they_look_elsewhere() {
     ann.type_line("hello");
     ann.sees("Say `help` for more.");
     ann.prints("\x1b]2;working: ");
-    ann.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    ann.wait_until(|screen| !screen.contains("Esc interrupts"));
     assert!(!bell(&ann), "looked at");
     ann.press(FOCUS_LOST);
     ann.type_line("hello");
@@ -384,7 +385,7 @@ fn the_user_is_called_only_when_they_look_elsewhere() {
     quiet.press(FOCUS_LOST);
     quiet.type_line("hello");
     quiet.sees("Say `help` for more.");
-    quiet.wait_until(|screen| !screen.contains("Ctrl-C cancels"));
+    quiet.wait_until(|screen| !screen.contains("Esc interrupts"));
     quiet.press(CTRL_D);
     quiet.ends();
     assert!(!bell(&quiet));
@@ -409,7 +410,9 @@ fn earlier_turns_are_read_and_loaded() {
         ann.press(PAGE_UP);
         ann.sees("q returns");
         ann.press(HOME);
-        // Twenty turns were shown; the others are loaded.
+        // Twenty turns were shown; the others are loaded, and what is looked at stays where it is.
+        ann.wait_until(|screen| screen.contains("› remember 4.") && !screen.contains("earlier turns"));
+        ann.press(HOME);
         let screen = ann.sees("› hello");
         fits(&screen, size.0);
         ann.press(PAGE_DOWN);
@@ -446,10 +449,14 @@ async fn a_model_is_chosen_and_used_and_its_use_is_shown() {
     for size in SIZES {
         server.answers([Answer::streams(["from small"]), Answer::streams(["from large"])]);
         let mut ann = chat_sized(&host, size, &[]);
-        let screen = ann.sees("Small Model");
-        fits(&screen, size.0);
+        ann.wait_for_status(|status| status.contains("Small Model"));
         ann.type_line("hello");
         ann.sees("from small");
+        // What was used, and what it cost, where there is room for it.
+        ann.wait_for_status(|status| status.contains('%') && !is_spinning(status));
+        if size.0 >= 80 {
+            ann.wait_for_status(|status| status.contains("context") && status.contains('$'));
+        }
         ann.type_line("/model");
         let screen = ann.sees("Large Model");
         fits(&screen, size.0);
@@ -461,7 +468,7 @@ async fn a_model_is_chosen_and_used_and_its_use_is_shown() {
         ann.press(DOWN);
         ann.sees("❯ high");
         ann.press(ENTER);
-        ann.wait_until(|screen| status_row(screen).contains("Large Model"));
+        ann.wait_for_status(|status| status.contains("Large Model"));
         ann.type_line("hello");
         ann.sees("from large");
         let requests = server.requests();
@@ -479,18 +486,19 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
     let host = host_with_models(&server).await;
     for size in SIZES {
         let mut ann = chat_sized(&host, size, &[]);
-        ann.sees("Ask");
+        ann.wait_for_status(|status| status.contains("Ask"));
         ann.press(BACK_TAB);
-        ann.wait_until(|screen| status_row(screen).contains("Accept edits"));
+        ann.wait_for_status(|status| status.contains("Accept edits"));
         ann.press(BACK_TAB);
-        ann.wait_until(|screen| status_row(screen).contains("Plan"));
+        ann.wait_for_status(|status| status.contains("Plan"));
         ann.press(BACK_TAB);
         // What gives much is asked about, and nothing is set before.
         let screen = ann.sees("❯ No");
-        assert!(status_row(&screen).contains("Plan"), "{screen}");
+        assert!(ann.status().contains("Plan"), "{screen}");
         fits(&screen, size.0);
         ann.press(BACK_TAB);
-        ann.wait_until(|screen| status_row(screen).contains("Ask") && !screen.contains("❯"));
+        ann.wait_for_status(|status| status.contains("Ask"));
+        ann.wait_until(|screen| !screen.contains("❯"));
         ann.type_line("/approvals");
         let screen = ann.sees("❯ Ask (now)");
         fits(&screen, size.0);
@@ -500,9 +508,9 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
         ann.sees("❯ No");
         ann.press(DOWN);
         ann.press(ENTER);
-        ann.wait_until(|screen| status_row(screen).contains("Full access"));
+        ann.wait_for_status(|status| status.contains("Full access"));
         ann.type_line("/approvals plan");
-        ann.wait_until(|screen| status_row(screen).contains("Plan"));
+        ann.wait_for_status(|status| status.contains("Plan"));
         ann.type_line("/approvals nonsense");
         ann.sees("there is no mode nonsense");
         ann.press(CTRL_D);

@@ -11,6 +11,8 @@ mod dialog;
 mod directory;
 mod editor;
 mod external_editor;
+mod history;
+mod image;
 mod keys;
 mod line;
 mod live_area;
@@ -20,6 +22,7 @@ mod paint;
 mod part;
 mod plain;
 mod popup;
+mod prompt;
 mod questions;
 mod session_menu;
 mod start_host;
@@ -40,6 +43,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use wire::ChannelUri;
 
 use self::attention::Signal;
+use self::history::HistoryFile;
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
 use self::tui::{TerminalChat, TerminalOptions};
@@ -56,15 +60,19 @@ const NATIVE: &str = "native";
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
   greenroom chat --continue             continue the latest session
+  greenroom chat --resume               choose a session from a list
   greenroom chat --session scripted:/0190...
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
 Where no host runs on this machine, one is started in the background and stays; its log is host.log in the data \
-directory. While the agent works, Enter queues what you type and Ctrl-S steers; Ctrl-C cancels, twice leaves. /help \
-shows the rest.
+directory. While the agent works, Enter queues what you type and Ctrl-S steers; Escape interrupts, Ctrl-C twice leaves. \
+When the agent asks, a digit or an arrow chooses and Enter confirms; whatever else you type is a message. /help shows \
+the rest.
 
-With --plain, or where standard input or output is no terminal, each line is one message, or the answer to what the agent \
-asks; answers go to standard output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
+With --plain, or where standard input or output is no terminal, each line is one message. When the agent asks, a line \
+decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
+`1 Answer` the next line is that text; any other line is refused and decides nothing. Answers of the agent go to standard \
+output, everything else to standard error. Exit codes: 0 the last turn is complete, 1 it \
 failed, 2 wrong usage, 3 cancelled, 4 no host or refused.")]
 pub(crate) struct ChatOptions {
     /// Continue this session, or one chat of it; without it a new session is created
@@ -106,21 +114,21 @@ impl ChatOptions {
         }
     }
 
-    fn terminal_options(&self) -> TerminalOptions {
+    fn terminal_options(&self) -> anyhow::Result<TerminalOptions> {
         let variable = |name: &str| std::env::var_os(name);
         let terminal = [variable("TERM_PROGRAM"), variable("TERM")];
         let signal = Signal::choose(
             variable("GREENROOM_NOTIFY").as_deref(),
             &terminal.each_ref().map(Option::as_deref),
         );
-        TerminalOptions {
+        let data = self.host.data_directory()?;
+        Ok(TerminalOptions {
+            history: HistoryFile::in_directory(&data),
             begins_with_sessions: self.resume,
             signal: if self.no_notify { Signal::Off } else { signal },
-            data: match self.host.named_host() {
-                Some(_) => None,
-                None => self.host.data_directory().ok(),
-            },
-        }
+            // Another machine's files are not ours.
+            data: Some(data).filter(|_| self.host.named_host().is_none()),
+        })
     }
 
     /// Whether there is a terminal to draw on, and that is wanted.
@@ -133,7 +141,10 @@ impl ChatOptions {
 pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     if options.draws() {
         return match open(&options).await {
-            Ok(chat) => TerminalChat::open(chat, options.terminal_options())?.run().await,
+            Ok(chat) => {
+                let shown = options.terminal_options()?;
+                TerminalChat::open(chat, shown)?.run().await
+            }
             Err(error) => Ok(report(&error)),
         };
     }

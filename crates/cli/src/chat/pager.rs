@@ -134,7 +134,7 @@ impl Pager {
             total => format!("lines {}-{last} of {total}", top + 1),
         };
         let older = match (&self.trouble, self.has_older, top) {
-            (Some(why), ..) => format!(" · earlier turns cannot be loaded: {why}"),
+            (Some(why), ..) => format!(" · earlier turns not loaded: {why}"),
             (None, true, 0) => " · loading earlier turns".to_owned(),
             (None, true, _) => " · earlier turns above".to_owned(),
             (None, false, _) => String::new(),

@@ -31,6 +31,7 @@
 
 mod answer;
 mod approvals;
+mod asked;
 mod branch;
 mod commands;
 mod completion;
@@ -49,6 +50,7 @@ mod other_sessions;
 mod pending_input;
 mod questions;
 mod usage;
+mod waiting_message;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -57,6 +59,7 @@ use wire::Timestamp;
 pub use self::answer::{
     AnswerError, BoundUnit, Question, QuestionAnswer, QuestionKind, QuestionOption,
 };
+pub use self::asked::AskedInput;
 pub use self::approvals::PermissionMode;
 pub use self::branch::Branch;
 pub use self::commands::CommandCheck;
@@ -70,8 +73,9 @@ pub use self::model::{CurrentModel, ModelSelection, ModelSetting, OfferedModel};
 pub use self::open::{ChatSelector, OpenOptions};
 pub use self::open_chat::OpenChat;
 pub use self::pending_input::PendingInput;
-pub use self::questions::{InputResponse, Progress, QuestionForm};
 pub use self::usage::{ChatUsage, Cost, UsageReader};
+pub use self::questions::{InputResponse, Progress, QuestionForm};
+pub use self::waiting_message::{WaitingMessage, WaitsFor};
 
 /// The moment the system's clock shows.
 fn now() -> Timestamp {

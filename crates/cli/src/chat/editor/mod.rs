@@ -1,16 +1,21 @@
-//! The line people type into: text, a cursor, and what was typed before.
+//! The line people type into: text, a cursor, what was typed before, what was deleted.
 //!
 //! Promises: the cursor always stands between whole characters as people see them. What is half typed survives a look into
-//! the history.
+//! the history; what was deleted or replaced can be brought back.
 //! Must not know: terminals, what becomes of the text.
 
-use unicode_width::UnicodeWidthChar;
+mod chip;
+mod movement;
+mod recall;
 
+use client::chat::Attachment;
+
+use self::chip::{Chips, without_chips};
+use self::recall::Recall;
 use super::keys::Key;
 
-/// Entries of the history that are stored.
-const HISTORY_MAX: usize = 500;
-const JOINER: char = '\u{200d}';
+/// Steps that can be undone.
+const UNDO_MAX: usize = 200;
 
 /// What a key did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +32,52 @@ pub(crate) enum EditorOutcome {
 pub(crate) struct Editor {
     text: String,
     cursor: usize,
-    history: Vec<String>,
-    /// Which entry is being looked at, and what was typed before looking.
-    recalled: Option<(usize, String)>,
+    chips: Chips,
+    recall: Recall,
+    /// Texts before each change, with their cursors.
+    undo: Vec<(String, usize)>,
+    /// What was deleted last, by one or several keys in a row.
+    killed: String,
+    last: LastChange,
+}
+
+/// What the last key did: some go together with the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum LastChange {
+    #[default]
+    Other,
+    /// A letter was typed: a word is undone at once.
+    Typed,
+    /// Something was deleted that Ctrl-Y brings back.
+    Killed,
+}
+
+/// On which side of the cursor text is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    Behind,
 }
 
 impl Editor {
+    /// The text as it is edited: what is folded is one character each.
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The text as it is sent.
+    pub(crate) fn whole_text(&self) -> String {
+        self.chips.unfold(&self.text)
+    }
+
+    /// What is shown for a character of the text that stands for something longer.
+    pub(crate) fn chip_label(&self, c: char) -> Option<&str> {
+        self.chips.label(c)
+    }
+
+    /// What is attached by what stands in the text, with the label that names it there.
+    pub(crate) fn attachments(&self) -> Vec<(String, Attachment)> {
+        self.chips.attachments(&self.text)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -47,71 +90,152 @@ impl Editor {
     }
 
     pub(crate) fn set(&mut self, text: &str) {
-        self.text = text.to_owned();
+        self.change(LastChange::Other);
+        self.text = without_chips(text);
         self.cursor = self.text.len();
-        self.recalled = None;
+        self.recall.stop();
     }
 
     /// Another text, with the cursor somewhere in it.
     pub(crate) fn replace(&mut self, text: String, cursor: usize) {
+        self.change(LastChange::Other);
         self.text = text;
         self.cursor = cursor.min(self.text.len());
     }
 
+    /// Takes the text out as it is sent.
     pub(crate) fn take(&mut self) -> String {
+        let whole = self.whole_text();
+        self.text.clear();
         self.cursor = 0;
-        self.recalled = None;
-        std::mem::take(&mut self.text)
+        self.chips = Chips::default();
+        self.undo.clear();
+        self.last = LastChange::Other;
+        self.recall.stop();
+        whole
+    }
+
+    /// Takes the text out; Ctrl-Y brings it back.
+    pub(crate) fn put_away(&mut self) {
+        if !self.is_empty() {
+            self.killed = self.take();
+        }
+    }
+
+    /// Inserts what a picture or a file is named by here.
+    pub(crate) fn attach(&mut self, name: &str, attachment: Attachment) {
+        if let Some(chip) = self.chips.attach(name, attachment) {
+            self.change(LastChange::Other);
+            self.insert(chip.encode_utf8(&mut [0; 4]));
+            self.insert(" ");
+        }
     }
 
     /// Adds to what Up brings back.
     pub(crate) fn remember(&mut self, text: &str) {
-        if text.is_empty() || self.history.last().is_some_and(|last| last == text) {
-            return; // twice in a row is once
-        }
-        self.history.push(text.to_owned());
-        if self.history.len() > HISTORY_MAX {
-            self.history.remove(0);
-        }
+        self.recall.remember(text);
+    }
+
+    /// What Up brings back, the newest last.
+    pub(crate) fn history(&self) -> &[String] {
+        self.recall.entries()
     }
 
     pub(crate) fn key(&mut self, key: &Key) -> EditorOutcome {
         match key {
-            Key::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
-            Key::Paste(text) => self.insert(&printable(text)),
-            Key::NewLine => self.insert("\n"),
+            Key::Char(c) => self.type_character(*c),
+            Key::Paste(text) => self.paste(text),
+            Key::NewLine => self.type_character('\n'),
             Key::Enter if self.text[..self.cursor].ends_with('\\') => {
+                self.change(LastChange::Other);
                 self.delete(self.cursor - 1, self.cursor);
                 self.insert("\n");
             }
             Key::Enter => return EditorOutcome::Entered(self.take()),
-            Key::Backspace => self.delete(self.before(self.cursor), self.cursor),
-            Key::Delete => self.delete(self.cursor, self.after(self.cursor)),
-            Key::Ctrl('d') if !self.is_empty() => {
-                self.delete(self.cursor, self.after(self.cursor));
-            }
-            Key::Left | Key::Ctrl('b') => self.cursor = self.before(self.cursor),
-            Key::Right | Key::Ctrl('f') => self.cursor = self.after(self.cursor),
-            Key::WordLeft => self.cursor = self.word_before(),
-            Key::WordRight => self.cursor = self.word_after(),
-            Key::Home | Key::Ctrl('a') => self.cursor = self.line_start(self.cursor),
-            Key::End | Key::Ctrl('e') => self.cursor = self.line_end(self.cursor),
-            Key::Ctrl('u') => self.delete(self.line_start(self.cursor), self.cursor),
-            Key::Ctrl('k') => self.delete(self.cursor, self.line_end(self.cursor)),
-            Key::Ctrl('w') => self.delete(self.word_before(), self.cursor),
+            Key::Undo => self.undo(),
             Key::Up | Key::Ctrl('p') => return self.up(),
             Key::Down | Key::Ctrl('n') => return self.down(),
-            Key::Tab
-            | Key::BackTab
-            | Key::Escape
-            | Key::PageUp
-            | Key::PageDown
-            | Key::FocusGained
-            | Key::FocusLost
-            | Key::Ctrl(_)
-            | Key::Alt(_) => return EditorOutcome::Unused,
+            key => match self.destination(key) {
+                Some(cursor) => {
+                    self.cursor = cursor;
+                    self.last = LastChange::Other;
+                }
+                None => return self.delete_by(key),
+            },
         }
         EditorOutcome::Taken
+    }
+
+    /// Where a key moves the cursor to; none if it does not.
+    fn destination(&self, key: &Key) -> Option<usize> {
+        let (text, at) = (self.text.as_str(), self.cursor);
+        Some(match key {
+            Key::Left | Key::Ctrl('b') => movement::before(text, at),
+            Key::Right | Key::Ctrl('f') => movement::after(text, at),
+            Key::WordLeft => movement::word_before(text, at),
+            Key::WordRight => movement::word_after(text, at),
+            Key::Home | Key::Ctrl('a') => movement::line_start(text, at),
+            Key::End | Key::Ctrl('e') => movement::line_end(text, at),
+            _ => return None,
+        })
+    }
+
+    fn delete_by(&mut self, key: &Key) -> EditorOutcome {
+        let (text, at) = (self.text.as_str(), self.cursor);
+        match key {
+            Key::Backspace => self.erase(movement::before(text, at), at),
+            Key::Delete => self.erase(at, movement::after(text, at)),
+            Key::Ctrl('d') if !text.is_empty() => self.erase(at, movement::after(text, at)),
+            Key::Ctrl('u') => self.kill(movement::line_start(text, at), at, Side::Before),
+            Key::Ctrl('k') => self.kill(at, movement::line_end(text, at), Side::Behind),
+            Key::Ctrl('w') => self.kill(movement::word_before(text, at), at, Side::Before),
+            Key::Alt('d') => self.kill(at, movement::word_after(text, at), Side::Behind),
+            Key::Ctrl('y') => {
+                let killed = self.killed.clone();
+                self.paste(&killed);
+            }
+            _ => return EditorOutcome::Unused,
+        }
+        EditorOutcome::Taken
+    }
+
+    /// Notes the text before it changes, so that it can be brought back.
+    fn change(&mut self, what: LastChange) {
+        let goes_on = what == LastChange::Typed && self.last == what;
+        if !goes_on {
+            self.undo.push((self.text.clone(), self.cursor));
+            if self.undo.len() > UNDO_MAX {
+                self.undo.remove(0);
+            }
+        }
+        self.last = what;
+    }
+
+    fn undo(&mut self) {
+        self.last = LastChange::Other;
+        // With nothing left to undo the text stays as it is.
+        if let Some((text, cursor)) = self.undo.pop() {
+            self.text = text;
+            self.cursor = cursor;
+        }
+    }
+
+    fn type_character(&mut self, c: char) {
+        // Every word is undone by itself.
+        match c.is_whitespace() {
+            true => self.change(LastChange::Other),
+            false => self.change(LastChange::Typed),
+        }
+        self.insert(c.encode_utf8(&mut [0; 4]));
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.change(LastChange::Other);
+        let text = without_chips(&printable(text));
+        match self.chips.fold(&text) {
+            Some(chip) => self.insert(chip.encode_utf8(&mut [0; 4])),
+            None => self.insert(&text),
+        }
     }
 
     fn insert(&mut self, text: &str) {
@@ -124,113 +248,56 @@ impl Editor {
         self.cursor = from;
     }
 
-    /// One character to the left, with what is drawn on top of it.
-    fn before(&self, at: usize) -> usize {
-        let mut chars = self.text[..at].char_indices().rev().peekable();
-        while let Some((start, c)) = chars.next() {
-            let joined = chars.peek().is_some_and(|(_, before)| *before == JOINER);
-            if c.width() != Some(0) && !joined {
-                return start;
-            }
+    fn erase(&mut self, from: usize, to: usize) {
+        if from < to {
+            self.change(LastChange::Other);
+            self.delete(from, to);
         }
-        0
     }
 
-    fn after(&self, at: usize) -> usize {
-        let mut chars = self.text[at..].chars();
-        let Some(first) = chars.next() else {
-            return at;
+    /// Deletes what Ctrl-Y brings back, together with what was deleted right before.
+    fn kill(&mut self, from: usize, to: usize, side: Side) {
+        if from == to {
+            return; // nothing to delete, and nothing to forget
+        }
+        let goes_on = self.last == LastChange::Killed;
+        self.change(LastChange::Killed);
+        let killed = self.chips.unfold(&self.text[from..to]);
+        self.killed = match (goes_on, side) {
+            (false, _) => killed,
+            (true, Side::Before) => killed + &self.killed,
+            (true, Side::Behind) => std::mem::take(&mut self.killed) + &killed,
         };
-        let mut end = at + first.len_utf8();
-        let mut last = first;
-        for c in chars {
-            if c.width() != Some(0) && last != JOINER {
-                break;
-            }
-            end += c.len_utf8();
-            last = c;
-        }
-        end
-    }
-
-    fn word_before(&self) -> usize {
-        let before = &self.text[..self.cursor];
-        let trimmed = before.trim_end();
-        trimmed
-            .rfind(char::is_whitespace)
-            .map_or(0, |gap| self.after(gap))
-    }
-
-    fn word_after(&self) -> usize {
-        let after = &self.text[self.cursor..];
-        let indent = after.len() - after.trim_start().len();
-        let word = after[indent..].find(char::is_whitespace);
-        word.map_or(self.text.len(), |end| self.cursor + indent + end)
-    }
-
-    fn line_start(&self, at: usize) -> usize {
-        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
-    }
-
-    fn line_end(&self, at: usize) -> usize {
-        self.text[at..]
-            .find('\n')
-            .map_or(self.text.len(), |newline| at + newline)
+        self.delete(from, to);
     }
 
     /// A line up in the text, or back in the history from its first line.
     fn up(&mut self) -> EditorOutcome {
-        let start = self.line_start(self.cursor);
-        if start > 0 {
-            self.cursor = self.same_column(start, self.line_start(start - 1), start - 1);
+        if let Some(up) = movement::line_up(&self.text, self.cursor) {
+            self.cursor = up;
             return EditorOutcome::Taken;
         }
-        let older = match &self.recalled {
-            Some((index, _)) => index.checked_sub(1),
-            None => self.history.len().checked_sub(1),
-        };
-        let Some(older) = older else {
-            return EditorOutcome::Unused;
-        };
-        let typed = match self.recalled.take() {
-            Some((_, typed)) => typed,
-            None => std::mem::take(&mut self.text),
-        };
-        self.recall(older, typed);
-        EditorOutcome::Taken
+        let recalled = self.recall.older(&self.text);
+        self.show_recalled(recalled)
     }
 
     fn down(&mut self) -> EditorOutcome {
-        let end = self.line_end(self.cursor);
-        if end < self.text.len() {
-            let start = self.line_start(self.cursor);
-            self.cursor = self.same_column(start, end + 1, self.line_end(end + 1));
+        if let Some(down) = movement::line_down(&self.text, self.cursor) {
+            self.cursor = down;
             return EditorOutcome::Taken;
         }
-        let Some((index, typed)) = self.recalled.take() else {
+        let recalled = self.recall.newer();
+        self.show_recalled(recalled)
+    }
+
+    fn show_recalled(&mut self, recalled: Option<String>) -> EditorOutcome {
+        let Some(text) = recalled else {
             return EditorOutcome::Unused;
         };
-        if index + 1 < self.history.len() {
-            self.recall(index + 1, typed);
-        } else {
-            self.set(&typed);
-        }
+        self.change(LastChange::Other);
+        self.cursor = text.len();
+        self.text = text;
         EditorOutcome::Taken
-    }
-
-    fn recall(&mut self, index: usize, typed: String) {
-        let entry = self.history[index].clone();
-        self.set(&entry);
-        self.recalled = Some((index, typed));
-    }
-
-    /// The position in another line that is as far from its start as the cursor is from `start`.
-    fn same_column(&self, start: usize, other: usize, other_end: usize) -> usize {
-        let column = self.text[start..self.cursor].chars().count();
-        let line = &self.text[other..other_end];
-        line.char_indices()
-            .nth(column)
-            .map_or(other_end, |(offset, _)| other + offset)
     }
 }
 
@@ -242,92 +309,4 @@ fn printable(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn type_in(editor: &mut Editor, text: &str) {
-        for c in text.chars() {
-            editor.key(&Key::Char(c));
-        }
-    }
-
-    fn press(editor: &mut Editor, keys: &[Key]) {
-        for key in keys {
-            editor.key(key);
-        }
-    }
-
-    /// The text with a bar where the cursor is.
-    fn draw(editor: &Editor) -> String {
-        let (before, after) = editor.text.split_at(editor.cursor);
-        format!("{before}|{after}")
-    }
-
-    #[test]
-    fn keys_edit_the_text() {
-        use Key::{Backspace, Ctrl, Delete, End, Home, Left, Right, WordLeft, WordRight};
-        for (typed, keys, expected) in [
-            ("abc", &[Left, Backspace][..], "a|c"),
-            ("abc", &[Home, Delete, Right], "b|c"),
-            ("one two", &[WordLeft], "one |two"),
-            ("one two", &[Home, WordRight], "one| two"),
-            ("one two ", &[Ctrl('w')], "one |"),
-            ("one two", &[WordLeft, Ctrl('k')], "one |"),
-            ("one two", &[WordLeft, Ctrl('u'), End], "two|"),
-            ("Grüße", &[Left, Left, Backspace], "Gr|ße"),
-            ("a👩‍🚀b", &[Left, Backspace], "a|b"),
-            ("ae\u{301}", &[Left], "a|e\u{301}"),
-            ("", &[Left, Right, Backspace, Delete], "|"),
-            ("ab", &[Home, Ctrl('d')], "|b"),
-        ] {
-            let mut editor = Editor::default();
-            type_in(&mut editor, typed);
-            press(&mut editor, keys);
-            assert_eq!(draw(&editor), expected, "{typed:?} {keys:?}");
-        }
-    }
-
-    #[test]
-    fn a_backslash_or_a_modifier_makes_a_new_line() {
-        let mut editor = Editor::default();
-        type_in(&mut editor, "one\\");
-        press(&mut editor, &[Key::Enter]);
-        type_in(&mut editor, "two");
-        press(&mut editor, &[Key::NewLine]);
-        type_in(&mut editor, "three");
-        press(&mut editor, &[Key::Up, Key::Home]);
-        assert_eq!(draw(&editor), "one\n|two\nthree");
-        press(&mut editor, &[Key::Down, Key::End, Key::Up]);
-        assert_eq!(draw(&editor), "one\ntwo|\nthree");
-        let entered = editor.key(&Key::Enter);
-        assert_eq!(
-            entered,
-            EditorOutcome::Entered("one\ntwo\nthree".to_owned())
-        );
-        assert!(editor.is_empty());
-    }
-
-    #[test]
-    fn history_and_the_unfinished_line_can_be_recalled() {
-        let mut editor = Editor::default();
-        editor.remember("first");
-        editor.remember("second");
-        editor.remember("second");
-        type_in(&mut editor, "half");
-        press(&mut editor, &[Key::Up]);
-        assert_eq!(draw(&editor), "second|");
-        press(&mut editor, &[Key::Up]);
-        assert_eq!(draw(&editor), "first|");
-        assert_eq!(editor.key(&Key::Up), EditorOutcome::Unused);
-        press(&mut editor, &[Key::Down, Key::Down]);
-        assert_eq!(draw(&editor), "half|");
-        assert_eq!(editor.key(&Key::Down), EditorOutcome::Unused);
-    }
-
-    #[test]
-    fn pasted_text_cannot_control_the_editor() {
-        let mut editor = Editor::default();
-        press(&mut editor, &[Key::Paste("a\nb\u{1b}[31m\u{7}".to_owned())]);
-        assert_eq!(draw(&editor), "a\nb[31m|");
-    }
-}
+mod tests;

@@ -54,8 +54,12 @@ impl Answers {
     }
 
     /// The next answer. May be dropped and called again: nothing is lost.
-    pub(super) async fn next(&mut self) -> Option<Answer> {
-        self.receiver.recv().await
+    pub(super) async fn next(&mut self) -> Answer {
+        match self.receiver.recv().await {
+            Some(answer) => answer,
+            // Only without a sender, and one is here.
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -65,7 +65,8 @@ impl TerminalChat {
     fn archive(&mut self) -> anyhow::Result<()> {
         let session = self.chat.session_state();
         let is_archived = session.is_some_and(|session| session.status & status::IS_ARCHIVED != 0);
-        self.chat.archive_session(self.chat.session(), !is_archived)?;
+        self.chat
+            .archive_session(self.chat.session(), !is_archived)?;
         self.note(match is_archived {
             true => "No longer archived",
             false => "Archived: /archive takes it out again",
@@ -75,7 +76,7 @@ impl TerminalChat {
 
     /// Writes the session to a file, which must not be there yet.
     fn export(&mut self, file: &str) {
-        let Some(data) = self.options.data.clone() else {
+        let Some(data) = self.data.clone() else {
             return self.note_error("/export reads the data directory: use it where the host runs");
         };
         let session = self.chat.session().clone();

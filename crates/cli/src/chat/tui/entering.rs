@@ -3,29 +3,18 @@
 //! Promises: lines are sent in the order they were entered. A command that nobody knows is an error, never a message to a
 //! model (G-65).
 
-use client::chat::{ChatError, CommandCheck, CurrentModel, Sent};
+use client::chat::{ChatError, CommandCheck, CurrentModel};
 
 use super::background::Answer;
 use super::{Flow, TerminalChat};
 use crate::chat::command::{Entered, unknown_command};
 
 impl TerminalChat {
-    pub(super) async fn enter_message(&mut self, text: &str) -> anyhow::Result<Flow> {
-        if text.trim().is_empty() {
-            if !self.chat.is_working() {
-                self.chat.release_queue()?;
-            }
-            return Ok(Flow::Continue);
-        }
-        self.editor.remember(text);
+    pub(super) async fn enter_line(&mut self, text: &str) -> anyhow::Result<Flow> {
         if self.is_checking {
             self.unsent.push_back(text.to_owned());
             return Ok(Flow::Continue);
         }
-        self.enter_line(text).await
-    }
-
-    async fn enter_line(&mut self, text: &str) -> anyhow::Result<Flow> {
         match Entered::parse(text) {
             Entered::Command(command) => return self.run_command(command).await,
             Entered::Wrong(why) => {
@@ -41,7 +30,7 @@ impl TerminalChat {
                     Answer::Command { line, name, result }
                 });
             }
-            Entered::Message => self.send_message(text)?,
+            Entered::Message => self.send(text)?,
         }
         Ok(Flow::Continue)
     }
@@ -55,7 +44,7 @@ impl TerminalChat {
     ) -> anyhow::Result<Flow> {
         self.is_checking = false;
         match result {
-            Ok(CommandCheck::Known) => self.send_message(&line)?,
+            Ok(CommandCheck::Known) => self.send(&line)?,
             Ok(CommandCheck::Unknown { others }) => {
                 self.note_error(&unknown_command(name, &others));
                 self.give_back_text(&line);
@@ -65,36 +54,30 @@ impl TerminalChat {
                 self.give_back_text(&line);
             }
         }
-        while let Some(next) = self.unsent.pop_front() {
+        while !self.is_checking
+            && let Some(next) = self.unsent.pop_front()
+        {
             if self.enter_line(&next).await? == Flow::Leave {
                 return Ok(Flow::Leave);
-            }
-            if self.is_checking {
-                break;
             }
         }
         Ok(Flow::Continue)
     }
 
-    fn send_message(&mut self, text: &str) -> anyhow::Result<()> {
-        if let CurrentModel::Gone { id } = self.chat.current_model() {
-            // It is for the user to say who goes on with the chat.
-            self.give_back_text(text);
-            self.open_models("");
-            self.note_error(&format!("{id} is gone: choose another model, then send"));
-            return Ok(());
-        }
-        let attachments = self.accepted.take_attachments(text);
-        let sent = self.chat.send_with(text, &attachments)?;
-        if sent == Sent::Queued && self.is_asking() {
-            self.note("Queued. The agent is waiting. Press Tab to answer");
-        }
-        Ok(())
+    /// Whether somebody must be chosen first to go on with the chat: its model is gone. Then the list is opened.
+    pub(super) fn needs_model(&mut self, text: &str) -> bool {
+        let CurrentModel::Gone { id } = self.chat.current_model() else {
+            return false;
+        };
+        self.give_back_text(text);
+        self.open_models("");
+        self.note_error(&format!("{id} is gone: choose another model, then send"));
+        true
     }
 
     /// What was not sent can be corrected, unless something else is being typed.
     fn give_back_text(&mut self, text: &str) {
-        if self.is_typing_message() && self.editor.is_empty() {
+        if self.field.is_none() && self.editor.is_empty() {
             self.editor.set(text);
         }
     }

@@ -5,10 +5,12 @@
 
 mod background;
 mod commands;
+mod compose;
 mod draw;
 mod entering;
 mod events;
 mod handover;
+mod interrupt;
 mod keys;
 mod model_picker;
 mod navigate;
@@ -16,6 +18,10 @@ mod overlay;
 mod pager;
 mod picker;
 mod popup;
+mod prompt_keys;
+mod queue;
+mod rewrite;
+mod search;
 mod session_picker;
 mod status_line;
 
@@ -25,37 +31,31 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use client::chat::{AcceptedCompletions, OpenChat, PendingInput};
+use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::background::Answers;
+use self::interrupt::Rewriting;
 use self::overlay::Overlay;
 use self::status_line::Status;
 use super::attention::Signal as UserSignal;
+use super::dialog::PromptNumber;
 use super::editor::Editor;
+use super::history::HistoryFile;
 use super::keys::{Key, KeyDecoder};
 use super::line::{Colors, Line};
 use super::paint::Painter;
 use super::popup::Popup;
+use super::prompt::{PromptField, PromptState};
 use super::status;
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
+use crate::terminal::escape;
 
 /// How long an Escape may be the beginning of something longer.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(40);
-
-/// What the keys do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum KeyMode {
-    /// They write a message.
-    Typing,
-    /// They answer what the agent asks.
-    Answering,
-    /// They write what to do instead of what was denied.
-    Suggesting,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
@@ -66,6 +66,8 @@ enum Flow {
 /// How the chat is shown, beside what is shown.
 #[derive(Debug)]
 pub(crate) struct TerminalOptions {
+    /// What was sent in earlier runs.
+    pub(crate) history: HistoryFile,
     /// The list of sessions is opened first.
     pub(crate) begins_with_sessions: bool,
     pub(crate) signal: UserSignal,
@@ -80,15 +82,23 @@ pub(crate) struct TerminalChat {
     decoder: KeyDecoder,
     editor: Editor,
     transcript: Transcript,
-    /// What the agent waits for, with what was answered so far.
-    pending: Option<PendingInput>,
+    /// What was sent in earlier runs.
+    history: HistoryFile,
+    /// What the agent waits for, with what was answered so far, and where it stands among all that wait.
+    asked: Option<AskedInput>,
+    asked_number: PromptNumber,
+    /// What is chosen at the prompt about it.
+    prompt: PromptState,
+    /// What the input line is for, if not for a message.
+    field: Option<PromptField>,
     /// What is to be decided on was printed whole.
     is_subject_printed: bool,
-    mode: KeyMode,
     /// What has the keys first, if something is open.
     overlay: Option<Overlay>,
-    /// What was half typed when a question came.
+    /// What was typed and put aside to answer a question.
     stash: String,
+    /// The message that is written anew.
+    rewriting: Option<Rewriting>,
     /// Lines of our own that are still to be printed.
     unprinted: Vec<Line>,
     /// One line about what just happened.
@@ -100,6 +110,10 @@ pub(crate) struct TerminalChat {
     disconnected: Option<String>,
     /// The last key was Ctrl-C.
     is_interrupted: bool,
+    /// When the last key was Escape.
+    escaped_at: Option<Instant>,
+    /// The last key was Ctrl-X, which begins a command.
+    is_after_ctrl_x: bool,
     last_typed: Option<Instant>,
     /// The last key answered a question.
     has_just_answered: bool,
@@ -113,7 +127,8 @@ pub(crate) struct TerminalChat {
     is_checking: bool,
     unsent: VecDeque<String>,
     status: Status,
-    options: TerminalOptions,
+    /// The data directory of the host, if it is on this machine.
+    data: Option<PathBuf>,
     exit: Exit,
 }
 
@@ -151,17 +166,23 @@ impl TerminalChat {
             decoder: KeyDecoder::default(),
             editor: Editor::default(),
             transcript: Transcript::below(),
-            pending: None,
+            history: options.history,
+            asked: None,
+            asked_number: PromptNumber::default(),
+            prompt: PromptState::default(),
+            field: None,
             is_subject_printed: false,
-            mode: KeyMode::Typing,
             overlay: None,
             stash: String::new(),
+            rewriting: None,
             unprinted: Vec::new(),
             note: None,
             popup: Popup::default(),
             accepted: AcceptedCompletions::default(),
             disconnected: None,
             is_interrupted: false,
+            escaped_at: None,
+            is_after_ctrl_x: false,
             last_typed: None,
             has_just_answered: false,
             too_new_until: None,
@@ -170,11 +191,12 @@ impl TerminalChat {
             is_checking: false,
             unsent: VecDeque::new(),
             status: Status::new(options.signal, options.data.is_some()),
-            options,
+            data: options.data,
             exit: Exit::Complete,
         };
+        terminal.read_history();
         terminal.show_header();
-        if terminal.options.begins_with_sessions {
+        if options.begins_with_sessions {
             terminal.open_sessions();
         }
         Ok(terminal)
@@ -224,10 +246,7 @@ impl TerminalChat {
                         None => Flow::Continue,
                     }
                 }
-                answer = self.answers.next() => match answer {
-                    Some(answer) => self.take_answer(answer).await?,
-                    None => Flow::Continue, // the sender is ours, so this does not happen
-                },
+                answer = self.answers.next() => self.take_answer(answer).await?,
                 // What moves while something runs; nothing is drawn where nothing does.
                 () = tokio::time::sleep(status::FRAME), if is_working => Flow::Continue,
                 _ = signals.resized.recv() => {
@@ -243,7 +262,7 @@ impl TerminalChat {
                 _ = signals.interrupted.recv() => self.press(Key::Ctrl('c')).await?,
                 _ = signals.hung_up.recv() => Flow::Leave,
             };
-            self.refresh_pending();
+            self.refresh_asked();
             if flow == Flow::Leave {
                 return Ok(());
             }
@@ -258,27 +277,32 @@ impl TerminalChat {
                 return Ok(Flow::Leave);
             }
             // A key may be meant for what the one before it brought up.
-            self.refresh_pending();
+            self.refresh_asked();
         }
         Ok(Flow::Continue)
     }
 
-    /// Whether the input line is for a message.
-    fn is_typing_message(&self) -> bool {
-        self.mode == KeyMode::Typing
-    }
-
-    /// Whether the agent waits for the user in this chat.
-    fn is_asking(&self) -> bool {
-        self.pending.is_some()
-    }
-
-    /// What is half typed and worth keeping.
-    fn draft(&self) -> String {
-        match self.mode {
-            KeyMode::Typing => self.editor.text().to_owned(),
-            KeyMode::Answering | KeyMode::Suggesting => self.stash.clone(),
+    /// What was sent in earlier runs can be brought back.
+    fn read_history(&mut self) {
+        match self.history.read() {
+            Ok(entries) => {
+                for entry in entries {
+                    self.editor.remember(&escape(&entry));
+                }
+            }
+            Err(error) => self.note_error(&format!("the history cannot be read: {error}")),
         }
+    }
+
+    /// What is half typed and worth keeping: a message, not an answer.
+    fn draft(&self) -> String {
+        let typed = match self.field {
+            None => self.editor.whole_text(),
+            Some(_) => String::new(),
+        };
+        let both = [self.stash.as_str(), typed.as_str()];
+        let both: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
+        both.join("\n")
     }
 }
 

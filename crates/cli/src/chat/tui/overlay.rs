@@ -8,6 +8,9 @@
 
 use super::pager::OpenPager;
 use super::picker::Picker;
+use super::queue::QueueMenu;
+use super::rewrite::RewritePrompt;
+use super::search::HistorySearch;
 use super::{Flow, TerminalChat};
 use crate::chat::editor::Editor;
 use crate::chat::keys::Key;
@@ -20,6 +23,12 @@ pub(super) enum Overlay {
     Picker(Box<Picker>),
     /// The transcript is read, on a screen of its own.
     Pager(Box<OpenPager>),
+    /// What was sent before is searched.
+    Search(HistorySearch),
+    /// One of the messages that wait is chosen.
+    Queue(QueueMenu),
+    /// Whether a message is to replace the last one.
+    Rewrite(RewritePrompt),
 }
 
 /// What an overlay did with a key.
@@ -36,6 +45,8 @@ pub(super) enum KeyUse {
 pub(super) struct OverlayLines {
     pub(super) above: Vec<Line>,
     pub(super) below: Vec<Line>,
+    /// Whether it shows the messages that wait itself.
+    pub(super) hides_queue: bool,
     /// What stands before the text that is typed, if not the usual.
     pub(super) prompt: Option<&'static str>,
 }
@@ -47,18 +58,24 @@ impl TerminalChat {
             None => Ok(KeyUse::Unused),
             Some(Overlay::Picker(picker)) => self.press_picker(*picker, key).await,
             Some(Overlay::Pager(pager)) => self.press_pager(pager, key),
+            Some(Overlay::Search(search)) => Ok(self.press_search(search, key)),
+            Some(Overlay::Queue(menu)) => self.press_queue(menu, key),
+            Some(Overlay::Rewrite(prompt)) => self.press_rewrite(prompt, key).await,
         }
     }
 
     pub(super) fn overlay_lines(&self, width: usize) -> OverlayLines {
         match &self.overlay {
-            Some(Overlay::Picker(picker)) => self.picker_lines(picker, width),
             // What is proposed while typing is no overlay: it takes some keys, and the rest is typed.
             None => OverlayLines {
                 below: self.popup.lines(width),
                 ..OverlayLines::default()
             },
+            Some(Overlay::Picker(picker)) => self.picker_lines(picker, width),
             Some(Overlay::Pager(_)) => OverlayLines::default(), // it has its own screen
+            Some(Overlay::Search(search)) => search.lines(width),
+            Some(Overlay::Queue(menu)) => self.queue_lines(menu),
+            Some(Overlay::Rewrite(prompt)) => prompt.lines(width),
         }
     }
 
@@ -66,7 +83,7 @@ impl TerminalChat {
     pub(super) fn overlay_editor(&self) -> Option<&Editor> {
         match &self.overlay {
             Some(Overlay::Picker(picker)) => Some(picker.editor()),
-            Some(Overlay::Pager(_)) | None => None,
+            _ => None,
         }
     }
 }

@@ -48,7 +48,7 @@ impl TerminalChat {
 
     /// Draws the pager; `false` if it is not open.
     pub(super) fn draw_pager(&mut self) -> anyhow::Result<bool> {
-        let notice = self.is_asking().then_some("the agent asks you something");
+        let notice = self.asked.is_some().then_some("the agent asks you something");
         let Some(Overlay::Pager(open)) = &mut self.overlay else {
             return Ok(false);
         };

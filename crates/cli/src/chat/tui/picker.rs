@@ -128,21 +128,25 @@ impl TerminalChat {
                 above: heading("Enter uses it for later messages · Escape goes back"),
                 below: menu.lines(width, rows),
                 prompt: Some("model › "),
+                ..OverlayLines::default()
             },
             Picker::Setting(setting) => OverlayLines {
                 above: heading(&setting.heading()),
                 below: setting.menu.lines(width, rows),
                 prompt: Some("value › "),
+                ..OverlayLines::default()
             },
             Picker::Modes(menu) => OverlayLines {
                 above: heading("What the agent may do without asking · Escape goes back"),
                 below: menu.lines(width, rows),
                 prompt: Some("approvals › "),
+                ..OverlayLines::default()
             },
             Picker::Question(question) => OverlayLines {
                 above: vec![Line::new(Style::Warn, &question.text).clip(width)],
                 below: question.menu.lines(width, rows),
                 prompt: Some("arrows, Enter › "),
+                ..OverlayLines::default()
             },
         }
     }

@@ -53,7 +53,7 @@ impl TerminalChat {
     /// Looks at what was typed by a key that changed it.
     pub(super) fn refresh_popup(&mut self, key: &Key) {
         let is_typed = matches!(key, Key::Char(_) | Key::Backspace | Key::Ctrl('w'));
-        if !self.is_typing_message() || self.overlay.is_some() {
+        if self.field.is_some() || self.overlay.is_some() {
             return self.popup.close();
         }
         match is_typed {
@@ -69,7 +69,7 @@ impl TerminalChat {
     /// Whether there is a word at the cursor that may become something.
     fn may_complete(&self) -> bool {
         let editor = &self.editor;
-        self.is_typing_message()
+        self.field.is_none()
             && self.overlay.is_none()
             && is_completable(editor.text(), editor.cursor())
     }

@@ -58,6 +58,7 @@ impl SessionPicker {
                 false => self.menu.lines(width, rows),
             },
             prompt: Some(prompt),
+            ..OverlayLines::default()
         }
     }
 }

@@ -155,7 +155,7 @@ impl TerminalChat {
     /// Tells the terminal what is going on, where that changed.
     pub(super) fn tell_terminal(&mut self) -> anyhow::Result<()> {
         let situation = Situation {
-            is_asking: self.is_asking(),
+            is_asking: self.asked.is_some(),
             is_working: self.chat.is_working(),
             waiting_elsewhere: self.chat.waiting_elsewhere(),
         };
