@@ -384,7 +384,7 @@ fn without_a_host_one_is_started_and_stays() {
     let data = Unserved(tempfile::tempdir().unwrap());
     let path = data.0.path();
     let mut ann = open(path, "ann", &[]);
-    ann.sees("started a host in the background: `kill");
+    ann.sees("started a host in the background: `greenroom stop");
     ann.type_line("hello");
     ann.sees("Say `help` for more.");
     ann.press(CTRL_D);

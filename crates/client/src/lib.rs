@@ -15,6 +15,7 @@ mod pump;
 pub mod replica;
 pub mod session_list;
 pub mod sessions;
+pub mod status;
 pub mod transform;
 
 pub use connection::{
@@ -32,3 +33,4 @@ pub use replica::{
 };
 pub use session_list::SessionIndex;
 pub use sessions::SessionSummary;
+pub use status::{HostStatus, ask_status};

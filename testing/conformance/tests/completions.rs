@@ -120,7 +120,9 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
         "/branch ",
         "/compact ",
         "/help ",
+        "/redo ",
         "/rewind ",
+        "/undo ",
         "/review ",
     ] {
         assert!(commands.contains(&command.to_owned()), "{commands:?}");

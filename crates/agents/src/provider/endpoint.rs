@@ -56,6 +56,8 @@ impl Default for Timeouts {
 pub struct ModelEndpoint {
     base_url: Url,
     key: Option<ApiKey>,
+    /// The header that carries the key; `Authorization` if absent.
+    key_header: Option<HeaderName>,
     headers: HeaderMap,
     timeouts: Timeouts,
     client: Arc<OnceCell<Client>>,
@@ -91,6 +93,7 @@ impl ModelEndpoint {
         Ok(Self {
             base_url: url,
             key: None,
+            key_header: None,
             headers: HeaderMap::new(),
             timeouts: Timeouts::default(),
             client: Arc::default(),
@@ -102,6 +105,26 @@ impl ModelEndpoint {
             key: Some(key),
             ..self
         }
+    }
+
+    /// The header that the key is sent in, as it is; without one it is a bearer token.
+    pub fn with_key_header(self, name: &str) -> Result<Self, ModelEndpointError> {
+        let header = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| ModelEndpointError::HeaderName(name.to_owned()))?;
+        Ok(Self {
+            key_header: Some(header),
+            ..self
+        })
+    }
+
+    /// Query parameters of every request.
+    #[must_use]
+    pub fn with_query<'a>(mut self, query: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut query = query.into_iter().peekable();
+        if query.peek().is_some() {
+            self.base_url.query_pairs_mut().extend_pairs(query);
+        }
+        self
     }
 
     /// Sent with every request; replaces one that is sent anyway.
@@ -157,7 +180,14 @@ impl ModelEndpoint {
         let mut secrets = Vec::new();
         if let Some(key) = &self.key {
             let secret = key.read().await?;
-            headers.insert(reqwest::header::AUTHORIZATION, secret.authorization()?);
+            match &self.key_header {
+                Some(name) if name != reqwest::header::AUTHORIZATION => {
+                    headers.insert(name.clone(), secret.plain_value()?);
+                }
+                Some(_) | None => {
+                    headers.insert(reqwest::header::AUTHORIZATION, secret.authorization()?);
+                }
+            }
             secrets.push(secret);
         }
         for (name, value) in &self.headers {
@@ -170,6 +200,14 @@ impl ModelEndpoint {
         let keys = query.filter(|(name, _)| serves_as_key(name));
         secrets.extend(keys.map(|(_, value)| Secret::of_query(&value)));
         Ok(Credentials { headers, secrets })
+    }
+
+    /// The server did not accept the key. Whether another may be read by now.
+    pub(super) async fn forget_key(&self) -> bool {
+        match &self.key {
+            Some(key) => key.forget().await,
+            None => false,
+        }
     }
 
     /// The client is made at the first use: a server that is never asked costs nothing.
@@ -301,6 +339,28 @@ mod tests {
             assert!(!debug_text.contains(secret), "{debug_text}");
         }
         assert_eq!(credentials.secrets.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_key_may_have_a_header_and_a_server_a_query_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        std::fs::write(&path, "sk-own").unwrap();
+        let endpoint = ModelEndpoint::new("http://h/v1?a=1").unwrap();
+        let endpoint = endpoint
+            .with_key(ApiKey::from_file(path))
+            .with_key_header("x-api-key")
+            .unwrap()
+            .with_query([("api-version", "2 b")]);
+        assert_eq!(
+            endpoint.url(&["models"]).as_str(),
+            "http://h/v1/models?a=1&api-version=2+b"
+        );
+        let credentials = endpoint.credentials().await.unwrap();
+        assert_eq!(credentials.headers["x-api-key"], "sk-own");
+        assert!(!credentials.headers.contains_key("authorization"));
+        assert!(!format!("{:?}", credentials.headers).contains("sk-own"));
+        assert!(endpoint.with_key_header("a b").is_err());
     }
 
     #[test]

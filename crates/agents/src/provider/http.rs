@@ -44,13 +44,31 @@ pub(super) async fn stream<D: Decode>(
     decoder: impl Fn() -> D,
     mut sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
+    let body = Bytes::from(body);
+    let request = prepare(endpoint, path, body.clone()).await?;
+    match request.send_until_answered(&decoder, &mut sink).await {
+        // A command may print another key by now. Of a refused request nothing was sent on.
+        Err(error) if error.kind == Unauthorized && endpoint.forget_key().await => {
+            let request = prepare(endpoint, path, body).await?;
+            request.send_until_answered(&decoder, &mut sink).await
+        }
+        sent => sent,
+    }
+}
+
+/// A request with the key as it is now.
+async fn prepare<'a>(
+    endpoint: &'a ModelEndpoint,
+    path: &'a [&'a str],
+    body: Bytes,
+) -> Result<RetriedRequest<'a>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let mut request = RetriedRequest {
         endpoint,
         path,
         headers: credentials.headers,
         secrets: credentials.secrets,
-        body: Bytes::from(body),
+        body,
     };
     request
         .headers
@@ -60,11 +78,46 @@ pub(super) async fn stream<D: Decode>(
         .headers
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("text/event-stream"));
-    request.send_until_answered(decoder, &mut sink).await
+    Ok(request)
 }
 
-/// The body of what a server answers, tried once.
+/// The body of what a server answers, tried once; once more if a command may print another key by now.
 pub(super) async fn get(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
+    match get_once(endpoint, path).await {
+        Err(error) if error.kind == Unauthorized && endpoint.forget_key().await => {
+            get_once(endpoint, path).await
+        }
+        got => got,
+    }
+}
+
+/// Whether something other than a web page is served under a path, as an empty request tells: it is refused by whoever
+/// could have answered it.
+pub(super) async fn is_served(
+    endpoint: &ModelEndpoint,
+    path: &[&str],
+) -> Result<bool, ProviderError> {
+    let credentials = endpoint.credentials().await?;
+    let mut request = Request::new(reqwest::Method::POST, endpoint.url(path));
+    *request.headers_mut() = credentials.headers;
+    let json = HeaderValue::from_static("application/json");
+    request.headers_mut().insert(CONTENT_TYPE, json);
+    *request.body_mut() = Some("{}".into());
+    let response = send(endpoint, request, SHORT_BODY)
+        .await
+        .map_err(|failure| {
+            let failure = failure.redact(&credentials.secrets);
+            let (Failure::Final(error) | Failure::Transient { error, .. }) = failure;
+            error
+        })?;
+    let content_type = response.headers().get(CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let is_page = content_type.is_some_and(|kind| kind.starts_with("text/html"));
+    let status = response.status().as_u16();
+    Ok(!is_page && !matches!(status, 300..=399 | 404 | 405 | 501))
+}
+
+async fn get_once(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u8>, ProviderError> {
     let credentials = endpoint.credentials().await?;
     let fetched = async {
         let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
@@ -77,7 +130,7 @@ pub(super) async fn get(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u
             BodyExtent::Partial => Err(Failure::Final(ProviderError::new(
                 Unreadable,
                 format!(
-                    "the list of the server at {} did not come whole",
+                    "the list of the server at {} is larger than {LIST_BYTES_MAX} bytes or did not come whole",
                     endpoint.authority()
                 ),
             ))),
@@ -293,6 +346,11 @@ async fn check_status(
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok());
     let retry_after = header.and_then(|value| back_off::retry_after(value, Timestamp::now()));
+    // The body may repeat what was sent, so that the number alone is for the log.
+    tracing::warn!(
+        status = status.as_u16(),
+        "the model server refused a request"
+    );
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
     let error_body = ErrorBody::from_body(&body);
     Err(status_failure(endpoint, status, &error_body, retry_after))

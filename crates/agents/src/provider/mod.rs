@@ -10,6 +10,7 @@ mod error_body;
 mod failure;
 mod http;
 mod key;
+mod key_command;
 mod openai_chat;
 mod sse;
 mod tls;
@@ -121,6 +122,8 @@ pub enum StopReason {
 pub struct ProviderError {
     pub kind: ProviderErrorKind,
     pub message: String,
+    /// What to do about it, where that is known.
+    pub advice: Option<&'static str>,
 }
 
 impl ProviderError {
@@ -128,9 +131,21 @@ impl ProviderError {
         Self {
             kind,
             message: message.into(),
+            advice: None,
+        }
+    }
+
+    pub(crate) fn with_advice(self, advice: &'static str) -> Self {
+        Self {
+            advice: Some(advice),
+            ..self
         }
     }
 }
+
+/// What to do about an address at which something else answers.
+pub(crate) const CHECK_BASE_URL: &str =
+    "Check the base URL: for most servers it ends in /v1, such as http://localhost:11434/v1.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderErrorKind {
@@ -192,6 +207,12 @@ pub async fn ask(
 pub async fn list_models(endpoint: &ModelEndpoint) -> Result<Vec<String>, ProviderError> {
     let body = http::get(endpoint, openai_chat::MODELS_PATH).await?;
     openai_chat::model_names(&body)
+}
+
+/// Whether a server takes requests for answers at this address, as far as can be seen without asking a model: some have no
+/// list of models.
+pub async fn takes_requests(endpoint: &ModelEndpoint) -> Result<bool, ProviderError> {
+    http::is_served(endpoint, openai_chat::PATH).await
 }
 
 /// Turns the bytes of an answer into events. The events do not depend on how the bytes were split.

@@ -8,6 +8,9 @@ use wire::state::ChatState;
 
 use super::OpenChat;
 
+/// Names that are listed of many.
+const NAMES_MAX: usize = 8;
+
 /// A model that the agent of a chat offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedModel {
@@ -118,6 +121,31 @@ impl OpenChat {
         }
     }
 
+    /// Goes on with the model that the chat used last. Returns what is to be said if that, or the agent, is gone.
+    pub(super) fn resume_model(&mut self) -> Option<String> {
+        self.model = None;
+        if !self.has_agent() {
+            let provider = self.session_state()?.provider.clone();
+            let root = self.live.root()?;
+            let agents = root.agents.iter();
+            let agents = agents.filter_map(|agent| agent["provider"].as_str());
+            return Some(format!(
+                "the host has no agent `{provider}` now, so nobody can answer here; it has: {}",
+                name_some(agents.collect())
+            ));
+        }
+        let CurrentModel::Gone { id } = self.current_model() else {
+            return None; // it is there, or the chat used none
+        };
+        let models = self.models();
+        let ids = models.iter().map(|model| model.id.as_str());
+        Some(format!(
+            "the model `{id}` that this chat used is not there any more. Nothing is sent to another until you choose it; \
+             there are: {}",
+            name_some(ids.collect())
+        ))
+    }
+
     /// The model that a message names: the one that was chosen here, else that of the last message.
     pub(super) fn next_model(&self) -> Option<ModelSelection> {
         if let Some(model) = &self.model {
@@ -125,6 +153,15 @@ impl OpenChat {
         }
         let chat = self.confirmed()?;
         self.last_model.of(&chat)
+    }
+}
+
+fn name_some(names: Vec<&str>) -> String {
+    let shown: Vec<&str> = names.iter().take(NAMES_MAX).copied().collect();
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 if shown.is_empty() => "none".to_owned(),
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

@@ -49,7 +49,9 @@ impl OpenChat {
     ) -> Result<Self, ChatError> {
         let mut feed = UpdateFeed::new(updates);
         let opened = open(&live, &mut feed, selector, options).await?;
-        Ok(Self::from_parts(live, feed, opened))
+        let mut chat = Self::from_parts(live, feed, opened);
+        chat.choose_model();
+        Ok(chat)
     }
 
     fn from_parts(live: Live, feed: UpdateFeed, opened: Opened) -> Self {
@@ -101,8 +103,17 @@ impl OpenChat {
         self.notice = opened.notice;
         self.queued.clear();
         self.queue_if_refused.clear();
-        self.model = None;
+        self.choose_model();
         Ok(())
+    }
+
+    fn choose_model(&mut self) {
+        if let Some(gone) = self.resume_model() {
+            self.notice = Some(match self.notice.take() {
+                Some(notice) => format!("{notice}; {gone}"),
+                None => gone,
+            });
+        }
     }
 
     pub fn session(&self) -> &ChannelUri {

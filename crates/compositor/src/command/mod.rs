@@ -65,7 +65,7 @@ pub struct Catalogue {
 }
 
 /// Id, hint and description of what the host can do itself.
-const BUILT_IN: [(&str, Option<&str>, &str); 5] = [
+const BUILT_IN: [(&str, Option<&str>, &str); 7] = [
     ("/archive", None, "Archive this session"),
     (
         "/branch",
@@ -79,9 +79,19 @@ const BUILT_IN: [(&str, Option<&str>, &str); 5] = [
     ),
     ("/help", None, "List the commands"),
     (
+        "/redo",
+        None,
+        "Bring back the file changes that were undone last",
+    ),
+    (
         "/rewind",
         Some("[turns]"),
-        "Undo the last turn of this chat, or the last few",
+        "Remove the last turns of this chat, then ask about their files",
+    ),
+    (
+        "/undo",
+        None,
+        "Restore the files that the last turn changed; asks first",
     ),
 ];
 
@@ -241,7 +251,9 @@ mod tests {
     fn c_042_the_built_in_ones_are_there_and_do_something() {
         let catalogue = Catalogue::built_in();
         let ids: Vec<&str> = catalogue.iter().map(|(id, _)| id).collect();
-        let expected = ["/archive", "/branch", "/compact", "/help", "/rewind"];
+        let expected = [
+            "/archive", "/branch", "/compact", "/help", "/redo", "/rewind", "/undo",
+        ];
         assert_eq!(ids, expected);
         for id in expected {
             assert_eq!(catalogue.lookup(id).unwrap().effect, CommandEffect::Action);

@@ -34,6 +34,7 @@ use anyhow::Context;
 use client::chat::{AcceptedCompletions, AskedInput, OpenChat};
 use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use self::background::Answers;
 use self::interrupt::Rewriting;
@@ -68,6 +69,8 @@ enum Flow {
 pub(crate) struct TerminalOptions {
     /// What was sent in earlier runs.
     pub(crate) history: HistoryFile,
+    /// Lines for somebody who has no model yet.
+    pub(crate) hint: Option<JoinHandle<Vec<String>>>,
     /// The list of sessions is opened first.
     pub(crate) begins_with_sessions: bool,
     pub(crate) signal: UserSignal,
@@ -129,6 +132,8 @@ pub(crate) struct TerminalChat {
     status: Status,
     /// The data directory of the host, if it is on this machine.
     data: Option<PathBuf>,
+    /// Lines for somebody who has no model yet.
+    hint: Option<JoinHandle<Vec<String>>>,
     exit: Exit,
 }
 
@@ -192,6 +197,7 @@ impl TerminalChat {
             unsent: VecDeque::new(),
             status: Status::new(options.signal, options.data.is_some()),
             data: options.data,
+            hint: options.hint,
             exit: Exit::Complete,
         };
         terminal.read_history();
@@ -249,6 +255,11 @@ impl TerminalChat {
                 answer = self.answers.next() => self.take_answer(answer).await?,
                 // What moves while something runs; nothing is drawn where nothing does.
                 () = tokio::time::sleep(status::FRAME), if is_working => Flow::Continue,
+                lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
+                    self.hint = None;
+                    self.show_hint(lines.unwrap_or_default());
+                    Flow::Continue
+                }
                 _ = signals.resized.recv() => {
                     self.painter.resize(self.tty.size());
                     Flow::Continue

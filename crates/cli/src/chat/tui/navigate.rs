@@ -37,6 +37,12 @@ impl TerminalChat {
         }
     }
 
+    /// Shows how to get a model.
+    pub(super) fn show_hint(&mut self, lines: Vec<String>) {
+        let lines = lines.into_iter().map(|line| Line::new(Style::Plain, line));
+        self.unprinted.extend(lines);
+    }
+
     /// Goes to another chat. What is half typed stays behind as the draft of this one.
     pub(super) async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {
         let (options, draft) = (open_options(), self.draft());
