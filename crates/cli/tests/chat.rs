@@ -256,8 +256,9 @@ fn chats_are_forked_and_sessions_changed() {
     ann.wait_until(|screen| screen.matches("greenroom · scripted").count() == 2);
     ann.type_line("/sessions");
     // The new one is not listed before its first message.
-    ann.sees("number ›");
-    ann.type_line("1");
+    ann.sees("sessions ›");
+    ann.sees("❯ ");
+    ann.press(ENTER);
     ann.wait_until(|screen| {
         screen.matches(&format!("· {first}")).count() > 0 && screen.ends_with('›')
     });

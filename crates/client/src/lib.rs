@@ -13,6 +13,7 @@ pub mod mirror;
 mod proof;
 mod pump;
 pub mod replica;
+pub mod session_list;
 pub mod sessions;
 pub mod status;
 pub mod transform;
@@ -31,4 +32,5 @@ pub use replica::{
     TooManyPending,
 };
 pub use sessions::{LatestSession, SessionSummary};
+pub use session_list::SessionIndex;
 pub use status::{HostStatus, ask_status};

@@ -3,10 +3,12 @@
 //! Promises: finds the local host or starts one; the session stays when this client leaves. What agents say can never control
 //! the terminal.
 
+mod attention;
 mod command;
 mod complete;
 mod confirm;
 pub(crate) mod dialog;
+mod directory;
 mod editor;
 mod external_editor;
 mod history;
@@ -14,11 +16,16 @@ mod image;
 mod keys;
 mod line;
 mod live_area;
+mod menu;
+mod pager;
 mod paint;
 pub(crate) mod part;
 mod plain;
+mod popup;
 pub(crate) mod prompt;
 mod questions;
+mod session_menu;
+mod status;
 pub(crate) mod tool;
 mod transcript;
 mod tty;
@@ -35,10 +42,11 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinHandle;
 use wire::ChannelUri;
 
+use self::attention::Signal;
 use self::history::HistoryFile;
 use self::plain::PlainChat;
 use self::transcript::HISTORY_MAX;
-use self::tui::TerminalChat;
+use self::tui::{TerminalChat, TerminalOptions};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::format::format_age;
@@ -56,6 +64,7 @@ use crate::terminal::escape;
   greenroom chat                        a new session with the first agent
   greenroom chat --model http://localhost:11434/v1#qwen3
   greenroom chat --continue             continue the latest session of this directory
+  greenroom chat --resume               choose a session from a list
   greenroom chat --session scripted:/0190...
   printf 'hello\\nhelp\\n' | greenroom chat --plain
 
@@ -83,9 +92,15 @@ pub(crate) struct ChatOptions {
     /// which the host then has until it stops
     #[arg(long, value_name = "ID|URL#MODEL", conflicts_with = "agent")]
     model: Option<ModelChoice>,
+    /// Choose a session from a list first
+    #[arg(long, short = 'r', conflicts_with_all = ["latest", "session", "plain"])]
+    resume: bool,
     /// Line by line, without drawing
     #[arg(long)]
     plain: bool,
+    /// Neither ring the bell nor send a notification when you are needed; GREENROOM_NOTIFY=off|bell|desktop says more
+    #[arg(long)]
+    no_notify: bool,
     #[command(flatten)]
     host: HostOptions,
 }
@@ -108,6 +123,28 @@ impl ChatOptions {
         })
     }
 
+    /// `hint` is shown when it is known.
+    fn terminal_options(
+        &self,
+        hint: Option<JoinHandle<Vec<String>>>,
+    ) -> anyhow::Result<TerminalOptions> {
+        let variable = |name: &str| std::env::var_os(name);
+        let terminal = [variable("TERM_PROGRAM"), variable("TERM")];
+        let signal = Signal::choose(
+            variable("GREENROOM_NOTIFY").as_deref(),
+            &terminal.each_ref().map(Option::as_deref),
+        );
+        let data = self.host.data_directory()?;
+        Ok(TerminalOptions {
+            history: HistoryFile::in_directory(&data),
+            hint,
+            begins_with_sessions: self.resume,
+            signal: if self.no_notify { Signal::Off } else { signal },
+            // Another machine's files are not ours.
+            data: Some(data).filter(|_| self.host.named_host().is_none()),
+        })
+    }
+
     /// Whether there is a terminal to draw on, and that is wanted.
     fn draws(&self) -> bool {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -119,8 +156,8 @@ pub(crate) async fn run(options: ChatOptions) -> anyhow::Result<Exit> {
     if options.draws() {
         return match open(&options).await {
             Ok((chat, hint)) => {
-                let history = HistoryFile::in_directory(&options.host.data_directory()?);
-                TerminalChat::open(chat, history, hint)?.run().await
+                let shown = options.terminal_options(hint)?;
+                TerminalChat::open(chat, shown)?.run().await
             }
             Err(error) => Ok(report(&error)),
         };

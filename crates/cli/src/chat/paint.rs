@@ -93,6 +93,15 @@ impl Painter {
         out
     }
 
+    /// What to write to fill the screen with these lines, from its top.
+    pub(crate) fn full_screen(&self, lines: &[Line]) -> String {
+        let lines = lines.iter().take(self.rows());
+        let rows: Vec<String> = lines
+            .map(|line| format!("{}\x1b[K", line.clone().clip(self.width()).encode(self.colors)))
+            .collect();
+        format!("\x1b[?2026h\x1b[H{}\x1b[J\x1b[?2026l", rows.join("\r\n"))
+    }
+
     /// What to write to leave nothing of the bottom.
     pub(crate) fn clear(&mut self) -> String {
         let erase = self.erase();

@@ -6,8 +6,9 @@
 mod markdown;
 
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use client::endpoint;
 use host::journal::{Archive, ArchivedChat, ArchivedSession, JournalError};
 use serde_json::{Map, Value, json};
@@ -37,6 +38,27 @@ pub(crate) struct ExportOptions {
     /// Data directory [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+}
+
+/// A name for the file of a session, without its ending.
+pub(crate) fn file_name(session: &ChannelUri) -> String {
+    let id = session.as_str().rsplit('/').next().unwrap_or("session");
+    let id: String = id
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .collect();
+    format!("greenroom-{id}")
+}
+
+/// Writes a session to a file that is not there yet.
+pub(crate) fn write_file(data: &Path, session: &ChannelUri, file: &Path) -> anyhow::Result<()> {
+    let (archive, session) = find_session(data, session)?;
+    let created = std::fs::File::create_new(file);
+    let created = created.with_context(|| format!("{} cannot be created", file.display()))?;
+    let mut out = BufWriter::new(created);
+    write(&mut out, &archive, &session)?;
+    out.flush()?;
+    Ok(())
 }
 
 /// Why an export stopped.

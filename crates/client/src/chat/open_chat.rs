@@ -2,17 +2,21 @@
 //!
 //! Promises: an event says that there is something to look at; the state is always readable.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wire::state::{ChatState, Outcome, SessionState};
 use wire::{Action, ChannelUri};
 
-use crate::{ClientError, ConnectionEvent, Live, Update, Updates};
+use crate::{ClientError, ConnectionEvent, Live, SessionIndex, Update, Updates};
 
 use super::draft::DraftOwner;
 use super::event::{ChatEvent, Undelivered};
 use super::feed::UpdateFeed;
+use super::model::{LastModel, ModelSelection};
 use super::open::{Opened, open};
 use super::{ChatError, ChatSelector, OpenOptions};
 
@@ -28,8 +32,11 @@ pub struct OpenChat {
     pub(super) queued: Vec<String>,
     /// Turns that are to be queued if another client's turn comes first.
     pub(super) queue_if_refused: Vec<String>,
-    /// The model messages are for; the agent's default if absent.
-    pub(super) model: Option<String>,
+    /// The model that was chosen here for messages.
+    pub(super) model: Option<ModelSelection>,
+    pub(super) last_model: LastModel,
+    /// What is known of the host's other sessions.
+    pub(super) sessions: SessionIndex,
     notice: Option<String>,
     /// The title of a session that was made here, as the host named it: one that still has it was named by nobody.
     new_title: Option<String>,
@@ -71,6 +78,8 @@ impl OpenChat {
             queued: Vec::new(),
             queue_if_refused: Vec::new(),
             model: None,
+            last_model: LastModel::default(),
+            sessions: SessionIndex::default(),
             notice,
             new_title,
         }
@@ -121,11 +130,6 @@ impl OpenChat {
                 None => gone,
             });
         }
-    }
-
-    /// The model that messages are for from now on; the agent's default if absent.
-    pub fn set_model(&mut self, model: Option<String>) {
-        self.model = model;
     }
 
     pub fn session(&self) -> &ChannelUri {
@@ -207,6 +211,16 @@ impl OpenChat {
         self.live.session(&self.session)
     }
 
+    /// Where the agent of this chat works, if that is a directory.
+    pub fn directory(&self) -> Option<PathBuf> {
+        let chat = self.ahead();
+        let own = chat.as_ref().and_then(|chat| chat.working_directories.as_ref());
+        let session = self.session_state();
+        let of_session = session.as_ref().and_then(|session| session.working_directories.as_ref());
+        let first = own.or(of_session)?.first()?;
+        wire::file_uri::path_of(first).map(|path| OsString::from_vec(path).into())
+    }
+
     /// Whether a turn runs, as far as is known here.
     pub fn is_working(&self) -> bool {
         self.ahead().is_some_and(|chat| chat.active_turn.is_some())
@@ -275,10 +289,13 @@ impl OpenChat {
                 ConnectionEvent::Restored { .. } => ChatEvent::Reconnected,
                 ConnectionEvent::Closed { why } => return Err(why.into()),
             },
-            Update::Changed { .. }
-            | Update::Reset { .. }
-            | Update::Gone { .. }
-            | Update::Notification(_) => ChatEvent::Changed,
+            Update::Notification(notification) => {
+                self.sessions.hear(&notification);
+                ChatEvent::Changed
+            }
+            Update::Changed { .. } | Update::Reset { .. } | Update::Gone { .. } => {
+                ChatEvent::Changed
+            }
         })
     }
 

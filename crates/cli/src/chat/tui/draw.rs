@@ -16,6 +16,9 @@ const ITEM_ROWS_MIN: usize = 4;
 
 impl TerminalChat {
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
+        if self.draw_pager()? {
+            return Ok(());
+        }
         let width = self.painter.width();
         let mut settled = std::mem::take(&mut self.unprinted);
         let mut moving = Vec::new();
@@ -32,7 +35,8 @@ impl TerminalChat {
         };
         let running = active_turn(ahead.as_deref());
         let dialog = self.dialog_lines(width);
-        let overlay = self.overlay_lines(width);
+        let mut overlay = self.overlay_lines(width);
+        overlay.below.push(self.status_line(ahead.as_deref(), width));
         let content = LiveContent {
             moving,
             chat: ahead.as_deref(),
@@ -42,7 +46,7 @@ impl TerminalChat {
             above: overlay.above,
             note: self.note.clone().or_else(|| self.status(ahead.as_deref())),
             prompt: overlay.prompt.unwrap_or(self.line_prompt()),
-            editor: &self.editor,
+            editor: self.overlay_editor().unwrap_or(&self.editor),
             below: overlay.below,
         };
         let area = layout(content, width, self.painter.rows());

@@ -39,7 +39,11 @@ impl TerminalChat {
             ChatEvent::ConnectionLost { why } | ChatEvent::ReconnectFailed { why } => {
                 self.disconnected = Some(escape_line(&why.to_string()));
             }
-            ChatEvent::Reconnected => self.disconnected = None,
+            ChatEvent::Reconnected => {
+                self.disconnected = None;
+                // What was said about sessions meanwhile is not repeated.
+                self.ask_for_sessions();
+            }
             ChatEvent::Changed => {} // what is drawn is read from the state
         }
     }

@@ -3,22 +3,31 @@
 //! Promises: the terminal is left as it was found. What another client does shows here at once; a question somebody else
 //! answered goes away by itself.
 
+mod background;
 mod commands;
-mod completion;
 mod compose;
 mod draw;
+mod entering;
 mod events;
 mod handover;
 mod interrupt;
 mod keys;
+mod model_picker;
 mod navigate;
 mod overlay;
+mod pager;
+mod picker;
+mod popup;
 mod prompt_keys;
 mod queue;
 mod rewrite;
 mod search;
+mod session_picker;
+mod status_line;
 
+use std::collections::VecDeque;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -27,16 +36,20 @@ use rustix::process::Signal as ProcessSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
+use self::background::Answers;
 use self::interrupt::Rewriting;
 use self::overlay::Overlay;
-use super::complete::CompletionCycle;
+use self::status_line::Status;
+use super::attention::Signal as UserSignal;
 use super::dialog::PromptNumber;
 use super::editor::Editor;
 use super::history::HistoryFile;
 use super::keys::{Key, KeyDecoder};
 use super::line::{Colors, Line};
 use super::paint::Painter;
+use super::popup::Popup;
 use super::prompt::{PromptField, PromptState};
+use super::status;
 use super::transcript::Transcript;
 use super::tty::Tty;
 use crate::exit::Exit;
@@ -51,6 +64,20 @@ const BURST_KEYS: usize = 2;
 enum Flow {
     Continue,
     Leave,
+}
+
+/// How the chat is shown, beside what is shown.
+#[derive(Debug)]
+pub(crate) struct TerminalOptions {
+    /// What was sent in earlier runs.
+    pub(crate) history: HistoryFile,
+    /// Lines for somebody who has no model yet.
+    pub(crate) hint: Option<JoinHandle<Vec<String>>>,
+    /// The list of sessions is opened first.
+    pub(crate) begins_with_sessions: bool,
+    pub(crate) signal: UserSignal,
+    /// The data directory of the host, if it is on this machine.
+    pub(crate) data: Option<PathBuf>,
 }
 
 pub(crate) struct TerminalChat {
@@ -81,8 +108,8 @@ pub(crate) struct TerminalChat {
     unprinted: Vec<Line>,
     /// One line about what just happened.
     note: Option<Line>,
-    /// What the word at the cursor may become, while the suggestions are gone through.
-    completing: Option<CompletionCycle>,
+    /// What the word at the cursor may become.
+    popup: Popup,
     accepted: AcceptedCompletions,
     /// Why there is no connection, while there is none.
     disconnected: Option<String>,
@@ -101,6 +128,14 @@ pub(crate) struct TerminalChat {
     too_new_until: Option<Instant>,
     /// The signal to continue answers our own suspension.
     is_suspended: bool,
+    /// What was asked in the background.
+    answers: Answers,
+    /// It is being found out whether a command is one; what was entered behind it waits.
+    is_checking: bool,
+    unsent: VecDeque<String>,
+    status: Status,
+    /// The data directory of the host, if it is on this machine.
+    data: Option<PathBuf>,
     /// Lines for somebody who has no model yet.
     hint: Option<JoinHandle<Vec<String>>>,
     exit: Exit,
@@ -128,12 +163,7 @@ impl Signals {
 }
 
 impl TerminalChat {
-    /// `hint` is shown when it is known.
-    pub(crate) fn open(
-        chat: OpenChat,
-        history: HistoryFile,
-        hint: Option<JoinHandle<Vec<String>>>,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn open(chat: OpenChat, options: TerminalOptions) -> anyhow::Result<Self> {
         let tty = Tty::open().context("the terminal cannot be used; try --plain")?;
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colors = if is_plain { Colors::Off } else { Colors::On };
@@ -145,7 +175,7 @@ impl TerminalChat {
             decoder: KeyDecoder::default(),
             editor: Editor::default(),
             transcript: Transcript::below(),
-            history,
+            history: options.history,
             asked: None,
             asked_number: PromptNumber::default(),
             prompt: PromptState::default(),
@@ -156,7 +186,7 @@ impl TerminalChat {
             rewriting: None,
             unprinted: Vec::new(),
             note: None,
-            completing: None,
+            popup: Popup::default(),
             accepted: AcceptedCompletions::default(),
             disconnected: None,
             is_interrupted: false,
@@ -167,11 +197,19 @@ impl TerminalChat {
             has_just_answered: false,
             too_new_until: None,
             is_suspended: false,
-            hint,
+            answers: Answers::new(),
+            is_checking: false,
+            unsent: VecDeque::new(),
+            status: Status::new(options.signal, options.data.is_some()),
+            data: options.data,
+            hint: options.hint,
             exit: Exit::Complete,
         };
         terminal.read_history();
         terminal.show_header();
+        if options.begins_with_sessions {
+            terminal.open_sessions();
+        }
         Ok(terminal)
     }
 
@@ -197,8 +235,11 @@ impl TerminalChat {
         let mut signals = Signals::watch()?;
         self.refresh_asked();
         self.draw()?;
+        // After the first drawing: nobody waits for it.
+        self.ask_for_sessions();
         loop {
             let may_be_escape = self.decoder.is_waiting();
+            let is_working = self.chat.is_working();
             let flow = tokio::select! {
                 event = self.chat.next() => {
                     self.take_events(event?)?;
@@ -217,6 +258,9 @@ impl TerminalChat {
                         None => Flow::Continue,
                     }
                 }
+                answer = self.answers.next() => self.take_answer(answer).await?,
+                // What moves while something runs; nothing is drawn where nothing does.
+                () = tokio::time::sleep(status::FRAME), if is_working => Flow::Continue,
                 lines = async { self.hint.as_mut()?.await.ok() }, if self.hint.is_some() => {
                     self.hint = None;
                     self.show_hint(lines.unwrap_or_default());
@@ -239,6 +283,7 @@ impl TerminalChat {
             if flow == Flow::Leave {
                 return Ok(());
             }
+            self.tell_terminal()?;
             self.draw()?;
         }
     }
