@@ -71,12 +71,17 @@ impl SessionIndex {
         match notification.method.as_str() {
             "root/sessionAdded" => {
                 let summary = &params["summary"];
-                if let (Some(uri), Some(bits)) = (summary["resource"].as_str(), bits(&summary["status"])) {
+                if let (Some(uri), Some(bits)) =
+                    (summary["resource"].as_str(), bits(&summary["status"]))
+                {
                     self.set(uri, bits);
                 }
             }
             "root/sessionSummaryChanged" => {
-                if let (Some(uri), Some(bits)) = (params["session"].as_str(), bits(&params["changes"]["status"])) {
+                if let (Some(uri), Some(bits)) = (
+                    params["session"].as_str(),
+                    bits(&params["changes"]["status"]),
+                ) {
                     self.set(uri, bits);
                 }
             }
@@ -105,22 +110,6 @@ impl SessionIndex {
 }
 
 impl SessionSummary {
-    /// The directory its agents work in, if it has one on some machine's disk.
-    pub fn directory(&self) -> Option<std::path::PathBuf> {
-        use std::os::unix::ffi::OsStringExt;
-        let directories = self.value()["workingDirectories"].as_array()?;
-        let path = wire::file_uri::path_of(directories.first()?.as_str()?)?;
-        Some(std::ffi::OsString::from_vec(path).into())
-    }
-
-    pub fn is_archived(&self) -> bool {
-        self.status() & status::IS_ARCHIVED != 0
-    }
-
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
     /// The agent that works in it.
     pub fn agent(&self) -> &str {
         self.value()["provider"].as_str().unwrap_or("")
@@ -129,14 +118,6 @@ impl SessionSummary {
     /// Whether somebody is waited for in it.
     pub fn needs_somebody(&self) -> bool {
         self.status() & status::ACTIVITY_MASK == status::INPUT_NEEDED
-    }
-}
-
-impl crate::Live {
-    /// Ends a session for everyone.
-    pub async fn dispose_session(&self, session: &wire::ChannelUri) -> Result<(), crate::ClientError> {
-        let params = serde_json::json!({"channel": session.as_str()});
-        self.request("disposeSession", params).await.map(drop)
     }
 }
 
@@ -161,7 +142,10 @@ mod tests {
     fn those_that_wait_are_counted() {
         let mut index = SessionIndex::default();
         index.expect_list();
-        assert!(index.hear(&changed("s:/2", 1)), "heard before the list came");
+        assert!(
+            index.hear(&changed("s:/2", 1)),
+            "heard before the list came"
+        );
         assert!(index.take_list(&[
             listed("s:/1", status::INPUT_NEEDED),
             listed("s:/2", status::INPUT_NEEDED),
