@@ -13,6 +13,7 @@ use crate::entities::{Entities, NoEntities};
 use crate::limits::LimitsTable;
 
 pub use agents::Model;
+pub use agents::provider::Api;
 
 /// Where the host listens unless told otherwise.
 pub const DEFAULT_PORT: u16 = 4790;

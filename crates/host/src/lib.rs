@@ -27,7 +27,7 @@ mod stream_batcher;
 mod supervisor;
 
 pub use config::{
-    Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
+    Api, Config, ConfigError, DEFAULT_PORT, JournalChoice, LogLevelHook, Model, TokenChoice,
 };
 pub use credentials::EndpointRecord;
 pub use limits::{LimitsTable, ServerLimits};

@@ -120,6 +120,7 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
         "/branch ",
         "/compact ",
         "/help ",
+        "/retry-attachments ",
         "/rewind ",
         "/review ",
     ] {

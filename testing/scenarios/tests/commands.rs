@@ -329,7 +329,14 @@ fn help_lists_the_commands() {
     let ann = s.client("ann").opens_chat();
     ann.sends_message("/help");
     let texts = notices(&ann).join("\n");
-    for name in ["/archive", "/branch", "/compact", "/help", "/rewind"] {
+    for name in [
+        "/archive",
+        "/branch",
+        "/compact",
+        "/help",
+        "/retry-attachments",
+        "/rewind",
+    ] {
         assert!(texts.contains(name), "{texts}");
     }
     assert!(s.asked().is_empty());

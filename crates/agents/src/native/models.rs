@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use agent_api::ModelInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::settings;
-use crate::provider::{ApiKey, ModelEndpoint, ModelEndpointError};
+use crate::provider::{Api, ApiKey, ModelEndpoint, ModelEndpointError, Timeouts};
 
 /// Context assumed of a model that says nothing about it.
 const CONTEXT_TOKENS: u64 = 32_768;
@@ -27,6 +28,9 @@ pub struct Model {
     /// What its server calls it, if not the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The wire format of its server.
+    #[serde(default, skip_serializing_if = "Api::is_default")]
+    pub api: Api,
     /// `http://localhost:11434/v1`
     pub base_url: String,
     /// The environment variable, or the file, that holds the key.
@@ -34,8 +38,14 @@ pub struct Model {
     pub key_env: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// The header that carries the key, if not the usual one of the wire format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_header: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// Added to the query of every address.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub query: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +60,12 @@ pub struct Model {
     pub settings: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
+    /// Tools that its server carries out itself, in the shapes of the wire format.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_tools: Vec<Value>,
+    /// Seconds for which its server may be silent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_s: Option<u64>,
 }
 
 /// Money per million tokens.
@@ -60,6 +76,8 @@ pub struct Prices {
     pub output: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
 }
 
 /// What is wrong with a model.
@@ -67,6 +85,8 @@ pub struct Prices {
 pub enum ModelError {
     #[error("`{0}` names no model: write BASE_URL#MODEL, such as http://localhost:11434/v1#qwen3")]
     NoName(String),
+    #[error("`{0}` is not a wire format: there are `chat`, `anthropic`, `responses` and `gemini`")]
+    NoApi(String),
     #[error("the model `{id}`: {error}")]
     Endpoint {
         id: String,
@@ -76,6 +96,8 @@ pub enum ModelError {
     TwoKeys(String),
     #[error("the model id `{0}` occurs twice")]
     Twice(String),
+    #[error("the model `{0}`: `stall_s` must be at least 1 second")]
+    NoStall(String),
     #[error("a model has an empty id")]
     NoId,
     #[error("the settings of the model `{id}`: {why}")]
@@ -83,24 +105,30 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// `BASE_URL#MODEL`, as `--model` takes it.
+    /// `BASE_URL#MODEL` or `WIRE+BASE_URL#MODEL`, as `--model` takes it.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
         let (base_url, id) = named.ok_or_else(|| ModelError::NoName(text.to_owned()))?;
+        let (api, base_url) = split_api(base_url)?;
         let model = Self {
             id: id.to_owned(),
             name: None,
             model: None,
+            api,
             base_url: base_url.trim_end_matches('/').to_owned(),
             key_env: None,
             key_file: None,
+            key_header: None,
             headers: BTreeMap::new(),
+            query: BTreeMap::new(),
             context_tokens: None,
             output_tokens: None,
             vision: None,
             tools: None,
             settings: None,
             prices: None,
+            server_tools: Vec::new(),
+            stall_s: None,
         };
         model.check()?;
         Ok(model)
@@ -124,6 +152,9 @@ impl Model {
         if self.key_env.is_some() && self.key_file.is_some() {
             return Err(ModelError::TwoKeys(self.id.clone()));
         }
+        if self.stall_s == Some(0) {
+            return Err(ModelError::NoStall(self.id.clone()));
+        }
         self.config_schema()?;
         self.endpoint().map(drop)
     }
@@ -143,7 +174,18 @@ impl Model {
             id: self.id.clone(),
             error,
         };
-        let mut endpoint = ModelEndpoint::new(&self.base_url).map_err(wrong)?;
+        let endpoint = ModelEndpoint::new(&self.base_url).map_err(wrong)?;
+        let mut endpoint = endpoint.with_api(self.api);
+        for (name, value) in &self.query {
+            endpoint = endpoint.with_query(name, value);
+        }
+        if let Some(header) = &self.key_header {
+            endpoint = endpoint.with_key_header(header).map_err(wrong)?;
+        }
+        if let Some(seconds) = self.stall_s {
+            let stall = Duration::from_secs(seconds);
+            endpoint = endpoint.with_timeouts(Timeouts::default().with_stall(stall));
+        }
         let env = self.key_env.clone().map(ApiKey::from_environment);
         if let Some(key) = env.or_else(|| self.key_file.clone().map(ApiKey::from_file)) {
             endpoint = endpoint.with_key(key);
@@ -198,9 +240,38 @@ impl Model {
     }
 }
 
+/// The wire format before an address, and the address.
+fn split_api(text: &str) -> Result<(Api, &str), ModelError> {
+    let scheme = text.split("://").next().unwrap_or("");
+    match scheme.split_once('+') {
+        None => Ok((Api::default(), text)),
+        Some((name, _)) => {
+            let api = Api::from_name(name).ok_or_else(|| ModelError::NoApi(name.to_owned()))?;
+            Ok((api, &text[name.len() + 1..]))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wire_format_stands_before_the_address() {
+        for api in Api::ALL {
+            let named = format!("{}+http://127.0.0.1:9000/v1#m", api.name());
+            let model = Model::parse(&named).unwrap();
+            assert_eq!(
+                (model.api, model.base_url.as_str()),
+                (api, "http://127.0.0.1:9000/v1")
+            );
+        }
+        let error = Model::parse("telex+http://h/v1#m").unwrap_err().to_string();
+        assert!(
+            error.contains("`telex`") && error.contains("`anthropic`"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn an_address_and_a_name_make_a_model() {

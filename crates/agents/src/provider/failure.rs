@@ -10,7 +10,7 @@ use std::time::Duration;
 use reqwest::StatusCode;
 
 use super::ProviderError;
-use super::ProviderErrorKind::{MediaRejected, Rejected, Unauthorized, Unavailable};
+use super::ProviderErrorKind::{Rejected, Unauthorized, Unavailable};
 use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
 use super::key::{self, Secret};
@@ -55,7 +55,8 @@ impl From<ProviderError> for Failure {
     }
 }
 
-pub(super) fn no_answer_within(seconds: f64) -> ProviderError {
+pub(super) fn no_answer_within(most: Duration) -> ProviderError {
+    let seconds = most.as_secs_f64();
     let message = format!("the model server did not begin to answer within {seconds} s");
     ProviderError::new(Unavailable, message)
 }
@@ -85,7 +86,7 @@ pub(super) fn status_failure(
     endpoint: &ModelEndpoint,
     status: StatusCode,
     error_body: &ErrorBody,
-    retry_after: Option<Duration>,
+    (retry_after, reducible): (Option<Duration>, bool),
 ) -> Failure {
     let (kind, what) = match status.as_u16() {
         401 | 403 if endpoint.key().is_none() => (Unauthorized, "requires a key"),
@@ -94,10 +95,8 @@ pub(super) fn status_failure(
         429 | 503 | 529 => (Unavailable, "is busy"),
         408 => (Unavailable, "gave up waiting"),
         409 | 500 | 502 | 504 => (Unavailable, "failed"),
-        413 => (MediaRejected, "does not take requests of this size"),
-        400 | 415 | 422 if error_body.is_about_media() => {
-            (MediaRejected, "does not take the request")
-        }
+        413 => (Rejected, "does not take requests of this size"),
+        400 if error_body.is_about_the_key() => (Unauthorized, "does not accept the key"),
         404 => (Rejected, "does not know this model or address"),
         300..=399 => (
             Rejected,
@@ -111,7 +110,15 @@ pub(super) fn status_failure(
         "" => cause.clone(),
         said => format!("{cause}: {said}"),
     };
-    let error = ProviderError::new(kind, message);
+    let blame = error_body.blame(Some(status.as_u16()));
+    let error = ProviderError {
+        blame,
+        ..ProviderError::new(kind, message)
+    };
+    if reducible && error.blame.is_some() {
+        // A smaller request may do better; the same one would be refused again.
+        return Failure::Final(error);
+    }
     match status.as_u16() {
         408 | 409 | 429 | 500 | 502 | 503 | 504 | 529 if !error_body.is_about_payment() => {
             Failure::Transient {

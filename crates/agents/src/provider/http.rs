@@ -10,8 +10,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Request, Response};
-use tokio::time::error::Elapsed;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadable};
 use super::endpoint::ModelEndpoint;
@@ -36,21 +35,29 @@ const AFTER_STOP: Duration = Duration::from_secs(10);
 /// How long the end of the body may lag behind the end mark. If it comes, the connection can be used again.
 const AFTER_DONE: Duration = Duration::from_millis(250);
 
+/// A request as it goes over the wire.
+pub(super) struct WireRequest<'a> {
+    pub path: &'a [&'a str],
+    pub body: Vec<u8>,
+    /// Whether a refusal may be mended by leaving something out.
+    pub reducible: bool,
+}
+
 /// Sends a request until an answer begins, and sends on what the decoder makes of the answer.
 pub(super) async fn stream<D: Decode>(
     endpoint: &ModelEndpoint,
-    path: &[&str],
-    body: Vec<u8>,
+    request: WireRequest<'_>,
     decoder: impl Fn() -> D,
     mut sink: impl ModelEventSink,
 ) -> Result<(), ProviderError> {
     let credentials = endpoint.credentials().await?;
     let mut request = RetriedRequest {
         endpoint,
-        path,
+        path: request.path,
         headers: credentials.headers,
         secrets: credentials.secrets,
-        body: Bytes::from(body),
+        body: Bytes::from(request.body),
+        reducible: request.reducible,
     };
     request
         .headers
@@ -69,8 +76,10 @@ pub(super) async fn get(endpoint: &ModelEndpoint, path: &[&str]) -> Result<Vec<u
     let fetched = async {
         let mut request = Request::new(reqwest::Method::GET, endpoint.url(path));
         *request.headers_mut() = credentials.headers;
-        let response = send(endpoint, request, SHORT_BODY).await?;
-        let mut response = check_status(endpoint, response).await?;
+        let sent = timeout(SHORT_BODY, execute(endpoint, request)).await;
+        let late = |_| Failure::Final(no_answer_within(SHORT_BODY));
+        let response = sent.map_err(late)??;
+        let mut response = check_status(endpoint, response, false).await?;
         let (body, extent) = read_body(&mut response, LIST_BYTES_MAX).await;
         match extent {
             BodyExtent::Whole => Ok(body),
@@ -97,6 +106,7 @@ struct RetriedRequest<'a> {
     headers: HeaderMap,
     secrets: Vec<Secret>,
     body: Bytes,
+    reducible: bool,
 }
 
 impl RetriedRequest<'_> {
@@ -135,11 +145,15 @@ impl RetriedRequest<'_> {
         decoder: impl Decode,
         sink: &mut impl ModelEventSink,
     ) -> Result<(), Failure> {
-        let mut request = Request::new(reqwest::Method::POST, self.endpoint.url(self.path));
+        let mut url = self.endpoint.url(self.path);
+        for (name, value) in self.endpoint.api().query() {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        let mut request = Request::new(reqwest::Method::POST, url);
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = Some(self.body.clone().into());
-        let response = send(self.endpoint, request, self.endpoint.timeouts().first_event).await?;
-        let response = check_status(self.endpoint, response).await?;
+        let response = self.send_and_wait(request, sink).await?;
+        let response = check_status(self.endpoint, response, self.reducible).await?;
         let mut answer = StreamedResponse {
             endpoint: self.endpoint,
             response,
@@ -148,9 +162,13 @@ impl RetriedRequest<'_> {
             decoded: Vec::new(),
             bytes: 0,
             progress: ResponseProgress::Nothing,
+            silence: Silence::begin(self.endpoint.timeouts().silence_shown),
         };
         let ended = answer.forward().await;
         ended.map_err(|error| match answer.progress {
+            ResponseProgress::Nothing if self.reducible && error.blame.is_some() => {
+                Failure::Final(error)
+            }
             ResponseProgress::Nothing
                 if error.kind.may_be_retried() && error.kind != Unauthorized =>
             {
@@ -160,10 +178,69 @@ impl RetriedRequest<'_> {
                     retry_after: None,
                 }
             }
-            ResponseProgress::Nothing | ResponseProgress::Something | ResponseProgress::TooLate => {
-                Failure::Final(error)
-            }
+            ResponseProgress::Nothing | ResponseProgress::TooLate => Failure::Final(error),
+            // A request that was answered was not refused.
+            ResponseProgress::Something => Failure::Final(ProviderError {
+                blame: None,
+                ..error
+            }),
         })
+    }
+}
+
+impl RetriedRequest<'_> {
+    /// Sends the request and waits for the response to begin; whoever waits is told how long that takes.
+    async fn send_and_wait(
+        &self,
+        request: Request,
+        sink: &mut impl ModelEventSink,
+    ) -> Result<Response, Failure> {
+        let timeouts = self.endpoint.timeouts();
+        let silence = Silence::begin(timeouts.silence_shown);
+        let sending = execute(self.endpoint, request);
+        tokio::pin!(sending);
+        loop {
+            let left = timeouts.first_event.saturating_sub(silence.lasted());
+            if left.is_zero() {
+                // It would take as long again.
+                return Err(Failure::Final(no_answer_within(timeouts.first_event)));
+            }
+            match timeout(silence.next_pause().min(left), &mut sending).await {
+                Ok(sent) => return sent,
+                Err(_) => {
+                    let shown = silence.lasted();
+                    sink.accept(ModelEvent::Silent(shown))
+                        .await
+                        .map_err(ProviderError::from)?;
+                }
+            }
+        }
+    }
+}
+
+/// How long nothing has come, and when to say so next.
+struct Silence {
+    since: Instant,
+    every: Duration,
+}
+
+impl Silence {
+    fn begin(every: Duration) -> Self {
+        Self {
+            since: Instant::now(),
+            every,
+        }
+    }
+
+    fn lasted(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Until the next whole multiple of what is shown.
+    fn next_pause(&self) -> Duration {
+        let every = self.every.as_nanos().max(1);
+        let over = self.lasted().as_nanos() % every;
+        Duration::from_nanos(u64::try_from(every - over).unwrap_or(u64::MAX))
     }
 }
 
@@ -185,22 +262,28 @@ struct StreamedResponse<'a, D, L> {
     decoded: Vec<ModelEvent>,
     bytes: usize,
     progress: ResponseProgress,
+    /// Since the last event that was sent on: a server that only keeps the line open is silent all the same.
+    silence: Silence,
 }
 
 impl<D: Decode, L: ModelEventSink> StreamedResponse<'_, D, L> {
     async fn forward(&mut self) -> Result<(), ProviderError> {
         loop {
-            let flow = match self.next_bytes().await {
-                Ok(Ok(Some(bytes))) => self.decode(&bytes),
-                Ok(Ok(None)) => self
+            let flow = match self.next_bytes().await? {
+                Some(Ok(Some(bytes))) => self.decode(&bytes),
+                Some(Ok(None)) => self
                     .decoder
                     .end(&mut self.decoded)
                     .map(|()| StreamFlow::Done),
-                Ok(Err(fault)) => self.end_for(&format!("broke off ({})", reason(&fault))),
-                Err(_) => self.end_for_silence(),
+                Some(Err(fault)) => self.end_for(&format!("broke off ({})", reason(&fault))),
+                None => self.end_for_silence(),
             };
             for event in self.decoded.drain(..) {
-                self.progress = ResponseProgress::Something;
+                // Figures of an answer that never came do not make it one.
+                if !matches!(event, ModelEvent::Usage(_)) {
+                    self.progress = ResponseProgress::Something;
+                }
+                self.silence.since = Instant::now();
                 self.sink.accept(event).await?;
             }
             if flow? == StreamFlow::Done {
@@ -210,9 +293,25 @@ impl<D: Decode, L: ModelEventSink> StreamedResponse<'_, D, L> {
         }
     }
 
-    /// What comes next, or that nothing came for too long.
-    async fn next_bytes(&mut self) -> Result<reqwest::Result<Option<Bytes>>, Elapsed> {
-        timeout(self.silence_max(), self.response.chunk()).await
+    /// What comes next; none if nothing came for too long. Whoever waits is told how long that takes.
+    async fn next_bytes(
+        &mut self,
+    ) -> Result<Option<reqwest::Result<Option<Bytes>>>, ProviderError> {
+        let (began, most) = (Instant::now(), self.silence_max());
+        loop {
+            let left = most.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let pause = self.silence.next_pause().min(left);
+            if let Ok(came) = timeout(pause, self.response.chunk()).await {
+                return Ok(Some(came));
+            }
+            if !self.decoder.has_stopped() {
+                let shown = self.silence.lasted();
+                self.sink.accept(ModelEvent::Silent(shown)).await?;
+            }
+        }
     }
 
     /// How long the server may be silent now.
@@ -250,11 +349,12 @@ impl<D: Decode, L: ModelEventSink> StreamedResponse<'_, D, L> {
     }
 
     fn end_for_silence(&mut self) -> Result<StreamFlow, ProviderError> {
-        let seconds = self.silence_max().as_secs_f64();
+        let most = self.silence_max();
         if self.progress == ResponseProgress::Nothing {
             self.progress = ResponseProgress::TooLate;
-            return Err(no_answer_within(seconds));
+            return Err(no_answer_within(most));
         }
+        let seconds = most.as_secs_f64();
         self.end_for(&format!("broke off (silent for {seconds} s)"))
     }
 }
@@ -265,24 +365,17 @@ impl From<AnswerUnwanted> for ProviderError {
     }
 }
 
-async fn send(
-    endpoint: &ModelEndpoint,
-    request: Request,
-    wait_max: Duration,
-) -> Result<Response, Failure> {
+async fn execute(endpoint: &ModelEndpoint, request: Request) -> Result<Response, Failure> {
     let client = endpoint.client().await?;
-    match timeout(wait_max, client.execute(request)).await {
-        Ok(Ok(response)) => Ok(response),
-        Ok(Err(fault)) => Err(connection_failure(endpoint, &fault)),
-        // It would take as long again.
-        Err(_) => Err(Failure::Final(no_answer_within(wait_max.as_secs_f64()))),
-    }
+    let sent = client.execute(request).await;
+    sent.map_err(|fault| connection_failure(endpoint, &fault))
 }
 
 /// The response, if its status is one of success.
 async fn check_status(
     endpoint: &ModelEndpoint,
     mut response: Response,
+    reducible: bool,
 ) -> Result<Response, Failure> {
     let status = response.status();
     if status.is_success() {
@@ -295,7 +388,8 @@ async fn check_status(
     let retry_after = header.and_then(|value| back_off::retry_after(value, Timestamp::now()));
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
     let error_body = ErrorBody::from_body(&body);
-    Err(status_failure(endpoint, status, &error_body, retry_after))
+    let how = (retry_after, reducible);
+    Err(status_failure(endpoint, status, &error_body, how))
 }
 
 enum BodyExtent {

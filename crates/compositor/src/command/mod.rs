@@ -65,7 +65,7 @@ pub struct Catalogue {
 }
 
 /// Id, hint and description of what the host can do itself.
-const BUILT_IN: [(&str, Option<&str>, &str); 5] = [
+const BUILT_IN: [(&str, Option<&str>, &str); 6] = [
     ("/archive", None, "Archive this session"),
     (
         "/branch",
@@ -78,6 +78,11 @@ const BUILT_IN: [(&str, Option<&str>, &str); 5] = [
         "Shorten what the model sees of this chat",
     ),
     ("/help", None, "List the commands"),
+    (
+        "/retry-attachments",
+        None,
+        "Send the model attachments that it refused before",
+    ),
     (
         "/rewind",
         Some("[turns]"),
@@ -241,7 +246,14 @@ mod tests {
     fn c_042_the_built_in_ones_are_there_and_do_something() {
         let catalogue = Catalogue::built_in();
         let ids: Vec<&str> = catalogue.iter().map(|(id, _)| id).collect();
-        let expected = ["/archive", "/branch", "/compact", "/help", "/rewind"];
+        let expected = [
+            "/archive",
+            "/branch",
+            "/compact",
+            "/help",
+            "/retry-attachments",
+            "/rewind",
+        ];
         assert_eq!(ids, expected);
         for id in expected {
             assert_eq!(catalogue.lookup(id).unwrap().effect, CommandEffect::Action);

@@ -86,6 +86,7 @@ fn g_040_every_built_in_command_is_proposed_and_those_of_the_project() {
             "/branch ",
             "/compact ",
             "/help ",
+            "/retry-attachments ",
             "/rewind ",
             "/review "
         ]

@@ -57,6 +57,7 @@ impl TestHost {
             usage: None,
             untitled: false,
             notes: None,
+            refusals: None,
         });
     }
 
