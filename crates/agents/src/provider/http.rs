@@ -10,30 +10,24 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Request, Response};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::ProviderErrorKind::{Interrupted, Unauthorized, Unavailable, Unreadable};
 use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
-use super::failure::{Failure, connection_failure, no_answer_within, reason, status_failure};
+use super::failure::{Failure, connection_failure, no_answer_within, status_failure};
 use super::key::Secret;
-use super::{
-    AnswerUnwanted, Decode, ModelEvent, ModelEventSink, ProviderError, StreamFlow, back_off,
-};
+use super::silence::Silence;
+use super::streamed_response::{ResponseProgress, StreamedResponse};
+use super::{AnswerUnwanted, Decode, ModelEvent, ModelEventSink, ProviderError, back_off};
 
 /// What is read of the body of an error.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 /// A list of models; those of large brokers have a megabyte.
 const LIST_BYTES_MAX: usize = 8 << 20;
-/// One answer, with all that surrounds its text on the wire: against a server that never stops.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// How long the body of an error or a list may take.
 const SHORT_BODY: Duration = Duration::from_secs(10);
-/// How long a server that has stopped may take for usage and the end mark.
-const AFTER_STOP: Duration = Duration::from_secs(10);
-/// How long the end of the body may lag behind the end mark. If it comes, the connection can be used again.
-const AFTER_DONE: Duration = Duration::from_millis(250);
 
 /// A request as it goes over the wire.
 pub(super) struct WireRequest<'a> {
@@ -154,18 +148,9 @@ impl RetriedRequest<'_> {
         *request.body_mut() = Some(self.body.clone().into());
         let response = self.send_and_wait(request, sink).await?;
         let response = check_status(self.endpoint, response, self.reducible).await?;
-        let mut answer = StreamedResponse {
-            endpoint: self.endpoint,
-            response,
-            decoder,
-            sink,
-            decoded: Vec::new(),
-            bytes: 0,
-            progress: ResponseProgress::Nothing,
-            silence: Silence::begin(self.endpoint.timeouts().silence_shown),
-        };
+        let mut answer = StreamedResponse::new(self.endpoint, response, decoder, sink);
         let ended = answer.forward().await;
-        ended.map_err(|error| match answer.progress {
+        ended.map_err(|error| match answer.progress() {
             ResponseProgress::Nothing if self.reducible && error.blame.is_some() => {
                 Failure::Final(error)
             }
@@ -215,147 +200,6 @@ impl RetriedRequest<'_> {
                 }
             }
         }
-    }
-}
-
-/// How long nothing has come, and when to say so next.
-struct Silence {
-    since: Instant,
-    every: Duration,
-}
-
-impl Silence {
-    fn begin(every: Duration) -> Self {
-        Self {
-            since: Instant::now(),
-            every,
-        }
-    }
-
-    fn lasted(&self) -> Duration {
-        self.since.elapsed()
-    }
-
-    /// Until the next whole multiple of what is shown.
-    fn next_pause(&self) -> Duration {
-        let every = self.every.as_nanos().max(1);
-        let over = self.lasted().as_nanos() % every;
-        Duration::from_nanos(u64::try_from(every - over).unwrap_or(u64::MAX))
-    }
-}
-
-/// How much of an answer was sent on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ResponseProgress {
-    Nothing,
-    Something,
-    /// Nothing, for so long that another try would take as long.
-    TooLate,
-}
-
-/// An answer on its way.
-struct StreamedResponse<'a, D, L> {
-    endpoint: &'a ModelEndpoint,
-    response: Response,
-    decoder: D,
-    sink: &'a mut L,
-    decoded: Vec<ModelEvent>,
-    bytes: usize,
-    progress: ResponseProgress,
-    /// Since the last event that was sent on: a server that only keeps the line open is silent all the same.
-    silence: Silence,
-}
-
-impl<D: Decode, L: ModelEventSink> StreamedResponse<'_, D, L> {
-    async fn forward(&mut self) -> Result<(), ProviderError> {
-        loop {
-            let flow = match self.next_bytes().await? {
-                Some(Ok(Some(bytes))) => self.decode(&bytes),
-                Some(Ok(None)) => self
-                    .decoder
-                    .end(&mut self.decoded)
-                    .map(|()| StreamFlow::Done),
-                Some(Err(fault)) => self.end_for(&format!("broke off ({})", reason(&fault))),
-                None => self.end_for_silence(),
-            };
-            for event in self.decoded.drain(..) {
-                // Figures of an answer that never came do not make it one.
-                if !matches!(event, ModelEvent::Usage(_)) {
-                    self.progress = ResponseProgress::Something;
-                }
-                self.silence.since = Instant::now();
-                self.sink.accept(event).await?;
-            }
-            if flow? == StreamFlow::Done {
-                let _ = timeout(AFTER_DONE, self.response.chunk()).await;
-                return Ok(());
-            }
-        }
-    }
-
-    /// What comes next; none if nothing came for too long. Whoever waits is told how long that takes.
-    async fn next_bytes(
-        &mut self,
-    ) -> Result<Option<reqwest::Result<Option<Bytes>>>, ProviderError> {
-        let (began, most) = (Instant::now(), self.silence_max());
-        loop {
-            let left = most.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            let pause = self.silence.next_pause().min(left);
-            if let Ok(came) = timeout(pause, self.response.chunk()).await {
-                return Ok(Some(came));
-            }
-            if !self.decoder.has_stopped() {
-                let shown = self.silence.lasted();
-                self.sink.accept(ModelEvent::Silent(shown)).await?;
-            }
-        }
-    }
-
-    /// How long the server may be silent now.
-    fn silence_max(&self) -> Duration {
-        let timeouts = self.endpoint.timeouts();
-        match self.progress {
-            _ if self.decoder.has_stopped() => AFTER_STOP.min(timeouts.idle),
-            ResponseProgress::Something => timeouts.idle,
-            ResponseProgress::Nothing | ResponseProgress::TooLate => timeouts.first_event,
-        }
-    }
-
-    fn decode(&mut self, bytes: &[u8]) -> Result<StreamFlow, ProviderError> {
-        self.bytes += bytes.len();
-        if self.bytes > ANSWER_BYTES_MAX {
-            let message =
-                format!("the answer of the model server is larger than {ANSWER_BYTES_MAX} bytes");
-            return Err(ProviderError::new(Unreadable, message));
-        }
-        self.decoder.read(bytes, &mut self.decoded)
-    }
-
-    /// Nothing more will come. An answer that has all its text is taken as it is.
-    fn end_for(&mut self, cause: &str) -> Result<StreamFlow, ProviderError> {
-        let ended = self.decoder.end(&mut self.decoded);
-        ended
-            .map(|()| StreamFlow::Done)
-            .map_err(|error| match error.kind {
-                Interrupted => {
-                    let message = format!("the answer of the model server {cause}");
-                    ProviderError::new(Interrupted, message)
-                }
-                _ => error,
-            })
-    }
-
-    fn end_for_silence(&mut self) -> Result<StreamFlow, ProviderError> {
-        let most = self.silence_max();
-        if self.progress == ResponseProgress::Nothing {
-            self.progress = ResponseProgress::TooLate;
-            return Err(no_answer_within(most));
-        }
-        let seconds = most.as_secs_f64();
-        self.end_for(&format!("broke off (silent for {seconds} s)"))
     }
 }
 

@@ -18,9 +18,11 @@ mod key;
 mod openai_chat;
 mod openai_responses;
 mod refusal;
+mod silence;
 mod sse;
 #[cfg(test)]
 mod stream_tests;
+mod streamed_response;
 mod tls;
 
 use std::sync::Arc;
